@@ -149,7 +149,12 @@ static int mode_signals(double seconds) {
       tacho_range_push("outer");
       tacho_range_pop();
     }
-    usleep(1000); /* the reader keeps up */
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, NULL);
+    usleep(500); /* the reader keeps up */
+    sigprocmask(SIG_UNBLOCK, &alarm, NULL);
     gettimeofday(&now, NULL);
   } while ((double)(now.tv_sec - begin.tv_sec) + 1e-6 * (double)(now.tv_usec - begin.tv_usec) < seconds);
   memset(&timer, 0, sizeof timer);

@@ -124,6 +124,7 @@ static int mode_churn(int count) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, count_pairs, "churned") != 0) return 1;
     pthread_join(thread, NULL);
+    if (i % 50 == 0) usleep(1000); /* the reader keeps up */
   }
   return 0;
 }

@@ -37,7 +37,7 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0
+  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0; a pad ends the block
   kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
   kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
   kCounterData = 6,  // counter data of one pass, see src/counter
@@ -56,7 +56,7 @@ struct BlockHeader {
   uint64_t opened;        // host time
   uint32_t drained;       // written by the drainer: bytes already taken
   uint32_t aux;           // the kind's own (CUPTI stream id ...)
-  uint64_t aux64;         // the kind's own (CUPTI context ...)
+  uint64_t aux64;         // the kind's own (CUPTI context ...); blocks of records.h: inode of pid's namespace, 0 = unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);

@@ -28,12 +28,12 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
   }
   trace::WriterOptions options;
   options.overwrite = overwrite;
-  TACHO_ASSIGN(auto writer, trace::TraceWriter::create(output, options));
   const std::string unfinished(header.output, strnlen(header.output, sizeof header.output));
-  if (!unfinished.empty()) {
-    const std::string partial = trace::temporary_name(unfinished);
-    struct stat status {};
-    if (stat(partial.c_str(), &status) == 0) {
+  // Looked for before our own temporary file exists beside it.
+  const std::string partial = unfinished.empty() ? std::string() : trace::temporary_name(unfinished);
+  TACHO_ASSIGN(auto writer, trace::TraceWriter::create(output, options));
+  {
+    if (!partial.empty()) {
       auto part = trace::Trace::open(partial);
       if (part) {
         TACHO_TRY(trace::copy_into(**part, *writer));

@@ -8,7 +8,13 @@
 namespace tacho::format {
 
 std::span<const Writer> writers() { return {}; }
-std::span<const Reader> readers() { return {}; }
+std::span<const Reader> readers() {
+  static constexpr Reader kReaders[] = {
+      {"rpd", rpd::accepts, rpd::read},
+      {"json", kineto::accepts, kineto::read},
+  };
+  return kReaders;
+}
 
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   std::error_code error;

@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "format/kineto/kineto.h"
+#include "format/rpd/rpd.h"
+
 namespace tacho::format {
 
 std::span<const Writer> writers() { return {}; }

@@ -93,7 +93,7 @@ class Exporter {
     TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
     std::string head = "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,";
     if (realtime.known()) head += fmt::format("\"baseTimeNanoseconds\":{},", realtime(first));
-    head += fmt::format("\"metadata\":{{\"producer\":\"tacho {}\",\"boottimeOfZeroNanoseconds\":{}}},\n\"traceEvents\":[", TACHO_VERSION, base_);
+    head += fmt::format("\"metadata\":{{\"producer\":\"tacho {}\",\"boottimeOfZeroNanoseconds\":{}}},\n\"traceEvents\":[", TACHO_PROGRAM_VERSION, base_);
     file_.write(head);
     return {};
   }

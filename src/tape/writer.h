@@ -46,6 +46,8 @@ namespace writer_internal {
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
+/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot be used.
+bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "event/schema.h"
 
 namespace tacho::tape {
@@ -77,6 +78,8 @@ struct PoolHeader {
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
   uint64_t sources;              // source_bit of what is traced when not paused
+  ClockTuple first_clocks;       // sampled by tacho when it made the pool
+  ClockTuple last_clocks;        // and at the drainer's last pass: recovery converts times between the two
   char config[kConfigBytes];     // "key=value\n" lines for sources, 0-terminated
   char output[4096];             // the trace file being written, for recovery, 0-terminated
 

@@ -36,3 +36,23 @@ function(tacho_test folder)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300
     ENVIRONMENT "TACHO_BUILD=${CMAKE_BINARY_DIR};TACHO_SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
+
+# tacho_fuzz(name [USES target...]): the libFuzzer program fuzz_<name> of tests/fuzz/<name>_fuzz.cpp (preset fuzz), and one
+# CTest entry that runs it for a short time. Inputs worth keeping lie in tests/fuzz/corpus/<name>/.
+function(tacho_fuzz name)
+  if(NOT TACHO_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(A "" "" "USES" ${ARGN})
+  add_executable(fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cpp)
+  target_link_libraries(fuzz_${name} PRIVATE tacho_flags ${A_USES})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(NOT EXISTS ${corpus})
+    set(corpus "")
+  endif()
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz/found/${name})
+  add_test(NAME fuzz.${name} COMMAND fuzz_${name} -max_total_time=20 -timeout=10 -rss_limit_mb=2048
+    ${CMAKE_BINARY_DIR}/fuzz/found/${name} ${corpus})
+endfunction()

@@ -103,7 +103,7 @@ inline void commit() {
   if (__builtin_expect(state.depth == 1, 1)) {
     std::byte* const end = state.cursor;
     state.block->committed.store(
-        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
+        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block + 1)),
         std::memory_order_release);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -101,7 +101,7 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   block->process_slot = g_slot;
   block->thread_index = t_state.thread_index;
   // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
-  const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
+  const bool known = t_state.generation != 0 && t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   // Atomic, like `kind`: the drainer looks at these to see whether the thread still lives, before anything is committed.
   std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_relaxed);
   std::atomic_ref<uint32_t>(block->tid).store(known ? t_state.tid : current_tid(), std::memory_order_relaxed);
@@ -279,7 +279,8 @@ uint32_t measure_hook(double ns_per_tick) {
   ThreadState& state = t_state;
   constexpr int kRounds = 200;
   alignas(64) std::byte scratch[sizeof(event::ApiRecord)];
-  state.depth = 1;
+  const uint32_t depth = state.depth;  // a record of this thread may be what made the process register
+  state.depth = depth + 1;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   state.generation = 0;
   state.block = nullptr;
@@ -295,13 +296,13 @@ uint32_t measure_hook(double ns_per_tick) {
       record->end = host_ticks();
     }
     asm volatile("" : : "r"(scratch) : "memory");
-    state.depth = 1;
+    state.depth = depth + 1;
   }
   const uint64_t end = host_ticks();
   state.limit = nullptr;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   state.cursor = nullptr;
-  state.depth = 0;
+  state.depth = depth;
   return static_cast<uint32_t>(static_cast<double>(end - begin) * ns_per_tick * 1000.0 / kRounds);
 }
 

@@ -34,7 +34,7 @@ struct ThreadState {
   uint64_t next_correlation; // thread_index << 40 | count
   uint64_t open_correlation; // innermost open API call, 0 = none
   uint32_t hidden;           // > 0: calls are tacho's own and must not be recorded
-  uint32_t spare;
+  uint32_t inner;            // > 0: inside a call of a source whose inner calls are the runtime's own
 };
 static_assert(sizeof(ThreadState) == 64);
 

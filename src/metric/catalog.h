@@ -1,13 +1,15 @@
-// The metric catalog: which blocks, tables and metrics exist on an architecture, what they are called, by which
-// formulas they are computed and what they mean. Facts only: parsing and evaluating formulas is somebody else's work.
+// The metric catalog: which blocks, tables and metrics exist on an architecture, what they are called, by
+// which formulas they are computed and what they mean. Facts only: parsing and evaluating formulas is
+// somebody else's work.
 //
 // The YAML files behind it (catalog/<vendor>/*.yaml, docs/metrics.md) are compiled into the binary by
-// tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond, and
-// nothing is decoded before it is called.
+// tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond,
+// and nothing is decoded before it is called.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,8 +22,9 @@
 
 namespace tacho::metric {
 
-/// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per time; a
-/// Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages, latencies, sizes).
+/// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per
+/// time; a Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages,
+/// latencies, sizes).
 enum class Kind : std::uint8_t { Sum, Rate, Ratio };
 
 /// What a column of a metric table shows.
@@ -32,8 +35,8 @@ enum class ColumnRole : std::uint8_t {
   Value,  ///< a number, computed by the cell
 };
 
-/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by itself
-/// (it is a constant or contains its own AVG(...)).
+/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by
+/// itself (it is a constant or contains its own AVG(...)).
 enum class Reduction : std::uint8_t { None, Avg, Min, Max, Median, Std, Q1, Q3, Sum };
 
 struct Column {
@@ -46,9 +49,9 @@ struct Column {
 /// One cell of a metric's row; cells[i] belongs to the table's columns[i].
 struct Cell {
   Reduction reduction = Reduction::None;
-  /// Role Value: the formula under the reduction, in the language of docs/metrics.md, all @names expanded; "" = this
-  /// metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and Unit: "".
-  /// In a repeated table "[$channel]" stands for the instance number of the row.
+  /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded;
+  /// "" = this metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and
+  /// Unit: "". In a repeated table "[$channel]" stands for the instance number of the row.
   std::string_view formula;
 
   bool operator==(const Cell&) const = default;
@@ -66,23 +69,31 @@ struct MetricId {
   bool operator==(const MetricId&) const = default;
 };
 std::string to_string(const MetricId& id);
-/// Reads "2", "2.1", "2.1.3" (also "2.1."-free variants only); nullopt for anything else.
+/// Reads "2", "2.1", "2.1.3"; nullopt for anything else.
 std::optional<MetricId> parse_metric_id(std::string_view text);
 
 struct Metric {
-  MetricId id;                   ///< 3.3.0 number on this architecture
-  std::string_view slug;         ///< stable on every architecture, unique in the catalog: "valu-utilization"
-  std::string_view name;         ///< "VALU Utilization"
-  std::string_view unit;         ///< "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
+  MetricId id;            ///< 3.3.0 number on this architecture
+  std::string_view slug;  ///< stable on every architecture, unique in the catalog: "valu-utilization"
+  std::string_view name;  ///< "VALU Utilization"
+  std::string_view
+      unit;  ///< "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
   Kind kind = Kind::Ratio;
-  std::string_view coll_level;   ///< "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
+  std::string_view
+      coll_level;  ///< "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
   std::string_view description;  ///< one sentence
   std::string_view advice;       ///< one sentence
-  std::vector<Cell> cells;       ///< as many as the table has columns
-  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels): empty, or
-  /// as many as cells. --compat 3.3 evaluates these instead.
+  /// The formula of one dispatch that the statistics columns share, definitions expanded; "" = not computable
+  /// on this architecture, or every column has a formula of its own. For explaining; evaluation uses `cells`.
+  std::string_view value;
+  std::vector<Cell> cells;  ///< as many as the table has columns
+  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels):
+  /// empty, or as many as cells. --compat 3.3 evaluates these instead.
   std::vector<Cell> compat_cells;
-  std::string_view compat_unit;  ///< the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
+  std::string_view
+      compat_unit;  ///< the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
+  std::string_view
+      compat_name;  ///< the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
 };
 
 enum class TableType : std::uint8_t {
@@ -99,13 +110,14 @@ enum class TableStyle : std::uint8_t { Table, Bar, Box, MultiBar, MemoryChart };
 
 struct Table {
   int block = 0;
-  int number = 0;            ///< 1 in "2.1"
-  std::string_view slug;     ///< "speed-of-light"
-  std::string_view title;    ///< "Speed-of-Light"
+  int number = 0;          ///< 1 in "2.1"
+  std::string_view slug;   ///< "speed-of-light"
+  std::string_view title;  ///< "Speed-of-Light"
   TableType type = TableType::Metrics;
   TableStyle style = TableStyle::Table;
-  bool comparable = true;    ///< shown when several runs are compared
-  std::string_view repeat;   ///< "" or the spec value ("$total_l2_chan") that says how often the one row repeats
+  bool comparable = true;  ///< shown when several runs are compared
+  std::string_view
+      repeat;  ///< "" or the spec value ("$total_l2_chan") that says how often the one row repeats
   std::vector<Column> columns;
   std::vector<Metric> metrics;  ///< in the order of their numbers; empty where the architecture has none
 
@@ -122,8 +134,9 @@ struct Block {
   std::vector<Table> tables;
 };
 
-/// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come from other
-/// versions (any id not printed there means 3.3.0). Analyze and profile documents differ for 2.1.2.
+/// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come
+/// from other versions (any id not printed there means 3.3.0). Analyze and profile documents differ
+/// for 2.1.2.
 enum class IdScheme : std::uint8_t { V33, SeedAnalyze, SeedProfile };
 
 struct SeedId {
@@ -133,18 +146,37 @@ struct SeedId {
   bool profile = true;    ///< holds in profile and in lists
 };
 
-/// A formula with a name, shared by several metrics: written @name in YAML, expanded in every Cell.
+/// A formula with a name, shared by several metrics: written $name in YAML, expanded in every Cell.
 struct Definition {
-  std::string_view name;  ///< without the @
+  std::string_view name;  ///< without the $
   std::string_view formula;
+};
+
+/// A $name that stays in the formulas because the run or the machine provides it: $denom, $cu_per_gpu, ...
+struct RunValue {
+  std::string_view name;     ///< without the $
+  std::string_view meaning;  ///< one sentence
 };
 
 /// A set of metrics that fits in one pass (profile --set).
 struct MetricSet {
-  std::string_view name;   ///< "compute_thruput_util"
+  std::string_view name;  ///< "compute_thruput_util"
   std::string_view title;
   std::string_view description;
   std::vector<std::string_view> metrics;  ///< slugs; all exist on this architecture
+};
+
+/// A name for one or several architectures, as `only`, `except` and `arch` of the YAML files use it.
+struct ArchitectureGroup {
+  std::string_view name;  ///< "gfx942", or a family: "gfx94x"
+  bool is_family = false;
+  bool contains = false;  ///< whether this catalog's architecture belongs to it
+};
+
+/// Counter names that begin with `from` begin with `to` instead.
+struct Rename {
+  std::string_view from;  ///< "TCC_EA0_"
+  std::string_view to;    ///< "TCC_EA_"
 };
 
 class StringStore;
@@ -156,8 +188,15 @@ struct Catalog {
   std::string_view family;        ///< "MI300"
   std::vector<Block> blocks;      ///< by number
   std::vector<Definition> definitions;
+  std::vector<RunValue> run_values;
   std::vector<SeedId> seed_ids;
   std::vector<MetricSet> sets;
+  std::vector<ArchitectureGroup> groups;
+  std::vector<Rename> renames;  ///< already applied to all formulas
+  /// A counter that a run does not have under the formula's name may stand there under this one (old
+  /// profilers called gfx908's TCC_EA0_* TCC_EA_*). Upstream 3.3.0 knows only the first: not for
+  /// --compat 3.3.
+  std::vector<Rename> recorded_as;
   std::shared_ptr<StringStore> strings;  ///< owns text that is not part of the binary
 
   const Block* block(int number) const;
@@ -177,12 +216,20 @@ std::optional<std::string_view> architecture_named(std::string_view text);
 /// The built-in catalog of an architecture; fails on an unknown one, naming the known ones.
 Result<Catalog> load_catalog(std::string_view architecture);
 
-/// The same with every *.yaml of the folders (in the order of their names) added: new blocks, tables and metrics are
-/// appended, metrics with a known slug are changed in the fields given. Errors name file, line and column.
-Result<Catalog> load_catalog(std::string_view architecture, std::span<const std::string> config_dirs);
+/// Checks the syntax of one formula; called for every formula of user files so that the error names their
+/// line. The formula parser provides it.
+using FormulaCheck = std::function<Status(std::string_view formula)>;
 
-/// Adds one YAML document to a catalog. `file` is only used in error messages. The catalog is unchanged on failure.
-Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file);
+/// The same with every *.yaml of the folders (in the order of their names) added: new blocks, tables and
+/// metrics are appended, metrics with a known slug are changed in the fields given. Errors name file, line
+/// and column.
+Result<Catalog> load_catalog(std::string_view architecture, std::span<const std::string> config_dirs,
+                             const FormulaCheck& check = {});
+
+/// Adds one YAML document to a catalog. `file` is only used in error messages. The catalog is unchanged on
+/// failure.
+Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file,
+                const FormulaCheck& check = {});
 
 /// A catalog of nothing but this document: what the fuzzer calls. Never throws, never crashes.
 Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std::string_view architecture);
@@ -192,15 +239,19 @@ struct Selection {
   const Block* block = nullptr;
   const Table* table = nullptr;    ///< null: the whole block
   const Metric* metric = nullptr;  ///< null: the whole table or block
-  /// Set when the text is a number that the users' documents print with another meaning than the scheme in use gives it.
+  /// Set when the text is a number that the users' documents print with another meaning than the scheme in
+  /// use gives it.
   const SeedId* differs = nullptr;
 };
 
-/// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a metric's name
-/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into `catalog`.
+/// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a
+/// metric's name
+/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into
+/// `catalog`.
 Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::V33);
 
-/// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr per wave".
+/// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr
+/// per wave".
 std::string normalised_unit(std::string_view unit, std::string_view normalisation);
 
 }  // namespace tacho::metric

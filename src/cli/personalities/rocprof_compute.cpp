@@ -7,7 +7,6 @@
 #include "base/format.h"
 #include "cli/analyze.h"
 #include "cli/command.h"
-#include "cli/personality.h"
 
 namespace tacho::cli {
 
@@ -21,7 +20,7 @@ bool is_general_flag(std::string_view text) {
 
 }  // namespace
 
-int run_as_rocprof_compute(int argc, char** argv) {
+int personality_rocprof_compute(int argc, char** argv) {
   std::string program(argv[0]);
   program = program.substr(program.rfind('/') + 1);
   int mode = 1;

@@ -18,6 +18,7 @@
 #include "metric/analysis_text.h"
 #include "metric/compare.h"
 #include "report/output.h"
+#include "workload/csv.h"
 
 namespace tacho::cli {
 
@@ -33,7 +34,8 @@ struct Arguments {
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;
-  bool overwrite = false, no_advice = false;
+  bool overwrite = false, no_advice = false, ignored = false;
+  int ignored_level = 5;
 };
 
 /// Prints a list of all metrics of an architecture in the manner of the users' documents.
@@ -126,10 +128,10 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("-R,--roofline-data-type", a.text.data_type, "data type of the roofs: FP32, FP64, FP16, I8, ...")->type_name("TYPE")->capture_default_str();
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
-    app.add_flag("-q,--quiet", "accepted, changes nothing");
-    app.add_flag("-V,--verbose", "accepted, changes nothing");
-    app.add_flag("--experimental", "accepted, changes nothing");
-    app.add_option("--kernel-verbose", "accepted, changes nothing: names are shown as recorded")->expected(1)->check(CLI::Range(1, 5));
+    app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
+    app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
+    app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
+    app.add_option("--kernel-verbose", a.ignored_level, "accepted, changes nothing: names are shown as recorded")->check(CLI::Range(1, 5));
   }
 }
 

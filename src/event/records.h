@@ -1,0 +1,368 @@
+// The records that tacho's own sources write into the pool, byte for byte. Vendor buffers (CUPTI, rocprofiler-sdk) lie
+// in the pool as the vendor wrote them and are not described here.
+//
+// A record is a multiple of 8 bytes and starts with
+//
+//    byte 0      1       2..3            4..7
+//   +------+--------+-----------+---------------------+
+//   | kind | flags  | size in B | value (kind's own)  |
+//   +------+--------+-----------+---------------------+
+//
+// "host time" is the target's clock (clock.h: ticks of the clock that the process record names), "device time" is in the
+// clock domain of the queue. Numbers that define things (strings, queues, kernels, devices) are unique in their process;
+// a definition is always committed before the first record that uses it, in a block of kind kDefinitions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tacho::event {
+
+enum class RecordKind : uint8_t {
+  kPad = 0,  // value: nothing; skips the rest of a block
+  // definitions
+  kString,
+  kProcess,
+  kThread,
+  kDevice,
+  kQueue,
+  kKernel,
+  kProperty,
+  kNote,
+  kClockPair,
+  kName,  // the name of a number of a vendor's own (CUPTI callback id, kernel name pointer ...)
+  // facts
+  kApi,
+  kDispatch,
+  kDispatchWide,
+  kCopy,
+  kFill,
+  kAllocation,
+  kSync,
+  kPush,
+  kPop,
+  kMark,
+  kRangeStart,
+  kRangeStop,
+  kSample,
+  kReading,
+  kCounterValue,
+  kLink,
+  kLoss,
+  kOverhead,
+  kEnd
+};
+
+struct RecordHeader {
+  RecordKind kind;
+  uint8_t flags;
+  uint16_t size;
+  uint32_t value;
+};
+static_assert(sizeof(RecordHeader) == 8);
+
+/// value: the string's number. Followed by the bytes; `length` of them (the rest of size is padding).
+struct StringRecord {
+  RecordHeader header;
+  uint64_t length;
+};
+
+/// Text fields are numbers of strings. value: process generation within its pid (0 = first image).
+struct ProcessRecord {
+  RecordHeader header;
+  uint32_t pid, parent_pid;
+  uint32_t slot;         // number of this process in the pool
+  uint32_t parent_slot;  // slot whose definitions are inherited after fork; 0xffffffff = none
+  uint32_t name, command, host, rank_text;
+  uint32_t clock;        // HostClock
+  uint32_t hook_picoseconds;  // measured cost of one empty hook, ps
+  uint64_t start;        // host time
+  uint64_t start_raw;    // the same moment, CLOCK_MONOTONIC_RAW ns
+  double ns_per_tick;    // of the host clock
+};
+enum class HostClock : uint32_t { kTsc, kMonotonicRaw, kMonotonic };
+
+/// value: thread index of the block header. name: string, 0 = none.
+struct ThreadRecord {
+  RecordHeader header;
+  uint32_t tid, name;
+};
+
+/// value: device number (from 1).
+struct DeviceRecord {
+  RecordHeader header;
+  uint32_t kind;   // DeviceKind
+  uint32_t index;
+  uint32_t name, vendor, architecture, driver, uuid;
+  uint32_t clock_error_ns;  // 0xffffffff = not stated
+};
+
+/// value: queue number (from 1). What a queue or stream is and in which clock its device times are.
+struct QueueRecord {
+  RecordHeader header;
+  uint32_t device;
+  uint32_t name;       // string, 0 = none
+  uint32_t category;   // string, 0 = none
+  uint32_t clock;      // DeviceClock
+  uint64_t native;     // the runtime's handle or number
+  uint64_t context;
+  uint64_t properties; // the runtime's property bits
+};
+enum class DeviceClock : uint32_t {
+  kMonotonicRaw,  // CLOCK_MONOTONIC_RAW ns (PoCL)
+  kMonotonic,
+  kRealtime,      // (Oclgrind)
+  kPaired,        // ClockPairRecords of this queue's device
+  kHost,          // same ticks as the host clock
+};
+
+/// value: kernel number (from 1). Numbers are kUnknown32 where the runtime does not tell.
+struct KernelRecord {
+  RecordHeader header;
+  uint32_t name;
+  uint32_t kind;  // DispatchKind
+  uint32_t registers, accum_registers, scalar_registers;
+  uint32_t shared_static;
+  uint32_t private_bytes;
+  uint32_t reserved;
+};
+inline constexpr uint32_t kUnknown32 = 0xffffffff;
+
+/// value: Table of the object described. Key and text are strings.
+struct PropertyRecord {
+  RecordHeader header;
+  uint32_t object;  // the object's number in this process; 0 = the process itself
+  uint32_t key;
+  uint32_t text;
+  uint32_t reserved;
+};
+
+/// value: NoteSeverity.
+struct NoteRecord {
+  RecordHeader header;
+  uint64_t time;  // host time
+  uint32_t text;  // string
+  uint32_t reserved;
+};
+
+/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW). The same moment in two clocks.
+struct ClockPairRecord {
+  RecordHeader header;
+  uint64_t host;    // host time
+  uint64_t device;  // device time; for device 0 CLOCK_MONOTONIC_RAW ns
+  uint64_t uncertainty;  // ns: half of the interval within which both were read
+};
+
+/// value: NameSpace. `number` stands for `text` in vendor buffers of this process.
+struct NameRecord {
+  RecordHeader header;
+  uint64_t number;
+  uint32_t text;
+  uint32_t reserved;
+};
+enum class NameSpace : uint32_t { kCudaRuntime, kCudaDriver, kCudaKernel, kCudaMarker, kCudaDomain, kHip, kHsa, kRocmKernel, kCudaGraphNode };
+
+/// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
+struct ApiRecord {
+  RecordHeader header;
+  uint64_t start, end;  // host time; end 0 = still open (never returned)
+  uint64_t correlation;
+};
+
+/// value: kernel number. Device times; 0 = unknown.
+struct DispatchRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t queued, submit, start, end;
+  uint32_t queue;
+  uint32_t ordinal;
+  uint32_t grid[3];   // work-items
+  uint32_t group[3];  // 0 = chosen by the runtime
+};
+inline constexpr uint8_t kFlagGraph = 1;
+
+/// As DispatchRecord for launches that do not fit there.
+struct DispatchWideRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t queued, submit, start, end;
+  uint32_t queue;
+  uint32_t ordinal;
+  uint64_t grid[3];
+  uint64_t group[3];
+  uint64_t offset[3];
+  uint32_t cluster[3];
+  uint32_t shared_dynamic;
+};
+
+/// value: byte 0 CopyDirection, byte 1 CopyKind, byte 2 source MemoryKind, byte 3 target MemoryKind. flags bit 0: the
+/// call did not wait; bit 1: times are host time.
+struct CopyRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t queued, submit, start, end;
+  uint64_t bytes;
+  uint32_t queue;
+  uint32_t peer_queue;  // queue whose device is the other end of a device-to-device copy; 0 = the same
+};
+inline constexpr uint8_t kCopyAsynchronous = 1;
+inline constexpr uint8_t kTimesAreHost = 2;
+
+/// value: MemoryKind.
+struct FillRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t queued, submit, start, end;
+  uint64_t bytes;
+  uint64_t pattern;      // first 8 bytes of the pattern
+  uint32_t queue;
+  uint32_t pattern_bytes;
+};
+
+/// value: byte 0 AllocationOperation, byte 1 MemoryKind, high 16 bits: device number.
+struct AllocationRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t start, end;  // host time
+  uint64_t bytes;       // ~0 = unknown
+  uint64_t address;
+  uint32_t name;        // string
+  uint32_t reserved;
+};
+
+/// value: SyncKind. Host time unless flags has no kTimesAreHost: then device time of `queue`.
+struct SyncRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  uint64_t start, end;
+  uint32_t queue;
+  uint32_t reserved;
+};
+
+/// value: bytes of text that follow (not interned: a marker's text may change from call to call), unless
+/// kMarkerInterned: then a string's number. flags say which 8-byte fields follow the text, in the order of the bits.
+struct PushRecord {
+  RecordHeader header;
+  uint64_t time;
+};
+using MarkRecord = PushRecord;
+inline constexpr uint8_t kMarkerInterned = 1;
+inline constexpr uint8_t kMarkerDomain = 2;    // low 32 bits: string number of the domain
+inline constexpr uint8_t kMarkerCategory = 4;  // low 32 bits: string number of the category
+inline constexpr uint8_t kMarkerColor = 8;     // low 32 bits: ARGB
+inline constexpr uint8_t kMarkerInteger = 16;  // payload
+inline constexpr uint8_t kMarkerDouble = 32;   // payload
+
+/// value: string number of the domain whose stack is popped, 0 = the default domain.
+struct PopRecord {
+  RecordHeader header;
+  uint64_t time;
+};
+
+/// As PushRecord, with the range's id between time and text.
+struct RangeStartRecord {
+  RecordHeader header;
+  uint64_t time;
+  uint64_t id;
+};
+struct RangeStopRecord {
+  RecordHeader header;
+  uint64_t time;
+  uint64_t id;
+};
+
+/// value: number of 8-byte frame words that follow. The layout of the words is in capture/source/sampler.
+struct SampleRecord {
+  RecordHeader header;
+  uint64_t time;         // host time
+  uint64_t period;       // ns that the sample stands for
+  uint64_t correlation;  // API call open on the thread, 0 = none
+  uint32_t tid;
+  uint32_t reserved;
+};
+
+/// value: string number of the counter's name. Telemetry written by a target or by tacho itself.
+struct ReadingRecord {
+  RecordHeader header;
+  uint64_t time;  // host time
+  double number;
+  uint32_t device;
+  uint32_t unit;  // string
+};
+
+/// value: string number of the counter.
+struct CounterValueRecord {
+  RecordHeader header;
+  uint64_t correlation;
+  double number;
+  uint32_t ordinal;
+  uint32_t instance;
+  uint32_t pass;
+  uint32_t queue;
+};
+
+/// value: LinkKind.
+struct LinkRecord {
+  RecordHeader header;
+  uint64_t from, to;
+};
+
+/// value: byte 0 Table, byte 1 LossReason.
+struct LossRecord {
+  RecordHeader header;
+  uint64_t count;
+};
+
+/// value: OverheadKind. name: string.
+struct OverheadRecord {
+  RecordHeader header;
+  uint64_t start, end;  // host time
+  uint64_t correlation;
+  uint32_t name;
+  uint32_t reserved;
+};
+
+struct RecordInfo {
+  RecordKind kind;
+  uint16_t size;  // fixed part
+  std::string_view name;
+};
+inline constexpr RecordInfo kRecordInfos[] = {
+    {RecordKind::kPad, sizeof(RecordHeader), "pad"},
+    {RecordKind::kString, sizeof(StringRecord), "string"},
+    {RecordKind::kProcess, sizeof(ProcessRecord), "process"},
+    {RecordKind::kThread, sizeof(ThreadRecord), "thread"},
+    {RecordKind::kDevice, sizeof(DeviceRecord), "device"},
+    {RecordKind::kQueue, sizeof(QueueRecord), "queue"},
+    {RecordKind::kKernel, sizeof(KernelRecord), "kernel"},
+    {RecordKind::kProperty, sizeof(PropertyRecord), "property"},
+    {RecordKind::kNote, sizeof(NoteRecord), "note"},
+    {RecordKind::kClockPair, sizeof(ClockPairRecord), "clock_pair"},
+    {RecordKind::kName, sizeof(NameRecord), "name"},
+    {RecordKind::kApi, sizeof(ApiRecord), "api"},
+    {RecordKind::kDispatch, sizeof(DispatchRecord), "dispatch"},
+    {RecordKind::kDispatchWide, sizeof(DispatchWideRecord), "dispatch_wide"},
+    {RecordKind::kCopy, sizeof(CopyRecord), "copy"},
+    {RecordKind::kFill, sizeof(FillRecord), "fill"},
+    {RecordKind::kAllocation, sizeof(AllocationRecord), "allocation"},
+    {RecordKind::kSync, sizeof(SyncRecord), "sync"},
+    {RecordKind::kPush, sizeof(PushRecord), "push"},
+    {RecordKind::kPop, sizeof(PopRecord), "pop"},
+    {RecordKind::kMark, sizeof(MarkRecord), "mark"},
+    {RecordKind::kRangeStart, sizeof(RangeStartRecord), "range_start"},
+    {RecordKind::kRangeStop, sizeof(RangeStopRecord), "range_stop"},
+    {RecordKind::kSample, sizeof(SampleRecord), "sample"},
+    {RecordKind::kReading, sizeof(ReadingRecord), "reading"},
+    {RecordKind::kCounterValue, sizeof(CounterValueRecord), "counter_value"},
+    {RecordKind::kLink, sizeof(LinkRecord), "link"},
+    {RecordKind::kLoss, sizeof(LossRecord), "loss"},
+    {RecordKind::kOverhead, sizeof(OverheadRecord), "overhead"},
+};
+static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
+
+/// The domain byte of an ApiRecord's flags; correlation sources keep their ids apart by it.
+inline constexpr uint32_t api_value(uint16_t function, int16_t result) {
+  return function | static_cast<uint32_t>(static_cast<uint16_t>(result)) << 16;
+}
+
+}  // namespace tacho::event

@@ -1,0 +1,98 @@
+// The pool's memory, byte for byte: what a target writes and tacho's drainer reads. One shared mapping:
+//
+//    0                 header_bytes        data_offset                 data_offset + max_blocks * block_size
+//   +-----------------+-------------------+--------+--------+ ... +
+//   | PoolHeader      | state[max_blocks] | block 0| block 1|     |   blocks 0 .. populated-1 are backed by memory
+//   +-----------------+-------------------+--------+--------+ ... +
+//
+// A block is 64 KiB: a 64-byte BlockHeader, then bytes. Its state word goes free -> open (by a target, compare-and-swap)
+// -> full (by the target) -> free (by the drainer); the drainer also frees open blocks whose thread is gone. The thread
+// that owns an open block publishes records by a release store of BlockHeader::committed. An extent is a run of blocks
+// with one header, for vendor buffers larger than one block.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "event/schema.h"
+
+namespace tacho::tape {
+
+inline constexpr uint32_t kBlockSize = 64 * 1024;
+inline constexpr uint32_t kPoolVersion = 1;
+inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
+inline constexpr size_t kConfigBytes = 16 * 1024;
+inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
+
+enum class BlockState : uint32_t {
+  kFree = 0,
+  kOpen = 1,   // owned by a thread of a target, `committed` bytes are valid
+  kFull = 2,   // complete, waits for the drainer
+  kTail = 3,   // second and further blocks of an extent
+  kKept = 4,   // definitions, drained, kept for recovery while their process may still refer to them
+};
+
+enum class BlockKind : uint32_t {
+  kRecords = 1,      // records.h, one writing thread
+  kDefinitions = 2,  // records.h, definitions of one process, in order
+  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0
+  kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
+  kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
+  kCounterData = 6,  // counter data of one pass, see src/counter
+};
+
+struct BlockHeader {
+  std::atomic<uint32_t> committed;  // bytes after the header that are valid
+  BlockKind kind;
+  uint32_t process_slot;
+  uint32_t thread_index;  // of the process, from 1; 0 = no thread of its own
+  uint32_t pid;           // in the target's pid namespace
+  uint32_t tid;
+  uint32_t vendor_version;
+  uint32_t blocks;        // length of the extent, >= 1
+  uint64_t sequence;      // order in which blocks were opened, over the whole pool
+  uint64_t opened;        // host time
+  uint32_t drained;       // written by the drainer: bytes already taken
+  uint32_t aux;           // the kind's own (CUPTI stream id ...)
+  uint64_t aux64;         // the kind's own (CUPTI context ...)
+};
+static_assert(sizeof(BlockHeader) == 64);
+inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
+
+/// What targets do; changed while they run by --start-paused, --delay, --duration, triggers, tacho_pause().
+namespace source_bit {
+inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32, kSample = 64,
+                          kOverhead = 128, kCounter = 256;
+inline constexpr uint64_t kAll = 0xffff;
+}  // namespace source_bit
+
+struct PoolHeader {
+  char magic[8];
+  uint64_t schema_hash;
+  uint32_t version;
+  uint32_t block_size;
+  uint32_t max_blocks;
+  uint32_t data_offset;
+  uint32_t launcher_pid;
+  uint32_t flush_period_ms;
+  uint64_t sources;              // source_bit of what is traced when not paused
+  char config[kConfigBytes];     // "key=value\n" lines for sources, 0-terminated
+  char output[4096];             // the trace file being written, for recovery, 0-terminated
+
+  // changing, each group on a cache line of its own
+  alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
+  std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
+  alignas(64) std::atomic<uint32_t> populated_blocks;
+  std::atomic<uint32_t> hint;         // where to look for a free block next
+  std::atomic<int32_t> free_blocks;   // of the populated ones
+  std::atomic<uint32_t> next_slot;    // next process slot
+  std::atomic<uint64_t> sequence;
+  std::atomic<uint64_t> launches;     // dispatches launched, over all processes (triggers, checks)
+  alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) + 1];  // by table; last: unknown
+  alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
+};
+
+inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;
+
+}  // namespace tacho::tape

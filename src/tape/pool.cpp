@@ -1,0 +1,338 @@
+// Creation, growth and draining of the pool (pool.h).
+#include "tape/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tacho::tape {
+namespace {
+
+size_t data_offset(uint32_t max_blocks) {
+  const size_t end = kHeaderBytes + max_blocks * sizeof(uint32_t);
+  return (end + kBlockSize - 1) / kBlockSize * kBlockSize;
+}
+
+std::vector<std::string> candidate_folders() {
+  std::vector<std::string> folders;
+  if (const char* folder = getenv("TACHO_POOL_DIR"); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
+  folders.emplace_back("/dev/shm");
+  for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"})
+    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
+  folders.emplace_back("/tmp");
+  return folders;
+}
+
+Result<std::string> random_name() {
+  uint64_t words[2];
+  if (getrandom(words, sizeof words, 0) != sizeof words) return fail("no random numbers for the pool's name: {}", strerror(errno));
+  return fmt::format("tacho-{:016x}{:016x}.pool", words[0], words[1]);
+}
+
+bool allocate(int file, size_t from, size_t bytes) {
+  int error;
+  do error = posix_fallocate(file, static_cast<off_t>(from), static_cast<off_t>(bytes));
+  while (error == EINTR);
+  return error == 0;
+}
+
+}  // namespace
+
+Result<Pool> Pool::create(const PoolOptions& options) {
+  Pool pool;
+  pool.max_blocks_ = static_cast<uint32_t>(std::max<uint64_t>(options.max_bytes / kBlockSize, 4));
+  pool.data_offset_ = data_offset(pool.max_blocks_);
+  pool.size_ = pool.data_offset_ + static_cast<size_t>(pool.max_blocks_) * kBlockSize;
+  if (options.config.size() >= kConfigBytes)
+    return fail("the configuration for the target has {} bytes, the pool holds {}", options.config.size(), kConfigBytes - 1);
+  TACHO_ASSIGN(const std::string name, random_name());
+  const auto wanted = static_cast<uint32_t>(
+      std::clamp<uint64_t>(options.initial_bytes / kBlockSize, 4, pool.max_blocks_));
+
+  std::string tried;
+  uint32_t populated = 0;
+  // The whole initial size somewhere, else a quarter of it, else the least that works.
+  for (const uint32_t blocks : {wanted, std::max(wanted / 4, 4u), 4u}) {
+    for (const std::string& folder : candidate_folders()) {
+      const std::string path = folder + "/" + name;
+      const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+      if (file < 0) {
+        tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", folder, strerror(errno));
+        continue;
+      }
+      if (ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ||
+          !allocate(file, 0, pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize)) {
+        tried += fmt::format("{}{}: no room for {} KiB", tried.empty() ? "" : "; ", folder,
+                             (pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize) / 1024);
+        ::unlink(path.c_str());
+        close(file);
+        continue;
+      }
+      pool.file_ = file;
+      pool.path_ = path;
+      populated = blocks;
+      break;
+    }
+    if (pool.file_ >= 0) break;
+  }
+  if (pool.file_ < 0)
+    return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free", tried);
+  pool.owner_ = true;
+
+  void* const at = mmap(nullptr, pool.size_, PROT_READ | PROT_WRITE, MAP_SHARED, pool.file_, 0);
+  if (at == MAP_FAILED) {
+    const int error = errno;
+    pool.unlink();
+    return fail("cannot map the pool {}: {}", pool.path_, strerror(error));
+  }
+  pool.base_ = static_cast<std::byte*>(at);
+  PoolHeader& header = pool.header();
+  memcpy(header.magic, kPoolMagic, sizeof kPoolMagic);
+  header.schema_hash = event::schema_hash();
+  header.version = kPoolVersion;
+  header.block_size = kBlockSize;
+  header.max_blocks = pool.max_blocks_;
+  header.data_offset = static_cast<uint32_t>(pool.data_offset_);
+  header.launcher_pid = static_cast<uint32_t>(getpid());
+  header.flush_period_ms = options.flush_period_ms;
+  header.sources = options.sources;
+  memcpy(header.config, options.config.data(), options.config.size());
+  strncpy(header.output, options.output.c_str(), sizeof header.output - 1);
+  header.enabled.store(options.start_paused ? 0 : options.sources, std::memory_order_relaxed);
+  header.free_blocks.store(static_cast<int32_t>(populated), std::memory_order_relaxed);
+  header.populated_blocks.store(populated, std::memory_order_release);
+  return pool;
+}
+
+Result<Pool> Pool::open(const std::string& path) {
+  Pool pool;
+  pool.path_ = path;
+  pool.file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (pool.file_ < 0) return fail("{}: {}", path, strerror(errno));
+  struct stat status {};
+  if (fstat(pool.file_, &status) != 0) return fail("{}: {}", path, strerror(errno));
+  if (!S_ISREG(status.st_mode) || static_cast<size_t>(status.st_size) < kHeaderBytes)
+    return fail("{}: not a tacho pool (too small)", path);
+  pool.size_ = static_cast<size_t>(status.st_size);
+  // A private mapping: recovery never changes the file, and a truncated file cannot kill us half way through a write.
+  void* const at = mmap(nullptr, pool.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, pool.file_, 0);
+  if (at == MAP_FAILED) return fail("{}: cannot be mapped: {}", path, strerror(errno));
+  pool.base_ = static_cast<std::byte*>(at);
+  const PoolHeader& header = pool.header();
+  if (memcmp(header.magic, kPoolMagic, sizeof kPoolMagic) != 0) return fail("{}: not a tacho pool", path);
+  if (header.version != kPoolVersion || header.schema_hash != event::schema_hash())
+    return fail("{}: was written by another version of tacho (schema {:016x}, this is {:016x}); recover it with that one",
+                path, header.schema_hash, event::schema_hash());
+  if (header.block_size != kBlockSize || header.max_blocks == 0 || header.max_blocks > pool.size_ / kBlockSize ||
+      header.data_offset != data_offset(header.max_blocks) ||
+      header.data_offset + static_cast<size_t>(header.max_blocks) * kBlockSize > pool.size_ ||
+      header.populated_blocks.load() > header.max_blocks)
+    return fail("{}: the pool's header contradicts its size: damaged", path);
+  pool.max_blocks_ = header.max_blocks;
+  pool.data_offset_ = header.data_offset;
+  return pool;
+}
+
+Pool::Pool(Pool&& other) noexcept { *this = std::move(other); }
+
+Pool& Pool::operator=(Pool&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  std::swap(data_offset_, other.data_offset_);
+  std::swap(max_blocks_, other.max_blocks_);
+  std::swap(file_, other.file_);
+  std::swap(owner_, other.owner_);
+  std::swap(out_of_space_, other.out_of_space_);
+  return *this;
+}
+
+Pool::~Pool() {
+  if (base_ != nullptr) munmap(base_, size_);
+  if (owner_) unlink();
+  if (file_ >= 0) close(file_);
+}
+
+void Pool::unlink() {
+  if (owner_) ::unlink(path_.c_str());
+  owner_ = false;
+}
+
+bool Pool::grow(uint32_t blocks) {
+  PoolHeader& head = header();
+  const uint32_t populated = head.populated_blocks.load(std::memory_order_relaxed);
+  blocks = std::min(blocks, max_blocks_ - populated);
+  if (blocks == 0 || out_of_space_) return false;
+  if (!allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
+    out_of_space_ = true;
+    return false;
+  }
+  head.free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
+  head.populated_blocks.store(populated + blocks, std::memory_order_release);
+  return true;
+}
+
+Drainer::Drainer(Pool& pool) : pool_(pool) {}
+
+void Drainer::release(uint32_t index) {
+  BlockHeader& block = pool_.block(index);
+  const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
+  block.committed.store(0, std::memory_order_relaxed);
+  block.drained = 0;
+  block.tid = block.pid = 0;
+  block.blocks = 1;
+  for (uint32_t i = blocks; i-- > 0;)
+    pool_.state(index + i).store(static_cast<uint32_t>(BlockState::kFree), std::memory_order_release);
+  pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
+}
+
+void Drainer::take(uint32_t index, uint32_t committed, const Sink& sink, bool whole) {
+  BlockHeader& block = pool_.block(index);
+  const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
+  const uint64_t capacity = static_cast<uint64_t>(blocks) * kBlockSize - sizeof(BlockHeader);
+  const auto end = static_cast<uint32_t>(std::min<uint64_t>(committed, capacity));
+  const uint32_t from = std::min(block.drained, end);
+  if (end == from && !whole) return;
+  const std::byte* const bytes = reinterpret_cast<const std::byte*>(&block) + sizeof(BlockHeader);
+  sink({&block, {bytes + from, end - from}, whole});
+  block.drained = end;
+}
+
+void Drainer::take_shared(uint32_t index, const Sink& sink) {
+  // Records become valid one by one: hand on the valid prefix.
+  BlockHeader& block = pool_.block(index);
+  std::byte* const bytes = reinterpret_cast<std::byte*>(&block) + sizeof(BlockHeader);
+  uint32_t end = block.drained;
+  while (end + sizeof(event::RecordHeader) <= kBlockPayload) {
+    const uint64_t word =
+        std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(bytes + end)).load(std::memory_order_acquire);
+    event::RecordHeader header;
+    memcpy(&header, &word, sizeof header);
+    if (header.size < sizeof header || header.size % 8 != 0 || end + header.size > kBlockPayload) break;
+    end += header.size;
+  }
+  if (end == block.drained) return;
+  sink({&block, {bytes + block.drained, end - block.drained}, false});
+  block.drained = end;
+}
+
+bool Drainer::thread_gone(const BlockHeader& block) {
+  const uint32_t pid = block.pid;
+  const uint32_t tid = block.kind == BlockKind::kDefinitions || block.kind == BlockKind::kShared ||
+                               block.kind == BlockKind::kCupti || block.kind == BlockKind::kRocprofiler
+                           ? pid
+                           : block.tid;
+  if (pid == 0) return false;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%u/task/%u", pid, tid);
+  if (access(path, F_OK) == 0) {
+    same_namespace_[pid] = true;
+    return false;
+  }
+  // Only a process that was once seen here can be missed here: ids of another pid namespace mean nothing to us.
+  if (tid != pid) {
+    snprintf(path, sizeof path, "/proc/%u", pid);
+    if (access(path, F_OK) == 0) return true;
+  }
+  const auto seen = same_namespace_.find(pid);
+  return seen != same_namespace_.end() && seen->second;
+}
+
+void Drainer::rewind_definitions() {
+  for (uint32_t i = 0; i < pool_.max_blocks(); ++i) {
+    const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_relaxed));
+    if (state == BlockState::kFree || state == BlockState::kTail || pool_.block(i).kind != BlockKind::kDefinitions) continue;
+    pool_.block(i).drained = 0;
+    if (state == BlockState::kKept)
+      pool_.state(i).store(static_cast<uint32_t>(BlockState::kFull), std::memory_order_relaxed);
+  }
+}
+
+uint64_t Drainer::pass(const Sink& sink, bool final) {
+  PoolHeader& head = pool_.header();
+  const uint32_t count = std::min(head.populated_blocks.load(std::memory_order_acquire), pool_.max_blocks());
+  ++passes_;
+
+  struct Seen {
+    uint32_t index;
+    uint32_t committed;
+    bool full;
+    uint64_t sequence;
+  };
+  std::vector<Seen> data, definitions;
+  uint32_t used = 0;
+  // First what is published now; definitions are looked at afterwards, so that they include all that these refer to.
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_acquire));
+    if (state == BlockState::kFree) continue;
+    ++used;
+    if (state != BlockState::kOpen && state != BlockState::kFull) continue;
+    BlockHeader& block = pool_.block(i);
+    const uint32_t committed = block.committed.load(std::memory_order_acquire);
+    data.push_back({i, committed, state == BlockState::kFull, block.sequence});
+  }
+  pressure_ = count == 0 ? 0 : static_cast<double>(used) / count;
+  if (pressure_ > 0.5 && !final) pool_.grow(std::max(count / 2, 16u));
+
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_acquire));
+    if (state != BlockState::kOpen && state != BlockState::kFull) continue;
+    BlockHeader& block = pool_.block(i);
+    const uint32_t committed = block.committed.load(std::memory_order_acquire);
+    if (committed == 0 || block.kind != BlockKind::kDefinitions) continue;
+    definitions.push_back({i, committed, state == BlockState::kFull, block.sequence});
+  }
+  const auto by_sequence = [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; };
+  std::sort(definitions.begin(), definitions.end(), by_sequence);
+  std::sort(data.begin(), data.end(), by_sequence);
+
+  uint64_t bytes = 0;
+  const Sink counting = [&](const Piece& piece) {
+    bytes += piece.bytes.size();
+    sink(piece);
+  };
+  for (const Seen& seen : definitions) {
+    take(seen.index, seen.committed, counting, false);
+    if (!seen.full && !final) continue;
+    if (kept_ < count / 4 && !final) {
+      // Kept for `tacho recover`: what is still in the pool when both of us are killed refers to it.
+      pool_.state(seen.index).store(static_cast<uint32_t>(BlockState::kKept), std::memory_order_release);
+      ++kept_;
+    } else {
+      release(seen.index);
+    }
+  }
+  const bool look_for_ends = final || passes_ % 16 == 0;
+  for (const Seen& seen : data) {
+    BlockHeader& block = pool_.block(seen.index);
+    if (seen.committed != 0 && block.kind == BlockKind::kDefinitions) continue;
+    const bool raw = block.kind == BlockKind::kCupti || block.kind == BlockKind::kRocprofiler ||
+                     block.kind == BlockKind::kCounterData;
+    bool over = seen.full || final;
+    uint32_t committed = seen.committed;
+    if (!over && look_for_ends && thread_gone(block)) {
+      over = true;  // nobody writes any more: what is committed now is all
+      committed = block.committed.load(std::memory_order_acquire);
+    }
+    if (block.kind == BlockKind::kShared && committed != 0) {
+      take_shared(seen.index, counting);
+      if (over && (final || !seen.full || block.drained == kBlockPayload || passes_ % 64 == 0)) release(seen.index);
+      continue;
+    }
+    if (raw && !over) continue;
+    if (committed != 0 || over) take(seen.index, committed, counting, over);
+    if (over) release(seen.index);
+  }
+  return bytes;
+}
+
+}  // namespace tacho::tape

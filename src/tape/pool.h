@@ -1,0 +1,103 @@
+// The pool from tacho's side: creation before the target starts, growth while it runs, draining, and recovery of a pool
+// whose tacho has died.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "event/records.h"
+#include "tape/layout.h"
+
+namespace tacho::tape {
+
+struct PoolOptions {
+  uint64_t initial_bytes = 16ull << 20;  // backed by memory before the target starts
+  uint64_t max_bytes = 256ull << 20;     // grown to at most this while the drainer falls behind
+  uint64_t sources = source_bit::kAll;
+  bool start_paused = false;
+  uint32_t flush_period_ms = 1000;
+  std::string config;                    // "key=value\n" lines
+  std::string output;                    // path of the trace being written, for recovery
+};
+
+/// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too small in
+/// $XDG_RUNTIME_DIR, $TMPDIR or /tmp; mode 0600 and an unguessable name.
+class Pool {
+ public:
+  static Result<Pool> create(const PoolOptions& options);
+  /// An existing pool file, for recovery. Everything in it is untrusted.
+  static Result<Pool> open(const std::string& path);
+  Pool(Pool&& other) noexcept;
+  Pool& operator=(Pool&& other) noexcept;
+  ~Pool();
+
+  const std::string& path() const { return path_; }
+  PoolHeader& header() { return *reinterpret_cast<PoolHeader*>(base_); }
+  uint32_t max_blocks() const { return max_blocks_; }
+  std::atomic<uint32_t>& state(uint32_t block) {
+    return reinterpret_cast<std::atomic<uint32_t>*>(base_ + kHeaderBytes)[block];
+  }
+  BlockHeader& block(uint32_t index) {
+    return *reinterpret_cast<BlockHeader*>(base_ + data_offset_ + static_cast<size_t>(index) * kBlockSize);
+  }
+  /// Backs more blocks with memory, up to the maximum. False when nothing could be added.
+  bool grow(uint32_t blocks);
+  /// True once grow() failed for lack of memory or space: the limit is the machine's, not ours.
+  bool out_of_space() const { return out_of_space_; }
+  /// Removes the file's name (mappings stay).
+  void unlink();
+
+ private:
+  Pool() = default;
+  std::string path_;
+  std::byte* base_ = nullptr;
+  size_t size_ = 0;
+  size_t data_offset_ = 0;
+  uint32_t max_blocks_ = 0;
+  int file_ = -1;
+  bool owner_ = false;
+  bool out_of_space_ = false;
+};
+
+/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For kCupti and
+/// other vendor kinds always the whole buffer at once.
+struct Piece {
+  const BlockHeader* block;
+  std::span<const std::byte> bytes;
+  bool last;  // the block will bring no more
+};
+
+/// Takes what targets published, definitions before what uses them. One thread.
+class Drainer {
+ public:
+  using Sink = std::function<void(const Piece&)>;
+  explicit Drainer(Pool& pool);
+
+  /// One pass over the pool; returns the bytes handed on. `final`: every target is gone, so also open blocks are taken
+  /// and freed. Blocks of threads that are gone are freed in any pass.
+  uint64_t pass(const Sink& sink, bool final);
+  /// Makes kept and partly drained definitions count as new: for a pool whose tacho died, before pass(sink, true).
+  void rewind_definitions();
+  /// Share of the populated blocks that was not free at the last pass, 0..1: how urgent the next pass is.
+  double pressure() const { return pressure_; }
+
+ private:
+  void take(uint32_t index, uint32_t committed, const Sink& sink, bool whole);
+  void take_shared(uint32_t index, const Sink& sink);
+  void release(uint32_t index);
+  bool thread_gone(const BlockHeader& block);
+
+  Pool& pool_;
+  double pressure_ = 0;
+  uint32_t kept_ = 0;
+  uint64_t passes_ = 0;
+  std::unordered_map<uint32_t, bool> same_namespace_;  // by pid
+};
+
+}  // namespace tacho::tape

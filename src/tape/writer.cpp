@@ -1,0 +1,625 @@
+// The writing side of the pool (writer.h). Runs inside other people's processes: no allocation through malloc, no
+// exceptions, no locks that a forked child could inherit, no static constructors.
+#include "tape/writer.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tacho::tape {
+
+thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
+struct WipedOnFork {
+  volatile uint64_t generation;          // process slot + 1; 0 = this image has not registered yet
+  std::atomic<uint32_t> lock;            // definitions lock
+  std::atomic<uint32_t> lock_owner;      // tid
+  std::atomic<BlockHeader*> shared;      // open block of kind kShared
+  BlockHeader* definitions;              // open block of kind kDefinitions
+  std::atomic<uint32_t> next_thread;
+};
+
+constinit WipedOnFork g_unattached = {};
+constinit WipedOnFork* g_wiped = &g_unattached;
+
+enum AttachState : uint32_t { kUntried, kAttaching, kAttached, kFailed };
+constinit std::atomic<uint32_t> g_attach_state{kUntried};
+constinit uint32_t g_mapped_blocks = 0;
+constinit uint32_t g_slot_of_parent = event::kUnknown32;
+constinit uint32_t g_slot = event::kUnknown32;
+
+// Numbers continue in a forked child, which inherits its parent's definitions.
+constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
+
+// Interned strings: open addressing; texts and table lie in anonymous mappings.
+struct InternEntry {
+  uint64_t hash;
+  uint32_t number;  // 0 = empty
+  uint32_t length;
+  const char* text;
+};
+constinit InternEntry* g_entries = nullptr;
+constinit uint32_t g_entry_capacity = 0;
+constinit uint32_t g_entry_count = 0;
+constinit char* g_arena = nullptr;
+constinit size_t g_arena_left = 0;
+constexpr uint32_t kLongestText = 60'000;
+
+uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
+void* map_anonymous(size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
+void complain(const char* sentence, const char* what) {
+  char line[512];
+  const int size = snprintf(line, sizeof line, "tacho: %s%s\n", sentence, what);
+  if (size > 0) {
+    const ssize_t ignored = write(STDERR_FILENO, line, static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
+    static_cast<void>(ignored);
+  }
+}
+
+std::atomic<uint32_t>* states() {
+  return reinterpret_cast<std::atomic<uint32_t>*>(reinterpret_cast<char*>(writer_internal::g_pool) + kHeaderBytes);
+}
+BlockHeader* block_at(uint32_t index) {
+  PoolHeader* const pool = writer_internal::g_pool;
+  return reinterpret_cast<BlockHeader*>(reinterpret_cast<char*>(pool) + pool->data_offset +
+                                        static_cast<size_t>(index) * kBlockSize);
+}
+uint32_t index_of(const BlockHeader* block) {
+  const PoolHeader* const pool = writer_internal::g_pool;
+  return static_cast<uint32_t>((reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) -
+                                pool->data_offset) / kBlockSize);
+}
+uint32_t usable_blocks() {
+  const uint32_t populated = writer_internal::g_pool->populated_blocks.load(std::memory_order_acquire);
+  return populated < g_mapped_blocks ? populated : g_mapped_blocks;
+}
+
+void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t vendor_version) {
+  PoolHeader* const pool = writer_internal::g_pool;
+  block->kind = kind;
+  block->process_slot = g_slot;
+  block->thread_index = t_state.thread_index;
+  block->pid = static_cast<uint32_t>(getpid());
+  block->tid = current_tid();
+  block->vendor_version = vendor_version;
+  block->blocks = blocks;
+  block->sequence = pool->sequence.fetch_add(1, std::memory_order_relaxed);
+  block->opened = host_ticks();
+  block->aux = 0;
+  block->aux64 = 0;
+}
+
+BlockHeader* open_block(BlockKind kind) {
+  PoolHeader* const pool = writer_internal::g_pool;
+  if (pool->free_blocks.load(std::memory_order_relaxed) <= 0) return nullptr;
+  const uint32_t count = usable_blocks();
+  if (count == 0) return nullptr;
+  const uint32_t first = pool->hint.fetch_add(1, std::memory_order_relaxed) % count;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t index = first + i;
+    if (index >= count) index -= count;
+    std::atomic<uint32_t>& state = states()[index];
+    uint32_t expected = static_cast<uint32_t>(BlockState::kFree);
+    if (state.load(std::memory_order_relaxed) != expected) continue;
+    if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen), std::memory_order_acq_rel))
+      continue;
+    pool->free_blocks.fetch_sub(1, std::memory_order_relaxed);
+    BlockHeader* const block = block_at(index);
+    fill_header(block, kind, 1, 0);
+    return block;
+  }
+  return nullptr;
+}
+
+void mark_full(BlockHeader* block) {
+  states()[index_of(block)].store(static_cast<uint32_t>(BlockState::kFull), std::memory_order_release);
+}
+
+// The definitions lock. False: this thread already holds it (a signal handler interrupted a definition).
+bool lock_definitions() {
+  const uint32_t self = current_tid();
+  for (uint32_t spins = 0;; ++spins) {
+    uint32_t expected = 0;
+    if (g_wiped->lock.compare_exchange_weak(expected, 1, std::memory_order_acquire)) {
+      g_wiped->lock_owner.store(self, std::memory_order_relaxed);
+      return true;
+    }
+    if (g_wiped->lock_owner.load(std::memory_order_relaxed) == self) return false;
+    if (spins > 64) sched_yield();
+  }
+}
+void unlock_definitions() {
+  g_wiped->lock_owner.store(0, std::memory_order_relaxed);
+  g_wiped->lock.store(0, std::memory_order_release);
+}
+
+// Under the lock. Copies one definition into the process's definitions block.
+bool write_definition(const void* record, uint32_t size, const void* tail = nullptr, uint32_t tail_size = 0) {
+  const uint32_t total = (size + tail_size + 7) & ~7u;
+  BlockHeader* block = g_wiped->definitions;
+  uint32_t used = block != nullptr ? block->committed.load(std::memory_order_relaxed) : 0;
+  if (block == nullptr || used + total > kBlockPayload) {
+    BlockHeader* const next = open_block(BlockKind::kDefinitions);
+    if (next == nullptr) {
+      writer_internal::g_pool->dropped[event::kFactTables].fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    if (block != nullptr) mark_full(block);
+    g_wiped->definitions = block = next;
+    used = 0;
+  }
+  std::byte* const at = payload(block) + used;
+  memcpy(at, record, size);
+  if (tail_size != 0) memcpy(at + size, tail, tail_size);
+  memset(at + size + tail_size, 0, total - size - tail_size);
+  block->committed.store(used + total, std::memory_order_release);
+  return true;
+}
+
+uint64_t hash_text(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL ^ text.size();
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t word;
+    memcpy(&word, text.data() + i, 8);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 29;
+  }
+  for (; i < text.size(); ++i) hash = (hash ^ static_cast<uint8_t>(text[i])) * 0x100000001b3ULL;
+  hash ^= hash >> 32;
+  return hash;
+}
+
+bool grow_entries() {
+  const uint32_t capacity = g_entry_capacity == 0 ? 4096 : g_entry_capacity * 2;
+  auto* const fresh = static_cast<InternEntry*>(map_anonymous(capacity * sizeof(InternEntry)));
+  if (fresh == nullptr) return false;
+  for (uint32_t i = 0; i < g_entry_capacity; ++i) {
+    if (g_entries[i].number == 0) continue;
+    uint32_t at = static_cast<uint32_t>(g_entries[i].hash) & (capacity - 1);
+    while (fresh[at].number != 0) at = (at + 1) & (capacity - 1);
+    fresh[at] = g_entries[i];
+  }
+  if (g_entries != nullptr) munmap(g_entries, g_entry_capacity * sizeof(InternEntry));
+  g_entries = fresh;
+  g_entry_capacity = capacity;
+  return true;
+}
+
+const char* keep_text(std::string_view text) {
+  if (text.size() > g_arena_left) {
+    constexpr size_t kChunk = 1 << 20;
+    auto* const chunk = static_cast<char*>(map_anonymous(kChunk));
+    if (chunk == nullptr) return nullptr;
+    g_arena = chunk;
+    g_arena_left = kChunk;
+  }
+  char* const at = g_arena;
+  memcpy(at, text.data(), text.size());
+  g_arena += text.size();
+  g_arena_left -= text.size();
+  return at;
+}
+
+// Under the lock.
+uint32_t intern_locked(std::string_view text) {
+  if (text.size() > kLongestText) text = text.substr(0, kLongestText);
+  if (g_entry_count * 2 >= g_entry_capacity && !grow_entries()) return 0;
+  const uint64_t hash = hash_text(text);
+  uint32_t at = static_cast<uint32_t>(hash) & (g_entry_capacity - 1);
+  for (; g_entries[at].number != 0; at = (at + 1) & (g_entry_capacity - 1)) {
+    const InternEntry& entry = g_entries[at];
+    if (entry.hash == hash && entry.length == text.size() && memcmp(entry.text, text.data(), text.size()) == 0)
+      return entry.number;
+  }
+  const char* const kept = keep_text(text);
+  if (kept == nullptr) return 0;
+  const uint32_t number = g_next_string.fetch_add(1, std::memory_order_relaxed);
+  event::StringRecord record{};
+  const uint32_t size = static_cast<uint32_t>((sizeof record + text.size() + 7) & ~size_t{7});
+  record.header = {event::RecordKind::kString, 0, static_cast<uint16_t>(size), number};
+  record.length = text.size();
+  if (!write_definition(&record, sizeof record, text.data(), static_cast<uint32_t>(text.size()))) return 0;
+  g_entries[at] = {hash, number, static_cast<uint32_t>(text.size()), kept};
+  ++g_entry_count;
+  return number;
+}
+
+size_t read_file(const char* path, char* out, size_t capacity) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t size = read(file, out, capacity);
+  close(file);
+  return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+// Cost of one hook without its call: two clock reads and one record, in picoseconds.
+uint32_t measure_hook(double ns_per_tick) {
+  ThreadState& state = t_state;
+  if (state.block == nullptr) return 0;
+  constexpr int kRounds = 200;
+  std::byte* const cursor = state.cursor;
+  const uint64_t begin = host_ticks();
+  for (int i = 0; i < kRounds; ++i) {
+    auto* record = reinterpret_cast<event::ApiRecord*>(reserve(sizeof(event::ApiRecord), event::Table::kApi));
+    if (record == nullptr) break;
+    record->start = host_ticks();
+    record->correlation = static_cast<uint64_t>(i);
+    record->header = {event::RecordKind::kPad, 0, sizeof(event::ApiRecord), 0};
+    record->end = host_ticks();
+    state.depth = 0;
+    state.cursor = cursor;
+  }
+  const uint64_t end = host_ticks();
+  return static_cast<uint32_t>(static_cast<double>(end - begin) * ns_per_tick * 1000.0 / kRounds);
+}
+
+bool open_thread_block() {
+  ThreadState& state = t_state;
+  if (state.thread_index == 0 || state.generation != g_wiped->generation) {
+    state.thread_index = g_wiped->next_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+    state.next_correlation = static_cast<uint64_t>(state.thread_index) << 40;
+    state.open_correlation = 0;
+  }
+  BlockHeader* const block = open_block(BlockKind::kRecords);
+  if (block == nullptr) return false;
+  state.block = block;
+  state.cursor = payload(block);
+  state.limit = state.cursor + kBlockPayload;
+  state.generation = g_wiped->generation;
+  state.depth = 0;
+  return true;
+}
+
+// Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first record.
+bool register_process() {
+  PoolHeader* const pool = writer_internal::g_pool;
+  const uint32_t slot = pool->next_slot.fetch_add(1, std::memory_order_relaxed);
+  if (slot >= kMaxProcessSlots) return false;
+  g_slot_of_parent = g_slot;
+  g_slot = slot;
+  g_wiped->definitions = nullptr;
+  g_wiped->shared.store(nullptr, std::memory_order_relaxed);
+  g_wiped->next_thread.store(0, std::memory_order_relaxed);
+  // Another thread of the parent may have been changing these when it forked: start afresh.
+  g_entries = nullptr;
+  g_entry_capacity = g_entry_count = 0;
+  g_arena = nullptr;
+  g_arena_left = 0;
+
+  const ClockTuple now = sample_clocks();
+  double ns_per_tick = 1.0;
+  if (host_clock_is_tsc()) {
+    ClockTuple later = sample_clocks();
+    while (later.raw - now.raw < 20'000) later = sample_clocks();
+    ns_per_tick = static_cast<double>(later.raw - now.raw) / static_cast<double>(later.tsc - now.tsc);
+  }
+  char text[4096];
+  event::ProcessRecord record{};
+  record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
+  record.pid = static_cast<uint32_t>(getpid());
+  record.parent_pid = static_cast<uint32_t>(getppid());
+  record.slot = slot;
+  record.parent_slot = g_slot_of_parent;
+  ssize_t size = readlink("/proc/self/exe", text, sizeof text);
+  std::string_view path(text, size > 0 ? static_cast<size_t>(size) : 0);
+  const size_t slash = path.rfind('/');
+  record.name = intern_locked(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  size_t length = read_file("/proc/self/cmdline", text, sizeof text);
+  while (length > 0 && text[length - 1] == '\0') --length;
+  for (size_t i = 0; i < length; ++i)
+    if (text[i] == '\0') text[i] = ' ';
+  record.command = intern_locked({text, length});
+  if (gethostname(text, sizeof text) != 0) text[0] = '\0';
+  text[sizeof text - 1] = '\0';
+  record.host = intern_locked(text);
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const char* value = getenv(variable); value != nullptr && *value != '\0') {
+      record.rank_text = intern_locked(value);
+      break;
+    }
+  record.clock = static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
+  record.start = host_clock_is_tsc() ? now.tsc : static_cast<uint64_t>(now.raw);
+  record.start_raw = static_cast<uint64_t>(now.raw);
+  record.ns_per_tick = ns_per_tick;
+  g_wiped->generation = slot + 1ULL;
+  if (open_thread_block()) record.hook_picoseconds = measure_hook(ns_per_tick);
+  return write_definition(&record, sizeof record);
+}
+
+bool try_attach() {
+  const char* const path = getenv("TACHO_POOL");
+  if (path == nullptr || *path == '\0') return false;
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return false;  // the pool went with its tacho, or this child sees another root: it runs untraced
+  struct stat status {};
+  if (fstat(file, &status) != 0 || static_cast<size_t>(status.st_size) < kHeaderBytes) {
+    close(file);
+    return false;
+  }
+  auto size = static_cast<size_t>(status.st_size);
+  void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at == MAP_FAILED) {
+    // Address space may be limited: the header and the blocks that exist now will do.
+    void* const header = mmap(nullptr, kHeaderBytes, PROT_READ, MAP_SHARED, file, 0);
+    if (header != MAP_FAILED) {
+      const auto* pool = static_cast<const PoolHeader*>(header);
+      size = pool->data_offset + static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
+      munmap(header, kHeaderBytes);
+      at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    }
+  }
+  close(file);
+  if (at == MAP_FAILED) {
+    complain("cannot map the pool into this process, which runs untraced: address space limit? ", path);
+    return false;
+  }
+  auto* const pool = static_cast<PoolHeader*>(at);
+  if (memcmp(pool->magic, kPoolMagic, sizeof kPoolMagic) != 0 || pool->version != kPoolVersion ||
+      pool->schema_hash != event::schema_hash()) {
+    complain("libtacho.so and the tacho that started this program are of different versions; it runs untraced: ", path);
+    munmap(at, size);
+    return false;
+  }
+  auto* const wiped = static_cast<WipedOnFork*>(map_anonymous(4096));
+  if (wiped == nullptr) {
+    munmap(at, size);
+    return false;
+  }
+  madvise(wiped, 4096, MADV_WIPEONFORK);
+  choose_host_clock();
+  g_wiped = wiped;
+  g_mapped_blocks = static_cast<uint32_t>((size - pool->data_offset) / kBlockSize);
+  writer_internal::g_generation = &wiped->generation;
+  std::atomic_thread_fence(std::memory_order_release);
+  writer_internal::g_pool = pool;
+  if (!lock_definitions()) return false;
+  const bool registered = register_process();
+  unlock_definitions();
+  if (!registered) complain("no room left in the pool for another process; this one runs untraced", "");
+  return registered;
+}
+
+}  // namespace
+
+namespace writer_internal {
+
+constinit volatile uint64_t* g_generation = &g_unattached.generation;
+constinit PoolHeader* g_pool = nullptr;
+
+std::byte* reserve_slow(uint32_t size, event::Table table) {
+  if (g_pool == nullptr) return nullptr;
+  ThreadState& state = t_state;
+  const uint64_t generation = g_wiped->generation;
+  if (generation == 0) {  // a forked child's first record
+    if (!lock_definitions()) return nullptr;
+    const bool registered = g_wiped->generation != 0 || register_process();
+    unlock_definitions();
+    if (!registered) return nullptr;
+  }
+  const bool own = state.generation == g_wiped->generation;
+  if (own && state.depth != 0) {  // inside a signal handler that interrupted a record of this thread
+    if (static_cast<size_t>(state.limit - state.cursor) < size) {
+      count_dropped(table);
+      return nullptr;
+    }
+  } else if (!own || static_cast<size_t>(state.limit - state.cursor) < size) {
+    BlockHeader* const old = own ? state.block : nullptr;
+    if (size > kBlockPayload || !open_thread_block()) {
+      count_dropped(table);
+      return nullptr;
+    }
+    if (old != nullptr) mark_full(old);
+  }
+  std::byte* const at = state.cursor;
+  ++state.depth;
+  state.cursor = at + size;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  return at;
+}
+
+}  // namespace writer_internal
+
+bool attach() {
+  uint32_t state = g_attach_state.load(std::memory_order_acquire);
+  while (state != kAttached && state != kFailed) {
+    uint32_t expected = kUntried;
+    if (g_attach_state.compare_exchange_strong(expected, kAttaching, std::memory_order_acq_rel)) {
+      const bool done = try_attach();
+      g_attach_state.store(done ? kAttached : kFailed, std::memory_order_release);
+      return done;
+    }
+    sched_yield();
+    state = g_attach_state.load(std::memory_order_acquire);
+  }
+  return state == kAttached;
+}
+
+PoolHeader* pool() { return writer_internal::g_pool; }
+
+std::string_view config(std::string_view key, std::string_view fallback) {
+  const PoolHeader* const pool = writer_internal::g_pool;
+  if (pool == nullptr) return fallback;
+  const char* line = pool->config;
+  while (*line != '\0') {
+    const char* end = strchr(line, '\n');
+    if (end == nullptr) end = line + strlen(line);
+    const std::string_view text(line, static_cast<size_t>(end - line));
+    if (text.size() > key.size() && text.substr(0, key.size()) == key && text[key.size()] == '=')
+      return text.substr(key.size() + 1);
+    line = *end == '\0' ? end : end + 1;
+  }
+  return fallback;
+}
+
+uint64_t correlation_slow() {
+  ThreadState& state = t_state;
+  if (state.generation == 0 || state.generation != *writer_internal::g_generation) {
+    if (writer_internal::g_pool == nullptr) return 0;
+    // Opens this thread's block, which gives it its index, by reserving nothing.
+    if (writer_internal::reserve_slow(0, event::Table::kApi) == nullptr) return 0;
+    commit();
+  }
+  return ++state.next_correlation;
+}
+
+void count_dropped(event::Table table, uint64_t rows) {
+  PoolHeader* const pool = writer_internal::g_pool;
+  if (pool == nullptr) return;
+  const auto number = static_cast<size_t>(table);
+  pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(rows, std::memory_order_relaxed);
+}
+
+namespace {
+// Runs `body` under the definitions lock of a registered process; `fallback` when that cannot be.
+template <typename Body, typename T>
+T with_definitions(Body body, T fallback) {
+  if (writer_internal::g_pool == nullptr || !lock_definitions()) return fallback;
+  if (g_wiped->generation == 0 && !register_process()) {
+    unlock_definitions();
+    return fallback;
+  }
+  const T result = body();
+  unlock_definitions();
+  return result;
+}
+}  // namespace
+
+uint32_t intern(std::string_view text) {
+  return with_definitions([&] { return intern_locked(text); }, 0u);
+}
+
+void define(const event::RecordHeader* record) {
+  if (record->size > kBlockPayload) return;
+  with_definitions([&] { return write_definition(record, record->size); }, false);
+}
+
+uint32_t next_queue() { return g_next_queue.fetch_add(1, std::memory_order_relaxed); }
+uint32_t next_device() { return g_next_device.fetch_add(1, std::memory_order_relaxed); }
+uint32_t next_kernel() { return g_next_kernel.fetch_add(1, std::memory_order_relaxed); }
+
+void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text) {
+  with_definitions(
+      [&] {
+        event::PropertyRecord record{};
+        record.header = {event::RecordKind::kProperty, 0, sizeof record, static_cast<uint32_t>(table)};
+        record.object = object;
+        record.key = intern_locked(key);
+        record.text = intern_locked(text);
+        return write_definition(&record, sizeof record);
+      },
+      false);
+}
+
+void note(event::NoteSeverity severity, std::string_view text) {
+  with_definitions(
+      [&] {
+        event::NoteRecord record{};
+        record.header = {event::RecordKind::kNote, 0, sizeof record, static_cast<uint32_t>(severity)};
+        record.time = host_ticks();
+        record.text = intern_locked(text);
+        return write_definition(&record, sizeof record);
+      },
+      false);
+}
+
+void loss(event::Table table, event::LossReason reason, uint64_t count) {
+  event::LossRecord record{};
+  record.header = {event::RecordKind::kLoss, 0, sizeof record,
+                   static_cast<uint32_t>(table) | static_cast<uint32_t>(reason) << 8};
+  record.count = count;
+  define(&record.header);
+}
+
+BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version) {
+  PoolHeader* const pool = writer_internal::g_pool;
+  if (pool == nullptr || blocks == 0) return nullptr;
+  if (g_wiped->generation == 0 && !with_definitions([] { return true; }, false)) return nullptr;
+  const uint32_t count = usable_blocks();
+  if (count < blocks) return nullptr;
+  const auto free_state = static_cast<uint32_t>(BlockState::kFree);
+  const uint32_t first = pool->hint.fetch_add(blocks, std::memory_order_relaxed) % count;
+  uint32_t begin = first;
+  for (uint32_t tried = 0; tried < count + blocks;) {
+    if (begin + blocks > count) {
+      tried += count - begin;
+      begin = 0;
+      continue;
+    }
+    uint32_t taken = 0;
+    for (; taken < blocks; ++taken) {
+      uint32_t expected = free_state;
+      const auto wanted = static_cast<uint32_t>(taken == 0 ? BlockState::kOpen : BlockState::kTail);
+      if (!states()[begin + taken].compare_exchange_strong(expected, wanted, std::memory_order_acq_rel)) break;
+    }
+    if (taken == blocks) {
+      pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks), std::memory_order_relaxed);
+      BlockHeader* const extent = block_at(begin);
+      fill_header(extent, kind, blocks, vendor_version);
+      return extent;
+    }
+    for (uint32_t i = 0; i < taken; ++i) states()[begin + i].store(free_state, std::memory_order_release);
+    tried += taken + 1;
+    begin += taken + 1;
+  }
+  return nullptr;
+}
+
+void close_extent(BlockHeader* extent, uint32_t bytes) {
+  extent->committed.store(bytes, std::memory_order_release);
+  mark_full(extent);
+}
+
+void discard_extent(BlockHeader* extent) { close_extent(extent, 0); }
+
+std::byte* reserve_shared(uint32_t size, event::Table table) {
+  if (writer_internal::g_pool == nullptr || g_wiped->generation == 0 || size > kBlockPayload) return nullptr;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    BlockHeader* block = g_wiped->shared.load(std::memory_order_acquire);
+    if (block != nullptr) {
+      const uint32_t at = std::atomic_ref<uint32_t>(block->aux).fetch_add(size, std::memory_order_relaxed);
+      if (at + size <= kBlockPayload) return payload(block) + at;
+    }
+    BlockHeader* const next = open_block(BlockKind::kShared);
+    if (next == nullptr) break;
+    memset(payload(next), 0, kBlockPayload);
+    next->committed.store(kBlockPayload, std::memory_order_release);
+    if (g_wiped->shared.compare_exchange_strong(block, next, std::memory_order_acq_rel)) {
+      if (block != nullptr) mark_full(block);
+    } else {
+      discard_extent(next);
+    }
+  }
+  count_dropped(table);
+  return nullptr;
+}
+
+void publish_shared(std::byte* record, event::RecordHeader header) {
+  uint64_t word;
+  memcpy(&word, &header, sizeof word);
+  std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(record)).store(word, std::memory_order_release);
+}
+
+void flush_thread() {
+  ThreadState& state = t_state;
+  if (state.generation == 0 || state.generation != *writer_internal::g_generation || state.depth != 0) return;
+  BlockHeader* const old = state.block;
+  state.cursor = state.limit = nullptr;
+  state.block = nullptr;
+  if (old != nullptr) mark_full(old);
+}
+
+}  // namespace tacho::tape

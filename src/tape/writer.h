@@ -1,0 +1,152 @@
+// The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own block, fill
+// it, commit(): no lock, no system call, no allocation. When no pool is attached everything is one predictable branch.
+//
+//   if (auto* record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi)) {
+//     record->start = start; ...
+//     tape::commit();
+//   }
+//
+// Safe in signal handlers (a nested record on the same thread is published with the outer one), after fork() and raw
+// clone() (the child notices that the block is not its own and opens one), and while threads end without notice.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "base/clock.h"
+#include "event/records.h"
+#include "event/schema.h"
+#include "tape/layout.h"
+
+namespace tacho::tape {
+
+/// Per-thread state: one cache line, initial-exec TLS, no constructor, no destructor.
+struct ThreadState {
+  uint64_t generation;       // of the process image that owns `block`; 0 = none yet
+  std::byte* cursor;         // next record goes here
+  std::byte* limit;          // end of the block
+  BlockHeader* block;
+  uint32_t thread_index;     // from 1, unique in the process
+  uint32_t depth;            // records being written right now (> 1 inside a signal handler)
+  uint64_t next_correlation; // thread_index << 40 | count
+  uint64_t open_correlation; // innermost open API call, 0 = none
+  uint32_t hidden;           // > 0: calls are tacho's own and must not be recorded
+  uint32_t spare;
+};
+static_assert(sizeof(ThreadState) == 64);
+
+extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
+
+namespace writer_internal {
+/// Lies in a MADV_WIPEONFORK page, so that it reads 0 in a child (also after a raw clone): never equal to a
+/// ThreadState::generation in use.
+extern volatile uint64_t* g_generation;
+extern PoolHeader* g_pool;
+std::byte* reserve_slow(uint32_t size, event::Table table);
+}  // namespace writer_internal
+
+/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it cannot be used (then one
+/// line on stderr says why). Cheap after the first call; callable from any thread at any time outside signal handlers.
+bool attach();
+/// True once attached. A relaxed load.
+inline bool attached() { return writer_internal::g_pool != nullptr; }
+/// True if `bits` (source_bit) are to be recorded now.
+inline bool enabled(uint64_t bits) {
+  const PoolHeader* pool = writer_internal::g_pool;
+  return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
+}
+PoolHeader* pool();
+/// Value of a "key=value" line of the pool's configuration, or `fallback`.
+std::string_view config(std::string_view key, std::string_view fallback = {});
+
+/// Space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block, or nullptr when there is
+/// none: then one row of `table` has been counted as dropped. Every non-null result must be followed by commit().
+inline std::byte* reserve(uint32_t size, event::Table table) {
+  ThreadState& state = t_state;
+  std::byte* const at = state.cursor;
+  if (__builtin_expect(state.generation == *writer_internal::g_generation && state.generation != 0 &&
+                           static_cast<size_t>(state.limit - at) >= size && state.depth == 0,
+                       1)) {
+    state.depth = 1;
+    state.cursor = at + size;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return at;
+  }
+  return writer_internal::reserve_slow(size, table);
+}
+
+/// Publishes what reserve() gave.
+inline void commit() {
+  ThreadState& state = t_state;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (__builtin_expect(--state.depth == 0, 1))
+    state.block->committed.store(
+        static_cast<uint32_t>(state.cursor - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
+        std::memory_order_release);
+}
+
+/// reserve() with the header filled in; `extra` bytes follow the fixed part and are rounded up to 8.
+template <typename Record>
+Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, uint8_t flags = 0, uint32_t extra = 0) {
+  const uint32_t size = (static_cast<uint32_t>(sizeof(Record)) + extra + 7) & ~7u;
+  std::byte* const at = reserve(size, table);
+  if (at == nullptr) return nullptr;
+  auto* record = reinterpret_cast<Record*>(at);
+  record->header = {kind, flags, static_cast<uint16_t>(size), value};
+  return record;
+}
+
+/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread, never 0.
+/// 0 when not attached.
+uint64_t correlation_slow();
+inline uint64_t next_correlation() {
+  ThreadState& state = t_state;
+  if (__builtin_expect(state.generation == *writer_internal::g_generation && state.generation != 0, 1))
+    return ++state.next_correlation;
+  return correlation_slow();
+}
+
+/// Counts rows that could not be recorded, for a reason of the source's own.
+void count_dropped(event::Table table, uint64_t rows = 1);
+
+// ---- definitions: rare, under a lock that a forked child never inherits locked ----------------------------------
+
+/// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out of memory
+/// or called from a signal handler that interrupted a definition. Text over 60,000 bytes is cut there.
+uint32_t intern(std::string_view text);
+/// Writes a definition record (its size field must be set and at most kBlockPayload).
+void define(const event::RecordHeader* record);
+/// Next number (from 1) for queues, devices, kernels of this process.
+uint32_t next_queue();
+uint32_t next_device();
+uint32_t next_kernel();
+/// A property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the process.
+void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text);
+/// One sentence for the user of the trace.
+void note(event::NoteSeverity severity, std::string_view text);
+/// Adds to table loss.
+void loss(event::Table table, event::LossReason reason, uint64_t count);
+
+// ---- extents: whole blocks for vendor buffers ----------------------------------------------------------------------
+
+/// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is counted). The
+/// payload starts after the BlockHeader and is 64-byte aligned.
+BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
+/// Publishes the first `bytes` of the payload and hands the extent to the drainer.
+void close_extent(BlockHeader* extent, uint32_t bytes);
+/// Gives an extent back unused.
+void discard_extent(BlockHeader* extent);
+inline std::byte* payload(BlockHeader* block) { return reinterpret_cast<std::byte*>(block) + sizeof(BlockHeader); }
+
+/// Space in a block that many threads (and signal handlers) share; a record becomes visible when `publish` stores its
+/// size. For rare records of threads that should not own 64 KiB. nullptr = no space (counted).
+std::byte* reserve_shared(uint32_t size, event::Table table);
+void publish_shared(std::byte* record, event::RecordHeader header);
+
+/// Closes the calling thread's block, so that it is drained at once (flush()).
+void flush_thread();
+
+}  // namespace tacho::tape

@@ -1,0 +1,78 @@
+// TraceWriter: the only way rows get into a .tacho file. The drainer, every importer, merge and trim use it; memory is
+// bounded whatever the number of rows.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "event/schema.h"
+
+namespace tacho::trace {
+
+class Trace;
+
+struct WriterOptions {
+  bool overwrite = false;       // replace an existing file
+  uint64_t max_size = 0;        // bytes of file after which facts are dropped and counted (kMaxSize); 0 = no limit
+  uint64_t ring_size = 0;       // keep about the newest so many bytes of slabs; older ones counted as kRingOverwritten
+  bool aggregate = false;       // keep no facts, only summaries per table, track and dimension row
+  uint32_t slab_rows = 1 << 16; // rows per chunk at most (<= 64 Ki)
+};
+
+/// Appends facts, dimensions and strings; writes slabs as they fill. Not thread-safe. Errors of writing (disk full) are
+/// kept: rows from then on are dropped and counted as kWriteError, what is on disk stays readable, and finish() says it.
+class TraceWriter {
+ public:
+  /// Creates `path` under a temporary name beside it; finish() renames it. An existing `path` is refused unless
+  /// options.overwrite.
+  static Result<std::unique_ptr<TraceWriter>> create(const std::string& path, const WriterOptions& options = {});
+  /// Into an unlinked temporary file (in $TMPDIR): for readers of foreign formats. See finish_and_open().
+  static Result<std::unique_ptr<TraceWriter>> create_temporary(const WriterOptions& options = {});
+  virtual ~TraceWriter() = default;
+
+  /// Row of the string table for `text` (any bytes); equal text gives the equal row. "" is row 0.
+  virtual int64_t string(std::string_view text) = 0;
+
+  /// Row of dimension `table` with these column values (all columns, in schema order); an equal row is reused. A row of
+  /// all zeros is NOT row 0: row 0 ("none") exists by itself and is never returned.
+  virtual int64_t dimension(event::Table table, std::span<const int64_t> row) = 0;
+  int64_t dimension(event::Table table, std::initializer_list<int64_t> row) {
+    return dimension(table, std::span<const int64_t>(row.begin(), row.size()));
+  }
+  /// Replaces one column of an existing dimension row (a thread's name, known late). Does not affect deduplication.
+  virtual void update(event::Table table, int64_t row, int column, int64_t value) = 0;
+
+  /// Appends a fact: all columns in schema order. Any order of times is accepted; rows are sorted per slab.
+  virtual void add(event::Table table, std::span<const int64_t> row) = 0;
+  void add(event::Table table, std::initializer_list<int64_t> row) {
+    add(table, std::span<const int64_t>(row.begin(), row.size()));
+  }
+
+  /// Adds to a loss counter (a row of table loss at the end). process: row, 0 = tacho.
+  virtual void lose(int64_t process, event::Table table, event::LossReason reason, int64_t count) = 0;
+  /// One sentence for the user, kept in table note.
+  virtual void note(int64_t process, event::NoteSeverity severity, std::string_view text) = 0;
+  /// A key and value about a row (or the trace: table kEnd, row 0).
+  void property(event::Table table, int64_t row, std::string_view key, std::string_view value) {
+    dimension(event::Table::kProperty, {static_cast<int64_t>(table), row, string(key), string(value)});
+  }
+
+  /// Writes everything buffered as slabs now, so that a killed writer loses nothing up to here.
+  virtual Status flush() = 0;
+  /// Rows of `table` accepted so far.
+  virtual int64_t rows(event::Table table) const = 0;
+  /// Bytes written to the file so far.
+  virtual uint64_t bytes() const = 0;
+
+  /// Writes the footer, syncs and renames. No further calls.
+  virtual Status finish() = 0;
+  /// finish(), then opens what was written.
+  virtual Result<std::shared_ptr<const Trace>> finish_and_open() = 0;
+};
+
+}  // namespace tacho::trace

@@ -146,11 +146,24 @@ double time_unit_divisor(std::string_view unit) {
 
 std::string ResultTable::id() const { return fmt::format("{}.{}", table->block, table->number); }
 
+std::string ResultTable::title(std::string_view normalisation) const {
+  std::string text(table->title);
+  constexpr std::string_view kPlace = "per normUnit";
+  if (const std::size_t at = text.find(kPlace); at != std::string::npos)
+    text.replace(at, kPlace.size(), normalised_unit("$norm", normalisation));
+  return text;
+}
+
+bool ResultTable::has_value(const ResultRow& row) const {
+  for (std::size_t c = 0; c < row.cells.size(); ++c)
+    if (table->columns[c].role == ColumnRole::Value && table->columns[c].key != "peak" &&
+        !std::holds_alternative<std::monostate>(row.cells[c]))
+      return true;
+  return false;
+}
+
 bool ResultTable::empty() const {
-  for (const ResultRow& row : rows)
-    for (std::size_t c = 0; c < row.cells.size(); ++c)
-      if (table->columns[c].role == ColumnRole::Value && !std::holds_alternative<std::monostate>(row.cells[c])) return false;
-  return true;
+  return std::none_of(rows.begin(), rows.end(), [&](const ResultRow& row) { return has_value(row); });
 }
 
 struct Analysis::Impl {
@@ -471,15 +484,8 @@ struct Analysis::Impl {
         if (!table.rows.empty() && table.empty()) result.not_computable.push_back(why(program, table, table.rows.front()));
         continue;
       }
-      for (const ResultRow& row : table.rows) {
-        bool any_formula = false, any_value = false;
-        for (std::size_t c = 0; c < row.cells.size(); ++c) {
-          if (table.table->columns[c].role != ColumnRole::Value) continue;
-          any_formula = true;
-          any_value = any_value || !std::holds_alternative<std::monostate>(row.cells[c]);
-        }
-        if (any_formula && !any_value) result.not_computable.push_back(why(program, table, row));
-      }
+      for (const ResultRow& row : table.rows)
+        if (!table.has_value(row)) result.not_computable.push_back(why(program, table, row));
     }
   }
 
@@ -488,8 +494,11 @@ struct Analysis::Impl {
     entry.metric = row.metric;
     entry.id = table.table->repeat.empty() ? row.id : table.id();
     const std::vector<Cell>& cells = cells_of(*row.metric);
+    entry.on_this_gpu = false;
     for (std::size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
-      if (table.table->columns[c].role != ColumnRole::Value || cells[c].formula.empty()) continue;
+      const Column& column = table.table->columns[c];
+      if (column.role != ColumnRole::Value || column.key == "peak" || cells[c].formula.empty()) continue;
+      entry.on_this_gpu = true;
       const Formula* formula = formulas.find(cells[c].formula);
       if (formula == nullptr) continue;
       for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel})) {
@@ -497,7 +506,7 @@ struct Analysis::Impl {
         std::string name = input.name;
         const std::size_t bracket = name.find('[');
         if (bracket != std::string::npos) name.resize(bracket);
-        if (!input.pass.empty() && workload.pass(input.pass) == nullptr) name = fmt::format("{} ({}.csv)", name, input.pass);
+        if (!input.pass.empty() && workload.pass(input.pass) == nullptr) name = fmt::format("{}.csv", input.pass);
         if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end()) entry.missing.push_back(name);
       }
     }

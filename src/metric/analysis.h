@@ -46,7 +46,11 @@ struct ResultTable {
   std::vector<ResultRow> rows;
 
   std::string id() const;
-  /// True when no row has a number.
+  /// The table's title; "normUnit" in it is the normalisation: "L2 Requests (per kernel)".
+  std::string title(std::string_view normalisation) const;
+  /// True when the row has a value; a peak alone, which needs no counters, is none.
+  bool has_value(const ResultRow& row) const;
+  /// True when no row has a value.
   bool empty() const;
 };
 
@@ -62,7 +66,8 @@ struct KernelStatistics {
 struct NotComputable {
   const Metric* metric = nullptr;
   std::string id;
-  std::vector<std::string> missing;  ///< counters and values that the run does not have; empty: nothing was left (0 / 0)
+  std::vector<std::string> missing;  ///< counters, values ("$max_sclk") and passes that the run does not have
+  bool on_this_gpu = true;           ///< false: the architecture cannot count it; with nothing missing: 0 / 0
 };
 
 /// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.

@@ -68,12 +68,12 @@ void write_system(JsonWriter& json, const Analysis& run) {
   json.end_array().end_object();
 }
 
-void write_tables(JsonWriter& json, const Evaluation& evaluation) {
+void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_view normalisation) {
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
     std::vector<std::string> columns;
     for (const Column& column : table.table->columns) columns.emplace_back(column.title);
-    write_table_head(json, table.id(), table.block->title, table.table->title, columns);
+    write_table_head(json, table.id(), table.block->title, table.title(normalisation), columns);
     for (const ResultRow& row : table.rows) {
       json.newline().begin_object().key("id").value(row.id).key("slug").value(row.metric->slug).key("cells").begin_array();
       for (const report::Cell& cell : row.cells) json.cell(cell);
@@ -145,7 +145,9 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
     json.newline().begin_object().key("id").value(entry.id).key("slug").value(entry.metric->slug);
     json.key("metric").value(entry.metric->name).key("missing").begin_array();
     for (const std::string& name : entry.missing) json.value(name);
-    json.end_array().end_object();
+    json.end_array();
+    json.key("reason").value(!entry.on_this_gpu ? "not on this GPU" : entry.missing.empty() ? "0 / 0" : "missing");
+    json.end_object();
   }
   json.end_array();
 }
@@ -245,7 +247,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_top_kernels(json, run);
   write_dispatches(json, run);
   if (run.shows(1, 1)) write_system(json, run);
-  write_tables(json, run.all());
+  write_tables(json, run.all(), given.normalisation);
   json.end_array();
   write_roofline(json, run);
   write_findings(json, run);
@@ -259,7 +261,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
       const Evaluation evaluation = run.of_kernel(kernel.kernel);
       json.newline().begin_object().key("id").value(here).key("name").value(run.workload().kernels[kernel.kernel]);
       json.key("count").value(kernel.count).key("share").value(kernel.share).key("tables").begin_array();
-      write_tables(json, evaluation);
+      write_tables(json, evaluation, given.normalisation);
       json.end_array().end_object();
     }
     json.end_array();

@@ -268,7 +268,9 @@ class Renderer {
         continue;
       }
       block_heading(table.block->number, table.block->title);
-      table_heading(table.id(), table.table->title);
+      const std::string title = table.title(run_.options().normalisation);
+      const std::string aside = options_.boxed ? std::string() : shared_normalisation(table);
+      table_heading(table.id(), title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
       if (table.table->style == TableStyle::MemoryChart && !options_.per_kernel &&
           (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) && options_.columns.empty() && whole(table)) {
         chart(table);
@@ -295,10 +297,12 @@ class Renderer {
     return false;
   }
 
-  static bool has_value(const ResultTable& table, const ResultRow& row) {
-    for (std::size_t c = 0; c < row.cells.size(); ++c)
-      if (table.table->columns[c].role == ColumnRole::Value && !std::holds_alternative<std::monostate>(row.cells[c])) return true;
-    return false;
+  // " per kernel" behind every unit of a table stands once in its heading.
+  std::string shared_normalisation(const ResultTable& table) const {
+    for (const ResultRow& row : table.rows)
+      if (row.metric->unit.find(" $norm") != std::string_view::npos)
+        return normalised_unit("$norm", run_.options().normalisation);
+    return {};
   }
 
   // A bar of ten characters for a percentage.
@@ -327,34 +331,48 @@ class Renderer {
       shown.push_back(c);
       if (columns[c].key == "pct") percent_at = c;
     }
-    const bool bars = table.table->style == TableStyle::Bar || percent_at < columns.size();
+    const bool may_have_bars = table.table->style == TableStyle::Bar || percent_at < columns.size();
     if (table.table->style == TableStyle::Bar)
       for (const std::size_t c : shown)
         if (columns[c].role == ColumnRole::Value && percent_at == columns.size()) percent_at = c;
     for (const std::size_t c : shown) {
-      report::Column column{std::string(columns[c].title)};
-      if (columns[c].role == ColumnRole::Name || columns[c].role == ColumnRole::Text) column.shrink = true;
+      report::Column column{columns[c].key == "pct" ? std::string("% of peak") : std::string(columns[c].title)};
+      if (columns[c].role != ColumnRole::Value) column.shrink = true;
       if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
       out.columns.push_back(std::move(column));
     }
-    if (bars) out.columns.push_back({""});
     if (options_.description) out.columns.push_back({"description"});
+    const std::string normalisation = " " + normalised_unit("$norm", run_.options().normalisation);
+    std::vector<std::string> bars;
     for (const ResultRow& row : table.rows) {
-      if (!has_value(table, row)) continue;
+      if (!table.has_value(row)) continue;
       std::vector<report::Cell> cells = {row.id};
       for (const std::size_t c : shown) {
         const bool empty = columns[c].role == ColumnRole::Value && std::holds_alternative<std::monostate>(row.cells[c]);
         cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()} : row.cells[c]);
+        if (columns[c].role == ColumnRole::Unit)
+          if (auto* unit = std::get_if<std::string>(&cells.back()); unit != nullptr && unit->ends_with(normalisation))
+            unit->resize(unit->size() - normalisation.size());
       }
-      if (bars) {
-        const std::optional<double> percent = percent_at < columns.size() ? number_of(row.cells[percent_at]) : std::nullopt;
-        cells.emplace_back(percent && std::isfinite(*percent) ? bar(*percent) : std::string());
-      }
+      const std::optional<double> percent = percent_at < columns.size() ? number_of(row.cells[percent_at]) : std::nullopt;
+      bars.push_back(percent && std::isfinite(*percent) ? bar(*percent) : std::string());
       if (options_.description) cells.emplace_back(std::string(row.metric->description));
       out.rows.push_back(std::move(cells));
     }
     report::TextStyle style = style_;
     if (options_.description) style.width = 0;
+    std::string text = report::to_text(out, style);
+    if (!may_have_bars || options_.description) return text;
+    // Bars only where they fit beside the whole table.
+    std::size_t widest = 0;
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t to = text.find('\n', from);
+      widest = std::max(widest, report::display_width(std::string_view(text).substr(from, to - from)));
+      from = to + 1;
+    }
+    if (widest + 12 > style_.width) return text;
+    out.columns.push_back({""});
+    for (std::size_t i = 0; i < bars.size(); ++i) out.rows[i].emplace_back(bars[i]);
     return report::to_text(out, style);
   }
 
@@ -453,20 +471,19 @@ class Renderer {
   }
 
   void missing_line(const ResultTable& table, const Evaluation& evaluation) {
-    std::vector<std::string> names, counters, undefined;
+    std::vector<std::string> names, counters, undefined, absent;
     for (const NotComputable& entry : evaluation.not_computable) {
-      if (entry.metric == nullptr || &run_.catalog().table_of(*entry.metric) != table.table) continue;
-      (entry.missing.empty() ? undefined : names).emplace_back(entry.metric->name);
+      if (&run_.catalog().table_of(*entry.metric) != table.table) continue;
+      (!entry.on_this_gpu ? absent : entry.missing.empty() ? undefined : names).emplace_back(entry.metric->name);
       for (const std::string& counter : entry.missing)
         if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
     }
-    if (names.empty() && undefined.empty()) return;
+    if (names.empty() && undefined.empty() && absent.empty()) return;
     std::string text;
-    if (!names.empty()) text = fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6));
-    if (!undefined.empty()) {
-      const bool some = std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return !row.metric->value.empty(); });
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", some ? "no value (0 / 0) or not on this GPU" : "no value", listed(undefined, 8));
-    }
+    const auto add = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
+    if (!names.empty()) add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
+    if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
+    if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
     out_ += paint("  " + report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40) - 2, 4), Paint::Dim) + "\n";
   }
 
@@ -474,7 +491,7 @@ class Renderer {
   void not_computable(const std::vector<const ResultTable*>& tables, const Evaluation& evaluation) {
     std::vector<std::string> names, counters;
     for (const ResultTable* table : tables) {
-      names.push_back(fmt::format("{} {} ({})", table->id(), table->table->title, table->table->repeat.empty() ? table->rows.size() : 1));
+      names.push_back(fmt::format("{} {}", table->id(), table->title(run_.options().normalisation)));
       for (const NotComputable& entry : evaluation.not_computable) {
         if (&run_.catalog().table_of(*entry.metric) != table->table) continue;
         for (const std::string& counter : entry.missing)
@@ -551,7 +568,7 @@ class Renderer {
   // --- findings ----------------------------------------------------------------------------------------------------
 
   void findings() {
-    if (run_.findings().empty() || options_.boxed) return;
+    if (run_.findings().empty() || options_.boxed || !run_.options().blocks.empty()) return;
     out_ += "\n" + paint("Findings", Paint::Bold) + "\n";
     const std::size_t width = std::min<std::size_t>(std::max<std::size_t>(options_.screen.width, 60), 110);
     // Grouped by kernel, the one with the weightiest finding first.
@@ -607,7 +624,7 @@ class Renderer {
       else plain_comparison(table, out, unit_at);
       if (out.rows.empty()) continue;
       block_heading(table.base->block->number, table.base->block->title);
-      table_heading(table.base->id(), table.base->table->title);
+      table_heading(table.base->id(), table.base->title(run_.options().normalisation));
       out_ += report::to_text(out, style_);
       if (options_.boxed) out_ += "\n";
     }

@@ -88,14 +88,16 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
         evidence.id = found->metric->slug;
         evidence.name = found->metric->name;
         if (term.over_slug.empty()) {
-          evidence.unit = normalised_unit(found->metric->unit, environment.normalisation);
-          evidence.peak = lookup(term.slug, "peak");
+          const bool percent = found->table->columns[found->column].key == "pct";
+          evidence.unit = percent ? "% of peak" : normalised_unit(found->metric->unit, environment.normalisation);
+          if (!percent) evidence.peak = lookup(term.slug, "peak");
         } else if (const Metric* over = catalog.metric(term.over_slug)) {
           evidence.name = fmt::format("{} / {}", found->metric->name, over->name);
           evidence.id.clear();
         }
-        if (!term.column.empty() && found->table->columns[found->column].title != "Avg")
-          evidence.name += fmt::format(" ({})", found->table->columns[found->column].title);
+        const Column& column = found->table->columns[found->column];
+        if (!term.column.empty() && column.title != "Avg" && column.key != "pct")
+          evidence.name += fmt::format(" ({})", column.title);
       }
       finding.evidence.push_back(std::move(evidence));
     };

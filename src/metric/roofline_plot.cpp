@@ -70,7 +70,7 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     const double column = (std::log10(x) - left) / (right - left) * static_cast<double>(columns);
     if (column >= 0) put(static_cast<std::size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
   }
-  std::string out = "GFLOP/s\n";
+  std::string out = "  GFLOP/s over FLOP/byte\n";
   for (std::size_t r = 0; r < height; ++r) {
     // A label where a power of ten begins.
     const double above = top - (top - bottom) * static_cast<double>(r) / static_cast<double>(height);
@@ -83,15 +83,16 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     out += line + "\n";
   }
   out += std::string(kLabels - 1, ' ') + "└";
-  std::string axis(columns + 8, ' ');
+  std::string axis(columns, ' ');
   for (std::size_t c = 0; c < columns; ++c) out += "─";
   for (double power = left; power <= right; ++power) {
     const auto at = static_cast<std::size_t>((power - left) / (right - left) * static_cast<double>(columns - 1));
     const std::string label = power < 0 ? report::format_fixed(std::pow(10, power), static_cast<int>(-power)) : report::format_si(std::pow(10, power), 0);
-    axis.replace(at, label.size(), label);
+    const std::size_t begin = std::min(at, columns - label.size());
+    axis.replace(begin, label.size(), label);
   }
   axis.erase(axis.find_last_not_of(' ') + 1);
-  out += "\n" + std::string(kLabels, ' ') + axis + "  FLOP/byte\n";
+  out += "\n" + std::string(kLabels, ' ') + axis + "\n";
   return out;
 }
 

@@ -212,6 +212,8 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
     for (const std::string& warning : analysis.warnings()) complain(kOk, warning);
+    if (runs.empty())
+      for (const std::string& note : analysis.id_notes()) complain(kOk, note);
     runs.push_back(std::move(analysis));
   }
   TACHO_TRY(metric::check_columns(runs.front().catalog(), a.text.columns));

@@ -205,17 +205,19 @@ struct Analysis::Impl {
 
   Status select_blocks() {
     given_blocks = !options.blocks.empty();
+    std::string differing;
     for (const std::string& text : options.blocks) {
       TACHO_ASSIGN(const Selection selection, resolve(catalog, text, options.ids));
       if (selection.differs != nullptr) {
-        const Metric* here = catalog.metric(selection.differs->id);
         const Metric* there = catalog.metric(selection.differs->slug);
-        id_notes.push_back(fmt::format("{} is {} on {}; in the users' documents it is {} (--ids seed)", text,
-                                       here != nullptr ? here->name : "no metric", catalog.architecture,
-                                       there != nullptr ? there->name : selection.differs->slug));
+        differing += fmt::format("{}{} is {}", differing.empty() ? "" : ", ", text,
+                                 there != nullptr ? there->name : selection.differs->slug);
       }
       selections.push_back(selection);
     }
+    if (!differing.empty())
+      id_notes.push_back(fmt::format("in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
+                                     differing, catalog.architecture));
     if (given_blocks) return {};
     // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose nothing.
     for (const std::string& text : workload.recorded_blocks) {

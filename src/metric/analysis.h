@@ -123,7 +123,7 @@ class Analysis {
   const std::vector<std::uint32_t>& listed_rows() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
-  /// One line for every id given that the users' documents use with another meaning.
+  /// At most one line: the ids given that the users' documents use with another meaning.
   const std::vector<std::string>& id_notes() const;
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;

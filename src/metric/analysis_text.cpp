@@ -89,8 +89,6 @@ class Renderer {
 
   std::string run() {
     for (const Analysis& each : runs_) head(each);
-    for (const Analysis& each : runs_)
-      for (const std::string& note : each.id_notes()) out_ += paint("note: ", Paint::Yellow) + note + "\n";
     if (runs_.size() > 1 && !options_.statistics_only) {
       comparison();
       return std::move(out_);
@@ -138,6 +136,7 @@ class Renderer {
         ++kernels;
       }
     const std::string_view name = info.get("workload_name");
+    if (runs_.size() > 1) out_ += fmt::format("run {}{}: ", &run - runs_.data(), &run == &runs_.front() ? " (baseline)" : "");
     out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " + run.workload().path + "\n";
     std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
     if (const double cus = info.number("cu_per_gpu"); cus > 0) line += fmt::format(", {:.0f} CUs", cus);
@@ -280,7 +279,6 @@ class Renderer {
         out_ += options_.boxed ? boxed_table(table) : plain_table(table);
       }
       if (!options_.boxed) missing_line(table, evaluation);
-      if (options_.boxed) out_ += "\n";
     }
     if (!roofline_done) roofline();
     if (!nothing.empty()) not_computable(nothing, evaluation);
@@ -641,7 +639,7 @@ class Renderer {
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
     for (std::size_t r = 0; r < runs_.size(); ++r) {
-      table.columns.push_back({r == 0 ? fmt::format("mean ({})", unit) : fmt::format("run {}", r)});
+      table.columns.push_back({r == 0 ? fmt::format("mean ({}) run 0", unit) : fmt::format("run {}", r)});
       if (r > 0) {
         table.columns.push_back({"change"});
         table.columns.back().align = report::Align::Right;
@@ -682,7 +680,7 @@ class Renderer {
       if (table.base->table->columns[table.value_columns[i]].key == "median") value = i;
     const std::string title(table.base->table->columns[table.value_columns[value]].title);
     for (std::size_t r = 0; r < runs_.size(); ++r) {
-      out.columns.push_back({r == 0 ? title : fmt::format("run {}", r)});
+      out.columns.push_back({r == 0 ? title + " run 0" : fmt::format("run {}", r)});
       out.columns.back().align = report::Align::Right;
       if (r > 0) {
         out.columns.push_back({"change"});

@@ -549,7 +549,7 @@ struct Analysis::Impl {
       if (seen == kMostKernels || (seen > 0 && !(statistics.share >= kLeastShare))) break;
       ++seen;
       std::vector<Finding> found = diagnose(catalog, rules, environment(of_kernel[statistics.kernel]), options.compat,
-                                            [&](std::string_view text) { return formulas.find(text); });
+                                            [&](std::string_view text) { return formulas.find(text); }, options.most_findings);
       for (Finding& finding : found) {
         finding.kernel = statistics.kernel;
         finding.share = statistics.share;

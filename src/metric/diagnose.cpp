@@ -9,8 +9,6 @@ namespace tacho::metric {
 
 namespace {
 
-constexpr std::size_t kMostFindings = 5;
-
 // A metric's column, as rules name them.
 struct Wanted {
   const Metric* metric;
@@ -30,7 +28,7 @@ std::optional<Wanted> find_column(const Catalog& catalog, std::string_view slug,
 }  // namespace
 
 std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment, bool compat,
-                              const std::function<const Formula*(std::string_view)>& formula_of) {
+                              const std::function<const Formula*(std::string_view)>& formula_of, std::size_t most) {
   Program program(environment);
   using Key = std::pair<std::string, std::string>;
   std::map<Key, Program::Node> nodes;
@@ -112,7 +110,7 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
-  if (findings.size() > kMostFindings) findings.resize(kMostFindings);
+  if (findings.size() > most) findings.resize(most);
   return findings;
 }
 

@@ -43,6 +43,14 @@ bool is_slug(std::string_view text) {
   return letter;
 }
 
+/// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": what needs no parentheses around it.
+bool is_atom(std::string_view formula) {
+  if (formula.starts_with('$')) formula.remove_prefix(1);
+  if (formula.ends_with(']') && formula.find('[') == formula.rfind('['))
+    formula = formula.substr(0, formula.find('['));
+  return std::all_of(formula.begin(), formula.end(), is_identifier_char);
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -434,8 +442,7 @@ class Reader {
           if (!inner.has_value()) {
             out += word;
           } else {
-            const std::string_view rest = std::string_view(*inner).substr(inner->front() == '$' ? 1 : 0);
-            const bool atom = std::all_of(rest.begin(), rest.end(), is_identifier_char);
+            const bool atom = is_atom(*inner);
             const bool alone = word.size() == source.size();
             out += atom || alone ? *inner : fmt::format("({})", *inner);
           }
@@ -792,7 +799,7 @@ class Reader {
       if (!defaults.kind.has_value() && find(keys, "kind") == nullptr)
         return fail_at(node, "metric \"{}\" needs a kind (sum, rate or ratio)", metric_slug);
       for (const char* key : {"description", "advice"})
-        if (find(keys, key) == nullptr) return fail_at(node, "metric \"{}\" needs a {}", metric_slug, key);
+        if (find(keys, key) == nullptr) return fail_at(node, "metric \"{}\" needs \"{}\"", metric_slug, key);
     }
     if (const YAML::Node* entry = find(keys, "name"); entry != nullptr) {
       TACHO_ASSIGN(const std::string name, text(*entry, "name"));

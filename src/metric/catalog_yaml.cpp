@@ -13,13 +13,12 @@
 #include <set>
 #include <sstream>
 
+#include "metric/catalog_document.h"
 #include "metric/catalog_store.h"
 
 namespace tacho::metric {
 namespace {
 
-/// A catalog file is written by people; whatever is larger is something else.
-constexpr std::size_t kLargestFile = std::size_t{4} << 20;
 /// Expanded formulas are short; definitions that refer to each other many times could grow without bound.
 constexpr std::size_t kLongestFormula = 16384;
 
@@ -83,15 +82,6 @@ struct Document {
   const CatalogFile* file;
   Fields fields;  // of the top level
 };
-
-Result<std::vector<YAML::Node>> load_yaml(const CatalogFile& file) {
-  try {
-    return YAML::LoadAll(file.text);
-  } catch (const YAML::Exception& error) {
-    if (error.mark.is_null()) return fail("{}: {}", file.name, error.msg);
-    return fail("{}:{}:{}: {}", file.name, error.mark.line + 1, error.mark.column + 1, error.msg);
-  }
-}
 
 class Reader {
  public:
@@ -213,19 +203,14 @@ class Reader {
   Status parse(std::span<const CatalogFile> files) {
     for (const CatalogFile& file : files) {
       file_ = &file;
-      if (file.text.size() > kLargestFile)
-        return fail("{}: {} bytes is too large for a catalog file (at most {})", file.name, file.text.size(),
-                    kLargestFile);
-      TACHO_ASSIGN(const std::vector<YAML::Node> roots, load_yaml(file));
-      for (const YAML::Node& root : roots) {
-        if (root.IsNull()) continue;
-        // "rules" is read by rules.cpp.
-        TACHO_ASSIGN(Fields top,
-                     fields(root, "a catalog file",
-                            {"block", "slug", "title", "aliases", "description", "tables", "architectures",
-                             "families", "definitions", "run_values", "seed_ids", "sets", "rules"}));
-        documents_.push_back({&file, std::move(top)});
-      }
+      TACHO_ASSIGN(const YAML::Node root, load_document(file.text, file.name));
+      if (root.IsNull()) continue;
+      // "rules" is read by rules.cpp.
+      TACHO_ASSIGN(Fields top,
+                   fields(root, "a catalog file",
+                          {"block", "slug", "title", "aliases", "description", "tables", "architectures",
+                           "families", "definitions", "run_values", "seed_ids", "sets", "rules"}));
+      documents_.push_back({&file, std::move(top)});
     }
     return {};
   }
@@ -330,7 +315,8 @@ class Reader {
     TACHO_ASSIGN(const Fields entries, fields(*node, "run_values", {}));
     for (const auto& [name, meaning] : entries) {
       TACHO_ASSIGN(const std::string sentence, text(meaning, "the meaning of a value"));
-      std::erase_if(catalog_.run_values, [&](const RunValue& known) { return known.name == name; });
+      std::erase_if(catalog_.run_values,
+                    [&word = name](const RunValue& known) { return known.name == word; });
       catalog_.run_values.push_back({store(name), store(sentence)});
     }
     return {};
@@ -1158,8 +1144,9 @@ Result<std::vector<CatalogFile>> read_catalog_folder(const std::string& folder) 
   for (std::string& name : names) {
     const auto size = fs::file_size(name, error);
     if (error) return fail("{}: {}", name, error.message());
-    if (size > kLargestFile)
-      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size, kLargestFile);
+    if (size > kLargestCatalogFile)
+      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size,
+                  kLargestCatalogFile);
     std::ifstream stream(name, std::ios::binary);
     std::ostringstream text;
     text << stream.rdbuf();

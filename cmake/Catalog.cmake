@@ -5,6 +5,7 @@ function(tacho_embed_catalog target)
     ${CMAKE_SOURCE_DIR}/src/metric/compiler/main.cpp
     ${CMAKE_SOURCE_DIR}/src/metric/catalog.cpp
     ${CMAKE_SOURCE_DIR}/src/metric/catalog_blob.cpp
+    ${CMAKE_SOURCE_DIR}/src/metric/catalog_document.cpp
     ${CMAKE_SOURCE_DIR}/src/metric/catalog_yaml.cpp
     ${CMAKE_SOURCE_DIR}/src/metric/rules.cpp)
   target_link_libraries(tacho_catalog_compiler PRIVATE tacho_flags tacho_base lib_yaml)

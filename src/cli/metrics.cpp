@@ -1,4 +1,5 @@
-// `tacho metrics [--arch A] [NAME...]`: lists the metrics of an architecture, and explains blocks, tables and metrics.
+// `tacho metrics [--arch A] [NAME...]`: lists the metrics of an architecture, and explains blocks, tables and
+// metrics.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -44,7 +45,9 @@ std::string_view kind_name(metric::Kind kind) {
   return "";
 }
 
-std::string shown_unit(std::string_view unit) { return metric::normalised_unit(unit, "per_kernel"); }
+std::string shown_unit(std::string_view unit) {
+  return metric::normalised_unit(unit, "per_kernel");
+}
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -57,9 +60,9 @@ struct Inputs {
 };
 
 void add_inputs(std::string_view formula, Inputs& out) {
-  static const std::set<std::string, std::less<>> kWords = {"if",  "else", "None", "AVG",      "MIN",    "MAX",
-                                                            "SUM", "STD",  "MOD",  "QUANTILE", "MEDIAN", "TO_INT",
-                                                            "ROUND", "CONCAT"};
+  static const std::set<std::string, std::less<>> kWords = {"if",     "else",   "None",  "AVG",   "MIN",
+                                                            "MAX",    "SUM",    "STD",   "MOD",   "QUANTILE",
+                                                            "MEDIAN", "TO_INT", "ROUND", "CONCAT"};
   for (std::size_t i = 0; i < formula.size();) {
     const char c = formula[i];
     const bool value = c == '$';
@@ -100,7 +103,7 @@ struct Explained {
 };
 
 /// The formulas of a metric, one line a column; the statistics of one value are one line.
-std::string formulas(const Table& table, const Metric& metric, const std::vector<Cell>& cells) {
+std::string formulas(const Table& table, const std::vector<Cell>& cells) {
   std::string out;
   std::string statistics;
   const Cell* shared = nullptr;
@@ -119,14 +122,15 @@ std::string formulas(const Table& table, const Metric& metric, const std::vector
     out += fmt::format("{}\n{}\n", table.columns[i].title, metric::formula_text(cell));
   }
   if (out.empty()) out = "not computable on this architecture\n";
-  (void)metric;
   return out;
 }
 
 class Printer {
  public:
   explicit Printer(const report::Screen& screen)
-      : colour_(screen.colour), width_(std::clamp<std::size_t>(screen.width, 60, 110)) {}
+      : colour_(screen.colour),
+        wide_(!screen.terminal || screen.width >= 108),
+        width_(std::clamp<std::size_t>(screen.width, 60, 110)) {}
 
   std::string out;
 
@@ -150,8 +154,9 @@ class Printer {
     }
     for (const Table& table : block.tables) {
       if (only != nullptr && &table != only) continue;
-      out += fmt::format("\n  {}\n", report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
-                                                     Paint::Bold, colour_));
+      out += fmt::format("\n  {}\n",
+                         report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
+                                         Paint::Bold, colour_));
       if (table.type != metric::TableType::Metrics) {
         paragraph("Comes from the run's own files; it has no metrics.", 4);
         continue;
@@ -161,10 +166,12 @@ class Printer {
         continue;
       }
       for (const Metric& metric : table.metrics) {
-        const std::string id = table.repeat.empty() ? to_string(metric.id) : fmt::format("{}.{}.n", block.number, table.number);
-        out += fmt::format("    {} {} {} {}\n", report::padded_right(id, 8),
-                           report::padded_right(report::shortened(metric.name, 36), 36),
-                           report::padded_right(shown_unit(metric.unit), 17),
+        const std::string id =
+            table.repeat.empty() ? to_string(metric.id) : fmt::format("{}.{}.n", block.number, table.number);
+        const std::string unit =
+            wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
+        out += fmt::format("    {} {} {}{}\n", report::padded_right(id, 8),
+                           report::padded_right(report::shortened(metric.name, 34), 34), unit,
                            report::painted(metric.slug, Paint::Cyan, colour_));
         if (explain) paragraph(metric.description, 13);
       }
@@ -180,14 +187,18 @@ class Printer {
     heading(fmt::format("{}  ({})", metric.name, metric.slug));
     paragraph(metric.description, 2);
     labelled("try", metric.advice);
-    labelled("block", fmt::format("{} {}, table {}.{} {}", block.number, block.title, block.number, table.number, table.title));
-    labelled("unit", fmt::format("{}, a {}", metric.unit.empty() ? "none" : shown_unit(metric.unit), kind_name(metric.kind)));
-    if (!metric.coll_level.empty()) labelled("pass", fmt::format("{}: counters and times of this pass only", metric.coll_level));
+    labelled("block", fmt::format("{} {}, table {}.{} {}", block.number, block.title, block.number,
+                                  table.number, table.title));
+    labelled("unit", fmt::format("{}, a {}", metric.unit.empty() ? "none" : shown_unit(metric.unit),
+                                 kind_name(metric.kind)));
+    if (!metric.coll_level.empty())
+      labelled("pass", fmt::format("{}: counters and times of this pass only", metric.coll_level));
 
     std::string numbers;
     for (std::size_t i = 0; i < what.metrics.size(); ++i) {
-      const std::string id = table.repeat.empty() ? to_string(what.metrics[i]->id)
-                                                  : fmt::format("{}.{}.<channel>", block.number, table.number);
+      const std::string id = table.repeat.empty()
+                                 ? to_string(what.metrics[i]->id)
+                                 : fmt::format("{}.{}.<channel>", block.number, table.number);
       numbers += fmt::format("{}{} {}", numbers.empty() ? "" : ", ", what.catalogs[i]->architecture, id);
     }
     labelled("number", numbers);
@@ -197,7 +208,7 @@ class Printer {
     std::vector<std::string> where;
     std::vector<const Metric*> examples;
     for (std::size_t i = 0; i < what.metrics.size(); ++i) {
-      const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), *what.metrics[i], what.metrics[i]->cells);
+      const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->cells);
       const auto known = std::find(distinct.begin(), distinct.end(), text);
       const std::string name(what.catalogs[i]->architecture);
       if (known != distinct.end()) {
@@ -209,8 +220,11 @@ class Printer {
       }
     }
     for (std::size_t i = 0; i < distinct.size(); ++i) {
-      out += "\n  " + report::painted(distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
-                                      Paint::Bold, colour_) + "\n";
+      out += "\n  " +
+             report::painted(
+                 distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
+                 Paint::Bold, colour_) +
+             "\n";
       indented_pairs(distinct[i]);
       const Inputs inputs = inputs_of(*examples[i]);
       if (!inputs.counters.empty()) labelled("counters", joined(inputs.counters));
@@ -247,24 +261,31 @@ class Printer {
   }
 
   void compat(const Explained& what) {
-    std::string where;
-    const Metric* example = nullptr;
-    const Table* table = nullptr;
+    std::vector<std::pair<std::string, std::string>> groups;  // formulas, architectures
     for (std::size_t i = 0; i < what.metrics.size(); ++i) {
       if (what.metrics[i]->compat_cells.empty()) continue;
-      where += fmt::format("{}{}", where.empty() ? "" : ", ", what.catalogs[i]->architecture);
-      example = what.metrics[i];
-      table = &what.catalogs[i]->table_of(*example);
+      const std::string text =
+          formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->compat_cells);
+      const auto known =
+          std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == text; });
+      if (known != groups.end()) {
+        known->second += fmt::format(", {}", what.catalogs[i]->architecture);
+      } else {
+        groups.emplace_back(text, what.catalogs[i]->architecture);
+      }
     }
-    if (example == nullptr) return;
-    out += "\n  " + report::painted("With --compat 3.3 on " + where, Paint::Bold, colour_) + "\n";
-    indented_pairs(formulas(*table, *example, example->compat_cells));
+    for (const auto& [text, where] : groups) {
+      out += "\n  " + report::painted("With --compat 3.3 on " + where, Paint::Bold, colour_) + "\n";
+      indented_pairs(text);
+    }
   }
 
   void findings(const Metric& metric, const metric::RuleBook& rules) {
     std::string used;
     for (const metric::Rule& rule : rules.rules) {
-      const auto reads = [&](const metric::RuleTerm& term) { return term.slug == metric.slug || term.over_slug == metric.slug; };
+      const auto reads = [&](const metric::RuleTerm& term) {
+        return term.slug == metric.slug || term.over_slug == metric.slug;
+      };
       bool any = false;
       for (const std::vector<metric::RuleCondition>* list : {&rule.when, &rule.any})
         for (const metric::RuleCondition& condition : *list) any = any || reads(condition.term);
@@ -277,6 +298,7 @@ class Printer {
   }
 
   bool colour_;
+  bool wide_;  // room for the unit in lists
   std::size_t width_;
 };
 
@@ -331,15 +353,18 @@ Result<std::string> as_json(const Catalog& catalog, const Request& request) {
 }
 
 std::string seed_note(std::string_view name, const metric::SeedId& seed) {
-  return fmt::format("{} means {} in the users' documents; --ids seed gives it that meaning", name, seed.slug);
+  return fmt::format("{} means {} in the users' documents; --ids seed gives it that meaning", name,
+                     seed.slug);
 }
 
-Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request& request, const report::Screen& screen) {
+Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request& request,
+                            const report::Screen& screen) {
   Printer printer(screen);
   const Catalog& newest = catalogs.back();
   if (request.names.empty()) {
-    printer.out += fmt::format("{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
-                               newest.metric_count(), newest.architecture, newest.family);
+    printer.out += fmt::format(
+        "{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
+        newest.metric_count(), newest.architecture, newest.family);
     for (const Block& block : newest.blocks) printer.list(newest, block, nullptr, false);
     return std::move(printer.out);
   }
@@ -387,14 +412,18 @@ int run_metrics(int argc, char** argv) {
   Request request;
   std::string ids = "3.3";
   std::string format = "text";
-  CLI::App app("Lists the metrics of an architecture and explains blocks, tables and metrics.", "tacho metrics");
-  app.add_option("name", request.names, "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
+  CLI::App app("Lists the metrics of an architecture and explains blocks, tables and metrics.",
+               "tacho metrics");
+  app.add_option("name", request.names,
+                 "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
   app.add_option("--arch", request.architecture, "architecture or GPU: gfx942, mi300x, ...");
   app.add_option("--ids", ids, "meaning of numbers: 3.3, or seed for those printed in the users' documents")
       ->check(CLI::IsMember({"3.3", "seed"}))
       ->capture_default_str();
   app.add_option("--config-dir", request.config_dirs, "folder with further catalog files (*.yaml)");
-  app.add_option("--output-format", format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.add_option("--output-format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

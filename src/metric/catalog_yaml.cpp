@@ -13,13 +13,12 @@
 #include <set>
 #include <sstream>
 
+#include "metric/catalog_document.h"
 #include "metric/catalog_store.h"
 
 namespace tacho::metric {
 namespace {
 
-/// A catalog file is written by people; whatever is larger is something else.
-constexpr std::size_t kLargestFile = std::size_t{4} << 20;
 /// Expanded formulas are short; definitions that refer to each other many times could grow without bound.
 constexpr std::size_t kLongestFormula = 16384;
 
@@ -41,6 +40,14 @@ bool is_slug(std::string_view text) {
     if (!lower && !(c >= '0' && c <= '9') && c != '-') return false;
   }
   return letter;
+}
+
+/// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": what needs no parentheses around it.
+bool is_atom(std::string_view formula) {
+  if (formula.starts_with('$')) formula.remove_prefix(1);
+  if (formula.ends_with(']') && formula.find('[') == formula.rfind('['))
+    formula = formula.substr(0, formula.find('['));
+  return std::all_of(formula.begin(), formula.end(), is_identifier_char);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -75,15 +82,6 @@ struct Document {
   const CatalogFile* file;
   Fields fields;  // of the top level
 };
-
-Result<std::vector<YAML::Node>> load_yaml(const CatalogFile& file) {
-  try {
-    return YAML::LoadAll(file.text);
-  } catch (const YAML::Exception& error) {
-    if (error.mark.is_null()) return fail("{}: {}", file.name, error.msg);
-    return fail("{}:{}:{}: {}", file.name, error.mark.line + 1, error.mark.column + 1, error.msg);
-  }
-}
 
 class Reader {
  public:
@@ -205,19 +203,14 @@ class Reader {
   Status parse(std::span<const CatalogFile> files) {
     for (const CatalogFile& file : files) {
       file_ = &file;
-      if (file.text.size() > kLargestFile)
-        return fail("{}: {} bytes is too large for a catalog file (at most {})", file.name, file.text.size(),
-                    kLargestFile);
-      TACHO_ASSIGN(const std::vector<YAML::Node> roots, load_yaml(file));
-      for (const YAML::Node& root : roots) {
-        if (root.IsNull()) continue;
-        // "rules" is read by rules.cpp.
-        TACHO_ASSIGN(Fields top,
-                     fields(root, "a catalog file",
-                            {"block", "slug", "title", "aliases", "description", "tables", "architectures",
-                             "families", "definitions", "run_values", "seed_ids", "sets", "rules"}));
-        documents_.push_back({&file, std::move(top)});
-      }
+      TACHO_ASSIGN(const YAML::Node root, load_document(file.text, file.name));
+      if (root.IsNull()) continue;
+      // "rules" is read by rules.cpp.
+      TACHO_ASSIGN(Fields top,
+                   fields(root, "a catalog file",
+                          {"block", "slug", "title", "aliases", "description", "tables", "architectures",
+                           "families", "definitions", "run_values", "seed_ids", "sets", "rules"}));
+      documents_.push_back({&file, std::move(top)});
     }
     return {};
   }
@@ -322,7 +315,8 @@ class Reader {
     TACHO_ASSIGN(const Fields entries, fields(*node, "run_values", {}));
     for (const auto& [name, meaning] : entries) {
       TACHO_ASSIGN(const std::string sentence, text(meaning, "the meaning of a value"));
-      std::erase_if(catalog_.run_values, [&](const RunValue& known) { return known.name == name; });
+      std::erase_if(catalog_.run_values,
+                    [&word = name](const RunValue& known) { return known.name == word; });
       catalog_.run_values.push_back({store(name), store(sentence)});
     }
     return {};
@@ -434,8 +428,7 @@ class Reader {
           if (!inner.has_value()) {
             out += word;
           } else {
-            const std::string_view rest = std::string_view(*inner).substr(inner->front() == '$' ? 1 : 0);
-            const bool atom = std::all_of(rest.begin(), rest.end(), is_identifier_char);
+            const bool atom = is_atom(*inner);
             const bool alone = word.size() == source.size();
             out += atom || alone ? *inner : fmt::format("({})", *inner);
           }
@@ -792,7 +785,7 @@ class Reader {
       if (!defaults.kind.has_value() && find(keys, "kind") == nullptr)
         return fail_at(node, "metric \"{}\" needs a kind (sum, rate or ratio)", metric_slug);
       for (const char* key : {"description", "advice"})
-        if (find(keys, key) == nullptr) return fail_at(node, "metric \"{}\" needs a {}", metric_slug, key);
+        if (find(keys, key) == nullptr) return fail_at(node, "metric \"{}\" needs \"{}\"", metric_slug, key);
     }
     if (const YAML::Node* entry = find(keys, "name"); entry != nullptr) {
       TACHO_ASSIGN(const std::string name, text(*entry, "name"));
@@ -1151,8 +1144,9 @@ Result<std::vector<CatalogFile>> read_catalog_folder(const std::string& folder) 
   for (std::string& name : names) {
     const auto size = fs::file_size(name, error);
     if (error) return fail("{}: {}", name, error.message());
-    if (size > kLargestFile)
-      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size, kLargestFile);
+    if (size > kLargestCatalogFile)
+      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size,
+                  kLargestCatalogFile);
     std::ifstream stream(name, std::ios::binary);
     std::ostringstream text;
     text << stream.rdbuf();

@@ -8,12 +8,11 @@
 #include <cmath>
 #include <set>
 
+#include "metric/catalog_document.h"
 #include "metric/catalog_store.h"
 
 namespace tacho::metric {
 namespace {
-
-constexpr std::size_t kLargestFile = std::size_t{4} << 20;
 
 std::string one_line(std::string_view text) {
   std::string out;
@@ -275,13 +274,12 @@ std::string_view to_string(Comparison comparison) {
 }
 
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog) {
-  if (yaml.size() > kLargestFile)
-    return fail("{}: {} bytes is too large for a catalog file", file, yaml.size());
   RuleBook book;
   book.strings = std::make_shared<StringStore>();
   try {
     Reader reader(file, catalog, book);
-    for (const YAML::Node& root : YAML::LoadAll(std::string(yaml))) TACHO_TRY(reader.read(root));
+    TACHO_ASSIGN(const YAML::Node root, load_document(yaml, file));
+    TACHO_TRY(reader.read(root));
   } catch (const YAML::Exception& error) {
     if (error.mark.is_null()) return fail("{}: {}", file, error.msg);
     return fail("{}:{}:{}: {}", file, error.mark.line + 1, error.mark.column + 1, error.msg);

@@ -1,6 +1,8 @@
 // One process's records become rows (process_state.h).
 #include "decode/process_state.h"
 
+#include <xxhash.h>
+
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -225,6 +227,18 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   Open open{0, host_time(time), 0, 0};
   const std::byte* const end = at + header.size;
   const std::byte* field = at + fixed;
+  // Programs repeat their markers: the same bytes became the same label before.
+  constexpr size_t kCached = 1024;
+  if (known_markers_.empty()) known_markers_.resize(kCached);
+  const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
+  KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
+  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
+      known_marker.kind == kind && known_marker.bytes == bytes) {
+    open.label = known_marker.label;
+    open.payload = known_marker.payload;
+    open.domain = known_marker.domain;
+    return open;
+  }
   int64_t name = 0;
   if ((header.flags & event::kMarkerInterned) != 0) {
     name = string(header.value);
@@ -257,6 +271,8 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   }
   open.label = writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), domain, category, color,
                                                  static_cast<int64_t>(payload)});
+  if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
+    known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
   return open;
 }
 

@@ -1,16 +1,20 @@
 // Entry of the tacho executable: dispatches to a command, or to a personality when started under another tool's name.
 #include <cstdio>
-#include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "base/format.h"
 #include "cli/command.h"
+#include "cli/suggest.h"
 
 namespace tacho::cli {
 
 #define TACHO_COMMAND(function, name, summary) int run_##function(int argc, char** argv);
 #include "cli/commands.def"
 #undef TACHO_COMMAND
+#define TACHO_PERSONALITY(function, name) int personality_##function(int argc, char** argv);
+#include "cli/personalities.def"
+#undef TACHO_PERSONALITY
 
 namespace {
 
@@ -18,8 +22,33 @@ constexpr Command kCommands[] = {
 #define TACHO_COMMAND(function, name, summary) {name, summary, run_##function},
 #include "cli/commands.def"
 #undef TACHO_COMMAND
-    {"", "", nullptr},
 };
+
+struct Personality {
+  std::string_view name;
+  CommandFunction run;
+};
+constexpr Personality kPersonalities[] = {
+#define TACHO_PERSONALITY(function, name) {name, personality_##function},
+#include "cli/personalities.def"
+#undef TACHO_PERSONALITY
+    {"", nullptr},
+};
+
+void print_help(std::FILE* out) {
+  fmt::print(out,
+             "tacho {}: a profiler for GPU programs, on NVIDIA, AMD, any OpenCL device, and without a GPU.\n\n"
+             "Usage: tacho COMMAND [options]      tacho COMMAND --help\n\n",
+             TACHO_VERSION);
+  for (const Command& command : kCommands) fmt::print(out, "  {:<10} {}\n", command.name, command.summary);
+  fmt::print(out,
+             "\nStart here:\n"
+             "  tacho trace -- ./app arguments      run it; see where its time goes\n"
+             "  tacho stats app.tacho --by api      look closer\n"
+             "  tacho avail                         what can be traced on this machine\n\n"
+             "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
+             "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n");
+}
 
 }  // namespace
 
@@ -32,8 +61,28 @@ int complain(int code, std::string_view message) {
 
 int main(int argc, char** argv) {
   using namespace tacho::cli;
-  if (argc > 1)
-    for (const Command& command : kCommands)
-      if (command.run != nullptr && command.name == argv[1]) return command.run(argc - 1, argv + 1);
-  return complain(kBadInput, "no such command");
+  std::string_view self = argc > 0 ? argv[0] : "";
+  if (const size_t slash = self.rfind('/'); slash != std::string_view::npos) self.remove_prefix(slash + 1);
+  for (const Personality& personality : kPersonalities)
+    if (personality.run != nullptr && personality.name == self) return personality.run(argc, argv);
+  if (argc < 2) {
+    print_help(stderr);
+    return kBadInput;
+  }
+  const std::string_view word = argv[1];
+  if (word == "--help" || word == "-h" || word == "help") {
+    print_help(stdout);
+    return kOk;
+  }
+  if (word == "--version" || word == "-V") {
+    fmt::print("tacho {}\n", TACHO_VERSION);
+    return kOk;
+  }
+  for (const Command& command : kCommands)
+    if (command.name == word) return command.run(argc - 1, argv + 1);
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const std::string best = nearest(word, names);
+  return complain(kBadInput, fmt::format("there is no command '{}'{}; tacho --help lists them", word,
+                                         best.empty() ? "" : ", did you mean '" + best + "'"));
 }

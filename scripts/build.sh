@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Configures and builds with a CMake preset: scripts/build.sh [preset], default release. Quiet unless it fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! cmake --preset "$preset" >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 1
+fi
+if ! cmake --build --preset "$preset" >"$log" 2>&1; then
+  grep -E 'error|Error|FAILED|undefined' "$log" >&2 || tail -40 "$log" >&2
+  exit 1
+fi
+grep -E 'warning:' "$log" >&2 || true

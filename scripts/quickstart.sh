@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to the first result: installs packages, builds, traces an example, prints where its time went.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/packages.sh build run
+scripts/build.sh release
+out=$(mktemp -d)
+build/bin/tacho trace -o "$out/vcopy.tacho" -- build/examples/vcopy -n 1048576 -b 256 -i 20

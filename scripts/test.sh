@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Installs what tests need, builds, runs every test. Arguments go to ctest (scripts/test.sh -R trace).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/packages.sh build run test
+scripts/build.sh release
+export TACHO_DATA=${TACHO_DATA:-$PWD/../shared/data}
+# A warm kernel cache: the tests are about tracing, not about PoCL's compiler.
+export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$PWD/build/pocl-cache}
+mkdir -p "$POCL_CACHE_DIR"
+ctest --test-dir build --output-on-failure --no-tests=error -j"$(nproc)" "$@"

@@ -1,0 +1,268 @@
+// Statistics per name from chunk summaries (stats.h).
+#include "analysis/stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/demangle.h"
+#include "event/schema.h"
+
+namespace tacho::analysis {
+
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+// Running count, mean and m2 of several summaries (Chan, Golub, LeVeque 1983).
+struct Accumulator {
+  StatRow row;
+  double mean = 0, m2 = 0;
+  int64_t known = 0;
+
+  void add(const trace::Summary& summary) {
+    row.count += summary.count + summary.unknown;
+    row.unknown += summary.unknown;
+    row.bytes += summary.bytes;
+    if (summary.count == 0) return;
+    row.min = known == 0 ? summary.min : std::min(row.min, summary.min);
+    row.max = known == 0 ? summary.max : std::max(row.max, summary.max);
+    row.total += summary.sum;
+    const auto a = static_cast<double>(known), b = static_cast<double>(summary.count);
+    const double delta = summary.mean - mean;
+    mean += delta * b / (a + b);
+    m2 += summary.m2 + delta * delta * a * b / (a + b);
+    known += summary.count;
+  }
+};
+
+Table table_of(By by) {
+  switch (by) {
+    case By::kKernel: return Table::kDispatch;
+    case By::kApi: return Table::kApi;
+    case By::kCopy: return Table::kCopy;
+    case By::kFill: return Table::kFill;
+    case By::kMarker: return Table::kMarker;
+    case By::kSync: return Table::kSync;
+    case By::kOverhead: return Table::kOverhead;
+    case By::kAllocation: return Table::kAllocation;
+    case By::kDomain: break;
+  }
+  return Table::kEnd;
+}
+
+// The name and group under which a dimension row is counted.
+std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, int64_t dim, const StatOptions& options) {
+  const auto enum_text = [&](auto value) { return std::string(event::to_string(value)); };
+  switch (by) {
+    case By::kKernel: {
+      const std::string_view raw = trace.text(Table::kKernel, dim, column::Kernel::name);
+      std::string name = options.mangled ? std::string(raw) : demangle(raw);
+      if (options.truncate) name = short_name(name);
+      std::string shape;
+      if (options.per_shape) {
+        const auto cell = [&](int at) { return trace.cell(Table::kKernel, dim, at); };
+        const auto size = [](int64_t value) { return value == event::kUnknown ? std::string("?") : std::to_string(value); };
+        shape = size(cell(column::Kernel::grid_x)) + "x" + size(cell(column::Kernel::grid_y)) + "x" +
+                size(cell(column::Kernel::grid_z)) + " / " + size(cell(column::Kernel::group_x)) + "x" +
+                size(cell(column::Kernel::group_y)) + "x" + size(cell(column::Kernel::group_z));
+      }
+      return {std::move(name), std::move(shape)};
+    }
+    case By::kApi:
+      return {std::string(trace.text(Table::kFunction, dim, column::Function::name)),
+              enum_text(static_cast<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain)))};
+    case By::kCopy:
+      return {enum_text(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))), ""};
+    case By::kFill:
+      return {"fill " + enum_text(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))), ""};
+    case By::kMarker:
+      return {std::string(trace.text(Table::kLabel, dim, column::Label::name)),
+              std::string(trace.text(Table::kLabel, dim, column::Label::domain))};
+    case By::kSync:
+      return {enum_text(static_cast<event::SyncKind>(trace.cell(Table::kSyncShape, dim, column::SyncShape::kind))), ""};
+    case By::kOverhead: {
+      const std::string_view name = trace.text(Table::kOverheadShape, dim, column::OverheadShape::name);
+      const auto kind = enum_text(static_cast<event::OverheadKind>(trace.cell(Table::kOverheadShape, dim, column::OverheadShape::kind)));
+      return {name.empty() ? kind : std::string(name), kind};
+    }
+    case By::kAllocation:
+      return {enum_text(static_cast<event::AllocationOperation>(trace.cell(Table::kAllocationShape, dim, column::AllocationShape::operation))) +
+                  " " + std::string(trace.text(Table::kAllocationShape, dim, column::AllocationShape::name)),
+              ""};
+    case By::kDomain: break;
+  }
+  return {};
+}
+
+void finish(std::vector<StatRow>& rows) {
+  double sum = 0;
+  for (const StatRow& row : rows) sum += static_cast<double>(row.total);
+  for (StatRow& row : rows) row.percent = sum > 0 ? static_cast<double>(row.total) / sum * 100.0 : 0.0;
+  std::sort(rows.begin(), rows.end(), [](const StatRow& a, const StatRow& b) {
+    return a.total != b.total ? a.total > b.total : std::tie(a.name, a.group) < std::tie(b.name, b.group);
+  });
+}
+
+void close(Accumulator& sum) {
+  sum.row.mean = sum.mean;
+  sum.row.stddev = sum.known > 1 ? std::sqrt(std::max(0.0, sum.m2) / static_cast<double>(sum.known - 1)) : 0.0;
+}
+
+Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOptions& options) {
+  std::vector<StatRow> rows;
+  const auto add = [&](std::string name, const std::vector<trace::Summary>& summaries, auto keep) {
+    Accumulator sum;
+    for (const trace::Summary& summary : summaries)
+      if (keep(summary)) sum.add(summary);
+    if (sum.row.count == 0) return;
+    close(sum);
+    sum.row.name = std::move(name);
+    rows.push_back(std::move(sum.row));
+  };
+  const auto of_process = [&](const trace::Summary& summary) {
+    return !options.process || trace.cell(Table::kTrack, summary.track, column::Track::process) == *options.process;
+  };
+  static constexpr std::pair<Table, const char*> kTables[] = {{Table::kDispatch, "KERNEL_DISPATCH"},
+                                                              {Table::kCopy, "MEMORY_COPY"},
+                                                              {Table::kFill, "MEMORY_FILL"},
+                                                              {Table::kAllocation, "MEMORY_ALLOCATION"},
+                                                              {Table::kMarker, "MARKER_API"},
+                                                              {Table::kSync, "SYNCHRONIZATION"},
+                                                              {Table::kOverhead, "OVERHEAD"}};
+  for (const auto& [table, name] : kTables) {
+    TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
+    add(name, summaries, of_process);
+  }
+  TACHO_ASSIGN(const auto calls, trace.merged_summaries(Table::kApi));
+  for (size_t d = 0; d < static_cast<size_t>(event::Domain::kEnd); ++d) {
+    const auto domain = static_cast<event::Domain>(d);
+    std::string name(event::to_string(domain));
+    for (char& c : name) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    add(name + "_API", calls, [&](const trace::Summary& summary) {
+      return of_process(summary) &&
+             trace.cell(Table::kFunction, summary.dim, column::Function::domain) == static_cast<int64_t>(domain);
+    });
+  }
+  finish(rows);
+  return rows;
+}
+
+}  // namespace
+
+Result<By> parse_by(std::string_view text) {
+  static constexpr std::pair<const char*, By> kNames[] = {
+      {"kernel", By::kKernel},     {"api", By::kApi},   {"copy", By::kCopy},         {"fill", By::kFill},
+      {"marker", By::kMarker},     {"domain", By::kDomain}, {"sync", By::kSync},     {"overhead", By::kOverhead},
+      {"allocation", By::kAllocation}};
+  for (const auto& [name, by] : kNames)
+    if (text == name) return by;
+  return fail("--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead or allocation", text);
+}
+
+Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options) {
+  if (by == By::kDomain) return by_domain(trace, options);
+  TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table_of(by)));
+  std::unordered_map<int64_t, size_t> of_dim;
+  std::map<std::pair<std::string, std::string>, size_t> of_name;
+  std::vector<Accumulator> sums;
+  for (const trace::Summary& summary : summaries) {
+    if (options.process && trace.cell(Table::kTrack, summary.track, column::Track::process) != *options.process) continue;
+    if (by == By::kApi && options.domain &&
+        trace.cell(Table::kFunction, summary.dim, column::Function::domain) != static_cast<int64_t>(*options.domain))
+      continue;
+    auto known = of_dim.find(summary.dim);
+    if (known == of_dim.end()) {
+      auto key = name_of(trace, by, summary.dim, options);
+      const auto [named, fresh] = of_name.try_emplace(key, sums.size());
+      if (fresh) {
+        sums.emplace_back();
+        sums.back().row.name = key.first;
+        sums.back().row.group = key.second;
+      }
+      known = of_dim.emplace(summary.dim, named->second).first;
+    }
+    sums[known->second].add(summary);
+  }
+  std::vector<StatRow> rows;
+  rows.reserve(sums.size());
+  for (Accumulator& sum : sums) {
+    close(sum);
+    rows.push_back(std::move(sum.row));
+  }
+  finish(rows);
+  return rows;
+}
+
+Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
+  struct State {
+    int64_t busy = 0, first = INT64_MAX, last = INT64_MIN, open_until = INT64_MIN;
+  };
+  // One sweep in time order over three tables; per device the union of intervals needs only the latest end.
+  std::map<int64_t, State> devices;
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration};
+  std::vector<std::tuple<int64_t, int64_t, int64_t>> late;  // (start, end, device) of copies and fills
+  const auto take = [&](int64_t device, int64_t start, int64_t end) {
+    State& state = devices[device];
+    state.first = std::min(state.first, start);
+    state.last = std::max(state.last, end);
+    if (end <= state.open_until) return;
+    state.busy += end - std::max(start, state.open_until);
+    state.open_until = end;
+  };
+  const bool others = trace.rows(Table::kCopy) + trace.rows(Table::kFill) > 0;
+  const auto device_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::device); };
+  if (others) {
+    // Copies and fills are merged into the dispatches' order: collect the smaller side, sorted, then sweep.
+    for (const Table table : {Table::kCopy, Table::kFill})
+      TACHO_TRY(trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (size_t i = 0; i < values[0].size(); ++i)
+          if (values[2][i] != event::kUnknown)
+            late.emplace_back(values[1][i], values[1][i] + values[2][i], device_of(values[0][i]));
+        return true;
+      }));
+    std::sort(late.begin(), late.end());
+  }
+  size_t next = 0;
+  TACHO_TRY(trace::visit_by_time(trace, Table::kDispatch, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
+    for (; next < late.size() && std::get<0>(late[next]) <= row[1]; ++next)
+      take(std::get<2>(late[next]), std::get<0>(late[next]), std::get<1>(late[next]));
+    if (row[2] != event::kUnknown) take(device_of(row[0]), row[1], row[1] + row[2]);
+    return true;
+  }));
+  for (; next < late.size(); ++next) take(std::get<2>(late[next]), std::get<0>(late[next]), std::get<1>(late[next]));
+  std::vector<DeviceBusy> result;
+  for (const auto& [device, state] : devices) {
+    std::string name(trace.text(Table::kDevice, device, column::Device::name));
+    result.push_back({device, name.empty() ? "device" : name, state.busy, state.last - state.first});
+  }
+  return result;
+}
+
+std::vector<std::string> loss_sentences(const trace::Trace& trace) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // (reason, table)
+  std::vector<int64_t> table, reason, count;
+  for (size_t chunk = 0; chunk < trace.chunks(Table::kLoss).size(); ++chunk) {
+    if (!trace.decode(Table::kLoss, chunk, column::Loss::table, table) ||
+        !trace.decode(Table::kLoss, chunk, column::Loss::reason, reason) ||
+        !trace.decode(Table::kLoss, chunk, column::Loss::count, count))
+      return {"the counts of losses in this file are damaged"};
+    for (size_t i = 0; i < table.size(); ++i) counts[{reason[i], table[i]}] += count[i];
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [key, number] : counts) {
+    const auto number_of_table = static_cast<size_t>(key.second);
+    const std::string_view what = number_of_table < event::kFactTables
+                                      ? event::table_info(static_cast<Table>(key.second)).name
+                                      : std::string_view("other");
+    sentences.push_back(fmt::format("{} {} record{}: {}", number, what, number == 1 ? "" : "s",
+                                    event::to_string(static_cast<event::LossReason>(key.first))));
+  }
+  return sentences;
+}
+
+}  // namespace tacho::analysis

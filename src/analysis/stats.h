@@ -1,0 +1,54 @@
+// Statistics per name: what `tacho stats`, the summary after a run and the rocprofv3 *_stats.csv files show. Computed
+// from the chunks' summaries alone, without decoding a row.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+struct StatRow {
+  std::string name;
+  std::string group;         // domain of an API function, direction of a copy; empty otherwise
+  int64_t count = 0;         // rows, those of unknown duration included
+  int64_t unknown = 0;       // rows of unknown duration: they are in no time below
+  int64_t total = 0;         // ns
+  int64_t min = 0, max = 0;  // ns
+  double mean = 0;           // ns
+  double stddev = 0;         // ns, sample standard deviation (n - 1); 0 for one call
+  double percent = 0;        // of the sum of `total` over all rows of this answer
+  int64_t bytes = 0;         // copies and fills
+};
+
+enum class By { kKernel, kApi, kCopy, kFill, kMarker, kDomain, kSync, kOverhead, kAllocation };
+Result<By> parse_by(std::string_view text);
+
+struct StatOptions {
+  bool mangled = false;             // keep kernel names as the runtime gives them
+  bool truncate = false;            // kernels by short_name()
+  bool per_shape = false;           // kernels: one row per launch shape
+  std::optional<int64_t> process;   // row of table process
+  std::optional<event::Domain> domain;  // kApi only
+};
+
+/// Rows sorted by total time, longest first (ties by name).
+Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options = {});
+
+struct DeviceBusy {
+  int64_t device = 0;        // row; 0 = not known
+  std::string name;
+  int64_t busy = 0;          // ns in which at least one dispatch, copy or fill ran (union over its queues)
+  int64_t span = 0;          // ns from the first start to the last end on this device
+};
+/// Busy time per device, by a sweep over its dispatches, copies and fills.
+Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
+
+/// One sentence per kind of loss, none when the trace misses nothing.
+std::vector<std::string> loss_sentences(const trace::Trace& trace);
+
+}  // namespace tacho::analysis

@@ -1,0 +1,16 @@
+// Names of C++ entities as people read them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tacho {
+
+/// The demangled form of an Itanium-ABI symbol ("_Z..."; AMD's ".kd" and " [clone .kd]" suffixes are kept out of the
+/// way and dropped); any other text unchanged.
+std::string demangle(std::string_view symbol);
+
+/// A demangled signature without template arguments, parameters and return type: "vectorized_elementwise_kernel".
+std::string short_name(std::string_view demangled);
+
+}  // namespace tacho

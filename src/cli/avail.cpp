@@ -1,0 +1,177 @@
+// `tacho avail`: what can be traced on this machine, and what to do about what cannot.
+#include <dlfcn.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/run_target.h"
+#include "launch/launcher.h"
+#include "report/table.h"
+
+namespace tacho::cli {
+namespace {
+
+// The few functions of OpenCL that listing devices needs, declared here so that tacho links no OpenCL library.
+class OpenClLibrary {
+ public:
+  OpenClLibrary() {
+    handle_ = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) return;
+    platforms_ = reinterpret_cast<Platforms>(dlsym(handle_, "clGetPlatformIDs"));
+    platform_info_ = reinterpret_cast<Info>(dlsym(handle_, "clGetPlatformInfo"));
+    devices_ = reinterpret_cast<Devices>(dlsym(handle_, "clGetDeviceIDs"));
+    device_info_ = reinterpret_cast<Info>(dlsym(handle_, "clGetDeviceInfo"));
+  }
+  bool found() const { return handle_ != nullptr; }
+  bool usable() const { return platforms_ != nullptr && platform_info_ != nullptr && devices_ != nullptr && device_info_ != nullptr; }
+
+  struct Device {
+    std::string platform, name, version, driver;
+    uint64_t type = 0;
+    uint32_t units = 0;
+    uint64_t memory = 0;
+  };
+  std::vector<Device> list() const {
+    std::vector<Device> found;
+    uint32_t count = 0;
+    if (platforms_(0, nullptr, &count) != 0 || count == 0 || count > 64) return found;
+    std::vector<void*> platforms(count);
+    if (platforms_(count, platforms.data(), nullptr) != 0) return found;
+    for (void* platform : platforms) {
+      constexpr uint64_t kAllTypes = 0xFFFFFFFF;
+      uint32_t devices = 0;
+      if (devices_(platform, kAllTypes, 0, nullptr, &devices) != 0 || devices == 0 || devices > 256) continue;
+      std::vector<void*> ids(devices);
+      if (devices_(platform, kAllTypes, devices, ids.data(), nullptr) != 0) continue;
+      for (void* id : ids) {
+        Device device;
+        device.platform = text(platform_info_, platform, 0x0902);  // CL_PLATFORM_NAME
+        device.name = text(device_info_, id, 0x102B);              // CL_DEVICE_NAME
+        device.version = text(device_info_, id, 0x102F);           // CL_DEVICE_VERSION
+        device.driver = text(device_info_, id, 0x102D);            // CL_DRIVER_VERSION
+        device_info_(id, 0x1000, sizeof device.type, &device.type, nullptr);      // CL_DEVICE_TYPE
+        device_info_(id, 0x1002, sizeof device.units, &device.units, nullptr);    // CL_DEVICE_MAX_COMPUTE_UNITS
+        device_info_(id, 0x101F, sizeof device.memory, &device.memory, nullptr);  // CL_DEVICE_GLOBAL_MEM_SIZE
+        found.push_back(std::move(device));
+      }
+    }
+    return found;
+  }
+
+ private:
+  using Platforms = int32_t (*)(uint32_t, void**, uint32_t*);
+  using Devices = int32_t (*)(void*, uint64_t, uint32_t, void**, uint32_t*);
+  using Info = int32_t (*)(void*, uint32_t, size_t, void*, size_t*);
+
+  static std::string text(Info info, void* object, uint32_t what) {
+    size_t size = 0;
+    if (info(object, what, 0, nullptr, &size) != 0 || size == 0 || size > 1 << 20) return {};
+    std::string value(size, '\0');
+    if (info(object, what, size, value.data(), nullptr) != 0) return {};
+    value.resize(std::char_traits<char>::length(value.c_str()));
+    while (!value.empty() && value.back() == ' ') value.pop_back();
+    return value;
+  }
+
+  void* handle_ = nullptr;
+  Platforms platforms_ = nullptr;
+  Info platform_info_ = nullptr, device_info_ = nullptr;
+  Devices devices_ = nullptr;
+};
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string type_name(uint64_t type) {
+  if ((type & 4) != 0) return "GPU";
+  if ((type & 8) != 0) return "accelerator";
+  if ((type & 2) != 0) return "CPU";
+  return "other";
+}
+
+}  // namespace
+
+int run_avail(int argc, char** argv) {
+  CLI::App app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
+  std::string format = "text";
+  app.add_option("--output-format", format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kBadInput, option_error(app, error));
+  }
+  report::Table devices;
+  devices.id = "devices";
+  devices.columns = {{"API"}, {"Platform"}, {"Type"}, {"Units"}, {"Memory", report::Align::Right}, {"Driver"},
+                     {"Name", report::Align::Left, -1, true}};
+  report::Table sources;
+  sources.id = "sources";
+  sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::Left, -1, true}};
+
+  const auto library = launch::find_library();
+  sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
+  const OpenClLibrary opencl;
+  if (!opencl.found()) {
+    sources.rows.push_back({"opencl", "absent", "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
+  } else if (!opencl.usable()) {
+    sources.rows.push_back({"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
+  } else {
+    const auto found = opencl.list();
+    for (const OpenClLibrary::Device& device : found)
+      devices.rows.push_back({"OpenCL", device.platform, type_name(device.type), static_cast<int64_t>(device.units),
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+    sources.rows.push_back({"opencl", found.empty() ? "no device" : "ready",
+                            found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
+                                          : "calls, kernels, copies, fills, maps, allocations"});
+  }
+  sources.rows.push_back({"markers", "ready", "tacho.h, ROCTx, NVTX: ranges and marks of the program"});
+  choose_host_clock();
+  sources.rows.push_back({"clock", host_clock_is_tsc() ? "tsc" : "vdso",
+                          host_clock_is_tsc() ? "records are stamped with the CPU's time stamp counter"
+                                              : "the kernel's clocksource is not the TSC: a recorded call costs about 25 ns more"});
+  const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+  sources.rows.push_back({"perf_event", geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted" : "restricted",
+                          paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});
+  if (access("/dev/shm", W_OK) != 0)
+    sources.rows.push_back({"pool", "elsewhere", "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
+
+  std::string out;
+  if (format == "json") {
+    report::JsonWriter writer(out);
+    writer.begin_object().key("devices");
+    report::to_json(devices, writer);
+    writer.key("sources");
+    report::to_json(sources, writer);
+    writer.end_object();
+    out += "\n";
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    report::TextStyle style;
+    style.colour = screen.colour;
+    style.width = screen.terminal ? screen.width : 0;
+    style.indent = 2;
+    out += report::painted("Devices", report::Paint::Bold, screen.colour) + "\n";
+    out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
+    out += "\n" + report::painted("Sources", report::Paint::Bold, screen.colour) + "\n" + report::to_text(sources, style);
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,52 @@
+// `tacho recover [POOL]`: the trace of a run whose tacho was killed.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/run_target.h"
+#include "launch/launcher.h"
+
+namespace tacho::cli {
+
+int run_recover(int argc, char** argv) {
+  CLI::App app(
+      "Take what is left in the shared memory of a run whose tacho was killed, together with its unfinished trace file, "
+      "and write a trace.",
+      "tacho recover");
+  std::string pool, output;
+  bool overwrite = false, list = false, keep = false;
+  app.add_option("pool", pool, "pool file; without it the only abandoned one is taken");
+  app.add_option("-o,--output", output, "trace file (default: recovered.tacho)");
+  app.add_flag("--overwrite", overwrite, "replace an existing output");
+  app.add_flag("--list", list, "only list abandoned pools");
+  app.add_flag("--keep", keep, "do not remove the pool afterwards");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kBadInput, option_error(app, error));
+  }
+  if (list || pool.empty()) {
+    const std::vector<std::string> pools = launch::abandoned_pools();
+    if (list) {
+      for (const std::string& path : pools) fmt::print("{}\n", path);
+      return kOk;
+    }
+    if (pools.empty()) return complain(kBadInput, "there is no abandoned pool of yours on this machine");
+    if (pools.size() > 1) return complain(kBadInput, "there are several abandoned pools (tacho recover --list): name one");
+    pool = pools.front();
+  }
+  if (output.empty()) output = overwrite ? "recovered.tacho" : free_name("recovered.tacho");
+  std::vector<std::string> notes;
+  if (const Status done = launch::recover(pool, output, overwrite, notes); !done)
+    return complain(kBadInput, done.error().message);
+  for (const std::string& note : notes) fmt::print("{}\n", note);
+  if (!keep) std::remove(pool.c_str());
+  fmt::print("{}\n", output);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,176 @@
+// A tracing run from options to summary (run_target.h).
+#include "cli/run_target.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/summary.h"
+#include "cli/suggest.h"
+#include "trace/trace.h"
+
+namespace tacho::cli {
+
+void add_trace_options(CLI::App& app, TraceRequest& r) {
+  app.add_option("-o,--output", r.output, "trace file (default: <command>.tacho, with a number when that is taken)");
+  app.add_flag("--overwrite", r.overwrite, "replace an existing output");
+  app.add_flag("--quiet,-q", r.launch.quiet, "no status line and no summary");
+  auto* what = app.add_option_group("What to record (default: everything that is cheap)");
+  what->add_flag("--kernel-trace", r.kernels, "kernels");
+  what->add_flag("--memory-copy-trace", r.copies, "copies and fills");
+  what->add_flag("--memory-allocation-trace", r.allocations, "allocations");
+  what->add_flag("--runtime-trace", r.runtime, "API calls, kernels, copies, allocations, markers");
+  what->add_flag("--marker-trace", r.markers, "markers: tacho.h, ROCTx, NVTX");
+  what->add_flag("--sys-trace", r.system, "everything");
+  what->add_option("--kernel-include", r.kernel_include, "only kernels whose name matches this regular expression")->type_name("REGEX");
+  what->add_option("--kernel-exclude", r.kernel_exclude, "no kernels whose name matches")->type_name("REGEX");
+  what->add_flag("--driver-trace", r.driver_trace, "CUDA: every driver call, not only those that launch");
+  what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
+      ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
+  what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
+  auto* when = app.add_option_group("When to record");
+  when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
+  when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
+  when->add_option("--duration", r.launch.duration_s, "record so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
+  when->add_option("--start-trigger", r.start_trigger, "marker:TEXT, signal:USR1 (sent to tacho) or launch:N")->type_name("WHAT");
+  when->add_option("--stop-trigger", r.stop_trigger, "likewise")->type_name("WHAT");
+  auto* keep = app.add_option_group("How much to keep");
+  keep->add_option("--max-size", r.max_size, "stop recording events at this file size (64M, 2G)")->type_name("SIZE");
+  keep->add_option("--ring", r.ring, "keep only the newest events, about so many bytes")->type_name("SIZE");
+  keep->add_flag("--aggregate", r.aggregate, "keep no events, only count, sum, min, max and histogram per name and shape");
+  keep->add_option("--pool-size", r.pool_size, "most shared memory between program and tacho (default 256M)")->type_name("SIZE");
+}
+
+std::vector<std::string> target_command(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining();
+  if (!words.empty() && words.front() == "--") words.erase(words.begin());
+  return words;
+}
+
+std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string message = error.what();
+  if (!message.empty() && message.back() == '\n') message.pop_back();
+  return message + suggestion(app, message) + "; see " + app.get_name() + " --help";
+}
+
+Result<uint64_t> parse_size(const std::string& text) {
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used > 0 && std::isfinite(value) && value > 0) {
+    std::string unit = text.substr(used);
+    if (unit.size() > 1 && (unit.back() == 'B' || unit.back() == 'b')) unit.pop_back();
+    if (unit.size() > 1 && unit.back() == 'i') unit.pop_back();
+    static constexpr const char* kUnits = "kmgt";
+    double factor = 1;
+    bool known = unit.empty() || unit == "B";
+    for (int i = 0; i < 4 && unit.size() == 1; ++i)
+      if (std::tolower(static_cast<unsigned char>(unit[0])) == kUnits[i]) {
+        factor = std::pow(1024.0, i + 1);
+        known = true;
+      }
+    if (known && value * factor < 9e18) return static_cast<uint64_t>(value * factor);
+  }
+  return fail("'{}' is not a size; write bytes or a number with k, M, G or T, as in 64M", text);
+}
+
+std::string free_name(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(name, ignored)) return name;
+  const fs::path path(name);
+  for (int i = 1;; ++i) {
+    fs::path candidate = path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), i, path.extension().string());
+    if (!fs::exists(candidate, ignored)) return candidate.string();
+  }
+}
+
+namespace {
+
+Status prepare(TraceRequest& r) {
+  namespace source = tape::source_bit;
+  uint64_t sources = 0;
+  if (r.kernels) sources |= source::kDispatch;
+  if (r.copies) sources |= source::kCopy;
+  if (r.allocations) sources |= source::kAllocation;
+  if (r.markers) sources |= source::kMarker;
+  if (r.runtime)
+    sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker | source::kSync;
+  if (r.system || sources == 0) sources = source::kAll;
+  r.launch.sources = sources;
+  if (!r.max_size.empty()) {
+    TACHO_ASSIGN(r.launch.writer.max_size, parse_size(r.max_size));
+  }
+  if (!r.ring.empty()) {
+    TACHO_ASSIGN(r.launch.writer.ring_size, parse_size(r.ring));
+  }
+  if (!r.pool_size.empty()) {
+    TACHO_ASSIGN(r.launch.pool_max, parse_size(r.pool_size));
+    r.launch.pool_initial = std::min(r.launch.pool_initial, r.launch.pool_max);
+  }
+  if (r.aggregate && !r.ring.empty()) return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
+  r.launch.writer.aggregate = r.aggregate;
+  r.launch.writer.overwrite = r.overwrite;
+  if (!r.start_trigger.empty()) {
+    TACHO_ASSIGN(r.launch.start_trigger, launch::parse_trigger(r.start_trigger));
+  }
+  if (!r.stop_trigger.empty()) {
+    TACHO_ASSIGN(r.launch.stop_trigger, launch::parse_trigger(r.stop_trigger));
+  }
+  auto& config = r.launch.config;
+  if (!r.kernel_include.empty()) config.emplace_back("kernel_include", r.kernel_include);
+  if (!r.kernel_exclude.empty()) config.emplace_back("kernel_exclude", r.kernel_exclude);
+  config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
+  config.emplace_back("graph_trace", r.graph_trace);
+  if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
+  for (const auto& [key, value] : config)
+    if (value.find('\n') != std::string::npos) return fail("--{}: a line break cannot be in it", key);
+  if (r.output.empty()) {
+    std::string base = std::filesystem::path(r.launch.command[0]).filename().string();
+    if (base.empty()) base = "trace";
+    r.launch.output = r.overwrite ? base + ".tacho" : free_name(base + ".tacho");
+  } else {
+    r.launch.output = r.output;
+    std::error_code ignored;
+    if (!r.overwrite && std::filesystem::exists(r.output, ignored))
+      return fail("{} exists; give another -o, or --overwrite to replace it", r.output);
+    const auto folder = std::filesystem::path(r.output).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+      return fail("{}: the folder {} does not exist", r.output, folder.string());
+  }
+  return {};
+}
+
+}  // namespace
+
+int run_target(TraceRequest& request) {
+  if (const Status ready = prepare(request); !ready) return complain(kOwnError, ready.error().message);
+  const auto outcome = launch::run(request.launch);
+  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+  if (!outcome->written) {
+    complain(kOwnError, outcome->written.error().message);
+    return outcome->exit_code;
+  }
+  const auto trace = trace::Trace::open(request.launch.output);
+  if (!trace) {
+    complain(kOwnError, trace.error().message);
+    return outcome->exit_code;
+  }
+  if (!request.launch.quiet) {
+    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO));
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  return outcome->exit_code;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,41 @@
+// `tacho trace [options] -- command`: runs a program and records what it does on its devices.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/run_target.h"
+
+namespace tacho::cli {
+
+int run_trace(int argc, char** argv) {
+  CLI::App app("Run a program and record what it does on its devices: kernels, copies, API calls, markers.", "tacho trace");
+  app.prefix_command();
+  app.footer(
+      "Examples:\n"
+      "  tacho trace -- ./vcopy -n 1048576          writes vcopy.tacho and prints a summary\n"
+      "  tacho trace -o run.tacho -- python3 train.py\n"
+      "  tacho trace --duration 10 --delay 5 -- ./server\n"
+      "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it,\n"
+      "126 not executable, 127 not found.");
+  TraceRequest request;
+  add_trace_options(app, request);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kOwnError, option_error(app, error));
+  }
+  request.launch.command = target_command(app);
+  if (request.launch.command.empty())
+    return complain(kOwnError, "no command to trace; write it after --, as in: tacho trace -- ./app");
+  return run_target(request);
+}
+
+}  // namespace tacho::cli

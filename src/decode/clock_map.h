@@ -1,0 +1,51 @@
+// Conversion of every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linear between
+// sampled clock tuples.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace tacho::decode {
+
+/// Pairs of (x, y) in ascending x; interpolates between neighbours and extrapolates with the slope of the outermost two
+/// (with the given slope while there is one pair only).
+class PiecewiseLinear {
+ public:
+  explicit PiecewiseLinear(double single_slope = 1.0) : slope_(single_slope) {}
+  /// Pairs whose x is not above the last one's are ignored.
+  void add(int64_t x, int64_t y);
+  bool empty() const { return points_.empty(); }
+  int64_t operator()(int64_t x) const;
+  /// Largest distance of an inner pair from the line through its neighbours, ns of y: how far interpolation may be off.
+  int64_t worst_residual() const;
+
+ private:
+  struct Point {
+    int64_t x, y;
+  };
+  std::vector<Point> points_;
+  double slope_;
+  mutable size_t last_ = 0;  // segment of the last question: times come nearly sorted
+};
+
+/// The machine's clocks, from tuples sampled in tacho's process; a TSC is the same for every process of a machine.
+class ClockMap {
+ public:
+  void add(const ClockTuple& tuple);
+  /// Slope of the TSC until there are two tuples.
+  void set_ns_per_tick(double value) { ns_per_tick_ = value; }
+  int64_t from_tsc(uint64_t ticks) const;
+  int64_t from_monotonic(int64_t ns) const { return monotonic_(ns); }
+  int64_t from_realtime(int64_t ns) const { return realtime_(ns); }
+  const std::vector<ClockTuple>& tuples() const { return tuples_; }
+
+ private:
+  std::vector<ClockTuple> tuples_;
+  PiecewiseLinear monotonic_, realtime_;
+  double ns_per_tick_ = 0;
+  mutable size_t last_ = 0;
+};
+
+}  // namespace tacho::decode

@@ -1,0 +1,82 @@
+// Decoding of tacho's own records (records.h); vendor buffers go to the vendor's decoder.
+#include "decode/decoder.h"
+
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <tsl/robin_map.h>
+
+#include "decode/process_state.h"
+#include "event/records.h"
+#include "event/schema.h"
+
+namespace tacho::decode {
+
+using event::RecordHeader;
+using event::RecordKind;
+using event::Table;
+
+Decoder::Decoder(trace::TraceWriter& writer, ClockMap& clocks) : writer_(writer), clocks_(clocks) {}
+Decoder::~Decoder() = default;
+
+ProcessState& Decoder::process(uint32_t slot) {
+  // A slot number comes from the pool: bounded there, checked here.
+  slot = slot < tape::kMaxProcessSlots ? slot : tape::kMaxProcessSlots;
+  if (processes_.size() <= slot) processes_.resize(slot + 1);
+  if (!processes_[slot]) processes_[slot] = std::make_unique<ProcessState>(writer_, clocks_, slot);
+  return *processes_[slot];
+}
+
+void Decoder::piece(const tape::Piece& piece) {
+  ProcessState& state = process(piece.block->process_slot);
+  switch (piece.block->kind) {
+    case tape::BlockKind::kRecords:
+    case tape::BlockKind::kDefinitions:
+    case tape::BlockKind::kShared:
+      break;
+    default:
+      state.vendor_buffer(*piece.block, piece.bytes);
+      return;
+  }
+  const std::byte* at = piece.bytes.data();
+  const std::byte* const end = at + piece.bytes.size();
+  while (static_cast<size_t>(end - at) >= sizeof(RecordHeader)) {
+    RecordHeader header;
+    std::memcpy(&header, at, sizeof header);
+    if (header.size < sizeof header || header.size % 8 != 0 || header.size > static_cast<size_t>(end - at)) {
+      writer_.lose(state.row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
+      return;  // the rest of this piece cannot be told apart
+    }
+    const auto number = static_cast<size_t>(header.kind);
+    if (number >= std::size(event::kRecordInfos) || header.size < event::kRecordInfos[number].size) {
+      writer_.lose(state.row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
+    } else if (header.kind == RecordKind::kProcess) {
+      const auto* record = reinterpret_cast<const event::ProcessRecord*>(at);
+      const bool inherits = record->parent_slot != event::kUnknown32 && record->parent_slot < processes_.size() &&
+                            record->parent_slot != piece.block->process_slot;
+      state.describe(*record, inherits ? processes_[record->parent_slot].get() : nullptr);
+    } else {
+      state.record(*piece.block, at, header);
+    }
+    at += header.size;
+  }
+}
+
+void Decoder::finish() {
+  for (auto& state : processes_)
+    if (state) state->finish();
+  for (const ClockTuple& tuple : clocks_.tuples())
+    writer_.add(Table::kClock, {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
+}
+
+std::vector<ProcessFacts> Decoder::processes() const {
+  std::vector<ProcessFacts> facts;
+  for (const auto& state : processes_)
+    if (state && state->facts().pid != 0) facts.push_back(state->facts());
+  return facts;
+}
+
+}  // namespace tacho::decode

@@ -1,0 +1,54 @@
+// Decoder: turns what the drainer takes from the pool into rows of a trace. Runs in tacho's process only. Everything it
+// reads comes from targets and is untrusted: a record that makes no sense is counted and skipped, never believed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decode/clock_map.h"
+#include "tape/pool.h"
+#include "trace/writer.h"
+
+namespace tacho::decode {
+
+/// What the run looked like from inside, for the summary and for checks.
+struct ProcessFacts {
+  int64_t row = 0;  // of table process
+  uint32_t pid = 0;
+  std::string name;
+  double hook_ns = 0;          // measured cost of one hook
+  int64_t hooks = 0;           // records that hooks wrote (calls, markers)
+  bool opencl_attached = false;
+  bool cuda_attached = false;
+};
+
+class ProcessState;
+
+class Decoder {
+ public:
+  /// `clocks` is kept up to date by the caller: a tuple sampled before each drainer pass.
+  Decoder(trace::TraceWriter& writer, ClockMap& clocks);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  /// The drainer's sink.
+  void piece(const tape::Piece& piece);
+  /// After the last piece: closes what is still open (unknown duration, counted) and writes the clock tuples.
+  void finish();
+
+  /// The one process (by its pid) whose descendants' `parent_pid` chain starts: described by the launcher even when it
+  /// never attached.
+  std::vector<ProcessFacts> processes() const;
+
+ private:
+  ProcessState& process(uint32_t slot);
+
+  trace::TraceWriter& writer_;
+  ClockMap& clocks_;
+  std::vector<std::unique_ptr<ProcessState>> processes_;
+};
+
+}  // namespace tacho::decode

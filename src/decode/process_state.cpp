@@ -1,0 +1,596 @@
+// One process's records become rows (process_state.h).
+#include "decode/process_state.h"
+
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "event/functions.h"
+
+namespace tacho::decode {
+
+using event::kUnknown;
+using event::kUnknown32;
+using event::RecordHeader;
+using event::RecordKind;
+using event::Table;
+
+namespace {
+
+constexpr uint32_t kMostNumbers = 1u << 24;  // definitions of one kind in one process: more is nonsense
+
+int64_t known(uint32_t value) { return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value); }
+
+template <typename E>
+int64_t checked(uint32_t value) {
+  return value < static_cast<uint32_t>(E::kEnd) ? static_cast<int64_t>(value) : 0;
+}
+
+template <typename T>
+const T& as(const std::byte* at) {
+  return *reinterpret_cast<const T*>(at);  // records are 8-byte aligned in blocks
+}
+
+template <typename Vector>
+bool reach(Vector& vector, uint32_t number) {
+  if (number >= kMostNumbers) return false;
+  if (vector.size() <= number) vector.resize(number + 1);
+  return true;
+}
+
+}  // namespace
+
+ProcessState::ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot)
+    : writer_(writer), clocks_(clocks), slot_(slot) {}
+ProcessState::~ProcessState() = default;
+
+int64_t ProcessState::row() {
+  if (row_ == 0)
+    row_ = writer_.dimension(Table::kProcess, {0, 0, 0, writer_.string(fmt::format("process {}", slot_)), 0, 0, kUnknown, 0});
+  return row_;
+}
+
+void ProcessState::count_bad(Table table) { writer_.lose(row(), table, event::LossReason::kBadInput, 1); }
+
+int64_t ProcessState::string(uint32_t number) const { return number < strings_.size() ? strings_[number].row : 0; }
+std::string_view ProcessState::text(uint32_t number) const {
+  return number < strings_.size() ? std::string_view(strings_[number].text) : std::string_view();
+}
+
+int64_t ProcessState::host_time(uint64_t ticks) const {
+  return tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks);
+}
+
+void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent) {
+  if (described_) return;
+  if (parent != nullptr) {
+    // A forked child goes on with its parent's numbers.
+    const std::vector<Text> own = std::move(strings_);
+    strings_ = parent->strings_;
+    for (size_t i = 0; i < own.size(); ++i)
+      if (own[i].row != 0 && reach(strings_, static_cast<uint32_t>(i))) strings_[i] = own[i];
+    kernels_ = parent->kernels_;
+    devices_ = parent->devices_;
+    device_clocks_ = parent->device_clocks_;
+  }
+  tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
+  if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);
+  int64_t rank = kUnknown;
+  const std::string_view rank_text = text(record.rank_text);
+  std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
+  const int64_t values[] = {record.pid, record.parent_pid, static_cast<int64_t>(record.start_raw), string(record.name),
+                            string(record.command), string(record.host), rank, 0};
+  if (row_ == 0) {
+    row_ = writer_.dimension(Table::kProcess, values);
+  } else {
+    for (int i = 0; i < event::column::Process::kCount; ++i) writer_.update(Table::kProcess, row_, i, values[i]);
+  }
+  described_ = true;
+  facts_.row = row_;
+  facts_.pid = record.pid;
+  facts_.name = text(record.name);
+  facts_.hook_ns = record.hook_picoseconds / 1000.0;
+  writer_.property(Table::kProcess, row_, "hook_ns", fmt::format("{:.1f}", facts_.hook_ns));
+  writer_.property(Table::kProcess, row_, "host_clock", tsc_ ? "tsc" : "CLOCK_MONOTONIC_RAW");
+}
+
+int64_t ProcessState::thread_track(uint32_t tid) {
+  const auto found = tid_tracks_.find(tid);
+  if (found != tid_tracks_.end()) return found->second;
+  const int64_t track = make_thread_track(tid);
+  tid_tracks_.emplace(tid, track);
+  return track;
+}
+
+int64_t ProcessState::make_thread_track(uint32_t tid) {
+  const int64_t thread = writer_.dimension(Table::kThread, {row(), tid, 0});
+  return writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), row(), thread, 0, tid, 0, 0,
+                                           writer_.string("thread"), 0});
+}
+
+int64_t ProcessState::ranges_track() {
+  if (ranges_track_ == 0)
+    ranges_track_ = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kRange), row(), 0, 0, 0, 0,
+                                                      writer_.string("ranges"), writer_.string("range"), 0});
+  return ranges_track_;
+}
+
+ProcessState::Thread& ProcessState::thread(const tape::BlockHeader& block) {
+  const uint32_t index = block.thread_index;
+  static Thread nobody;  // only for blocks whose index is nonsense; its rows land on the thread of its tid
+  if (!reach(threads_, index)) {
+    nobody = Thread{thread_track(block.tid), block.tid, {}};
+    return nobody;
+  }
+  if (!threads_[index]) {
+    threads_[index] = std::make_unique<Thread>();
+    threads_[index]->tid = block.tid;
+    threads_[index]->track = thread_track(block.tid);
+  }
+  return *threads_[index];
+}
+
+const ProcessState::Queue& ProcessState::queue(uint32_t number) {
+  static const Queue kNone;
+  if (number < queues_.size() && queues_[number].track != 0) return queues_[number];
+  if (!reach(queues_, number)) return kNone;
+  Queue& fresh = queues_[number];
+  fresh.track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, 0, number, 0,
+                                                  0, writer_.string("queue"), 0});
+  return fresh;
+}
+
+ProcessState::Kernel& ProcessState::kernel(uint32_t number) {
+  static Kernel nothing;
+  if (!reach(kernels_, number)) return nothing;
+  Kernel& kernel = kernels_[number];
+  if (!kernel.defined) {
+    kernel.defined = true;
+    kernel.name = writer_.string(fmt::format("kernel #{}", number));
+    kernel.record.registers = kernel.record.accum_registers = kernel.record.scalar_registers = kUnknown32;
+    kernel.record.shared_static = kernel.record.private_bytes = kUnknown32;
+  }
+  return kernel;
+}
+
+int64_t ProcessState::device_row(uint32_t number) const { return number < devices_.size() ? devices_[number] : 0; }
+
+bool ProcessState::Shape::same(const Shape& other) const {
+  return std::memcmp(grid, other.grid, sizeof grid) == 0 && std::memcmp(group, other.group, sizeof group) == 0 &&
+         std::memcmp(offset, other.offset, sizeof offset) == 0 &&
+         std::memcmp(cluster, other.cluster, sizeof cluster) == 0 && shared_dynamic == other.shared_dynamic;
+}
+
+int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
+  for (const Shape& known_shape : kernel.shapes)
+    if (known_shape.same(shape)) return known_shape.row;
+  const event::KernelRecord& facts = kernel.record;
+  const auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
+  const auto group = [](uint64_t value) { return value == 0 ? kUnknown : static_cast<int64_t>(value); };
+  shape.row = writer_.dimension(
+      Table::kKernel,
+      {kernel.name, checked<event::DispatchKind>(facts.kind), i(shape.grid[0]), i(shape.grid[1]), i(shape.grid[2]),
+       group(shape.group[0]), group(shape.group[1]), group(shape.group[2]), i(shape.offset[0]), i(shape.offset[1]),
+       i(shape.offset[2]), shape.cluster[0], shape.cluster[1], shape.cluster[2], known(facts.registers),
+       known(facts.accum_registers), known(facts.scalar_registers), known(facts.shared_static),
+       known(shape.shared_dynamic), known(facts.private_bytes), kUnknown, kUnknown, 0});
+  constexpr size_t kRemembered = 16;
+  if (kernel.shapes.size() >= kRemembered) kernel.shapes.pop_back();
+  kernel.shapes.insert(kernel.shapes.begin(), shape);
+  return shape.row;
+}
+
+int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
+  const auto time = static_cast<int64_t>(value);
+  switch (queue.clock) {
+    case event::DeviceClock::kMonotonicRaw: return time;
+    case event::DeviceClock::kMonotonic: return clocks_.from_monotonic(time);
+    case event::DeviceClock::kRealtime: return clocks_.from_realtime(time);
+    case event::DeviceClock::kHost: return host_time(value);
+    case event::DeviceClock::kPaired:
+      return queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time;
+  }
+  return time;
+}
+
+ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued, uint64_t submit,
+                                                     uint64_t start, uint64_t end) {
+  DeviceTimes times{device_time(queue, start), kUnknown, kUnknown, kUnknown};
+  if (end != 0) times.duration = device_time(queue, end) - times.start;
+  if (queued != 0) times.queued_ahead = times.start - device_time(queue, queued);
+  if (submit != 0) times.submit_ahead = times.start - device_time(queue, submit);
+  const bool disordered = (end != 0 && end < start) || (submit != 0 && submit > start) ||
+                          (queued != 0 && queued > (submit != 0 ? submit : start));
+  if (disordered) {
+    writer_.lose(row(), table, event::LossReason::kClockOrder, 1);
+    if (times.duration != kUnknown && times.duration < 0) times.duration = 0;
+  }
+  return times;
+}
+
+int64_t ProcessState::function(event::Domain domain, uint32_t number) {
+  auto& rows = functions_[static_cast<size_t>(domain)];
+  if (!reach(rows, number)) return 0;
+  if (rows[number] == 0) {
+    std::string_view name = event::function_name(domain, number);
+    const std::string made = name.empty() ? fmt::format("{} function {}", event::to_string(domain), number) : std::string();
+    rows[number] = writer_.dimension(Table::kFunction, {writer_.string(name.empty() ? made : name), static_cast<int64_t>(domain)});
+  }
+  return rows[number];
+}
+
+ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordHeader& header, size_t fixed,
+                                              event::MarkerKind kind, uint64_t time) {
+  Open open{0, host_time(time), 0, 0};
+  const std::byte* const end = at + header.size;
+  const std::byte* field = at + fixed;
+  int64_t name = 0;
+  if ((header.flags & event::kMarkerInterned) != 0) {
+    name = string(header.value);
+  } else {
+    const size_t room = static_cast<size_t>(end - field);
+    const size_t length = header.value < room ? header.value : room;
+    name = writer_.string({reinterpret_cast<const char*>(field), length});
+    field += (length + 7) & ~size_t{7};
+  }
+  const auto next = [&]() -> uint64_t {
+    uint64_t word = 0;
+    if (end - field >= 8) std::memcpy(&word, field, 8);
+    field += 8;
+    return word;
+  };
+  int64_t domain = 0, category = 0, color = kUnknown;
+  auto payload = event::PayloadKind::kNone;
+  if ((header.flags & event::kMarkerDomain) != 0) {
+    open.domain = static_cast<uint32_t>(next());
+    domain = string(open.domain);
+  }
+  if ((header.flags & event::kMarkerCategory) != 0) category = string(static_cast<uint32_t>(next()));
+  if ((header.flags & event::kMarkerColor) != 0) color = static_cast<uint32_t>(next());
+  if ((header.flags & event::kMarkerInteger) != 0) {
+    payload = event::PayloadKind::kInteger;
+    open.payload = static_cast<int64_t>(next());
+  } else if ((header.flags & event::kMarkerDouble) != 0) {
+    payload = event::PayloadKind::kDouble;
+    open.payload = static_cast<int64_t>(next());
+  }
+  open.label = writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), domain, category, color,
+                                                 static_cast<int64_t>(payload)});
+  return open;
+}
+
+void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
+  ++facts_.hooks;
+  Thread& owner = thread(block);
+  switch (header.kind) {
+    case RecordKind::kPush:
+      owner.stack.push_back(parse_marker(at, header, sizeof(event::PushRecord), event::MarkerKind::kPushPop,
+                                         as<event::PushRecord>(at).time));
+      break;
+    case RecordKind::kPop: {
+      size_t i = owner.stack.size();
+      while (i > 0 && owner.stack[i - 1].domain != header.value) --i;
+      if (i == 0) {
+        count_bad(Table::kMarker);
+        break;
+      }
+      const Open open = owner.stack[i - 1];
+      owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
+      writer_.add(Table::kMarker, {owner.track, open.start, host_time(as<event::PopRecord>(at).time) - open.start,
+                                   open.label, 0, open.payload});
+      break;
+    }
+    case RecordKind::kMark: {
+      const Open open = parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark,
+                                     as<event::MarkRecord>(at).time);
+      writer_.add(Table::kMarker, {owner.track, open.start, 0, open.label, 0, open.payload});
+      break;
+    }
+    case RecordKind::kRangeStart: {
+      const auto& record = as<event::RangeStartRecord>(at);
+      const Open open = parse_marker(at, header, sizeof record, event::MarkerKind::kStartStop, record.time);
+      ranges_.insert_or_assign(record.id, Range{open, owner.track});
+      break;
+    }
+    case RecordKind::kRangeStop: {
+      const auto& record = as<event::RangeStopRecord>(at);
+      const auto found = ranges_.find(record.id);
+      if (found == ranges_.end()) {
+        count_bad(Table::kMarker);
+        break;
+      }
+      const Open& open = found->second.open;
+      writer_.add(Table::kMarker,
+                  {ranges_track(), open.start, host_time(record.time) - open.start, open.label, 0, open.payload});
+      ranges_.erase(found);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+void ProcessState::define(const std::byte* at, const RecordHeader& header, const tape::BlockHeader& block) {
+  switch (header.kind) {
+    case RecordKind::kString: {
+      const auto& record = as<event::StringRecord>(at);
+      if (record.length > header.size - sizeof record || !reach(strings_, header.value)) return count_bad(Table::kEnd);
+      const std::string_view text(reinterpret_cast<const char*>(at + sizeof record), record.length);
+      strings_[header.value] = {writer_.string(text), std::string(text)};
+      break;
+    }
+    case RecordKind::kThread: {
+      const auto& record = as<event::ThreadRecord>(at);
+      const int64_t thread_row = writer_.dimension(Table::kThread, {row(), record.tid, 0});
+      writer_.update(Table::kThread, thread_row, event::column::Thread::name, string(record.name));
+      break;
+    }
+    case RecordKind::kDevice: {
+      const auto& record = as<event::DeviceRecord>(at);
+      if (!reach(devices_, header.value)) return count_bad(Table::kEnd);
+      // Not per process: the same device seen by several processes is one row.
+      devices_[header.value] = writer_.dimension(
+          Table::kDevice, {0, checked<event::DeviceKind>(record.kind), record.index, string(record.name),
+                           string(record.vendor), string(record.architecture), string(record.driver),
+                           string(record.uuid), known(record.clock_error_ns)});
+      break;
+    }
+    case RecordKind::kQueue: {
+      const auto& record = as<event::QueueRecord>(at);
+      if (!reach(queues_, header.value)) return count_bad(Table::kEnd);
+      Queue& queue = queues_[header.value];
+      const int64_t category = record.category != 0 ? string(record.category) : writer_.string("queue");
+      queue.device = device_row(record.device);
+      queue.device_number = record.device;
+      queue.clock = static_cast<event::DeviceClock>(record.clock);
+      queue.track = writer_.dimension(
+          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, queue.device, header.value,
+                          static_cast<int64_t>(record.context), string(record.name), category, 0});
+      if (record.properties != 0)
+        writer_.property(Table::kTrack, queue.track, "properties", fmt::format("{:#x}", record.properties));
+      break;
+    }
+    case RecordKind::kKernel: {
+      const auto& record = as<event::KernelRecord>(at);
+      if (!reach(kernels_, header.value)) return count_bad(Table::kEnd);
+      Kernel& kernel = kernels_[header.value];
+      kernel.defined = true;
+      kernel.record = record;
+      kernel.name = string(record.name);
+      kernel.shapes.clear();
+      break;
+    }
+    case RecordKind::kProperty: {
+      const auto& record = as<event::PropertyRecord>(at);
+      auto table = static_cast<Table>(header.value);
+      int64_t object = 0;
+      if (record.object == 0) {
+        table = Table::kProcess;
+        object = row();
+      } else if (table == Table::kDevice) {
+        object = device_row(record.object);
+      } else if (table == Table::kTrack) {
+        object = queue(record.object).track;
+      } else {
+        return count_bad(Table::kEnd);
+      }
+      const std::string_view key = text(record.key);
+      if (key == "opencl.attached") facts_.opencl_attached = true;
+      if (key == "cuda.attached") facts_.cuda_attached = true;
+      writer_.property(table, object, key, text(record.text));
+      break;
+    }
+    case RecordKind::kNote: {
+      const auto& record = as<event::NoteRecord>(at);
+      writer_.note(row(), static_cast<event::NoteSeverity>(checked<event::NoteSeverity>(header.value)), text(record.text));
+      break;
+    }
+    case RecordKind::kClockPair: {
+      const auto& record = as<event::ClockPairRecord>(at);
+      if (!reach(device_clocks_, header.value)) return count_bad(Table::kEnd);
+      const int64_t raw = host_time(record.host);
+      device_clocks_[header.value].add(static_cast<int64_t>(record.device), raw);
+      writer_.add(Table::kClock, {row(), raw, kUnknown, kUnknown, kUnknown, static_cast<int64_t>(record.device),
+                                  device_row(header.value)});
+      break;
+    }
+    default:
+      break;
+  }
+  static_cast<void>(block);
+}
+
+void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
+  switch (header.kind) {
+    case RecordKind::kPad:
+    case RecordKind::kProcess:
+    case RecordKind::kEnd:
+      break;
+    case RecordKind::kString:
+    case RecordKind::kThread:
+    case RecordKind::kDevice:
+    case RecordKind::kQueue:
+    case RecordKind::kKernel:
+    case RecordKind::kProperty:
+    case RecordKind::kNote:
+    case RecordKind::kClockPair:
+    case RecordKind::kName:
+      define(at, header, block);
+      break;
+    case RecordKind::kApi: {
+      const auto& record = as<event::ApiRecord>(at);
+      ++facts_.hooks;
+      if (header.flags >= static_cast<uint8_t>(event::Domain::kEnd)) return count_bad(Table::kApi);
+      const int64_t start = host_time(record.start);
+      const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
+      writer_.add(Table::kApi, {thread(block).track, start, duration,
+                                function(static_cast<event::Domain>(header.flags), header.value & 0xffff),
+                                static_cast<int64_t>(record.correlation),
+                                static_cast<int16_t>(header.value >> 16)});
+      break;
+    }
+    case RecordKind::kDispatch: {
+      const auto& record = as<event::DispatchRecord>(at);
+      const Queue& on = queue(record.queue);
+      const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+      Shape shape{};
+      for (int i = 0; i < 3; ++i) {
+        shape.grid[i] = record.grid[i];
+        shape.group[i] = record.group[i];
+      }
+      shape.shared_dynamic = kUnknown32;
+      writer_.add(Table::kDispatch, {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
+                                     static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
+                                     record.ordinal, 0});
+      break;
+    }
+    case RecordKind::kDispatchWide: {
+      const auto& record = as<event::DispatchWideRecord>(at);
+      const Queue& on = queue(record.queue);
+      const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+      Shape shape{};
+      for (int i = 0; i < 3; ++i) {
+        shape.grid[i] = record.grid[i];
+        shape.group[i] = record.group[i];
+        shape.offset[i] = record.offset[i];
+        shape.cluster[i] = record.cluster[i];
+      }
+      shape.shared_dynamic = record.shared_dynamic;
+      writer_.add(Table::kDispatch, {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
+                                     static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
+                                     record.ordinal, 0});
+      break;
+    }
+    case RecordKind::kCopy: {
+      const auto& record = as<event::CopyRecord>(at);
+      Queue on = queue(record.queue);
+      if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
+      const DeviceTimes times = device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
+      const int64_t direction = checked<event::CopyDirection>(header.value & 0xff);
+      const int64_t from_host = static_cast<int64_t>(event::CopyDirection::kHostToDevice);
+      const int64_t to_host = static_cast<int64_t>(event::CopyDirection::kDeviceToHost);
+      const int64_t peer = record.peer_queue != 0 ? queue(record.peer_queue).device : on.device;
+      const int64_t shape = writer_.dimension(
+          Table::kCopyShape, {direction, checked<event::MemoryKind>(header.value >> 16 & 0xff),
+                              checked<event::MemoryKind>(header.value >> 24), direction == from_host ? 0 : on.device,
+                              direction == to_host ? 0 : peer, checked<event::CopyKind>(header.value >> 8 & 0xff),
+                              header.flags & event::kCopyAsynchronous});
+      writer_.add(Table::kCopy, {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
+                                 static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+      break;
+    }
+    case RecordKind::kFill: {
+      const auto& record = as<event::FillRecord>(at);
+      Queue on = queue(record.queue);
+      if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
+      const DeviceTimes times = device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
+      const int64_t shape = writer_.dimension(
+          Table::kFillShape, {checked<event::MemoryKind>(header.value), on.device,
+                              record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
+      writer_.add(Table::kFill, {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
+                                 static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+      break;
+    }
+    case RecordKind::kAllocation: {
+      const auto& record = as<event::AllocationRecord>(at);
+      const int64_t start = host_time(record.start);
+      const int64_t shape = writer_.dimension(
+          Table::kAllocationShape, {checked<event::AllocationOperation>(header.value & 0xff),
+                                    checked<event::MemoryKind>(header.value >> 8 & 0xff),
+                                    device_row(header.value >> 16), string(record.name)});
+      writer_.add(Table::kAllocation,
+                  {thread(block).track, start, record.end == 0 ? 0 : host_time(record.end) - start, shape,
+                   static_cast<int64_t>(record.correlation),
+                   record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
+                   static_cast<int64_t>(record.address)});
+      break;
+    }
+    case RecordKind::kSync: {
+      const auto& record = as<event::SyncRecord>(at);
+      const bool host = (header.flags & event::kTimesAreHost) != 0;
+      const Queue* on = record.queue != 0 ? &queue(record.queue) : nullptr;
+      const int64_t start = host || on == nullptr ? host_time(record.start) : device_time(*on, record.start);
+      const int64_t end = host || on == nullptr ? host_time(record.end) : device_time(*on, record.end);
+      const int64_t shape = writer_.dimension(
+          Table::kSyncShape, {checked<event::SyncKind>(header.value), on != nullptr ? on->device : 0});
+      writer_.add(Table::kSync, {on != nullptr ? on->track : thread(block).track, start, end - start, shape,
+                                 static_cast<int64_t>(record.correlation)});
+      break;
+    }
+    case RecordKind::kPush:
+    case RecordKind::kPop:
+    case RecordKind::kMark:
+    case RecordKind::kRangeStart:
+    case RecordKind::kRangeStop:
+      marker(block, at, header);
+      break;
+    case RecordKind::kReading: {
+      const auto& record = as<event::ReadingRecord>(at);
+      const int64_t counter = writer_.dimension(Table::kCounter, {string(header.value), string(record.unit), 0, 0});
+      const int64_t track = writer_.dimension(
+          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), row(), 0, device_row(record.device), 0, 0,
+                          string(header.value), writer_.string("counter"), counter});
+      int64_t bits;
+      std::memcpy(&bits, &record.number, sizeof bits);
+      writer_.add(Table::kReading, {track, host_time(record.time), bits});
+      break;
+    }
+    case RecordKind::kCounterValue: {
+      const auto& record = as<event::CounterValueRecord>(at);
+      const int64_t counter = writer_.dimension(Table::kCounter, {string(header.value), 0, 0, 0});
+      int64_t bits;
+      std::memcpy(&bits, &record.number, sizeof bits);
+      writer_.add(Table::kCounterValue, {queue(record.queue).track, 0, record.ordinal, counter, record.instance, record.pass, bits});
+      break;
+    }
+    case RecordKind::kLink: {
+      const auto& record = as<event::LinkRecord>(at);
+      writer_.add(Table::kLink, {checked<event::LinkKind>(header.value), row(), static_cast<int64_t>(record.from),
+                                 static_cast<int64_t>(record.to)});
+      break;
+    }
+    case RecordKind::kLoss: {
+      const auto& record = as<event::LossRecord>(at);
+      const uint32_t table = header.value & 0xff;
+      const auto reason = static_cast<event::LossReason>(checked<event::LossReason>(header.value >> 8));
+      writer_.lose(row(), table < event::kFactTables ? static_cast<Table>(table) : Table::kEnd, reason,
+                   static_cast<int64_t>(record.count));
+      break;
+    }
+    case RecordKind::kOverhead: {
+      const auto& record = as<event::OverheadRecord>(at);
+      const int64_t start = host_time(record.start);
+      const int64_t shape = writer_.dimension(Table::kOverheadShape,
+                                              {checked<event::OverheadKind>(header.value), string(record.name)});
+      writer_.add(Table::kOverhead, {thread(block).track, start, host_time(record.end) - start, shape,
+                                     static_cast<int64_t>(record.correlation)});
+      break;
+    }
+    case RecordKind::kSample:
+      writer_.lose(row(), Table::kSample, event::LossReason::kUnknownRecord, 1);
+      break;
+  }
+}
+
+void ProcessState::vendor_buffer(const tape::BlockHeader&, std::span<const std::byte>) {
+  writer_.lose(row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
+}
+
+void ProcessState::finish() {
+  int64_t open_ranges = 0;
+  for (const auto& owner : threads_) {
+    if (!owner) continue;
+    for (const Open& open : owner->stack) {
+      writer_.add(Table::kMarker, {owner->track, open.start, kUnknown, open.label, 0, open.payload});
+      ++open_ranges;
+    }
+  }
+  for (const auto& [id, range] : ranges_) {
+    writer_.add(Table::kMarker, {ranges_track(), range.open.start, kUnknown, range.open.label, 0, range.open.payload});
+    ++open_ranges;
+  }
+  if (open_ranges != 0) writer_.lose(row(), Table::kMarker, event::LossReason::kOpenAtExit, open_ranges);
+}
+
+}  // namespace tacho::decode

@@ -1,0 +1,123 @@
+// ProcessState: what the decoder knows about one traced process: its strings, threads, devices, queues and kernels by
+// the numbers that its records use, and what is open on each thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "decode/clock_map.h"
+#include "decode/decoder.h"
+#include "event/records.h"
+#include "event/schema.h"
+#include "tape/layout.h"
+#include "trace/writer.h"
+
+namespace tacho::decode {
+
+class ProcessState {
+ public:
+  ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot);
+  ~ProcessState();
+
+  int64_t row();  // of table process; a placeholder until described
+  const ProcessFacts& facts() const { return facts_; }
+
+  /// The process's own description; `parent`: whose numbers it inherited by fork, or nullptr.
+  void describe(const event::ProcessRecord& record, const ProcessState* parent);
+  /// Any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
+  void record(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
+  void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
+  void finish();
+
+  // For vendor decoders.
+  trace::TraceWriter& writer() { return writer_; }
+  /// Trace row of the process's string number; 0 when unknown.
+  int64_t string(uint32_t number) const;
+  std::string_view text(uint32_t number) const;
+  int64_t host_time(uint64_t ticks) const;
+  /// Track of a thread by its kernel id.
+  int64_t thread_track(uint32_t tid);
+
+ private:
+  struct Open {
+    int64_t label, start, payload;
+    uint32_t domain;
+  };
+  struct Thread {
+    int64_t track = 0;
+    uint32_t tid = 0;
+    std::vector<Open> stack;
+  };
+  struct Range {
+    Open open;
+    int64_t track;
+  };
+  struct Queue {
+    int64_t track = 0, device = 0;
+    event::DeviceClock clock = event::DeviceClock::kMonotonicRaw;
+    uint32_t device_number = 0;
+  };
+  struct Shape {
+    uint64_t grid[3], group[3], offset[3];
+    uint32_t cluster[3], shared_dynamic;
+    int64_t row;
+    bool same(const Shape& other) const;
+  };
+  struct Kernel {
+    bool defined = false;
+    int64_t name = 0;
+    event::KernelRecord record{};
+    std::vector<Shape> shapes;  // newest first, few
+  };
+  struct Text {
+    int64_t row;
+    std::string text;
+  };
+  struct DeviceTimes {
+    int64_t start, duration, queued_ahead, submit_ahead;
+  };
+
+  Thread& thread(const tape::BlockHeader& block);
+  int64_t make_thread_track(uint32_t tid);
+  int64_t ranges_track();
+  const Queue& queue(uint32_t number);
+  Kernel& kernel(uint32_t number);
+  int64_t kernel_row(Kernel& kernel, Shape shape);
+  int64_t device_row(uint32_t number) const;
+  int64_t device_time(const Queue& queue, uint64_t value) const;
+  DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit, uint64_t start, uint64_t end);
+  int64_t function(event::Domain domain, uint32_t number);
+  void marker(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
+  Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed, event::MarkerKind kind,
+                    uint64_t time);
+  void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
+  void count_bad(event::Table table);
+
+  trace::TraceWriter& writer_;
+  ClockMap& clocks_;
+  uint32_t slot_;
+  int64_t row_ = 0;
+  bool described_ = false;
+  bool tsc_ = true;
+  ProcessFacts facts_;
+  std::vector<Text> strings_;
+  std::vector<Queue> queues_;
+  std::vector<Kernel> kernels_;
+  std::vector<int64_t> devices_;  // rows
+  std::vector<PiecewiseLinear> device_clocks_;
+  std::vector<std::unique_ptr<Thread>> threads_;  // by index
+  tsl::robin_map<uint32_t, int64_t> tid_tracks_;
+  tsl::robin_map<uint64_t, Range> ranges_;
+  int64_t ranges_track_ = 0;
+  std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
+};
+
+}  // namespace tacho::decode

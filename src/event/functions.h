@@ -1,0 +1,15 @@
+// Names of API functions by the numbers that sources write. Vendors' own numbers (CUPTI callback ids) are named by the
+// target instead (NameRecord).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "event/schema.h"
+
+namespace tacho::event {
+
+/// Name of function `number` of `domain`; empty when there is none.
+std::string_view function_name(Domain domain, uint32_t number);
+
+}  // namespace tacho::event

@@ -1,0 +1,29 @@
+// The table of formats (format.h). Each format's folder declares its own functions; this file only lists them.
+#include "format/format.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+namespace tacho::format {
+
+std::span<const Writer> writers() { return {}; }
+std::span<const Reader> readers() { return {}; }
+
+Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  std::string head;
+  if (!folder) {
+    std::FILE* const file = std::fopen(path.c_str(), "rbe");
+    if (file == nullptr) return trace::Trace::open(path);  // says why
+    head.resize(4096);
+    head.resize(std::fread(head.data(), 1, head.size(), file));
+    std::fclose(file);
+  }
+  for (const Reader& reader : readers())
+    if (reader.accepts(path, head, folder)) return reader.read(path);
+  return trace::Trace::open(path);
+}
+
+}  // namespace tacho::format

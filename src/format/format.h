@@ -1,0 +1,55 @@
+// The registry of formats: which files tacho reads and writes, by name and by content.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::format {
+
+struct ExportOptions {
+  bool overwrite = false;
+  bool mangled = false;          // -M: kernel names as the runtime gives them
+  bool truncate = false;         // -T: without arguments and templates
+  bool kernel_rename = false;    // kernels take the name of the innermost enclosing marker
+  bool extra_columns = false;    // csv: columns that rocprofv3 does not have
+  bool statistics = false;       // csv: *_stats.csv files too
+  int64_t process = 0;           // only this row of table process; 0 = all
+  int rpd_schema = 2;
+};
+
+/// Where an export goes: a file (single-file formats), or a folder and file prefix (csv).
+struct ExportTarget {
+  std::string file;
+  std::string folder;
+  std::string prefix;  // "<pid>" -> "<pid>_kernel_trace.csv"
+};
+
+struct Writer {
+  std::string_view name;        // -f name: "csv", "json", "pftrace", "rocpd", "rpd", "parquet"
+  std::string_view extension;   // of single files, with dot
+  bool folder;                  // writes several files
+  /// Appends the paths written to `written`.
+  Status (*write)(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                  std::vector<std::string>& written);
+};
+
+struct Reader {
+  std::string_view name;
+  /// True if the first bytes (up to 4 KiB) and name look like this format. Folders get no bytes.
+  bool (*accepts)(std::string_view path, std::string_view head, bool folder);
+  Result<std::shared_ptr<const trace::Trace>> (*read)(const std::string& path);
+};
+
+std::span<const Writer> writers();
+std::span<const Reader> readers();
+
+/// Any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.
+Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path);
+
+}  // namespace tacho::format

@@ -1,0 +1,525 @@
+// Running a target under tracing (launcher.h).
+#include "launch/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "base/clock.h"
+#include "launch/environment.h"
+#include "tape/pool.h"
+
+namespace tacho::launch {
+namespace {
+
+using event::Table;
+
+tl::unexpected<LaunchError> own_error(int code, std::string message) {
+  return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
+}
+
+double thread_cpu_s() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Drains the pool in a thread of its own until told to stop.
+class DrainThread {
+ public:
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
+      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
+    clocks_.add(sample_clocks());
+    thread_ = std::thread([this] { loop(); });
+  }
+  ~DrainThread() { stop(); }
+
+  /// Last pass (every target gone, or given up), then what decoding still has.
+  void stop() {
+    if (!thread_.joinable()) return;
+    stopping_.store(true);
+    thread_.join();
+    last_pass();
+  }
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  int64_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
+  double pressure() const { return pressure_.load(std::memory_order_relaxed); }
+  double cpu_s() const { return cpu_s_; }
+  decode::Decoder& decoder() { return decoder_; }
+
+ private:
+  void tuple() {
+    const ClockTuple now = sample_clocks();
+    if (now.raw - last_tuple_ < 100'000'000) return;
+    clocks_.add(now);
+    last_tuple_ = now.raw;
+  }
+  uint64_t pass(bool final) {
+    tuple();
+    const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
+    bytes_.fetch_add(taken, std::memory_order_relaxed);
+    pressure_.store(drainer_.pressure(), std::memory_order_relaxed);
+    return taken;
+  }
+  void loop() {
+    pthread_setname_np(pthread_self(), "tacho-drain");
+    int64_t last_flush = raw_now();
+    while (!stopping_.load(std::memory_order_relaxed)) {
+      pass(false);
+      const int64_t now = raw_now();
+      // Slabs reach the disk at least this often, so that a killed tacho loses little.
+      if (now - last_flush > 1'000'000'000) {
+        static_cast<void>(writer_.flush());  // a write error stays in the writer and is reported by finish()
+        last_flush = now;
+      }
+      int64_t rows = 0;
+      for (size_t i = 0; i < static_cast<size_t>(Table::kLink); ++i) rows += writer_.rows(static_cast<Table>(i));
+      rows_.store(rows, std::memory_order_relaxed);
+      file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
+      const double pressure = drainer_.pressure();
+      const long wait_us = pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000;
+      timespec wait{0, wait_us * 1000};
+      nanosleep(&wait, nullptr);
+    }
+    cpu_s_ = thread_cpu_s();
+  }
+  void last_pass() {
+    const double before = thread_cpu_s();
+    last_tuple_ = 0;
+    tuple();
+    pass(false);
+    pass(true);
+    decoder_.finish();
+    cpu_s_ += thread_cpu_s() - before;
+  }
+
+  tape::Pool& pool_;
+  trace::TraceWriter& writer_;
+  decode::ClockMap clocks_;
+  tape::Drainer drainer_;
+  decode::Decoder decoder_;
+  int64_t last_tuple_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
+  std::atomic<int64_t> rows_{0};
+  std::atomic<double> pressure_{0};
+  double cpu_s_ = 0;
+  std::thread thread_;
+};
+
+struct Child {
+  pid_t pid = -1;
+  int error = 0;  // errno of a failed exec
+};
+
+// fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
+Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
+                           const std::vector<std::string>& environment, const sigset_t& original_mask) {
+  std::vector<char*> argv, envp;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  for (const std::string& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
+  envp.push_back(nullptr);
+  int channel[2];
+  if (pipe2(channel, O_CLOEXEC) != 0) return fail("cannot start the target: pipe: {}", strerror(errno));
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    close(channel[0]);
+    close(channel[1]);
+    return fail("cannot start the target: fork: {}", strerror(error));
+  }
+  if (pid == 0) {
+    sigprocmask(SIG_SETMASK, &original_mask, nullptr);
+    execve(path.c_str(), argv.data(), envp.data());
+    int error = errno;
+    if (error == ENOEXEC) {  // a script without #!: as the shell does
+      std::vector<char*> shell = {const_cast<char*>("sh"), const_cast<char*>(path.c_str())};
+      shell.insert(shell.end(), argv.begin() + 1, argv.end());
+      execve("/bin/sh", shell.data(), envp.data());
+      error = errno;
+    }
+    const ssize_t ignored = write(channel[1], &error, sizeof error);
+    static_cast<void>(ignored);
+    _exit(127);
+  }
+  close(channel[1]);
+  Child child{pid, 0};
+  ssize_t size;
+  do size = read(channel[0], &child.error, sizeof child.error);
+  while (size < 0 && errno == EINTR);
+  close(channel[0]);
+  return child;
+}
+
+std::string human_size(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
+  const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
+  std::string command;
+  for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
+  about("command", command);
+  about("tacho_version", TACHO_VERSION);
+  char folder[4096];
+  if (getcwd(folder, sizeof folder) != nullptr) about("working_directory", folder);
+  utsname system{};
+  if (uname(&system) == 0) {
+    about("host", system.nodename);
+    about("kernel", fmt::format("{} {}", system.sysname, system.release));
+    about("machine", system.machine);
+  }
+  about("cpus", fmt::format("{}", sysconf(_SC_NPROCESSORS_ONLN)));
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
+  for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
+}
+
+// Switches recording on and off by time, signal, launches and markers.
+class Gate {
+ public:
+  Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
+    begin_ = raw_now();
+    if (!options.periods.empty()) {
+      periods_ = options.periods;
+    } else if (options.delay_s > 0 || options.duration_s > 0) {
+      periods_ = {{options.delay_s, options.duration_s, 1}};
+    }
+    if (!periods_.empty()) {
+      set(false);
+      phase_begin_ = begin_;
+      tick();
+    }
+  }
+  void set(bool on) { header_.enabled.store(on ? options_.sources : 0, std::memory_order_relaxed); }
+  void signal(int number) {
+    if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
+    if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
+  }
+  bool wants(int number) const {
+    return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
+           (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
+  }
+  // Advances the collection periods; returns ms to the next change, -1 when there is none.
+  int tick() {
+    const int64_t now = raw_now();
+    while (index_ < periods_.size()) {
+      const LaunchOptions::Period& period = periods_[index_];
+      const double length = on_ ? period.duration_s : period.delay_s;
+      if (on_ && period.duration_s <= 0) return -1;  // to the end
+      const int64_t until = phase_begin_ + static_cast<int64_t>(length * 1e9);
+      if (now < until) return static_cast<int>((until - now) / 1'000'000 + 1);
+      phase_begin_ = until;
+      on_ = !on_;
+      set(on_);
+      if (!on_ && ++round_ >= period.repeat && period.repeat != 0) {
+        ++index_;
+        round_ = 0;
+      }
+    }
+    return -1;
+  }
+
+ private:
+  tape::PoolHeader& header_;
+  const LaunchOptions& options_;
+  std::vector<LaunchOptions::Period> periods_;
+  int64_t begin_ = 0, phase_begin_ = 0;
+  size_t index_ = 0;
+  uint64_t round_ = 0;
+  bool on_ = false;
+};
+
+bool maps_mention(pid_t pid, const char* library) {
+  std::FILE* const maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
+  if (maps == nullptr) return false;
+  char line[4608];
+  bool found = false;
+  while (!found && std::fgets(line, sizeof line, maps) != nullptr) found = std::strstr(line, library) != nullptr;
+  std::fclose(maps);
+  return found;
+}
+
+}  // namespace
+
+Result<Trigger> parse_trigger(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon != std::string::npos) {
+    const std::string kind = text.substr(0, colon), value = text.substr(colon + 1);
+    Trigger trigger;
+    if (kind == "marker" && !value.empty()) {
+      trigger.kind = Trigger::Kind::kMarker;
+      trigger.marker = value;
+      return trigger;
+    }
+    if (kind == "launch") {
+      trigger.kind = Trigger::Kind::kLaunch;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), trigger.launch);
+      if (error == std::errc() && end == value.data() + value.size() && trigger.launch > 0) return trigger;
+    }
+    if (kind == "signal") {
+      trigger.kind = Trigger::Kind::kSignal;
+      static constexpr std::pair<const char*, int> kSignals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
+      for (const auto& [name, number] : kSignals)
+        if (value == name || value == std::string("SIG") + name) {
+          trigger.signal = number;
+          return trigger;
+        }
+    }
+  }
+  return fail("trigger '{}' is none of marker:TEXT, signal:USR1|USR2|HUP, launch:N (N from 1)", text);
+}
+
+tl::expected<std::string, LaunchError> find_executable(const std::string& command) {
+  const auto check = [&](const std::string& path) -> int {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) return errno == EACCES ? 126 : 127;
+    if (S_ISDIR(status.st_mode) || access(path.c_str(), X_OK) != 0) return 126;
+    return 0;
+  };
+  if (command.empty()) return own_error(127, "the command is empty");
+  if (command.find('/') != std::string::npos) {
+    const int code = check(command);
+    if (code == 0) return command;
+    struct stat status {};
+    const bool folder = stat(command.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    return own_error(code, code == 127 ? fmt::format("{}: no such file", command)
+                           : folder    ? fmt::format("{}: is a folder, not a program", command)
+                                       : fmt::format("{}: not executable (chmod +x?)", command));
+  }
+  const char* path = getenv("PATH");
+  std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+  int worst = 127;
+  std::string blocked;
+  for (size_t begin = 0; begin <= folders.size();) {
+    size_t end = folders.find(':', begin);
+    if (end == std::string::npos) end = folders.size();
+    const std::string folder = folders.substr(begin, end - begin);
+    const std::string candidate = folder.empty() ? "./" + command : folder + "/" + command;
+    const int code = check(candidate);
+    if (code == 0) return candidate;
+    struct stat status {};
+    if (code == 126 && stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      worst = 126;
+      blocked = candidate;
+    }
+    begin = end + 1;
+  }
+  if (worst == 126) return own_error(126, fmt::format("{}: not executable (chmod +x?)", blocked));
+  return own_error(127, fmt::format("{}: command not found in PATH{}", command,
+                                    access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));
+}
+
+Result<std::string> find_library() {
+  if (const char* path = getenv("TACHO_LIBRARY"); path != nullptr && *path != '\0') {
+    if (access(path, R_OK) == 0) return std::string(path);
+    return fail("TACHO_LIBRARY={}: {}", path, strerror(errno));
+  }
+  char self[4096];
+  const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (size <= 0) return fail("cannot tell where tacho is installed (/proc not mounted?): set TACHO_LIBRARY to libtacho.so");
+  std::string folder(self, static_cast<size_t>(size));
+  folder.resize(folder.rfind('/'));
+  for (const char* relative : {"/../lib/libtacho.so", "/libtacho.so", "/../lib64/libtacho.so"}) {
+    const std::string candidate = folder + relative;
+    if (access(candidate.c_str(), R_OK) == 0) {
+      char* const real = realpath(candidate.c_str(), nullptr);
+      const std::string path = real != nullptr ? real : candidate;
+      free(real);
+      return path;
+    }
+  }
+  return fail("libtacho.so is not beside {} (looked in ../lib): reinstall, or set TACHO_LIBRARY to its path", folder);
+}
+
+tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
+  auto executable = find_executable(options.command.empty() ? "" : options.command[0]);
+  if (!executable) return tl::unexpected<LaunchError>(executable.error());
+  auto library = find_library();
+  if (!library) return own_error(125, library.error().message);
+
+  // Writing past RLIMIT_FSIZE must be an error of ours, not a signal; the target gets the default back.
+  struct sigaction ignore {}, previous_xfsz {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &ignore, &previous_xfsz);
+
+  auto writer = trace::TraceWriter::create(options.output, options.writer);
+  if (!writer) return own_error(125, writer.error().message);
+  tape::PoolOptions pool_options;
+  pool_options.initial_bytes = options.pool_initial;
+  pool_options.max_bytes = options.pool_max;
+  pool_options.sources = options.sources;
+  pool_options.start_paused = options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone;
+  pool_options.flush_period_ms = options.flush_period_ms;
+  pool_options.output = options.output;
+  for (const auto& [key, value] : options.config) pool_options.config += key + "=" + value + "\n";
+  const auto trigger_config = [&](const char* prefix, const Trigger& trigger) {
+    if (trigger.kind == Trigger::Kind::kMarker) pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
+    if (trigger.kind == Trigger::Kind::kLaunch) pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
+  };
+  trigger_config("start", options.start_trigger);
+  trigger_config("stop", options.stop_trigger);
+  auto pool = tape::Pool::create(pool_options);
+  if (!pool) return own_error(125, pool.error().message);
+  describe_run(**writer, options);
+
+  RunResult result;
+  EnvironmentOptions environment_options;
+  environment_options.library = *library;
+  environment_options.pool = pool->path();
+  environment_options.preload = options.preload;
+  environment_options.extra = options.environment;
+  const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
+
+  sigset_t handled, original_mask;
+  sigemptyset(&handled);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP})
+    sigaddset(&handled, number);
+  sigprocmask(SIG_BLOCK, &handled, &original_mask);
+  const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) return own_error(125, fmt::format("signalfd: {}", strerror(errno)));
+
+  const int64_t began = raw_now();
+  // The child must not inherit our SIG_IGN.
+  sigaction(SIGXFSZ, &previous_xfsz, nullptr);
+  auto child = start_target(*executable, options.command, environment, original_mask);
+  sigaction(SIGXFSZ, &ignore, nullptr);
+  if (!child || child->error != 0) {
+    close(signals);
+    sigprocmask(SIG_SETMASK, &original_mask, nullptr);
+    if (!child) return own_error(125, child.error().message);
+    waitpid(child->pid, nullptr, 0);
+    return own_error(child->error == ENOENT ? 127 : 126,
+                     fmt::format("{}: {}", *executable,
+                                 child->error == ENOENT ? "its interpreter (#! line or loader) was not found"
+                                                        : strerror(child->error)));
+  }
+  result.pid = child->pid;
+  DrainThread drain(*pool, **writer);
+  Gate gate(pool->header(), options);
+
+  const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
+  bool drew_status = false;
+  bool opencl_loaded = false;
+  int wait_status = 0;
+  for (int64_t last_look = began;;) {
+    const int change_ms = gate.tick();
+    pollfd wait{signals, POLLIN, 0};
+    const int timeout = change_ms >= 0 ? std::min(change_ms, 1000) : 1000;
+    poll(&wait, 1, timeout);
+    signalfd_siginfo info;
+    bool ended = false;
+    while (read(signals, &info, sizeof info) == sizeof info) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number == SIGCHLD) continue;
+      if (gate.wants(number)) {
+        gate.signal(number);
+        continue;
+      }
+      // A signal from the terminal's driver (Ctrl-C, Ctrl-\, hang-up) reached the target as well: not twice.
+      if (info.ssi_code > 0) {
+        if (number == SIGTSTP) {
+          // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
+          raise(SIGSTOP);
+        }
+        continue;
+      }
+      kill(child->pid, number);
+    }
+    const pid_t waited = waitpid(child->pid, &wait_status, WNOHANG);
+    if (waited == child->pid) ended = true;
+    const int64_t now = raw_now();
+    if (ended) break;
+    if (now - last_look > 500'000'000) {
+      last_look = now;
+      if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
+      if (status_line && now - began > 2'000'000'000) {
+        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk", static_cast<double>(now - began) * 1e-9,
+                   drain.rows(), human_size(static_cast<double>(drain.file_bytes())));
+        std::fflush(stderr);
+        drew_status = true;
+      }
+    }
+  }
+  result.seconds = static_cast<double>(raw_now() - began) * 1e-9;
+  if (drew_status) fmt::print(stderr, "\r\033[K");
+  if (WIFSIGNALED(wait_status)) {
+    result.signal = WTERMSIG(wait_status);
+    result.exit_code = 128 + result.signal;
+  } else {
+    result.exit_code = WEXITSTATUS(wait_status);
+  }
+  pool->header().closing.store(1, std::memory_order_relaxed);
+  drain.stop();
+  result.processes = drain.decoder().processes();
+  result.pool_bytes = drain.bytes();
+  result.drain_cpu_s = drain.cpu_s();
+
+  // What the pool could not take.
+  tape::PoolHeader& header = pool->header();
+  for (size_t i = 0; i <= event::kFactTables; ++i) {
+    const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
+    if (dropped != 0)
+      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
+                      static_cast<int64_t>(dropped));
+  }
+  for (const decode::ProcessFacts& process : result.processes)
+    if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
+      result.still_running = true;
+  if (result.still_running)
+    result.warnings.push_back("processes started by the target still run; the trace ends with the target");
+  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
+                                       [](const auto& process) { return process.opencl_attached; });
+  if (opencl_loaded && !opencl_seen)
+    result.warnings.push_back(
+        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
+        "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
+  if (result.processes.empty())
+    result.warnings.push_back(
+        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
+  for (const std::string& warning : result.warnings)
+    (*writer)->note(0, event::NoteSeverity::kWarning, warning);
+
+  const auto about = [&](std::string_view key, const std::string& value) { (*writer)->property(Table::kEnd, 0, key, value); };
+  about("exit_code", fmt::format("{}", result.exit_code));
+  if (result.signal != 0) about("signal", fmt::format("{}", result.signal));
+  about("target_seconds", fmt::format("{:.6f}", result.seconds));
+  about("pool_bytes", fmt::format("{}", result.pool_bytes));
+  about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
+  about("pid", fmt::format("{}", child->pid));
+  result.written = (*writer)->finish();
+  close(signals);
+  sigprocmask(SIG_SETMASK, &original_mask, nullptr);
+  return result;
+}
+
+}  // namespace tacho::launch

@@ -39,7 +39,7 @@ void print_help(std::FILE* out) {
   fmt::print(out,
              "tacho {}: a profiler for GPU programs, on NVIDIA, AMD, any OpenCL device, and without a GPU.\n\n"
              "Usage: tacho COMMAND [options]      tacho COMMAND --help\n\n",
-             TACHO_VERSION);
+             TACHO_PROGRAM_VERSION);
   for (const Command& command : kCommands) fmt::print(out, "  {:<10} {}\n", command.name, command.summary);
   fmt::print(out,
              "\nStart here:\n"
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
     return kOk;
   }
   if (word == "--version" || word == "-V") {
-    fmt::print("tacho {}\n", TACHO_VERSION);
+    fmt::print("tacho {}\n", TACHO_PROGRAM_VERSION);
     return kOk;
   }
   for (const Command& command : kCommands)

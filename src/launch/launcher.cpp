@@ -188,7 +188,7 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   std::string command;
   for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
   about("command", command);
-  about("tacho_version", TACHO_VERSION);
+  about("tacho_version", TACHO_PROGRAM_VERSION);
   char folder[4096];
   if (getcwd(folder, sizeof folder) != nullptr) about("working_directory", folder);
   utsname system{};

@@ -1,0 +1,310 @@
+// Layout of tables.
+#include "report/table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+
+namespace tacho::report {
+
+namespace {
+
+enum class Numbers : std::uint8_t { Full, Scaled };
+
+std::string cell_text(const Cell& cell, const Column& column, const TextStyle& style, Numbers numbers) {
+  const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
+  if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
+    if (numbers == Numbers::Scaled && std::llabs(*whole) >= 100000) return format_si(static_cast<double>(*whole), decimals);
+    return style.exact_integers ? fmt::format("{}", *whole) : format_fixed(static_cast<double>(*whole), decimals);
+  }
+  if (const auto* number = std::get_if<double>(&cell)) {
+    if (std::isnan(*number)) return style.missing;
+    if (numbers == Numbers::Scaled && std::fabs(*number) >= 1e5) return format_si(*number, decimals);
+    return format_fixed(*number, decimals);
+  }
+  return style.missing;
+}
+
+bool is_right(const Table& table, std::size_t column) {
+  const Align align = table.columns[column].align;
+  if (align != Align::Automatic) return align == Align::Right;
+  bool numbers = false;
+  for (const auto& row : table.rows) {
+    if (column >= row.size()) continue;
+    if (std::holds_alternative<std::string>(row[column])) {
+      // "inf" and friends never get here as text; a word makes it a text column.
+      return false;
+    }
+    numbers = numbers || !std::holds_alternative<std::monostate>(row[column]);
+  }
+  return numbers;
+}
+
+using Lines = std::vector<std::string>;
+
+// Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are needed.
+Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
+  Lines lines;
+  std::string line;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t length = 1;
+    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80) ++length;
+    const std::string_view point = text.substr(i, length);
+    const std::size_t columns = display_width(point);
+    if (used + columns > width && !line.empty()) {
+      lines.push_back(std::move(line));
+      line.clear();
+      used = 0;
+      if (max_lines > 0 && lines.size() == max_lines) {
+        lines.back() = shortened(lines.back(), width > 3 ? width - 3 : 1) + "...";
+        return lines;
+      }
+    }
+    line += point;
+    used += columns;
+    i += length;
+  }
+  lines.push_back(std::move(line));
+  return lines;
+}
+
+std::string plain(const Table& table, const TextStyle& style, std::vector<std::vector<std::string>> cells,
+                  const std::vector<bool>& right, std::vector<std::size_t> widths) {
+  std::string out;
+  const std::string indent(style.indent, ' ');
+  const auto line = [&](const auto& text_of) {
+    std::string text;
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      if (c > 0) text += "  ";
+      const std::string cell = shortened(text_of(c), widths[c]);
+      text += right[c] ? padded_left(cell, widths[c]) : padded_right(cell, widths[c]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  out += indent + painted(line([&](std::size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) + "\n";
+  for (const auto& row : cells) out += indent + line([&](std::size_t c) { return row[c]; }) + "\n";
+  return out;
+}
+
+std::string boxed(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+                  const std::vector<bool>& right, const std::vector<std::size_t>& widths) {
+  std::string out;
+  const std::string indent(style.indent, ' ');
+  const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle, std::string_view end) {
+    out += indent;
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      out += c == 0 ? left : middle;
+      for (std::size_t i = 0; i < widths[c] + 2; ++i) out += fill;
+    }
+    out += end;
+    out += '\n';
+  };
+  const auto row = [&](const std::vector<Lines>& lines) {
+    std::size_t height = 1;
+    for (const Lines& cell : lines) height = std::max(height, cell.size());
+    for (std::size_t i = 0; i < height; ++i) {
+      out += indent;
+      for (std::size_t c = 0; c < widths.size(); ++c) {
+        const std::string_view text = i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
+        out += "│ " + (right[c] ? padded_left(text, widths[c]) : padded_right(text, widths[c])) + " ";
+      }
+      out += "│\n";
+    }
+  };
+  const auto lines_of = [&](std::size_t c, const std::string& text) {
+    const Column& column = table.columns[c];
+    return column.wrap > 0 ? broken(text, column.wrap, column.max_lines) : Lines{text};
+  };
+  rule("╒", "═", "╤", "╕");
+  std::vector<Lines> lines(widths.size());
+  for (std::size_t c = 0; c < widths.size(); ++c) lines[c] = {table.columns[c].title};
+  row(lines);
+  rule("╞", "═", "╪", "╡");
+  for (std::size_t r = 0; r < cells.size(); ++r) {
+    if (r > 0) rule("├", "─", "┼", "┤");
+    for (std::size_t c = 0; c < widths.size(); ++c) lines[c] = lines_of(c, cells[r][c]);
+    row(lines);
+  }
+  rule("╘", "═", "╧", "╛");
+  return out;
+}
+
+}  // namespace
+
+Cell number_cell(double value) { return std::isnan(value) ? Cell{} : Cell{value}; }
+
+std::string to_text(const Table& table, const TextStyle& style) {
+  const std::size_t columns = table.columns.size();
+  if (columns == 0) return {};
+  std::vector<bool> right(columns);
+  for (std::size_t c = 0; c < columns; ++c) right[c] = is_right(table, c);
+
+  std::vector<std::vector<std::string>> cells;
+  std::vector<std::size_t> widths(columns);
+  const std::size_t gap = style.border == Border::Plain ? 2 : 3;
+  const auto measure = [&](Numbers numbers) {
+    cells.assign(table.rows.size(), std::vector<std::string>(columns));
+    for (std::size_t c = 0; c < columns; ++c) {
+      const Column& column = table.columns[c];
+      // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that way.
+      widths[c] = display_width(column.title) + (style.border == Border::Box ? 2 : 0);
+      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        cells[r][c] = cell_text(c < table.rows[r].size() ? table.rows[r][c] : Cell{}, column, style, numbers);
+        std::size_t width = display_width(cells[r][c]);
+        if (style.border == Border::Box && column.wrap > 0) width = std::min(width, column.wrap);
+        widths[c] = std::max(widths[c], width);
+      }
+    }
+    std::size_t total = style.indent + (style.border == Border::Box ? 4 : 0);
+    for (std::size_t c = 0; c < columns; ++c) total += widths[c] + (c > 0 ? gap : 0);
+    return total;
+  };
+  std::size_t total = measure(Numbers::Full);
+  if (style.width > 0 && style.border == Border::Plain) {
+    if (total > style.width) total = measure(Numbers::Scaled);
+    while (total > style.width) {
+      // The widest column that may shrink gives way, down to a size that still says something.
+      std::size_t widest = columns;
+      for (std::size_t c = 0; c < columns; ++c)
+        if (table.columns[c].shrink && widths[c] > 12 && (widest == columns || widths[c] > widths[widest])) widest = c;
+      if (widest == columns) break;
+      const std::size_t less = std::min(total - style.width, widths[widest] - 12);
+      widths[widest] -= less;
+      total -= less;
+    }
+  }
+  return style.border == Border::Plain ? plain(table, style, std::move(cells), right, widths)
+                                       : boxed(table, style, cells, right, widths);
+}
+
+std::string to_csv(const Table& table) {
+  std::string out;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
+  out += '\n';
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      if (c > 0) out += ',';
+      if (c >= row.size()) continue;
+      if (const auto* text = std::get_if<std::string>(&row[c])) out += csv_quoted(*text);
+      if (const auto* whole = std::get_if<std::int64_t>(&row[c])) out += fmt::format("{}", *whole);
+      if (const auto* number = std::get_if<double>(&row[c]); number != nullptr && !std::isnan(*number))
+        out += format_exact(*number);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+void JsonWriter::separate() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (!first_) out_ += ",";
+  first_ = false;
+}
+
+JsonWriter& JsonWriter::begin_object() {
+  separate();
+  out_ += '{';
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::end_object() {
+  out_ += '}';
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::begin_array() {
+  separate();
+  out_ += '[';
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::end_array() {
+  out_ += ']';
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  separate();
+  out_ += json_quoted(name);
+  out_ += ": ";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  separate();
+  out_ += json_quoted(text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double number) {
+  separate();
+  if (std::isnan(number)) {
+    out_ += "null";
+  } else if (std::isinf(number)) {
+    out_ += number > 0 ? "\"inf\"" : "\"-inf\"";
+  } else {
+    fmt::format_to(std::back_inserter(out_), "{}", number);
+  }
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::int64_t number) {
+  separate();
+  fmt::format_to(std::back_inserter(out_), "{}", number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(bool boolean) {
+  separate();
+  out_ += boolean ? "true" : "false";
+  return *this;
+}
+
+JsonWriter& JsonWriter::null() {
+  separate();
+  out_ += "null";
+  return *this;
+}
+
+JsonWriter& JsonWriter::cell(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return value(std::string_view(*text));
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return value(*whole);
+  if (const auto* number = std::get_if<double>(&cell)) return value(*number);
+  return null();
+}
+
+JsonWriter& JsonWriter::newline() {
+  if (!first_ && !after_key_) {
+    out_ += ",\n";
+    first_ = true;
+  } else {
+    out_ += "\n";
+  }
+  return *this;
+}
+
+void to_json(const Table& table, JsonWriter& writer) {
+  writer.begin_object().key("id").value(table.id).key("title").value(table.title).key("columns").begin_array();
+  for (const Column& column : table.columns) writer.value(column.title);
+  writer.end_array().key("rows").begin_array();
+  for (const auto& row : table.rows) {
+    writer.newline().begin_array();
+    for (std::size_t c = 0; c < table.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
+    writer.end_array();
+  }
+  writer.end_array().end_object();
+}
+
+}  // namespace tacho::report

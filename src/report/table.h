@@ -1,0 +1,91 @@
+// Tables with typed cells, printed to a terminal, as csv or as JSON: the one place where reports become text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "report/text.h"
+
+namespace tacho::report {
+
+/// No value (prints as — or empty, null in JSON), a whole number, a number, or text.
+using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+/// NaN becomes "no value".
+Cell number_cell(double value);
+
+enum class Align : std::uint8_t { Automatic, Left, Right };  ///< Automatic: numbers right, text left
+
+struct Column {
+  std::string title;
+  Align align = Align::Automatic;
+  int decimals = -1;        ///< of doubles; -1: the style's
+  bool shrink = false;      ///< text that may be cut when the table is too wide for the screen
+  std::size_t wrap = 0;     ///< Box: text is broken into lines of this many columns; 0: one line
+  std::size_t max_lines = 0;///< Box: of a wrapped cell, the rest becomes "..."; 0: any
+};
+
+struct Table {
+  std::string id;     ///< "2.1"; may be empty
+  std::string title;  ///< may be empty
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;  ///< shorter rows are filled with empty cells
+};
+
+enum class Border : std::uint8_t {
+  Plain,  ///< columns two spaces apart, a dim header line, nothing else
+  Box,    ///< double outer lines and a line below every row, as rocprof-compute prints tables
+};
+
+struct TextStyle {
+  Border border = Border::Plain;
+  int decimals = 2;
+  std::size_t width = 0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any
+  bool colour = false;
+  std::size_t indent = 0;
+  std::string missing = "—";
+  bool exact_integers = true;  ///< whole numbers of integer cells print without decimals
+};
+
+/// The table's lines, each ended by a newline. Titles are not printed: headings belong to the report.
+std::string to_text(const Table& table, const TextStyle& style);
+
+/// A header line and the rows; numbers in full precision, no value = empty.
+std::string to_csv(const Table& table);
+
+/// Writes JSON step by step; commas and quoting are its business. Numbers are written in full precision, NaN as null,
+/// infinities as "inf" and "-inf".
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(double number);
+  JsonWriter& value(std::int64_t number);
+  JsonWriter& value(int number) { return value(static_cast<std::int64_t>(number)); }
+  JsonWriter& value(std::size_t number) { return value(static_cast<std::int64_t>(number)); }
+  JsonWriter& value(bool boolean);
+  JsonWriter& null();
+  JsonWriter& cell(const Cell& cell);
+  /// Line breaks between the elements of objects and arrays, for readers who are people.
+  JsonWriter& newline();
+
+ private:
+  void separate();
+  std::string& out_;
+  bool first_ = true;
+  bool after_key_ = false;
+};
+
+/// {"id", "title", "columns": [...], "rows": [[...], ...]}
+void to_json(const Table& table, JsonWriter& writer);
+
+}  // namespace tacho::report

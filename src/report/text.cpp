@@ -1,0 +1,229 @@
+// Formatting of numbers and text.
+#include "report/text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/format.h"
+
+namespace tacho::report {
+
+namespace {
+
+// One code point; invalid bytes give U+FFFD and one byte of length.
+struct CodePoint {
+  char32_t value;
+  std::size_t length;
+  bool valid;
+};
+
+CodePoint next_code_point(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+  if (length == 0 || text.size() < length) return {0xfffd, 1, false};
+  char32_t value = first & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {0xfffd, 1, false};
+    value = (value << 6) | (byte(i) & 0x3fU);
+  }
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {0xfffd, 1, false};
+  return {value, length, true};
+}
+
+std::size_t width_of(char32_t c) {
+  if ((c >= 0x300 && c < 0x370) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
+  const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
+                    (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+                    (c >= 0x1f300 && c <= 0x1faff);
+  return wide ? 2 : 1;
+}
+
+}  // namespace
+
+std::string format_fixed(double value, int decimals) {
+  if (std::isnan(value)) return {};
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text[0] == '-' && text.find_first_not_of("-0.") == std::string::npos) text.erase(0, 1);
+  return text;
+}
+
+std::string format_si(double value, int decimals) {
+  static constexpr std::array<char, 7> kPrefixes = {' ', 'k', 'M', 'G', 'T', 'P', 'E'};
+  if (!std::isfinite(value)) return format_fixed(value, decimals);
+  std::size_t prefix = 0;
+  while (std::fabs(value) >= 999.9995 && prefix + 1 < kPrefixes.size()) {
+    value /= 1000;
+    ++prefix;
+  }
+  std::string text = format_fixed(value, decimals);
+  if (prefix > 0) text += kPrefixes[prefix];
+  return text;
+}
+
+std::string format_duration(double ns) {
+  if (std::isnan(ns)) return {};
+  const double size = std::fabs(ns);
+  if (size < 1e3) return fmt::format("{:.0f} ns", ns);
+  if (size < 1e6) return fmt::format("{:.2f} us", ns / 1e3);
+  if (size < 1e9) return fmt::format("{:.2f} ms", ns / 1e6);
+  if (size < 120e9 || !std::isfinite(ns)) return fmt::format("{:.2f} s", ns / 1e9);
+  return fmt::format("{:.0f} min {:02.0f} s", std::trunc(ns / 60e9), std::fmod(size / 1e9, 60));
+}
+
+std::string format_bytes(double bytes) {
+  static constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (std::fabs(bytes) >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.2f} {}", bytes, kUnits[unit]);
+}
+
+std::string format_exact(double value) { return fmt::format("{}", value); }
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const CodePoint point = next_code_point(text);
+    width += width_of(point.value);
+    text.remove_prefix(point.length);
+  }
+  return width;
+}
+
+std::string clean(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const CodePoint point = next_code_point(text);
+    const bool control = point.value < 0x20 || (point.value >= 0x7f && point.value < 0xa0);
+    const bool direction = (point.value >= 0x202a && point.value <= 0x202e) || (point.value >= 0x2066 && point.value <= 0x2069);
+    if (point.value == '\n' || point.value == '\t') {
+      out += ' ';
+    } else if (!point.valid || control || direction) {
+      out += '?';
+    } else {
+      out += text.substr(0, point.length);
+    }
+    text.remove_prefix(point.length);
+  }
+  return out;
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return {};
+  std::string out;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const CodePoint point = next_code_point(text);
+    if (used + width_of(point.value) > width - 1) break;
+    used += width_of(point.value);
+    out += text.substr(0, point.length);
+    text.remove_prefix(point.length);
+  }
+  return out + "…";
+}
+
+std::string padded_right(std::string_view text, std::size_t width) {
+  std::string out(text);
+  const std::size_t used = display_width(text);
+  if (used < width) out.append(width - used, ' ');
+  return out;
+}
+
+std::string padded_left(std::string_view text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return used < width ? std::string(width - used, ' ') + std::string(text) : std::string(text);
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    if (word.empty()) continue;
+    const std::size_t length = display_width(word);
+    if (used > 0 && used + 1 + length > width) {
+      out += '\n';
+      out.append(indent, ' ');
+      used = 0;
+    } else if (used > 0) {
+      out += ' ';
+      ++used;
+    }
+    out += word;
+    used += length;
+  }
+  return out;
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string out = "\"";
+  out.reserve(text.size() + 2);
+  while (!text.empty()) {
+    const CodePoint point = next_code_point(text);
+    switch (point.value) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (point.value < 0x20 || point.value == 0x7f) {
+          out += fmt::format("\\u{:04x}", static_cast<unsigned>(point.value));
+        } else if (!point.valid) {
+          out += "\xEF\xBF\xBD";
+        } else {
+          out += text.substr(0, point.length);
+        }
+    }
+    text.remove_prefix(point.length);
+  }
+  return out + '"';
+}
+
+std::string csv_quoted(std::string_view text) {
+  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+Screen screen_of(int descriptor) {
+  Screen screen;
+  screen.terminal = ::isatty(descriptor) == 1;
+  const char* term = std::getenv("TERM");
+  const char* no_colour = std::getenv("NO_COLOR");
+  screen.colour = screen.terminal && (no_colour == nullptr || *no_colour == '\0') &&
+                  (term == nullptr || std::strcmp(term, "dumb") != 0);
+  std::size_t width = 0;
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) width = std::strtoul(columns, nullptr, 10);
+  winsize size{};
+  if (width == 0 && screen.terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  if (width != 0) screen.width = std::min<std::size_t>(std::max<std::size_t>(width, 60), 1000);
+  return screen;
+}
+
+std::string painted(std::string_view text, Paint paint, bool colour) {
+  if (!colour) return std::string(text);
+  static constexpr std::array<std::string_view, 6> kCodes = {"1", "2", "31", "33", "32", "36"};
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<std::size_t>(paint)], text);
+}
+
+}  // namespace tacho::report

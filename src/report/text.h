@@ -1,0 +1,53 @@
+// Text for people and machines in one place: numbers, durations, sizes, display width, cleaning, colour, JSON strings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tacho::report {
+
+/// A number with a fixed count of decimals ("163840.00"); "inf", "-inf"; NaN gives "". Never "-0.00".
+std::string format_fixed(double value, int decimals);
+/// The same scaled by k, M, G, T, P, E where it is 1000 or more: "163.84k". Below 1000 as format_fixed.
+std::string format_si(double value, int decimals);
+/// Nanoseconds in the unit that suits them: "812 ns", "1.53 us", "20.4 ms", "3.21 s", "2 min 05 s".
+std::string format_duration(double nanoseconds);
+/// Bytes in binary units: "512 B", "1.50 KiB", "2.25 GiB".
+std::string format_bytes(double bytes);
+/// Shortest text that reads back as the same double: "0.1", "163840", "1e+20"; "inf", "-inf", "nan".
+std::string format_exact(double value);
+
+/// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not at all.
+std::size_t display_width(std::string_view text);
+/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made visible as '?'.
+std::string clean(std::string_view text);
+/// At most `width` columns; what was cut is shown by an ellipsis.
+std::string shortened(std::string_view text, std::size_t width);
+/// Padded with spaces to `width` columns.
+std::string padded_right(std::string_view text, std::size_t width);
+std::string padded_left(std::string_view text, std::size_t width);
+/// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words longer than a
+/// line stay whole.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+
+/// A JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
+std::string json_quoted(std::string_view text);
+/// A csv field, quoted where needed.
+std::string csv_quoted(std::string_view text);
+
+/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
+/// $COLUMNS, or 80; at least 60.
+struct Screen {
+  bool terminal = false;
+  bool colour = false;
+  std::size_t width = 80;
+};
+Screen screen_of(int descriptor);
+
+/// Escape sequences, empty where there is no colour.
+enum class Paint : std::uint8_t { Bold, Dim, Red, Yellow, Green, Cyan };
+std::string painted(std::string_view text, Paint paint, bool colour);
+
+}  // namespace tacho::report

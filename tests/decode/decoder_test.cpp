@@ -1,0 +1,289 @@
+// The decoder on hand-built blocks: rows, clocks, inherited numbers, and records that make no sense.
+#include "decode/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "event/records.h"
+
+namespace tacho::decode {
+namespace {
+
+using event::RecordKind;
+using event::Table;
+namespace column = event::column;
+
+// Keeps rows in memory.
+class MemoryWriter : public trace::TraceWriter {
+ public:
+  using TraceWriter::add;
+  using TraceWriter::dimension;
+  int64_t string(std::string_view text) override {
+    if (text.empty()) return 0;
+    const auto [at, fresh] = strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1);
+    return at->second;
+  }
+  std::string text(int64_t row) const {
+    for (const auto& [text, number] : strings_)
+      if (number == row) return text;
+    return {};
+  }
+  int64_t dimension(Table table, std::span<const int64_t> row) override {
+    auto& rows = dimensions[table];
+    const std::vector<int64_t> values(row.begin(), row.end());
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (rows[i] == values) return static_cast<int64_t>(i) + 1;
+    rows.push_back(values);
+    return static_cast<int64_t>(rows.size());
+  }
+  void update(Table table, int64_t row, int column, int64_t value) override {
+    dimensions[table][static_cast<size_t>(row - 1)][static_cast<size_t>(column)] = value;
+  }
+  void add(Table table, std::span<const int64_t> row) override { facts[table].emplace_back(row.begin(), row.end()); }
+  void lose(int64_t, Table, event::LossReason reason, int64_t count) override { losses[reason] += count; }
+  void note(int64_t, event::NoteSeverity, std::string_view text) override { notes.emplace_back(text); }
+  Status flush() override { return {}; }
+  int64_t rows(Table table) const override {
+    const auto found = facts.find(table);
+    return found == facts.end() ? 0 : static_cast<int64_t>(found->second.size());
+  }
+  uint64_t bytes() const override { return 0; }
+  Status finish() override { return {}; }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open() override { return fail("not a file"); }
+
+  std::map<Table, std::vector<std::vector<int64_t>>> dimensions, facts;
+  std::map<event::LossReason, int64_t> losses;
+  std::vector<std::string> notes;
+
+ private:
+  std::map<std::string, int64_t> strings_;
+};
+
+class Block {
+ public:
+  explicit Block(uint32_t slot = 0, uint32_t thread = 1, tape::BlockKind kind = tape::BlockKind::kRecords) {
+    header_.kind = kind;
+    header_.process_slot = slot;
+    header_.thread_index = thread;
+    header_.tid = 100 + thread;
+  }
+  template <typename Record>
+  Block& add(RecordKind kind, Record record, uint32_t value = 0, uint8_t flags = 0, std::string_view tail = {},
+             std::vector<uint64_t> words = {}) {
+    const size_t size = (sizeof record + tail.size() + 7) / 8 * 8 + words.size() * 8;
+    record.header = {kind, flags, static_cast<uint16_t>(size), value};
+    const size_t at = bytes_.size();
+    bytes_.resize(at + size);
+    std::memcpy(&bytes_[at], &record, sizeof record);
+    std::memcpy(&bytes_[at + sizeof record], tail.data(), tail.size());
+    std::memcpy(&bytes_[at + size - words.size() * 8], words.data(), words.size() * 8);
+    return *this;
+  }
+  Block& string(uint32_t number, std::string_view text) {
+    event::StringRecord record{};
+    record.length = text.size();
+    return add(RecordKind::kString, record, number, 0, text);
+  }
+  Block& bytes(std::vector<std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
+  void give(Decoder& decoder) { decoder.piece({&header_, bytes_, true}); }
+
+ private:
+  tape::BlockHeader header_{};
+  std::vector<std::byte> bytes_;
+};
+
+event::ProcessRecord process_record(uint32_t pid, uint32_t parent_slot = event::kUnknown32) {
+  event::ProcessRecord record{};
+  record.pid = pid;
+  record.parent_slot = parent_slot;
+  record.clock = static_cast<uint32_t>(event::HostClock::kTsc);
+  record.ns_per_tick = 0.5;
+  return record;
+}
+
+class DecoderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // 2 ticks a nanosecond: tick 2000 is 1,001,000 ns.
+    clocks.add({.tsc = 0, .raw = 1'000'000, .monotonic = 500'000, .boottime = 0, .realtime = 9'000'000, .uncertainty = 1});
+    clocks.add({.tsc = 2'000'000, .raw = 2'000'000, .monotonic = 1'500'000, .boottime = 0, .realtime = 10'000'000, .uncertainty = 1});
+  }
+  MemoryWriter writer;
+  ClockMap clocks;
+  Decoder decoder{writer, clocks};
+};
+
+TEST_F(DecoderTest, api_call_with_converted_times) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::ApiRecord call{};
+  call.start = 2000;
+  call.end = 2600;
+  call.correlation = 7;
+  Block().add(RecordKind::kApi, call, event::api_value(3, -5), static_cast<uint8_t>(event::Domain::kOpenCL)).give(decoder);
+  ASSERT_EQ(writer.facts[Table::kApi].size(), 1u);
+  const auto& row = writer.facts[Table::kApi][0];
+  EXPECT_EQ(row[column::Api::start], 1'001'000);
+  EXPECT_EQ(row[column::Api::duration], 300);
+  EXPECT_EQ(row[column::Api::correlation], 7);
+  EXPECT_EQ(row[column::Api::result], -5);
+  EXPECT_EQ(writer.dimensions[Table::kProcess][0][column::Process::pid], 42);
+}
+
+TEST_F(DecoderTest, dispatch_with_shape_and_device_clock) {
+  Block block(0, 1, tape::BlockKind::kDefinitions);
+  block.add(RecordKind::kProcess, process_record(42)).string(1, "vecCopy").string(2, "device");
+  event::DeviceRecord device{};
+  device.name = 2;
+  block.add(RecordKind::kDevice, device, 1);
+  event::QueueRecord queue{};
+  queue.device = 1;
+  queue.clock = static_cast<uint32_t>(event::DeviceClock::kMonotonic);
+  block.add(RecordKind::kQueue, queue, 1);
+  event::KernelRecord kernel{};
+  kernel.name = 1;
+  kernel.registers = kernel.accum_registers = kernel.scalar_registers = event::kUnknown32;
+  kernel.shared_static = 64;
+  kernel.private_bytes = event::kUnknown32;
+  block.add(RecordKind::kKernel, kernel, 1);
+  block.give(decoder);
+  event::DispatchRecord dispatch{};
+  dispatch.queue = 1;
+  dispatch.queued = 600'000;
+  dispatch.submit = 600'100;
+  dispatch.start = 601'000;
+  dispatch.end = 602'500;
+  dispatch.grid[0] = 1024;
+  dispatch.grid[1] = dispatch.grid[2] = dispatch.group[1] = dispatch.group[2] = 1;
+  dispatch.group[0] = 64;
+  dispatch.ordinal = 5;
+  Block().add(RecordKind::kDispatch, dispatch, 1).add(RecordKind::kDispatch, dispatch, 1).give(decoder);
+  ASSERT_EQ(writer.facts[Table::kDispatch].size(), 2u);
+  const auto& row = writer.facts[Table::kDispatch][0];
+  EXPECT_EQ(row[column::Dispatch::start], 1'101'000);  // CLOCK_MONOTONIC lies 500,000 ns below RAW here
+  EXPECT_EQ(row[column::Dispatch::duration], 1500);
+  EXPECT_EQ(row[column::Dispatch::queued_ahead], 1000);
+  EXPECT_EQ(row[column::Dispatch::submit_ahead], 900);
+  EXPECT_EQ(row[column::Dispatch::ordinal], 5);
+  ASSERT_EQ(writer.dimensions[Table::kKernel].size(), 1u);  // one shape
+  const auto& shape = writer.dimensions[Table::kKernel][0];
+  EXPECT_EQ(writer.text(shape[column::Kernel::name]), "vecCopy");
+  EXPECT_EQ(shape[column::Kernel::grid_x], 1024);
+  EXPECT_EQ(shape[column::Kernel::group_x], 64);
+  EXPECT_EQ(shape[column::Kernel::registers], event::kUnknown);
+  EXPECT_EQ(shape[column::Kernel::shared_static], 64);
+}
+
+TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::DispatchRecord dispatch{};
+  dispatch.start = 2000;
+  dispatch.end = 1000;
+  Block().add(RecordKind::kDispatch, dispatch, 1).give(decoder);
+  EXPECT_EQ(writer.losses[event::LossReason::kClockOrder], 1);
+  ASSERT_EQ(writer.facts[Table::kDispatch].size(), 1u);
+  EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::duration], 0);
+}
+
+TEST_F(DecoderTest, markers_nest_per_domain_and_open_ones_are_kept) {
+  Block definitions(0, 1, tape::BlockKind::kDefinitions);
+  definitions.add(RecordKind::kProcess, process_record(42)).string(9, "io").give(decoder);
+  event::PushRecord push{};
+  event::PopRecord pop{};
+  Block block;
+  push.time = 1000;
+  block.add(RecordKind::kPush, push, 5, 0, "outer");
+  push.time = 1200;
+  block.add(RecordKind::kPush, push, 5, event::kMarkerDomain | event::kMarkerInteger, "inner", {9, 77});
+  pop.time = 1400;
+  block.add(RecordKind::kPop, pop, 0);  // the default domain: closes "outer", not "inner"
+  pop.time = 1600;
+  block.add(RecordKind::kPop, pop, 0);  // nothing is open there any more
+  block.give(decoder);
+  ASSERT_EQ(writer.facts[Table::kMarker].size(), 1u);
+  EXPECT_EQ(writer.facts[Table::kMarker][0][column::Marker::duration], 200);
+  EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 1);
+  decoder.finish();
+  ASSERT_EQ(writer.facts[Table::kMarker].size(), 2u);
+  const auto& open = writer.facts[Table::kMarker][1];
+  EXPECT_EQ(open[column::Marker::duration], event::kUnknown);
+  EXPECT_EQ(open[column::Marker::payload], 77);
+  const auto& label = writer.dimensions[Table::kLabel][static_cast<size_t>(open[column::Marker::dim] - 1)];
+  EXPECT_EQ(writer.text(label[column::Label::name]), "inner");
+  EXPECT_EQ(writer.text(label[column::Label::domain]), "io");
+  EXPECT_EQ(writer.losses[event::LossReason::kOpenAtExit], 1);
+}
+
+TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::RangeStartRecord start{};
+  start.time = 2000;
+  start.id = 1;
+  Block(0, 1).add(RecordKind::kRangeStart, start, 1, 0, "a").give(decoder);
+  event::RangeStopRecord stop{};
+  stop.time = 4000;
+  stop.id = 1;
+  Block(0, 2).add(RecordKind::kRangeStop, stop).give(decoder);
+  ASSERT_EQ(writer.facts[Table::kMarker].size(), 1u);
+  EXPECT_EQ(writer.facts[Table::kMarker][0][column::Marker::duration], 1000);
+}
+
+TEST_F(DecoderTest, forked_child_uses_its_parents_numbers) {
+  Block parent(0, 1, tape::BlockKind::kDefinitions);
+  parent.add(RecordKind::kProcess, process_record(42)).string(1, "inherited").give(decoder);
+  Block child(1, 1, tape::BlockKind::kDefinitions);
+  child.string(2, "own").add(RecordKind::kProcess, process_record(43, 0)).give(decoder);
+  event::MarkRecord mark{};
+  mark.time = 10;
+  Block(1, 1)
+      .add(RecordKind::kMark, mark, 1, event::kMarkerInterned)
+      .add(RecordKind::kMark, mark, 2, event::kMarkerInterned)
+      .give(decoder);
+  const auto& labels = writer.dimensions[Table::kLabel];
+  ASSERT_EQ(labels.size(), 2u);
+  EXPECT_EQ(writer.text(labels[0][column::Label::name]), "inherited");
+  EXPECT_EQ(writer.text(labels[1][column::Label::name]), "own");
+}
+
+TEST_F(DecoderTest, nonsense_is_counted_never_believed) {
+  Block().bytes(std::vector<std::byte>(64, std::byte{0xff})).give(decoder);  // kind 255, size 65535
+  EXPECT_EQ(writer.losses[event::LossReason::kUnknownRecord], 1);
+  event::RecordHeader unknown{static_cast<RecordKind>(200), 0, 16, 0};
+  std::vector<std::byte> bytes(16);
+  std::memcpy(bytes.data(), &unknown, sizeof unknown);
+  Block().bytes(bytes).give(decoder);
+  EXPECT_EQ(writer.losses[event::LossReason::kUnknownRecord], 2);
+  event::StringRecord lying{};
+  lying.length = 1ULL << 40;
+  Block().add(RecordKind::kString, lying, 1).give(decoder);
+  event::StringRecord far{};
+  Block().add(RecordKind::kString, far, 0xfffffff0).give(decoder);
+  EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 2);
+  event::PushRecord push{};
+  Block().add(RecordKind::kPush, push, 0xffffffff, 0xff, "text").give(decoder);  // fields beyond the record read as 0
+  decoder.finish();
+  EXPECT_EQ(writer.facts[Table::kMarker].size(), 1u);
+}
+
+TEST(ClockMap, interpolates_between_tuples_and_extrapolates_beyond) {
+  ClockMap clocks;
+  clocks.set_ns_per_tick(0.5);
+  clocks.add({.tsc = 1000, .raw = 10'000, .monotonic = 1, .boottime = 0, .realtime = 0, .uncertainty = 0});
+  EXPECT_EQ(clocks.from_tsc(1200), 10'100);
+  clocks.add({.tsc = 3000, .raw = 11'000, .monotonic = 1001, .boottime = 0, .realtime = 0, .uncertainty = 0});
+  clocks.add({.tsc = 5000, .raw = 13'000, .monotonic = 3001, .boottime = 0, .realtime = 0, .uncertainty = 0});
+  EXPECT_EQ(clocks.from_tsc(2000), 10'500);
+  EXPECT_EQ(clocks.from_tsc(4000), 12'000);
+  EXPECT_EQ(clocks.from_tsc(7000), 15'000);
+  EXPECT_EQ(clocks.from_tsc(0), 9'500);
+  EXPECT_EQ(clocks.from_monotonic(2001), 12'000);
+}
+
+}  // namespace
+}  // namespace tacho::decode

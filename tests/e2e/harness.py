@@ -1,0 +1,73 @@
+"""What every end-to-end test shares: where the build is, running tacho, reading its answers. Standard library only."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ.get("TACHO_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
+SOURCE = pathlib.Path(os.environ.get("TACHO_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+DATA = pathlib.Path(os.environ.get("TACHO_DATA", SOURCE.parent / "shared" / "data"))
+TACHO = BUILD / "bin" / "tacho"
+TARGETS = BUILD / "tests" / "targets"
+EXAMPLES = BUILD / "examples"
+DEBIAN_PYTHON = "/usr/bin/python3"
+
+
+def need_data():
+    if DATA.is_dir():
+        return
+    if os.environ.get("TACHO_REQUIRE_DATA") == "1":
+        raise AssertionError(f"TACHO_REQUIRE_DATA=1, but there is no recorded data at {DATA}")
+    raise unittest.SkipTest(f"no recorded data at {DATA} (set TACHO_DATA)")
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own, removed afterwards."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tacho-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def run_command(self, *command, code=0, timeout=120, env=None, **options):
+        result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                timeout=timeout, cwd=options.pop("cwd", self.folder),
+                                env={**os.environ, **(env or {})}, **options)
+        if code is not None:
+            self.assertEqual(result.returncode, code,
+                             f"{' '.join(map(str, command))}\nstdout: {result.stdout[-2000:]!r}\n"
+                             f"stderr: {result.stderr[-2000:]!r}")
+        return result
+
+    def trace(self, *command, code=0, options=(), output="t.tacho", **more):
+        """tacho trace --quiet -o output options -- command; returns the completed process."""
+        return self.run_command(TACHO, "trace", "--quiet", "-o", output, *options, "--", *command, code=code, **more)
+
+    def stats(self, by, file="t.tacho", *more):
+        """{name: row as a dictionary} of `tacho stats`."""
+        result = self.run_command(TACHO, "stats", file, "--by", by, "--output-format", "json", *more)
+        table = json.loads(result.stdout)
+        titles = [c["title"] if isinstance(c, dict) else c for c in table["columns"]]
+        rows = {}
+        for row in table["rows"]:
+            named = dict(zip(titles, row))
+            rows[named["Name"]] = named
+        return rows
+
+    def calls(self, by, name, file="t.tacho"):
+        row = self.stats(by, file).get(name)
+        return row["Calls"] if row else 0
+
+    def one_sentence(self, result, *needles):
+        """Asserts that stderr is one sentence of ours that names the needles."""
+        lines = result.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("tacho: "), lines)
+        for needle in needles:
+            self.assertIn(str(needle), lines[0])
+
+
+def main():
+    unittest.main(verbosity=2)

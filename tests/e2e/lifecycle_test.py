@@ -1,0 +1,353 @@
+"""How programs start, end, fork and die under tacho: exit codes, signals, untouched output, what the trace holds."""
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import signal
+import subprocess
+import time
+
+import harness
+from harness import TACHO
+
+LIFECYCLE = harness.TARGETS / "lifecycle"
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+class Ends(harness.Case):
+    def test_output_and_code_are_the_targets_own(self):
+        plain = self.run_command(LIFECYCLE, "normal", "1000")
+        traced = self.trace(LIFECYCLE, "normal", "1000")
+        self.assertEqual(plain.stdout, traced.stdout)
+        self.assertEqual(plain.stderr, traced.stderr)
+        self.assertEqual(self.calls("marker", "work"), 1000)
+
+    def test_exit_code(self):
+        self.trace(LIFECYCLE, "code", "42", code=42)
+        self.assertEqual(self.calls("marker", "work"), 3)
+
+    def test_descriptors_and_signal_state_are_as_without_us(self):
+        for mode in ("fds", "mask"):
+            plain = self.run_command(LIFECYCLE, mode)
+            traced = self.trace(LIFECYCLE, mode, output=f"{mode}.tacho")
+            self.assertEqual(plain.stdout, traced.stdout, mode)
+
+    def test_segv(self):
+        self.trace(LIFECYCLE, "segv", "500", code=128 + signal.SIGSEGV)
+        self.assertEqual(self.calls("marker", "work"), 500)
+
+    def test_abort(self):
+        self.trace(LIFECYCLE, "abort", "500", code=128 + signal.SIGABRT)
+        self.assertEqual(self.calls("marker", "work"), 500)
+
+    def test__exit(self):
+        self.trace(LIFECYCLE, "_exit", "500", code=7)
+        self.assertEqual(self.calls("marker", "work"), 500)
+
+    def test_exit_in_a_thread(self):
+        self.trace(LIFECYCLE, "thread_exit", "500", code=9)
+        self.assertEqual(self.calls("marker", "work"), 500)
+
+    def test_open_range_at_exit_is_kept_and_counted(self):
+        self.trace(LIFECYCLE, "open", "10")
+        rows = self.stats("marker")
+        self.assertEqual(rows["never closed"]["Calls"], 1)
+        self.assertIsNone(rows["never closed"]["TotalDurationNs"])
+        info = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+        self.assertIn("1 marker record: open at exit", info)
+
+    def test_not_found_and_not_executable(self):
+        self.one_sentence(self.trace("./nothing-here", code=127), "nothing-here")
+        self.one_sentence(self.trace("nothing-here-either", code=127), "not found")
+        script = self.folder / "script"
+        script.write_text("#!/bin/sh\n")
+        self.one_sentence(self.trace(script, code=126), "not executable")
+        script.chmod(0o755)
+        script.write_text("#!/no/such/interpreter\n")
+        self.one_sentence(self.trace(script, code=127), "interpreter")
+        self.one_sentence(self.trace(self.folder, code=126), "folder")
+        self.assertFalse((self.folder / "t.tacho").exists())
+
+    def test_script_without_interpreter_line(self):
+        script = self.folder / "script"
+        script.write_text("exit 5\n")
+        script.chmod(0o755)
+        self.trace(script, code=5)
+
+    def test_existing_output_is_refused_before_the_start(self):
+        (self.folder / "t.tacho").write_text("precious")
+        marker = self.folder / "ran"
+        result = self.trace("/usr/bin/touch", marker, code=125)
+        self.one_sentence(result, "t.tacho", "--overwrite")
+        self.assertFalse(marker.exists())
+        self.assertEqual((self.folder / "t.tacho").read_text(), "precious")
+        self.trace(LIFECYCLE, "normal", "5", options=["--overwrite"])
+        self.assertEqual(self.calls("marker", "work"), 5)
+
+    def test_default_name_gets_a_number(self):
+        for _ in range(2):
+            self.run_command(TACHO, "trace", "--quiet", "--", LIFECYCLE, "code", "0")
+        self.assertTrue((self.folder / "lifecycle.tacho").exists())
+        self.assertTrue((self.folder / "lifecycle.1.tacho").exists())
+
+    def test_bad_options(self):
+        self.one_sentence(self.run_command(TACHO, "trace", "--kernel-trac", "--", "true", code=125), "--kernel-trace")
+        self.one_sentence(self.run_command(TACHO, "trace", "--ring", "soon", "--", "true", code=125), "soon")
+        self.one_sentence(self.run_command(TACHO, "trace", "--start-trigger", "moon", "--", "true", code=125), "moon")
+        self.one_sentence(self.run_command(TACHO, "trace", code=125), "no command")
+        self.one_sentence(self.run_command(TACHO, "trcae", code=1), "'trace'")
+
+
+class Processes(harness.Case):
+    def test_fork_without_exec(self):
+        self.trace(LIFECYCLE, "fork", "300")
+        self.assertEqual(self.calls("marker", "parent"), 600)
+        self.assertEqual(self.calls("marker", "child"), 1200)
+        self.assertIn("5 processes", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+
+    def test_fork_while_other_threads_write(self):
+        self.trace(LIFECYCLE, "fork_threads", "40")
+        self.assertEqual(self.calls("marker", "child"), 400)
+        self.assertGreater(self.calls("marker", "writer"), 100)
+
+    def test_raw_clone(self):
+        self.trace(LIFECYCLE, "raw_clone", "50")
+        self.assertEqual(self.calls("marker", "child"), 50)
+        self.assertEqual(self.calls("marker", "parent"), 100)
+
+    def test_vfork_and_exec(self):
+        self.trace(LIFECYCLE, "vfork_exec", "50")
+        self.assertEqual(self.calls("marker", "parent"), 50)
+        self.assertEqual(self.calls("marker", "work"), 50)
+
+    def test_exec_from_a_shell(self):
+        self.trace("/bin/sh", "-c", f"{LIFECYCLE} normal 10; exec {LIFECYCLE} normal 20")
+        self.assertEqual(self.calls("marker", "work"), 30)
+
+    def test_python_multiprocessing(self):
+        program = self.folder / "program.py"
+        program.write_text(
+            "import ctypes, multiprocessing, os, sys\n"
+            "def work(n):\n"
+            "    t = ctypes.CDLL(os.environ['TACHO_LIBRARY'])\n"
+            "    for _ in range(n):\n"
+            "        t.tacho_range_push(b'python'); t.tacho_range_pop()\n"
+            "if __name__ == '__main__':\n"
+            "    with multiprocessing.get_context(sys.argv[1]).Pool(3) as pool:\n"
+            "        pool.map(work, [10] * 6)\n")
+        for method in ("fork", "spawn"):
+            self.trace(harness.DEBIAN_PYTHON, program, method, output=f"{method}.tacho")
+            self.assertEqual(self.calls("marker", "python", f"{method}.tacho"), 60)
+
+    def test_64_threads(self):
+        self.trace(LIFECYCLE, "threads", "1000")
+        self.assertEqual(self.calls("marker", "thread"), 64000)
+
+    def test_descriptors_closed_and_reopened(self):
+        self.trace(LIFECYCLE, "close_all", "20")
+        self.assertEqual(self.calls("marker", "before"), 20)
+        self.assertEqual(self.calls("marker", "after"), 20)
+
+    def test_chroot(self):
+        result = self.trace(LIFECYCLE, "chroot", "20", code=None)
+        if result.returncode == 77:
+            self.skipTest("chroot is not permitted here")
+        self.assertEqual(result.returncode, 0)
+        for name in ("before", "child", "after"):
+            self.assertEqual(self.calls("marker", name), 20, name)
+
+    def test_address_space_limit(self):
+        self.trace(LIFECYCLE, "as_limit", "150")
+        self.assertIn(self.calls("marker", "work"), (100,))
+
+
+class Signals(harness.Case):
+    def start(self, *command, **options):
+        process = subprocess.Popen([str(TACHO), "trace", "--quiet", "-o", "t.tacho", *options.pop("options", ()), "--",
+                                    *map(str, command)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder, **options)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def child_of(self, process):
+        path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        self.assertTrue(wait_until(lambda: path.read_text().strip()))
+        return int(path.read_text().split()[0])
+
+    def test_sigterm_to_tacho_reaches_the_target(self):
+        process = self.start(LIFECYCLE, "handler")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 40 + signal.SIGTERM)
+        self.assertEqual(self.calls("marker", "after signal"), 5)
+
+    def test_sigterm_to_a_target_that_dies_of_it(self):
+        process = self.start(LIFECYCLE, "sleep", "30")
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 128 + signal.SIGTERM)
+        self.assertEqual(self.calls("marker", "before"), 3)
+
+    def test_sigkill_in_a_storm_loses_at_most_the_record_being_written(self):
+        process = self.start(LIFECYCLE, "storm")
+        target = self.child_of(process)
+        seen = 0
+        for _ in range(12):
+            line = process.stdout.readline()
+            seen = int(line)
+        os.kill(target, signal.SIGKILL)
+        for line in process.stdout:
+            seen = int(line)
+        self.assertEqual(process.wait(60), 128 + signal.SIGKILL)
+        self.assertGreaterEqual(self.calls("marker", "storm"), seen)
+
+    def test_ctrl_c_in_a_terminal_reaches_the_target_once(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execv(TACHO, [str(TACHO), "trace", "--quiet", "-o", "t.tacho", "--", str(LIFECYCLE), "handler"])
+        output = b""
+        while b"ready" not in output:
+            output += os.read(terminal, 4096)
+        os.write(terminal, b"\x03")
+        status = os.waitpid(pid, 0)[1]
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 40 + signal.SIGINT)
+        self.assertEqual(self.calls("marker", "after signal"), 5)
+
+    def test_tacho_killed_target_goes_on_and_recover_works(self):
+        process = self.start(LIFECYCLE, "sleep", "3")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        target = self.child_of(process)
+        environment = pathlib.Path(f"/proc/{target}/environ").read_bytes().split(b"\0")
+        pool = [v.split(b"=", 1)[1].decode() for v in environment if v.startswith(b"TACHO_POOL=")][0]
+        self.addCleanup(lambda: os.path.exists(pool) and os.remove(pool))
+        time.sleep(1.5)  # a flush of the slabs lies in between
+        process.kill()
+        process.wait()
+        self.assertTrue(wait_until(lambda: not os.path.exists(f"/proc/{target}")), "the target did not go on and end")
+        self.assertIn(pool, self.run_command(TACHO, "recover", "--list").stdout.decode())
+        self.run_command(TACHO, "recover", pool, "-o", "recovered.tacho")
+        self.assertEqual(self.calls("marker", "before", "recovered.tacho"), 3)
+        self.assertEqual(self.calls("marker", "after", "recovered.tacho"), 3)
+        self.assertFalse(os.path.exists(pool))
+
+
+class Resources(harness.Case):
+    def tmpfs(self, size):
+        place = self.folder / "small"
+        place.mkdir()
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], capture_output=True)
+        if made.returncode != 0:
+            self.skipTest("mounting a tmpfs is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", str(place)])
+        return place
+
+    def test_disk_full(self):
+        place = self.tmpfs("256k")
+        result = self.trace(LIFECYCLE, "threads", "20000", output=str(place / "t.tacho"), code=0)
+        self.assertIn("No space left", result.stderr.decode())
+        self.assertEqual(len(result.stderr.decode().splitlines()), 1)
+
+    def test_file_size_limit(self):
+        result = subprocess.run([str(TACHO), "trace", "--quiet", "-o", "t.tacho", "--", str(LIFECYCLE), "threads", "20000"],
+                                cwd=self.folder, capture_output=True, timeout=120,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(b"File too large", result.stderr)
+
+    def test_tiny_pool_folder(self):
+        place = self.tmpfs("600k")
+        self.trace(LIFECYCLE, "normal", "1000", env={"TACHO_POOL_DIR": str(place)})
+        self.assertEqual(self.calls("marker", "work"), 1000)
+
+    def test_read_only_output_folder(self):
+        place = self.tmpfs("1m")
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        self.one_sentence(self.trace(LIFECYCLE, "normal", code=125, output=str(place / "t.tacho")), place)
+
+    def test_missing_output_folder(self):
+        self.one_sentence(self.trace(LIFECYCLE, "normal", code=125, output="no/such/t.tacho"), "no/such")
+
+
+class Policies(harness.Case):
+    def test_start_paused_records_nothing(self):
+        self.trace(LIFECYCLE, "normal", "1000", options=["--start-paused"])
+        self.assertEqual(self.calls("marker", "work"), 0)
+
+    def test_delay(self):
+        self.trace(LIFECYCLE, "sleep", "2", options=["--delay", "1"])
+        self.assertEqual(self.calls("marker", "before"), 0)
+        self.assertEqual(self.calls("marker", "after"), 3)
+
+    def test_duration(self):
+        self.trace(LIFECYCLE, "sleep", "2", options=["--duration", "1"])
+        self.assertEqual(self.calls("marker", "before"), 3)
+        self.assertEqual(self.calls("marker", "after"), 0)
+
+    def test_aggregate_keeps_counts_but_no_events(self):
+        self.trace(LIFECYCLE, "threads", "2000", options=["--aggregate"])
+        self.assertEqual(self.calls("marker", "thread"), 128000)
+        self.assertLess((self.folder / "t.tacho").stat().st_size, 200_000)
+
+    def test_ring_keeps_the_newest(self):
+        self.trace("/bin/sh", "-c", f"{LIFECYCLE} threads 20000; {LIFECYCLE} open 10", options=["--ring", "100k"])
+        rows = self.stats("marker")
+        self.assertEqual(rows["never closed"]["Calls"], 1)
+        self.assertLess(rows["thread"]["Calls"], 64 * 20000)
+        self.assertIn("overwritten by --ring", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+
+    def test_max_size(self):
+        self.trace(LIFECYCLE, "threads", "50000", options=["--max-size", "500k"])
+        self.assertLess((self.folder / "t.tacho").stat().st_size, 1_500_000)
+        self.assertIn("--max-size reached", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+
+    def test_signal_trigger(self):
+        process = subprocess.Popen([str(TACHO), "trace", "--quiet", "-o", "t.tacho", "--start-trigger", "signal:USR1",
+                                    "--", str(LIFECYCLE), "sleep", "2"], cwd=self.folder, stdout=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(process.wait(30), 0)
+        process.stdout.close()
+        self.assertEqual(self.calls("marker", "before"), 0)
+        self.assertEqual(self.calls("marker", "after"), 3)
+
+
+class BadFiles(harness.Case):
+    def test_not_a_trace(self):
+        for name, content in {"empty": b"", "text": b"hello\n" * 100, "zeros": bytes(100000)}.items():
+            (self.folder / name).write_bytes(content)
+            self.one_sentence(self.run_command(TACHO, "stats", name, code=1), name)
+        self.one_sentence(self.run_command(TACHO, "stats", "absent.tacho", code=1), "absent.tacho")
+        self.one_sentence(self.run_command(TACHO, "recover", "text", code=1), "text")
+
+    def test_truncated_and_flipped(self):
+        self.trace(LIFECYCLE, "threads", "500")
+        whole = (self.folder / "t.tacho").read_bytes()
+        for share in (0.1, 0.5, 0.9, 0.999):
+            (self.folder / "cut.tacho").write_bytes(whole[: int(len(whole) * share)])
+            result = self.run_command(TACHO, "stats", "cut.tacho", "--by", "marker", code=None)
+            self.assertIn(result.returncode, (0, 1))
+            self.assertNotIn(b"terminate", result.stderr)
+        for at in range(0, len(whole), max(len(whole) // 60, 1)):
+            flipped = bytearray(whole)
+            flipped[at] ^= 0x40
+            (self.folder / "flip.tacho").write_bytes(flipped)
+            result = self.run_command(TACHO, "stats", "flip.tacho", "--by", "marker", code=None)
+            self.assertIn(result.returncode, (0, 1), at)
+
+
+if __name__ == "__main__":
+    harness.main()

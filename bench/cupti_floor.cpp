@@ -3,6 +3,7 @@
 //
 // FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, d driver API, l only launching
 // driver calls, m memory, s synchronisation, o overhead, g graph launches as one span), default kcrd.
+// FLOOR_THREAD_IDS: if set, records carry kernel thread ids instead of CUPTI's default.
 // FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file for the counts, default none.
 #include <cupti.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* kinds = getenv("FLOOR_KINDS");
   if (kinds == nullptr) kinds = "kcrd";
   if (const char* size = getenv("FLOOR_BUFFER")) g_buffer_size = strtoull(size, nullptr, 10) & ~size_t{63};
+  if (getenv("FLOOR_THREAD_IDS") != nullptr) cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   cuptiActivityRegisterCallbacks(requested, completed);
   for (const char* c = kinds; *c != '\0'; ++c) switch (*c) {
       case 'k': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL); break;

@@ -26,7 +26,7 @@ struct Counter {
   std::map<uint32_t, uint64_t> counts;
   std::map<uint32_t, std::string> strings;
   std::map<uint64_t, std::string> names[16];
-  uint64_t buffers = 0, bytes = 0, extents = 0, unwalked = 0, incomplete = 0, open_bytes = 0;
+  uint64_t buffers = 0, bytes = 0, extents = 0, unwalked = 0, incomplete = 0, same_thread = 0, other_thread = 0;
   long dump = 0;
 
   void definitions(std::span<const std::byte> bytes_in) {
@@ -68,15 +68,16 @@ struct Counter {
         break;
       }
       ++counts[kind];
-      if (dump > 0) {
+      const auto* words = reinterpret_cast<const uint32_t*>(content.data() + at);
+      if (kind == 4 || kind == 5) ++(words[7] == block.tid ? same_thread : other_thread);
+      if (dump > 0 && !((kind == 4 || kind == 5) && names[kind == 5 ? 0 : 1][words[1]].rfind("cuDeviceGet", 0) == 0)) {
         --dump;
-        const auto* words = reinterpret_cast<const uint32_t*>(content.data() + at);
         printf("  tid %u kind %u:", block.tid, kind);
         if (kind == 4 || kind == 5) {
           printf(" %s corr %u dur %llu", names[kind == 5 ? 0 : 1][words[1]].c_str(), words[8],
                  *reinterpret_cast<const unsigned long long*>(words + 4) - *reinterpret_cast<const unsigned long long*>(words + 2));
         } else if (kind == 10) {
-          printf(" %s corr %u", names[2][*reinterpret_cast<const uint64_t*>(words + 26)].c_str(), words[23]);
+          printf(" %s corr %u grid %u", names[2][*reinterpret_cast<const uint64_t*>(words + 26)].c_str(), words[23], words[24]);
         } else {
           for (uint32_t i = 1; i < size->second / 4 && i < 24; ++i) printf(" %x", words[i]);
         }
@@ -143,6 +144,8 @@ int main(int argc, char** argv) {
          static_cast<unsigned long long>(counter.buffers), static_cast<unsigned long long>(counter.extents),
          static_cast<unsigned long long>(counter.bytes), static_cast<unsigned long long>(counter.unwalked),
          static_cast<unsigned long long>(counter.incomplete), pressure, pool->header().populated_blocks.load());
+  printf("  API records of the buffer's owner %llu, of others %llu\n", static_cast<unsigned long long>(counter.same_thread),
+         static_cast<unsigned long long>(counter.other_thread));
   for (const auto& [kind, count] : counter.counts)
     printf("  kind %u: %llu x %u B\n", kind, static_cast<unsigned long long>(count), counter.sizes[kind]);
   for (size_t t = 0; t <= event::kFactTables; ++t)

@@ -329,6 +329,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
       continue;
     }
     if (raw && !over) continue;
+    if (block.kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     if (committed != 0 || over) take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

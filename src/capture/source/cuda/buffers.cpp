@@ -68,6 +68,8 @@ class KeySet {
 constinit KeySet g_texts;
 constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callback ids: runtime, driver
 
+constinit std::atomic<bool> g_last{false};
+
 // Buffers that CUPTI holds.
 constexpr uint32_t kMaxOpen = 4096;
 constinit std::atomic<tape::BlockHeader*> g_open[kMaxOpen] = {};
@@ -194,6 +196,8 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
     *size = 0;
     return;
   }
+  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
+  memset(tape::payload(extent), 0, sizeof(uint64_t));
   remember(extent);
   *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));
   *size = static_cast<size_t>(blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
@@ -204,6 +208,7 @@ void buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   look_through(buffer, valid);
   forget(extent);
+  extent->aux = g_last.load(std::memory_order_relaxed) ? 1 : 0;
   tape::close_extent(extent, static_cast<uint32_t>(valid));
   count_dropped_records();
 }
@@ -228,6 +233,8 @@ uint64_t incomplete_records() {
   }
   return incomplete;
 }
+
+void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
 
 uint32_t open_buffers() { return g_open_count.load(std::memory_order_relaxed); }
 

@@ -18,6 +18,8 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
 /// Kernels, copies and fills in buffers that CUPTI still holds whose times are not known yet: what a forced flush would
 /// hand over incomplete. Exact only while no thread launches anything.
 uint64_t incomplete_records();
+/// From now on completed buffers say (BlockHeader::aux) that they may hold work that had not ended.
+void mark_last_buffers();
 /// Buffers that CUPTI holds now.
 uint32_t open_buffers();
 /// Asks CUPTI how many records it dropped since the last time and counts them.

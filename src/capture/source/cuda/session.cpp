@@ -74,7 +74,9 @@ void setup_clock() {
   char text[128];
   const char* kind = "cupti";
   CUptiResult result = CUPTI_ERROR_NOT_SUPPORTED;
-  if (host_clock_is_tsc()) {
+  if (tape::config("cupti_clock") == "cupti") {
+    kind = "cupti";
+  } else if (host_clock_is_tsc()) {
     const ClockTuple first = sample_clocks();
     ClockTuple second = sample_clocks();
     while (second.raw - first.raw < 50'000) second = sample_clocks();
@@ -233,10 +235,9 @@ void finish() {
     nanosleep(&moment, nullptr);
     g_cupti.flush_all(0);
   }
-  const uint64_t incomplete = incomplete_records();
+  mark_last_buffers();
   g_cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   count_dropped_records();
-  if (incomplete != 0) tape::loss(event::Table::kDispatch, event::LossReason::kKilled, incomplete);
   char text[32];
   snprintf(text, sizeof text, "%lld", static_cast<long long>(raw_now() - begin));
   tape::define_property(event::Table::kProcess, 0, "cupti.exit_ns", text);
@@ -317,7 +318,7 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
   setup_clock();
-  if (g_cupti.set_thread_id_type != nullptr) g_cupti.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  if (tape::config("cupti_thread_ids", "1") == "1" && g_cupti.set_thread_id_type != nullptr) g_cupti.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   if (const std::string_view value = tape::config("cupti_per_thread"); !value.empty()) {
     uint8_t number = value == "1";
     size_t size = sizeof number;

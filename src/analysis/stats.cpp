@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <queue>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
 
@@ -203,38 +203,39 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
     int64_t busy = 0, first = INT64_MAX, last = INT64_MIN, open_until = INT64_MIN;
   };
   // One sweep in time order over three tables; per device the union of intervals needs only the latest end.
-  std::map<int64_t, State> devices;
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration};
-  std::vector<std::tuple<int64_t, int64_t, int64_t>> late;  // (start, end, device) of copies and fills
-  const auto take = [&](int64_t device, int64_t start, int64_t end) {
-    State& state = devices[device];
-    state.first = std::min(state.first, start);
-    state.last = std::max(state.last, end);
-    if (end <= state.open_until) return;
-    state.busy += end - std::max(start, state.open_until);
-    state.open_until = end;
-  };
-  const bool others = trace.rows(Table::kCopy) + trace.rows(Table::kFill) > 0;
-  const auto device_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::device); };
-  if (others) {
-    // Copies and fills are merged into the dispatches' order: collect the smaller side, sorted, then sweep.
-    for (const Table table : {Table::kCopy, Table::kFill})
-      TACHO_TRY(trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-        for (size_t i = 0; i < values[0].size(); ++i)
-          if (values[2][i] != event::kUnknown)
-            late.emplace_back(values[1][i], values[1][i] + values[2][i], device_of(values[0][i]));
-        return true;
-      }));
-    std::sort(late.begin(), late.end());
+  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::duration};
+  std::vector<std::unique_ptr<trace::TimeCursor>> cursors;
+  for (const Table table : kTables) {
+    auto cursor = std::make_unique<trace::TimeCursor>(trace, table, kColumns);
+    if (cursor->next()) {
+      cursors.push_back(std::move(cursor));
+    } else {
+      TACHO_TRY(cursor->status());
+    }
   }
-  size_t next = 0;
-  TACHO_TRY(trace::visit_by_time(trace, Table::kDispatch, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
-    for (; next < late.size() && std::get<0>(late[next]) <= row[1]; ++next)
-      take(std::get<2>(late[next]), std::get<0>(late[next]), std::get<1>(late[next]));
-    if (row[2] != event::kUnknown) take(device_of(row[0]), row[1], row[1] + row[2]);
-    return true;
-  }));
-  for (; next < late.size(); ++next) take(std::get<2>(late[next]), std::get<0>(late[next]), std::get<1>(late[next]));
+  std::map<int64_t, State> devices;
+  while (!cursors.empty()) {
+    size_t earliest = 0;
+    for (size_t i = 1; i < cursors.size(); ++i)
+      if (cursors[i]->start() < cursors[earliest]->start()) earliest = i;
+    trace::TimeCursor& cursor = *cursors[earliest];
+    const int64_t start = cursor.start(), duration = cursor.row()[1];
+    if (duration != event::kUnknown) {
+      State& state = devices[trace.cell(Table::kTrack, cursor.row()[0], column::Track::device)];
+      const int64_t end = start + duration;
+      state.first = std::min(state.first, start);
+      state.last = std::max(state.last, end);
+      if (end > state.open_until) {
+        state.busy += end - std::max(start, state.open_until);
+        state.open_until = end;
+      }
+    }
+    if (!cursor.next()) {
+      TACHO_TRY(cursor.status());
+      cursors.erase(cursors.begin() + static_cast<ptrdiff_t>(earliest));
+    }
+  }
   std::vector<DeviceBusy> result;
   for (const auto& [device, state] : devices) {
     std::string name(trace.text(Table::kDevice, device, column::Device::name));

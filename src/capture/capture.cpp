@@ -7,4 +7,10 @@ namespace tacho::capture {
 
 bool start() { return tape::attach(); }
 
+void before_main() {}
+
+void thread_begins() {}
+
+void thread_ends() { tape::flush_thread(); }
+
 }  // namespace tacho::capture

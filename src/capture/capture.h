@@ -8,4 +8,12 @@ namespace tacho::capture {
 /// when this process is not traced.
 bool start();
 
+// Called by what is preloaded (preload.cpp).
+
+/// Before the program's constructors and main. Starts what must see the whole run, if the configuration asks for such.
+void before_main();
+/// On a new thread of a traced process, before its function, and when it ends (also by pthread_exit or cancellation).
+void thread_begins();
+void thread_ends();
+
 }  // namespace tacho::capture

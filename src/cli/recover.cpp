@@ -20,7 +20,7 @@ int run_recover(int argc, char** argv) {
   app.add_option("-o,--output", output, "trace file (default: recovered.tacho)");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   app.add_flag("--list", list, "only list abandoned pools");
-  app.add_flag("--keep", keep, "do not remove the pool afterwards");
+  app.add_flag("--keep", keep, "do not remove the pool and the unfinished file afterwards");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -41,10 +41,9 @@ int run_recover(int argc, char** argv) {
   }
   if (output.empty()) output = overwrite ? "recovered.tacho" : free_name("recovered.tacho");
   std::vector<std::string> notes;
-  if (const Status done = launch::recover(pool, output, overwrite, notes); !done)
+  if (const Status done = launch::recover(pool, output, overwrite, !keep, notes); !done)
     return complain(kBadInput, done.error().message);
   for (const std::string& note : notes) fmt::print("{}\n", note);
-  if (!keep) std::remove(pool.c_str());
   fmt::print("{}\n", output);
   return kOk;
 }

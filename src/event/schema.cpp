@@ -86,7 +86,8 @@ TACHO_NAMES(FrameKind, "native", "python", "kernel", "truncated")
 TACHO_NAMES(LinkKind, "none", "nested api", "marker child", "graph node", "sample open", "flow")
 TACHO_NAMES(LossReason, "pool full", "dropped by the vendor's library", "in flight when the process ended",
             "--max-size reached", "overwritten by --ring", "unknown record kind", "times out of order",
-            "open at exit", "launch without a record", "child not followed", "write error", "bad input row", "filtered")
+            "open at exit", "launch without a record", "child not followed", "write error", "bad input row", "filtered",
+            "summed up without a name by --aggregate")
 TACHO_NAMES(NoteSeverity, "info", "warning", "error")
 
 }  // namespace tacho::event

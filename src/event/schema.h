@@ -386,6 +386,7 @@ enum class LossReason : uint8_t {
   kWriteError,      // disk full or other failure of tacho's own file
   kBadInput,        // an imported row that made no sense
   kFiltered,        // excluded by the user's filter (not a loss; counted for the check of launches)
+  kAggregated,      // beyond what --aggregate tells apart: summed up without its name, or of a table that has no sums
   kEnd
 };
 enum class NoteSeverity : uint8_t { kInfo, kWarning, kError, kEnd };

@@ -50,6 +50,7 @@ class DrainThread {
   DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
       : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
     clocks_.add(sample_clocks());
+    pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
   }
   ~DrainThread() { stop(); }
@@ -73,6 +74,7 @@ class DrainThread {
     const ClockTuple now = sample_clocks();
     if (now.raw - last_tuple_ < 100'000'000) return;
     clocks_.add(now);
+    pool_.header().last_clocks = now;
     last_tuple_ = now.raw;
   }
   uint64_t pass(bool final) {

@@ -79,8 +79,9 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
 Result<std::string> find_library();
 
 /// Takes what is left in the pool of a tacho that died, and its unfinished trace file if that is named in the pool and
-/// still there, and writes `output`.
-Status recover(const std::string& pool_path, const std::string& output, bool overwrite, std::vector<std::string>& notes);
+/// still there, and writes `output`; then removes both if told.
+Status recover(const std::string& pool_path, const std::string& output, bool overwrite, bool remove_sources,
+               std::vector<std::string>& notes);
 /// Pools of this user on this machine whose tacho no longer runs.
 std::vector<std::string> abandoned_pools();
 

@@ -15,7 +15,8 @@
 
 namespace tacho::launch {
 
-Status recover(const std::string& pool_path, const std::string& output, bool overwrite, std::vector<std::string>& notes) {
+Status recover(const std::string& pool_path, const std::string& output, bool overwrite, bool remove_sources,
+               std::vector<std::string>& notes) {
   TACHO_ASSIGN(auto pool, tape::Pool::open(pool_path));
   const tape::PoolHeader& header = pool.header();
   if (kill(static_cast<pid_t>(header.launcher_pid), 0) == 0 && header.launcher_pid != static_cast<uint32_t>(getpid())) {
@@ -28,12 +29,12 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
   }
   trace::WriterOptions options;
   options.overwrite = overwrite;
-  TACHO_ASSIGN(auto writer, trace::TraceWriter::create(output, options));
   const std::string unfinished(header.output, strnlen(header.output, sizeof header.output));
-  if (!unfinished.empty()) {
-    const std::string partial = trace::temporary_name(unfinished);
-    struct stat status {};
-    if (stat(partial.c_str(), &status) == 0) {
+  // Looked for before our own temporary file exists beside it.
+  const std::string partial = unfinished.empty() ? std::string() : trace::temporary_name(unfinished);
+  TACHO_ASSIGN(auto writer, trace::TraceWriter::create(output, options));
+  {
+    if (!partial.empty()) {
       auto part = trace::Trace::open(partial);
       if (part) {
         TACHO_TRY(trace::copy_into(**part, *writer));
@@ -46,6 +47,8 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
     }
   }
   decode::ClockMap clocks;
+  clocks.add(header.first_clocks);
+  clocks.add(header.last_clocks);
   clocks.add(sample_clocks());
   decode::Decoder decoder(*writer, clocks);
   tape::Drainer drainer(pool);
@@ -60,7 +63,12 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
                    event::LossReason::kPoolFull, static_cast<int64_t>(dropped));
   writer->note(0, event::NoteSeverity::kWarning,
                "recovered after tacho was killed: up to a second of events before that moment may be missing");
-  return writer->finish();
+  TACHO_TRY(writer->finish());
+  if (remove_sources) {
+    ::unlink(pool_path.c_str());
+    if (!partial.empty()) ::unlink(partial.c_str());
+  }
+  return {};
 }
 
 std::vector<std::string> abandoned_pools() {

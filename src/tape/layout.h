@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "event/schema.h"
 
 namespace tacho::tape {
@@ -36,7 +37,7 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0
+  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0; a pad ends the block
   kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
   kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
   kCounterData = 6,  // counter data of one pass, see src/counter
@@ -55,7 +56,7 @@ struct BlockHeader {
   uint64_t opened;        // host time
   uint32_t drained;       // written by the drainer: bytes already taken
   uint32_t aux;           // the kind's own (CUPTI stream id ...)
-  uint64_t aux64;         // the kind's own (CUPTI context ...)
+  uint64_t aux64;         // the kind's own (CUPTI context ...); blocks of records.h: inode of pid's namespace, 0 = unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
@@ -77,6 +78,8 @@ struct PoolHeader {
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
   uint64_t sources;              // source_bit of what is traced when not paused
+  ClockTuple first_clocks;       // sampled by tacho when it made the pool
+  ClockTuple last_clocks;        // and at the drainer's last pass: recovery converts times between the two
   char config[kConfigBytes];     // "key=value\n" lines for sources, 0-terminated
   char output[4096];             // the trace file being written, for recovery, 0-terminated
 

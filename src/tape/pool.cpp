@@ -181,14 +181,17 @@ bool Pool::grow(uint32_t blocks) {
   return true;
 }
 
-Drainer::Drainer(Pool& pool) : pool_(pool) {}
+Drainer::Drainer(Pool& pool) : pool_(pool) {
+  struct stat status {};
+  if (stat("/proc/self/ns/pid", &status) == 0) pid_namespace_ = static_cast<uint64_t>(status.st_ino);
+}
 
 void Drainer::release(uint32_t index) {
   BlockHeader& block = pool_.block(index);
   const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
   block.committed.store(0, std::memory_order_relaxed);
   block.drained = 0;
-  block.tid = block.pid = 0;
+  std::atomic_ref<uint32_t>(block.pid).store(0, std::memory_order_relaxed);
   block.blocks = 1;
   for (uint32_t i = blocks; i-- > 0;)
     pool_.state(index + i).store(static_cast<uint32_t>(BlockState::kFree), std::memory_order_release);
@@ -225,26 +228,25 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
   block.drained = end;
 }
 
-bool Drainer::thread_gone(const BlockHeader& block) {
-  const uint32_t pid = block.pid;
-  const uint32_t tid = block.kind == BlockKind::kDefinitions || block.kind == BlockKind::kShared ||
-                               block.kind == BlockKind::kCupti || block.kind == BlockKind::kRocprofiler
-                           ? pid
-                           : block.tid;
-  if (pid == 0) return false;
+// Nobody will write into this open block any more. A record thread's block dies with its thread, others with the process.
+bool Drainer::writer_gone(BlockHeader& block) {
+  const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_relaxed);
+  if (pid == 0) return false;  // just being opened
+  const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
+  const uint32_t tid =
+      kind == BlockKind::kRecords ? std::atomic_ref<uint32_t>(block.tid).load(std::memory_order_relaxed) : pid;
+  // Also threads are found under /proc/<tid>, whatever process they belong to.
   char path[64];
-  snprintf(path, sizeof path, "/proc/%u/task/%u", pid, tid);
+  snprintf(path, sizeof path, "/proc/%u", tid);
   if (access(path, F_OK) == 0) {
-    same_namespace_[pid] = true;
+    seen_.insert(pid);
     return false;
   }
-  // Only a process that was once seen here can be missed here: ids of another pid namespace mean nothing to us.
-  if (tid != pid) {
-    snprintf(path, sizeof path, "/proc/%u", pid);
-    if (access(path, F_OK) == 0) return true;
-  }
-  const auto seen = same_namespace_.find(pid);
-  return seen != same_namespace_.end() && seen->second;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+  const uint64_t space = ours ? std::atomic_ref<uint64_t>(block.aux64).load(std::memory_order_relaxed) : 0;
+  if (space != 0) return space == pid_namespace_;
+  // Ids of another pid namespace would mean nothing to us: only who was once seen here can be missed here.
+  return seen_.count(pid) != 0;
 }
 
 void Drainer::rewind_definitions() {
@@ -257,18 +259,60 @@ void Drainer::rewind_definitions() {
   }
 }
 
+namespace {
+struct Seen {
+  uint32_t index;
+  uint32_t committed;
+  bool full;
+  uint64_t sequence;
+};
+void sort_by_sequence(std::vector<Seen>& blocks) {
+  std::sort(blocks.begin(), blocks.end(), [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; });
+}
+}  // namespace
+
+// Hands on all definitions published by now. Full blocks are kept a while for `tacho recover`: what is still in the pool
+// when both tacho and the target are killed refers to them.
+void Drainer::take_definitions(uint32_t count, const Sink& sink, bool final, bool look_for_ends) {
+  std::vector<Seen> definitions;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_acquire));
+    BlockHeader& block = pool_.block(i);
+    if (state == BlockState::kKept && look_for_ends && (final || writer_gone(block))) {
+      if (kept_ > 0) --kept_;
+      release(i);
+      continue;
+    }
+    if (state != BlockState::kOpen && state != BlockState::kFull) continue;
+    const uint32_t committed = block.committed.load(std::memory_order_acquire);
+    if (committed == 0 || block.kind != BlockKind::kDefinitions) continue;
+    definitions.push_back({i, committed, state == BlockState::kFull, block.sequence});
+  }
+  sort_by_sequence(definitions);
+  for (const Seen& seen : definitions) {
+    BlockHeader& block = pool_.block(seen.index);
+    const bool gone = final || (look_for_ends && writer_gone(block));
+    // Looked at again after its writer was found gone: nothing can follow what is committed now.
+    take(seen.index, gone ? block.committed.load(std::memory_order_acquire) : seen.committed, sink, false);
+    if (gone) {
+      release(seen.index);
+    } else if (seen.full) {
+      if (kept_ < count / 4) {
+        pool_.state(seen.index).store(static_cast<uint32_t>(BlockState::kKept), std::memory_order_release);
+        ++kept_;
+      } else {
+        release(seen.index);
+      }
+    }
+  }
+}
+
 uint64_t Drainer::pass(const Sink& sink, bool final) {
   PoolHeader& head = pool_.header();
   const uint32_t count = std::min(head.populated_blocks.load(std::memory_order_acquire), pool_.max_blocks());
   ++passes_;
 
-  struct Seen {
-    uint32_t index;
-    uint32_t committed;
-    bool full;
-    uint64_t sequence;
-  };
-  std::vector<Seen> data, definitions;
+  std::vector<Seen> data;
   uint32_t used = 0;
   // First what is published now; definitions are looked at afterwards, so that they include all that these refer to.
   for (uint32_t i = 0; i < count; ++i) {
@@ -278,59 +322,46 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     if (state != BlockState::kOpen && state != BlockState::kFull) continue;
     BlockHeader& block = pool_.block(i);
     const uint32_t committed = block.committed.load(std::memory_order_acquire);
-    data.push_back({i, committed, state == BlockState::kFull, block.sequence});
+    if (committed != 0 && block.kind == BlockKind::kDefinitions) continue;
+    // While nothing is committed the header may still be being written: its order does not matter then.
+    data.push_back({i, committed, state == BlockState::kFull, committed == 0 ? 0 : block.sequence});
   }
   pressure_ = count == 0 ? 0 : static_cast<double>(used) / count;
   if (pressure_ > 0.5 && !final) pool_.grow(std::max(count / 2, 16u));
-
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_acquire));
-    if (state != BlockState::kOpen && state != BlockState::kFull) continue;
-    BlockHeader& block = pool_.block(i);
-    const uint32_t committed = block.committed.load(std::memory_order_acquire);
-    if (committed == 0 || block.kind != BlockKind::kDefinitions) continue;
-    definitions.push_back({i, committed, state == BlockState::kFull, block.sequence});
-  }
-  const auto by_sequence = [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; };
-  std::sort(definitions.begin(), definitions.end(), by_sequence);
-  std::sort(data.begin(), data.end(), by_sequence);
+  const bool look_for_ends = final || passes_ % 16 == 0 || pressure_ > 0.5;
 
   uint64_t bytes = 0;
   const Sink counting = [&](const Piece& piece) {
     bytes += piece.bytes.size();
     sink(piece);
   };
-  for (const Seen& seen : definitions) {
-    take(seen.index, seen.committed, counting, false);
-    if (!seen.full && !final) continue;
-    if (kept_ < count / 4 && !final) {
-      // Kept for `tacho recover`: what is still in the pool when both of us are killed refers to it.
-      pool_.state(seen.index).store(static_cast<uint32_t>(BlockState::kKept), std::memory_order_release);
-      ++kept_;
-    } else {
-      release(seen.index);
-    }
-  }
-  const bool look_for_ends = final || passes_ % 16 == 0;
+  take_definitions(count, counting, final, look_for_ends);
+
+  sort_by_sequence(data);
   for (const Seen& seen : data) {
     BlockHeader& block = pool_.block(seen.index);
-    if (seen.committed != 0 && block.kind == BlockKind::kDefinitions) continue;
-    const bool raw = block.kind == BlockKind::kCupti || block.kind == BlockKind::kRocprofiler ||
-                     block.kind == BlockKind::kCounterData;
     bool over = seen.full || final;
     uint32_t committed = seen.committed;
-    if (!over && look_for_ends && thread_gone(block)) {
+    if (!over && look_for_ends && writer_gone(block)) {
       over = true;  // nobody writes any more: what is committed now is all
       committed = block.committed.load(std::memory_order_acquire);
     }
-    if (block.kind == BlockKind::kShared && committed != 0) {
-      take_shared(seen.index, counting);
-      if (over && (final || !seen.full || block.drained == kBlockPayload || passes_ % 64 == 0)) release(seen.index);
+    if (committed == 0 && !over) continue;
+    const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
+    if (kind == BlockKind::kDefinitions) {
+      if (committed == 0) release(seen.index);
+      continue;  // else: first definitions came after the first look; the next pass takes them
+    }
+    if (kind == BlockKind::kShared) {
+      if (committed != 0) take_shared(seen.index, counting);
+      // A writer may be stopped half way through a record for any time: the block goes when it is complete or nobody is left.
+      if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block))) release(seen.index);
       continue;
     }
+    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
     if (raw && !over) continue;
-    if (block.kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
-    if (committed != 0 || over) take(seen.index, committed, counting, over);
+    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
+    take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }
   return bytes;

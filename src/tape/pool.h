@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -22,8 +22,8 @@ struct PoolOptions {
   uint64_t sources = source_bit::kAll;
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
-  std::string config;                    // "key=value\n" lines
-  std::string output;                    // path of the trace being written, for recovery
+  std::string config = {};               // "key=value\n" lines
+  std::string output = {};               // path of the trace being written, for recovery
 };
 
 /// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too small in
@@ -91,14 +91,16 @@ class Drainer {
  private:
   void take(uint32_t index, uint32_t committed, const Sink& sink, bool whole);
   void take_shared(uint32_t index, const Sink& sink);
+  void take_definitions(uint32_t count, const Sink& sink, bool final, bool look_for_ends);
   void release(uint32_t index);
-  bool thread_gone(const BlockHeader& block);
+  bool writer_gone(BlockHeader& block);
 
   Pool& pool_;
   double pressure_ = 0;
   uint32_t kept_ = 0;
   uint64_t passes_ = 0;
-  std::unordered_map<uint32_t, bool> same_namespace_;  // by pid
+  uint64_t pid_namespace_ = 0;                         // inode of ours
+  std::unordered_set<uint32_t> seen_;                  // pids seen alive whose namespace is not known
 };
 
 }  // namespace tacho::tape

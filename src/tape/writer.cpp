@@ -19,9 +19,8 @@ namespace {
 
 // What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct WipedOnFork {
-  volatile uint64_t generation;          // process slot + 1; 0 = this image has not registered yet
-  std::atomic<uint32_t> lock;            // definitions lock
-  std::atomic<uint32_t> lock_owner;      // tid
+  std::atomic<uint64_t> generation;      // process slot + 1; 0 = this image has not registered yet
+  std::atomic<uint32_t> lock;            // definitions lock: tid of its holder, 0 = free
   std::atomic<BlockHeader*> shared;      // open block of kind kShared
   BlockHeader* definitions;              // open block of kind kDefinitions
   std::atomic<uint32_t> next_thread;
@@ -30,28 +29,37 @@ struct WipedOnFork {
 constinit WipedOnFork g_unattached = {};
 constinit WipedOnFork* g_wiped = &g_unattached;
 
-enum AttachState : uint32_t { kUntried, kAttaching, kAttached, kFailed };
-constinit std::atomic<uint32_t> g_attach_state{kUntried};
+// Else: pid << 32 | tid of the thread that is attaching.
+enum AttachState : uint64_t { kUntried, kAttached, kFailed };
+constinit std::atomic<uint64_t> g_attach_state{kUntried};
 constinit uint32_t g_mapped_blocks = 0;
+// Of this process image; written under the lock before its generation is.
 constinit uint32_t g_slot_of_parent = event::kUnknown32;
 constinit uint32_t g_slot = event::kUnknown32;
+constinit uint32_t g_pid = 0;
+constinit uint64_t g_pid_namespace = 0;  // inode, 0 = not known
 
 // Numbers continue in a forked child, which inherits its parent's definitions.
 constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
 
-// Interned strings: open addressing; texts and table lie in anonymous mappings.
+// Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock, looked up without
+// it: an entry is complete once its number is not 0, and a table that was outgrown stays mapped (their sum is less than
+// the newest).
 struct InternEntry {
-  uint64_t hash;
-  uint32_t number;  // 0 = empty
+  std::atomic<uint32_t> number;  // 0 = empty
   uint32_t length;
+  uint64_t hash;
   const char* text;
 };
-constinit InternEntry* g_entries = nullptr;
-constinit uint32_t g_entry_capacity = 0;
-constinit uint32_t g_entry_count = 0;
+struct InternTable {
+  uint32_t capacity;
+  uint32_t count;
+  uint64_t generation;  // of the process image that it serves
+  InternEntry entries[];
+};
+constinit std::atomic<InternTable*> g_strings{nullptr};
 constinit char* g_arena = nullptr;
 constinit size_t g_arena_left = 0;
-constexpr uint32_t kLongestText = 60'000;
 
 uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
@@ -70,40 +78,44 @@ void complain(const char* sentence, const char* what) {
 }
 
 std::atomic<uint32_t>* states() {
-  return reinterpret_cast<std::atomic<uint32_t>*>(reinterpret_cast<char*>(writer_internal::g_pool) + kHeaderBytes);
+  return reinterpret_cast<std::atomic<uint32_t>*>(reinterpret_cast<char*>(pool()) + kHeaderBytes);
 }
 BlockHeader* block_at(uint32_t index) {
-  PoolHeader* const pool = writer_internal::g_pool;
+  PoolHeader* const pool = tape::pool();
   return reinterpret_cast<BlockHeader*>(reinterpret_cast<char*>(pool) + pool->data_offset +
                                         static_cast<size_t>(index) * kBlockSize);
 }
 uint32_t index_of(const BlockHeader* block) {
-  const PoolHeader* const pool = writer_internal::g_pool;
+  const PoolHeader* const pool = tape::pool();
   return static_cast<uint32_t>((reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) -
                                 pool->data_offset) / kBlockSize);
 }
 uint32_t usable_blocks() {
-  const uint32_t populated = writer_internal::g_pool->populated_blocks.load(std::memory_order_acquire);
+  const uint32_t populated = pool()->populated_blocks.load(std::memory_order_acquire);
   return populated < g_mapped_blocks ? populated : g_mapped_blocks;
 }
 
 void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t vendor_version) {
-  PoolHeader* const pool = writer_internal::g_pool;
-  block->kind = kind;
+  PoolHeader* const pool = tape::pool();
+  std::atomic_ref<BlockKind>(block->kind).store(kind, std::memory_order_relaxed);
   block->process_slot = g_slot;
   block->thread_index = t_state.thread_index;
-  block->pid = static_cast<uint32_t>(getpid());
-  block->tid = current_tid();
+  // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
+  const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
+  // Atomic, like `kind`: the drainer looks at these to see whether the thread still lives, before anything is committed.
+  std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_relaxed);
+  std::atomic_ref<uint32_t>(block->tid).store(known ? t_state.tid : current_tid(), std::memory_order_relaxed);
   block->vendor_version = vendor_version;
   block->blocks = blocks;
   block->sequence = pool->sequence.fetch_add(1, std::memory_order_relaxed);
   block->opened = host_ticks();
   block->aux = 0;
-  block->aux64 = 0;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+  std::atomic_ref<uint64_t>(block->aux64).store(ours ? g_pid_namespace : 0, std::memory_order_relaxed);
 }
 
 BlockHeader* open_block(BlockKind kind) {
-  PoolHeader* const pool = writer_internal::g_pool;
+  PoolHeader* const pool = tape::pool();
   if (pool->free_blocks.load(std::memory_order_relaxed) <= 0) return nullptr;
   const uint32_t count = usable_blocks();
   if (count == 0) return nullptr;
@@ -130,21 +142,16 @@ void mark_full(BlockHeader* block) {
 
 // The definitions lock. False: this thread already holds it (a signal handler interrupted a definition).
 bool lock_definitions() {
-  const uint32_t self = current_tid();
+  const ThreadState& state = t_state;
+  const uint32_t self = state.generation != 0 && state.generation == writer_internal::generation() ? state.tid : current_tid();
   for (uint32_t spins = 0;; ++spins) {
-    uint32_t expected = 0;
-    if (g_wiped->lock.compare_exchange_weak(expected, 1, std::memory_order_acquire)) {
-      g_wiped->lock_owner.store(self, std::memory_order_relaxed);
-      return true;
-    }
-    if (g_wiped->lock_owner.load(std::memory_order_relaxed) == self) return false;
+    uint32_t holder = 0;
+    if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    if (holder == self) return false;
     if (spins > 64) sched_yield();
   }
 }
-void unlock_definitions() {
-  g_wiped->lock_owner.store(0, std::memory_order_relaxed);
-  g_wiped->lock.store(0, std::memory_order_release);
-}
+void unlock_definitions() { g_wiped->lock.store(0, std::memory_order_release); }
 
 // Under the lock. Copies one definition into the process's definitions block.
 bool write_definition(const void* record, uint32_t size, const void* tail = nullptr, uint32_t tail_size = 0) {
@@ -154,7 +161,7 @@ bool write_definition(const void* record, uint32_t size, const void* tail = null
   if (block == nullptr || used + total > kBlockPayload) {
     BlockHeader* const next = open_block(BlockKind::kDefinitions);
     if (next == nullptr) {
-      writer_internal::g_pool->dropped[event::kFactTables].fetch_add(1, std::memory_order_relaxed);
+      pool()->dropped[event::kFactTables].fetch_add(1, std::memory_order_relaxed);
       return false;
     }
     if (block != nullptr) mark_full(block);
@@ -183,20 +190,42 @@ uint64_t hash_text(std::string_view text) {
   return hash;
 }
 
-bool grow_entries() {
-  const uint32_t capacity = g_entry_capacity == 0 ? 4096 : g_entry_capacity * 2;
-  auto* const fresh = static_cast<InternEntry*>(map_anonymous(capacity * sizeof(InternEntry)));
-  if (fresh == nullptr) return false;
-  for (uint32_t i = 0; i < g_entry_capacity; ++i) {
-    if (g_entries[i].number == 0) continue;
-    uint32_t at = static_cast<uint32_t>(g_entries[i].hash) & (capacity - 1);
-    while (fresh[at].number != 0) at = (at + 1) & (capacity - 1);
-    fresh[at] = g_entries[i];
+// Entry of `text`, or the empty one where it would go.
+InternEntry& find_entry(InternTable& table, std::string_view text, uint64_t hash) {
+  uint32_t at = static_cast<uint32_t>(hash) & (table.capacity - 1);
+  for (;; at = (at + 1) & (table.capacity - 1)) {
+    InternEntry& entry = table.entries[at];
+    if (entry.number.load(std::memory_order_acquire) == 0) return entry;
+    if (entry.hash == hash && entry.length == text.size() && memcmp(entry.text, text.data(), text.size()) == 0) return entry;
   }
-  if (g_entries != nullptr) munmap(g_entries, g_entry_capacity * sizeof(InternEntry));
-  g_entries = fresh;
-  g_entry_capacity = capacity;
-  return true;
+}
+
+void set_entry(InternEntry& entry, uint64_t hash, std::string_view kept, uint32_t number) {
+  entry.hash = hash;
+  entry.length = static_cast<uint32_t>(kept.size());
+  entry.text = kept.data();
+  entry.number.store(number, std::memory_order_release);
+}
+
+// Under the lock. The table with room for one more, or nullptr.
+InternTable* roomy_table() {
+  InternTable* const old = g_strings.load(std::memory_order_relaxed);
+  if (old != nullptr && old->count * 2 < old->capacity) return old;
+  const uint32_t capacity = old == nullptr ? 2048 : old->capacity * 2;
+  auto* const fresh = static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
+  if (fresh == nullptr) return nullptr;
+  fresh->capacity = capacity;
+  fresh->generation = g_slot + 1ULL;
+  for (uint32_t i = 0; old != nullptr && i < old->capacity; ++i) {
+    const InternEntry& entry = old->entries[i];
+    const uint32_t number = entry.number.load(std::memory_order_relaxed);
+    if (number == 0) continue;
+    const std::string_view text(entry.text, entry.length);
+    set_entry(find_entry(*fresh, text, entry.hash), entry.hash, text, number);
+    ++fresh->count;
+  }
+  g_strings.store(fresh, std::memory_order_release);
+  return fresh;
 }
 
 const char* keep_text(std::string_view text) {
@@ -216,15 +245,12 @@ const char* keep_text(std::string_view text) {
 
 // Under the lock.
 uint32_t intern_locked(std::string_view text) {
-  if (text.size() > kLongestText) text = text.substr(0, kLongestText);
-  if (g_entry_count * 2 >= g_entry_capacity && !grow_entries()) return 0;
+  if (text.size() > kLongestText) text = {text.data(), kLongestText};
+  InternTable* const table = roomy_table();
+  if (table == nullptr) return 0;
   const uint64_t hash = hash_text(text);
-  uint32_t at = static_cast<uint32_t>(hash) & (g_entry_capacity - 1);
-  for (; g_entries[at].number != 0; at = (at + 1) & (g_entry_capacity - 1)) {
-    const InternEntry& entry = g_entries[at];
-    if (entry.hash == hash && entry.length == text.size() && memcmp(entry.text, text.data(), text.size()) == 0)
-      return entry.number;
-  }
+  InternEntry& entry = find_entry(*table, text, hash);
+  if (const uint32_t known = entry.number.load(std::memory_order_relaxed); known != 0) return known;
   const char* const kept = keep_text(text);
   if (kept == nullptr) return 0;
   const uint32_t number = g_next_string.fetch_add(1, std::memory_order_relaxed);
@@ -233,8 +259,8 @@ uint32_t intern_locked(std::string_view text) {
   record.header = {event::RecordKind::kString, 0, static_cast<uint16_t>(size), number};
   record.length = text.size();
   if (!write_definition(&record, sizeof record, text.data(), static_cast<uint32_t>(text.size()))) return 0;
-  g_entries[at] = {hash, number, static_cast<uint32_t>(text.size()), kept};
-  ++g_entry_count;
+  set_entry(entry, hash, {kept, text.size()}, number);
+  ++table->count;
   return number;
 }
 
@@ -246,57 +272,87 @@ size_t read_file(const char* path, char* out, size_t capacity) {
   return size > 0 ? static_cast<size_t>(size) : 0;
 }
 
-// Cost of one hook without its call: two clock reads and one record, in picoseconds.
+// Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's generation is
+// set: the fast path then works on any memory, here a scratch record. Nothing is published; depth stays above 0, so that
+// a signal handler's record finds no room (and is counted) instead of going to the scratch.
 uint32_t measure_hook(double ns_per_tick) {
   ThreadState& state = t_state;
-  if (state.block == nullptr) return 0;
   constexpr int kRounds = 200;
-  std::byte* const cursor = state.cursor;
+  alignas(64) std::byte scratch[sizeof(event::ApiRecord)];
+  state.depth = 1;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.generation = 0;
+  state.block = nullptr;
+  state.limit = scratch + sizeof scratch;
   const uint64_t begin = host_ticks();
   for (int i = 0; i < kRounds; ++i) {
+    state.cursor = scratch;
     auto* record = reinterpret_cast<event::ApiRecord*>(reserve(sizeof(event::ApiRecord), event::Table::kApi));
-    if (record == nullptr) break;
-    record->start = host_ticks();
-    record->correlation = static_cast<uint64_t>(i);
-    record->header = {event::RecordKind::kPad, 0, sizeof(event::ApiRecord), 0};
-    record->end = host_ticks();
-    state.depth = 0;
-    state.cursor = cursor;
+    if (record != nullptr) {
+      record->start = host_ticks();
+      record->correlation = static_cast<uint64_t>(i);
+      record->header = {event::RecordKind::kPad, 0, sizeof(event::ApiRecord), 0};
+      record->end = host_ticks();
+    }
+    asm volatile("" : : "r"(scratch) : "memory");
+    state.depth = 1;
   }
   const uint64_t end = host_ticks();
+  state.limit = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.cursor = nullptr;
+  state.depth = 0;
   return static_cast<uint32_t>(static_cast<double>(end - begin) * ns_per_tick * 1000.0 / kRounds);
 }
 
+// An identity in this process image for the calling thread; its block, if any, was another image's.
+void adopt_identity() {
+  ThreadState& state = t_state;
+  state.limit = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.cursor = nullptr;
+  state.block = nullptr;
+  state.tid = current_tid();
+  state.thread_index = g_wiped->next_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+  state.next_correlation = static_cast<uint64_t>(state.thread_index) << 40;
+  state.open_correlation = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.generation = g_wiped->generation.load(std::memory_order_relaxed);
+}
+
+// A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds no room.
 bool open_thread_block() {
   ThreadState& state = t_state;
-  if (state.thread_index == 0 || state.generation != g_wiped->generation) {
-    state.thread_index = g_wiped->next_thread.fetch_add(1, std::memory_order_relaxed) + 1;
-    state.next_correlation = static_cast<uint64_t>(state.thread_index) << 40;
-    state.open_correlation = 0;
-  }
   BlockHeader* const block = open_block(BlockKind::kRecords);
   if (block == nullptr) return false;
+  state.limit = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   state.block = block;
   state.cursor = payload(block);
-  state.limit = state.cursor + kBlockPayload;
-  state.generation = g_wiped->generation;
-  state.depth = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.limit = payload(block) + kBlockPayload;
   return true;
+}
+
+uint64_t pid_namespace() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint64_t>(status.st_ino) : 0;
 }
 
 // Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first record.
 bool register_process() {
-  PoolHeader* const pool = writer_internal::g_pool;
+  PoolHeader* const pool = tape::pool();
   const uint32_t slot = pool->next_slot.fetch_add(1, std::memory_order_relaxed);
   if (slot >= kMaxProcessSlots) return false;
   g_slot_of_parent = g_slot;
   g_slot = slot;
+  g_pid = static_cast<uint32_t>(getpid());
+  g_pid_namespace = pid_namespace();
   g_wiped->definitions = nullptr;
   g_wiped->shared.store(nullptr, std::memory_order_relaxed);
   g_wiped->next_thread.store(0, std::memory_order_relaxed);
   // Another thread of the parent may have been changing these when it forked: start afresh.
-  g_entries = nullptr;
-  g_entry_capacity = g_entry_count = 0;
+  g_strings.store(nullptr, std::memory_order_relaxed);
   g_arena = nullptr;
   g_arena_left = 0;
 
@@ -310,14 +366,14 @@ bool register_process() {
   char text[4096];
   event::ProcessRecord record{};
   record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
-  record.pid = static_cast<uint32_t>(getpid());
+  record.pid = g_pid;
   record.parent_pid = static_cast<uint32_t>(getppid());
   record.slot = slot;
   record.parent_slot = g_slot_of_parent;
   ssize_t size = readlink("/proc/self/exe", text, sizeof text);
   std::string_view path(text, size > 0 ? static_cast<size_t>(size) : 0);
   const size_t slash = path.rfind('/');
-  record.name = intern_locked(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  record.name = intern_locked(slash == std::string_view::npos ? path : std::string_view(text + slash + 1, path.size() - slash - 1));
   size_t length = read_file("/proc/self/cmdline", text, sizeof text);
   while (length > 0 && text[length - 1] == '\0') --length;
   for (size_t i = 0; i < length; ++i)
@@ -335,9 +391,20 @@ bool register_process() {
   record.start = host_clock_is_tsc() ? now.tsc : static_cast<uint64_t>(now.raw);
   record.start_raw = static_cast<uint64_t>(now.raw);
   record.ns_per_tick = ns_per_tick;
-  g_wiped->generation = slot + 1ULL;
-  if (open_thread_block()) record.hook_picoseconds = measure_hook(ns_per_tick);
-  return write_definition(&record, sizeof record);
+  record.hook_picoseconds = measure_hook(ns_per_tick);
+  const bool written = write_definition(&record, sizeof record);
+  g_wiped->generation.store(slot + 1ULL, std::memory_order_release);
+  return written;
+}
+
+// Gives this process image its slot if it has none. False inside a handler that interrupted a definition, or when the
+// pool has no slots left.
+bool ensure_registered() {
+  if (g_wiped->generation.load(std::memory_order_acquire) != 0) return true;
+  if (!lock_definitions()) return false;
+  const bool registered = g_wiped->generation.load(std::memory_order_relaxed) != 0 || register_process();
+  unlock_definitions();
+  return registered;
 }
 
 bool try_attach() {
@@ -383,101 +450,122 @@ bool try_attach() {
   choose_host_clock();
   g_wiped = wiped;
   g_mapped_blocks = static_cast<uint32_t>((size - pool->data_offset) / kBlockSize);
-  writer_internal::g_generation = &wiped->generation;
-  std::atomic_thread_fence(std::memory_order_release);
-  writer_internal::g_pool = pool;
-  if (!lock_definitions()) return false;
-  const bool registered = register_process();
-  unlock_definitions();
-  if (!registered) complain("no room left in the pool for another process; this one runs untraced", "");
-  return registered;
+  writer_internal::g_generation.store(&wiped->generation, std::memory_order_release);
+  writer_internal::g_pool.store(pool, std::memory_order_release);
+  if (!ensure_registered()) {
+    complain("no room left in the pool for another process; this one runs untraced", "");
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 namespace writer_internal {
 
-constinit volatile uint64_t* g_generation = &g_unattached.generation;
-constinit PoolHeader* g_pool = nullptr;
+constinit std::atomic<std::atomic<uint64_t>*> g_generation{&g_unattached.generation};
+constinit std::atomic<PoolHeader*> g_pool{nullptr};
 
+// Entered with depth counted already.
 std::byte* reserve_slow(uint32_t size, event::Table table) {
-  if (g_pool == nullptr) return nullptr;
   ThreadState& state = t_state;
-  const uint64_t generation = g_wiped->generation;
-  if (generation == 0) {  // a forked child's first record
-    if (!lock_definitions()) return nullptr;
-    const bool registered = g_wiped->generation != 0 || register_process();
-    unlock_definitions();
-    if (!registered) return nullptr;
-  }
-  const bool own = state.generation == g_wiped->generation;
-  if (own && state.depth != 0) {  // inside a signal handler that interrupted a record of this thread
-    if (static_cast<size_t>(state.limit - state.cursor) < size) {
-      count_dropped(table);
-      return nullptr;
+  if (g_pool.load(std::memory_order_acquire) != nullptr) {
+    if (state.depth == 1 && ensure_registered() && size <= kBlockPayload) {
+      if (state.generation != g_wiped->generation.load(std::memory_order_relaxed)) adopt_identity();
+      BlockHeader* const old = state.block;
+      if (open_thread_block()) {
+        if (old != nullptr) mark_full(old);
+        return add_unbroken(state.cursor, size);
+      }
     }
-  } else if (!own || static_cast<size_t>(state.limit - state.cursor) < size) {
-    BlockHeader* const old = own ? state.block : nullptr;
-    if (size > kBlockPayload || !open_thread_block()) {
-      count_dropped(table);
-      return nullptr;
-    }
-    if (old != nullptr) mark_full(old);
+    // No room: the pool is full, or a signal handler interrupted a record that filled the block.
+    count_dropped(table);
   }
-  std::byte* const at = state.cursor;
-  ++state.depth;
-  state.cursor = at + size;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  return at;
+  state.depth = state.depth - 1;
+  return nullptr;
+}
+
+void commit_again() {
+  ThreadState& state = t_state;
+  for (;;) {
+    state.depth = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    std::byte* const end = state.cursor;
+    BlockHeader* const block = state.block;
+    if (block != nullptr)
+      block->committed.store(static_cast<uint32_t>(end - payload(block)), std::memory_order_release);
+    state.depth = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (state.cursor == end) return;
+  }
 }
 
 }  // namespace writer_internal
 
 bool attach() {
-  uint32_t state = g_attach_state.load(std::memory_order_acquire);
-  while (state != kAttached && state != kFailed) {
-    uint32_t expected = kUntried;
-    if (g_attach_state.compare_exchange_strong(expected, kAttaching, std::memory_order_acq_rel)) {
+  uint64_t state = g_attach_state.load(std::memory_order_acquire);
+  if (__builtin_expect(state == kAttached || state == kFailed, 1)) return state == kAttached;
+  const uint64_t self = static_cast<uint64_t>(getpid()) << 32 | current_tid();
+  for (;;) {
+    if (state == kUntried && g_attach_state.compare_exchange_strong(state, self, std::memory_order_acq_rel)) {
       const bool done = try_attach();
       g_attach_state.store(done ? kAttached : kFailed, std::memory_order_release);
       return done;
     }
+    if (state == kAttached || state == kFailed) return state == kAttached;
+    // A handler that interrupted its own thread's attaching, or a child forked while its parent was: not traced.
+    if (state == self || state >> 32 != self >> 32) return false;
     sched_yield();
     state = g_attach_state.load(std::memory_order_acquire);
   }
-  return state == kAttached;
 }
 
-PoolHeader* pool() { return writer_internal::g_pool; }
+PoolHeader* pool() { return writer_internal::g_pool.load(std::memory_order_relaxed); }
+
+namespace {
+// Value of `key` in "key=value\n" lines; a view of nullptr when it is not there.
+std::string_view find_value(const char* lines, std::string_view key) {
+  while (*lines != '\0') {
+    const char* end = strchr(lines, '\n');
+    if (end == nullptr) end = lines + strlen(lines);
+    const std::string_view text(lines, static_cast<size_t>(end - lines));
+    if (text.size() > key.size() && memcmp(text.data(), key.data(), key.size()) == 0 && text[key.size()] == '=')
+      return {text.data() + key.size() + 1, text.size() - key.size() - 1};
+    lines = *end == '\0' ? end : end + 1;
+  }
+  return {};
+}
+}  // namespace
 
 std::string_view config(std::string_view key, std::string_view fallback) {
-  const PoolHeader* const pool = writer_internal::g_pool;
+  const PoolHeader* const pool = tape::pool();
   if (pool == nullptr) return fallback;
-  const char* line = pool->config;
-  while (*line != '\0') {
-    const char* end = strchr(line, '\n');
-    if (end == nullptr) end = line + strlen(line);
-    const std::string_view text(line, static_cast<size_t>(end - line));
-    if (text.size() > key.size() && text.substr(0, key.size()) == key && text[key.size()] == '=')
-      return text.substr(key.size() + 1);
-    line = *end == '\0' ? end : end + 1;
-  }
-  return fallback;
+  const std::string_view value = find_value(pool->config, key);
+  return value.data() == nullptr ? fallback : value;
 }
 
 uint64_t correlation_slow() {
+  if (pool() == nullptr || !ensure_registered()) return 0;
   ThreadState& state = t_state;
-  if (state.generation == 0 || state.generation != *writer_internal::g_generation) {
-    if (writer_internal::g_pool == nullptr) return 0;
-    // Opens this thread's block, which gives it its index, by reserving nothing.
-    if (writer_internal::reserve_slow(0, event::Table::kApi) == nullptr) return 0;
-    commit();
+  if (state.generation != g_wiped->generation.load(std::memory_order_relaxed)) {
+    const uint32_t depth = state.depth;
+    state.depth = depth + 1;  // a handler's records find no room while the identity changes
+    adopt_identity();
+    state.depth = depth;
   }
-  return ++state.next_correlation;
+  return writer_internal::add_unbroken(state.next_correlation, 1) + 1;
 }
 
+uint32_t thread_index() {
+  if (t_state.generation == 0 || t_state.generation != writer_internal::generation())
+    if (correlation_slow() == 0) return 0;
+  return t_state.thread_index;
+}
+
+uint64_t process_generation() { return writer_internal::generation(); }
+
 void count_dropped(event::Table table, uint64_t rows) {
-  PoolHeader* const pool = writer_internal::g_pool;
+  PoolHeader* const pool = tape::pool();
   if (pool == nullptr) return;
   const auto number = static_cast<size_t>(table);
   pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(rows, std::memory_order_relaxed);
@@ -487,8 +575,8 @@ namespace {
 // Runs `body` under the definitions lock of a registered process; `fallback` when that cannot be.
 template <typename Body, typename T>
 T with_definitions(Body body, T fallback) {
-  if (writer_internal::g_pool == nullptr || !lock_definitions()) return fallback;
-  if (g_wiped->generation == 0 && !register_process()) {
+  if (pool() == nullptr || !lock_definitions()) return fallback;
+  if (g_wiped->generation.load(std::memory_order_relaxed) == 0 && !register_process()) {
     unlock_definitions();
     return fallback;
   }
@@ -499,6 +587,11 @@ T with_definitions(Body body, T fallback) {
 }  // namespace
 
 uint32_t intern(std::string_view text) {
+  if (text.size() > kLongestText) text = {text.data(), kLongestText};
+  InternTable* const table = g_strings.load(std::memory_order_acquire);
+  if (table != nullptr && table->generation == writer_internal::generation())
+    if (const uint32_t known = find_entry(*table, text, hash_text(text)).number.load(std::memory_order_relaxed); known != 0)
+      return known;
   return with_definitions([&] { return intern_locked(text); }, 0u);
 }
 
@@ -545,9 +638,9 @@ void loss(event::Table table, event::LossReason reason, uint64_t count) {
 }
 
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version) {
-  PoolHeader* const pool = writer_internal::g_pool;
+  PoolHeader* const pool = tape::pool();
   if (pool == nullptr || blocks == 0) return nullptr;
-  if (g_wiped->generation == 0 && !with_definitions([] { return true; }, false)) return nullptr;
+  if (!ensure_registered()) return nullptr;
   const uint32_t count = usable_blocks();
   if (count < blocks) return nullptr;
   const auto free_state = static_cast<uint32_t>(BlockState::kFree);
@@ -586,12 +679,14 @@ void close_extent(BlockHeader* extent, uint32_t bytes) {
 void discard_extent(BlockHeader* extent) { close_extent(extent, 0); }
 
 std::byte* reserve_shared(uint32_t size, event::Table table) {
-  if (writer_internal::g_pool == nullptr || g_wiped->generation == 0 || size > kBlockPayload) return nullptr;
+  if (pool() == nullptr || size > kBlockPayload || g_wiped->generation.load(std::memory_order_acquire) == 0) return nullptr;
   for (int attempt = 0; attempt < 3; ++attempt) {
     BlockHeader* block = g_wiped->shared.load(std::memory_order_acquire);
     if (block != nullptr) {
       const uint32_t at = std::atomic_ref<uint32_t>(block->aux).fetch_add(size, std::memory_order_relaxed);
       if (at + size <= kBlockPayload) return payload(block) + at;
+      if (at < kBlockPayload)  // the first that found no room says where the records end
+        publish_shared(payload(block) + at, {event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - at), 0});
     }
     BlockHeader* const next = open_block(BlockKind::kShared);
     if (next == nullptr) break;
@@ -615,11 +710,39 @@ void publish_shared(std::byte* record, event::RecordHeader header) {
 
 void flush_thread() {
   ThreadState& state = t_state;
-  if (state.generation == 0 || state.generation != *writer_internal::g_generation || state.depth != 0) return;
+  if (state.generation == 0 || state.generation != writer_internal::generation() || state.depth != 0) return;
+  state.depth = 1;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   BlockHeader* const old = state.block;
-  state.cursor = state.limit = nullptr;
+  state.limit = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::byte* const end = state.cursor;
   state.block = nullptr;
-  if (old != nullptr) mark_full(old);
+  state.cursor = nullptr;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  state.depth = 0;
+  if (old == nullptr) return;
+  // A handler that nested here has left its record behind `committed`.
+  old->committed.store(static_cast<uint32_t>(end - payload(old)), std::memory_order_release);
+  mark_full(old);
+}
+
+bool peek_config(std::string_view key, char* out, size_t capacity) {
+  const char* const path = getenv("TACHO_POOL");
+  if (path == nullptr || *path == '\0' || capacity == 0) return false;
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char config[kConfigBytes];
+  const ssize_t size = pread(file, config, sizeof config - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
+  close(file);
+  if (size <= 0) return false;
+  config[size] = '\0';
+  const std::string_view value = find_value(config, key);
+  if (value.data() == nullptr) return false;
+  const size_t length = value.size() < capacity ? value.size() : capacity - 1;
+  memcpy(out, value.data(), length);
+  out[length] = '\0';
+  return true;
 }
 
 }  // namespace tacho::tape

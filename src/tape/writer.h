@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,16 +26,16 @@ namespace tacho::tape {
 
 /// Per-thread state: one cache line, initial-exec TLS, no constructor, no destructor.
 struct ThreadState {
-  uint64_t generation;       // of the process image that owns `block`; 0 = none yet
-  std::byte* cursor;         // next record goes here
-  std::byte* limit;          // end of the block
-  BlockHeader* block;
+  uint64_t generation;       // of the process image that this thread has an identity in; 0 = none yet
+  std::byte* cursor;         // next record goes here; null when the thread has no block
+  std::byte* limit;          // end of the block; null when the thread has no block, or while it changes
+  BlockHeader* block;        // null when the thread has none
   uint32_t thread_index;     // from 1, unique in the process
   uint32_t depth;            // records being written right now (> 1 inside a signal handler)
   uint64_t next_correlation; // thread_index << 40 | count
   uint64_t open_correlation; // innermost open API call, 0 = none
   uint32_t hidden;           // > 0: calls are tacho's own and must not be recorded
-  uint32_t spare;
+  uint32_t tid;              // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
 
@@ -43,19 +44,36 @@ extern thread_local constinit ThreadState t_state __attribute__((tls_model("init
 namespace writer_internal {
 /// Lies in a MADV_WIPEONFORK page, so that it reads 0 in a child (also after a raw clone): never equal to a
 /// ThreadState::generation in use.
-extern volatile uint64_t* g_generation;
-extern PoolHeader* g_pool;
+extern std::atomic<std::atomic<uint64_t>*> g_generation;
+extern std::atomic<PoolHeader*> g_pool;
 std::byte* reserve_slow(uint32_t size, event::Table table);
+void commit_again();
+
+inline uint64_t generation() {
+  return g_generation.load(std::memory_order_relaxed)->load(std::memory_order_relaxed);
+}
+/// value += change in one instruction: a signal handler of this thread comes before or after it, never between.
+template <typename T>
+inline T add_unbroken(T& value, uint64_t change) {
+#if defined(__x86_64__)
+  static_assert(sizeof(T) == sizeof(uint64_t));
+  auto before = change;
+  asm volatile("xaddq %0, %1" : "+r"(before), "+m"(value) : : "memory", "cc");
+  return std::bit_cast<T>(before);
+#else
+  return std::bit_cast<T>(__atomic_fetch_add(reinterpret_cast<uint64_t*>(&value), change, __ATOMIC_RELAXED));
+#endif
+}
 }  // namespace writer_internal
 
 /// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it cannot be used (then one
 /// line on stderr says why). Cheap after the first call; callable from any thread at any time outside signal handlers.
 bool attach();
 /// True once attached. A relaxed load.
-inline bool attached() { return writer_internal::g_pool != nullptr; }
+inline bool attached() { return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr; }
 /// True if `bits` (source_bit) are to be recorded now.
 inline bool enabled(uint64_t bits) {
-  const PoolHeader* pool = writer_internal::g_pool;
+  const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_relaxed);
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
@@ -66,14 +84,12 @@ std::string_view config(std::string_view key, std::string_view fallback = {});
 /// none: then one row of `table` has been counted as dropped. Every non-null result must be followed by commit().
 inline std::byte* reserve(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
-  std::byte* const at = state.cursor;
-  if (__builtin_expect(state.generation == *writer_internal::g_generation && state.generation != 0 &&
-                           static_cast<size_t>(state.limit - at) >= size && state.depth == 0,
-                       1)) {
-    state.depth = 1;
-    state.cursor = at + size;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    return at;
+  state.depth = state.depth + 1;  // from here on a signal handler's records nest in this one
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (__builtin_expect(state.generation == writer_internal::generation(), 1)) {
+    std::byte* const at = writer_internal::add_unbroken(state.cursor, size);
+    if (__builtin_expect(state.limit - at >= static_cast<ptrdiff_t>(size), 1)) return at;
+    state.cursor = at;
   }
   return writer_internal::reserve_slow(size, table);
 }
@@ -82,10 +98,18 @@ inline std::byte* reserve(uint32_t size, event::Table table) {
 inline void commit() {
   ThreadState& state = t_state;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (__builtin_expect(--state.depth == 0, 1))
+  if (__builtin_expect(state.depth == 1, 1)) {
+    std::byte* const end = state.cursor;
     state.block->committed.store(
-        static_cast<uint32_t>(state.cursor - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
+        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
         std::memory_order_release);
+    state.depth = 0;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // A handler that nested in this record after `end` was read has not been published.
+    if (__builtin_expect(state.cursor != end, 0)) writer_internal::commit_again();
+  } else {
+    state.depth = state.depth - 1;
+  }
 }
 
 /// reserve() with the header filled in; `extra` bytes follow the fixed part and are rounded up to 8.
@@ -104,8 +128,8 @@ Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, ui
 uint64_t correlation_slow();
 inline uint64_t next_correlation() {
   ThreadState& state = t_state;
-  if (__builtin_expect(state.generation == *writer_internal::g_generation && state.generation != 0, 1))
-    return ++state.next_correlation;
+  if (__builtin_expect(state.generation == writer_internal::generation() && state.generation != 0, 1))
+    return writer_internal::add_unbroken(state.next_correlation, 1) + 1;
   return correlation_slow();
 }
 
@@ -114,8 +138,10 @@ void count_dropped(event::Table table, uint64_t rows = 1);
 
 // ---- definitions: rare, under a lock that a forked child never inherits locked ----------------------------------
 
+inline constexpr uint32_t kLongestText = 60'000;
 /// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out of memory
-/// or called from a signal handler that interrupted a definition. Text over 60,000 bytes is cut there.
+/// or called from a signal handler that interrupted a definition. Text over kLongestText bytes is cut there. Without
+/// lock or system call when the text is known already.
 uint32_t intern(std::string_view text);
 /// Writes a definition record (its size field must be set and at most kBlockPayload).
 void define(const event::RecordHeader* record);
@@ -146,7 +172,15 @@ inline std::byte* payload(BlockHeader* block) { return reinterpret_cast<std::byt
 std::byte* reserve_shared(uint32_t size, event::Table table);
 void publish_shared(std::byte* record, event::RecordHeader header);
 
-/// Closes the calling thread's block, so that it is drained at once (flush()).
+/// Closes the calling thread's block, so that it is drained and freed at once: flush, and the end of a thread. The
+/// thread may go on recording afterwards (it gets another block).
 void flush_thread();
+/// This thread's index in the process (from 1), 0 when not attached. Gives the thread its identity if it has none.
+uint32_t thread_index();
+/// This process image's generation: changes in a forked child; 0 when not attached.
+uint64_t process_generation();
+/// The value of "key=value" in the configuration of the pool that TACHO_POOL names, without attaching to it, copied into
+/// `out` (0-terminated, cut at `capacity`). False when there is no pool or no such key. No allocation, no descriptor kept.
+bool peek_config(std::string_view key, char* out, size_t capacity);
 
 }  // namespace tacho::tape

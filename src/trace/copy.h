@@ -20,7 +20,8 @@ struct CopyOptions {
 /// Appends every fact, dimension, property, note and loss of `from` to `writer`.
 Status copy_into(const Trace& from, TraceWriter& writer, const CopyOptions& options = {});
 
-/// The name under which TraceWriter::create(path) writes until it finishes.
+/// The file that a TraceWriter::create(path) that was killed left behind (PATH.partial-XXXXXXXX; the newest of several),
+/// empty when there is none.
 std::string temporary_name(const std::string& path);
 
 }  // namespace tacho::trace

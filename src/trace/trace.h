@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -71,6 +72,8 @@ class Trace {
 
   virtual const std::string& path() const = 0;
   virtual bool complete() const = 0;  // false: the writer died; the last part may be missing
+  virtual bool aggregated() const = 0;  // written with --aggregate: no facts, only merged summaries
+  virtual std::string_view note() const = 0;  // one sentence when not complete, else ""
   virtual uint64_t file_size() const = 0;
 
   virtual std::string_view string(int64_t row) const = 0;  // "" for rows that do not exist
@@ -97,9 +100,36 @@ class Trace {
   /// Summaries of the whole table merged over its chunks (and of --aggregate's rows), sorted by track, dim.
   virtual Result<std::vector<Summary>> merged_summaries(event::Table table) const = 0;
   virtual Result<std::vector<HistogramEntry>> merged_histogram(event::Table table) const = 0;
+  /// Busy time of every track, exact: where chunks of a track overlap in time, their rows are read. Of an --aggregate,
+  /// the sums of what was buffered together (an upper bound where rows came late). Sorted by track.
+  virtual Result<std::vector<Busy>> merged_busy(event::Table table) const = 0;
 
   /// First start and last end over all timed facts; {0, 0} when there are none.
   virtual std::pair<int64_t, int64_t> time_range() const = 0;
+};
+
+/// Pulls rows of one fact table in ascending (start, file order): what visit_by_time() is built on, for those who merge
+/// several tables. Memory is bounded (see visit_by_time). The trace must outlive it.
+class TimeCursor {
+ public:
+  /// `columns` are the ones decoded; row() has them in that order. Rows with from <= start < to.
+  TimeCursor(const Trace& trace, event::Table table, std::span<const int> columns,
+             int64_t from = std::numeric_limits<int64_t>::min(), int64_t to = std::numeric_limits<int64_t>::max());
+  ~TimeCursor();
+  TimeCursor(const TimeCursor&) = delete;
+  TimeCursor& operator=(const TimeCursor&) = delete;
+
+  /// Moves to the next row (the first one at first). False at the end and after an error: see status().
+  bool next();
+  /// The row's start, and its columns. Valid after next() returned true, until the next call.
+  int64_t start() const;
+  std::span<const int64_t> row() const;
+  /// Bad data, or a table without a start.
+  Status status() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Visits the rows of a fact table in ascending (start, file order), whole trace or [from, to) by start, with bounded

@@ -1,0 +1,84 @@
+// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without working in a
+// constructor, and pthread_create, to know the beginning and the end of threads. Both pass straight on where there is
+// nothing to do. libtacho.so is compiled without exceptions, so that the cleanup of a thread's frame is glibc's own (no unwinder of ours
+// may meet the program's).
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+
+#include "capture/capture.h"
+#include "tape/writer.h"
+
+#define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+template <typename Signature>
+Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
+  void* at = slot.load(std::memory_order_relaxed);
+  if (at == nullptr) {
+    at = dlsym(RTLD_NEXT, name);
+    slot.store(at, std::memory_order_relaxed);
+  }
+  return reinterpret_cast<Signature*>(at);
+}
+
+// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds; when all are in
+// use the thread starts without us.
+struct Task {
+  std::atomic<uint32_t> used;
+  void* (*run)(void*);
+  void* argument;
+};
+constexpr uint32_t kTasks = 512;
+constinit Task g_tasks[kTasks] = {};
+constinit std::atomic<uint32_t> g_next_task{0};
+
+Task* take_task() {
+  for (uint32_t tried = 0; tried < 64; ++tried) {
+    Task& task = g_tasks[g_next_task.fetch_add(1, std::memory_order_relaxed) % kTasks];
+    uint32_t expected = 0;
+    if (task.used.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return &task;
+  }
+  return nullptr;
+}
+
+void end_thread(void*) { tacho::capture::thread_ends(); }
+
+void* run_thread(void* given) {
+  auto* const task = static_cast<Task*>(given);
+  void* (*const run)(void*) = task->run;
+  void* const argument = task->argument;
+  task->used.store(0, std::memory_order_release);
+  void* result = nullptr;
+  tacho::capture::thread_begins();
+  pthread_cleanup_push(end_thread, nullptr);
+  result = run(argument);
+  pthread_cleanup_pop(1);
+  return result;
+}
+
+}  // namespace
+
+TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(), void (*fini)(),
+                                   void (*rtld_fini)(), void* stack_end) {
+  static constinit std::atomic<void*> slot{nullptr};
+  using Start = int(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
+  Start* const next = next_symbol<Start>(slot, "__libc_start_main");
+  tacho::capture::before_main();
+  return next(main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+  static constinit std::atomic<void*> slot{nullptr};
+  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  Create* const next = next_symbol<Create>(slot, "pthread_create");
+  Task* const task = tacho::tape::attached() ? take_task() : nullptr;
+  if (task == nullptr) return next(thread, attributes, run, argument);
+  task->run = run;
+  task->argument = argument;
+  const int result = next(thread, attributes, run_thread, task);
+  if (result != 0) task->used.store(0, std::memory_order_release);
+  return result;
+}

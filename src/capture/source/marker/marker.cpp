@@ -1,0 +1,230 @@
+// Recording of markers (marker.h): one record per push, pop, mark, start and stop, and the stacks behind push and pop.
+#include "capture/source/marker/marker.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "capture/capture.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::marker {
+namespace {
+
+// The open ranges of one domain on one thread.
+struct Stack {
+  uint32_t domain;
+  uint32_t level;
+  uint64_t recorded;  // bit l: the push of level l is in the pool; levels from 64 on are not remembered
+};
+constexpr uint32_t kDomains = 7;
+struct ThreadStacks {
+  uint64_t generation;  // of the process image that these belong to: a forked child starts with none open
+  uint64_t reserved;
+  Stack stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
+};
+static_assert(sizeof(ThreadStacks) == 128);
+
+// By thread index, so that they need no thread-local memory: chunks of 256 threads, mapped when first needed.
+constexpr uint32_t kChunk = 256;
+constexpr uint32_t kChunks = 4096;
+constinit std::atomic<ThreadStacks*> g_stacks[kChunks] = {};
+
+ThreadStacks* map_chunk(std::atomic<ThreadStacks*>& slot) {
+  constexpr size_t kBytes = kChunk * sizeof(ThreadStacks);
+  void* const at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  ThreadStacks* expected = nullptr;
+  auto* const fresh = static_cast<ThreadStacks*>(at);
+  if (slot.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return fresh;
+  munmap(at, kBytes);
+  return expected;
+}
+
+ThreadStacks* thread_stacks() {
+  const uint32_t index = tape::thread_index();
+  if (index == 0 || index >= kChunk * kChunks) return nullptr;
+  std::atomic<ThreadStacks*>& slot = g_stacks[index / kChunk];
+  ThreadStacks* chunk = slot.load(std::memory_order_acquire);
+  if (__builtin_expect(chunk == nullptr, 0)) {
+    chunk = map_chunk(slot);
+    if (chunk == nullptr) return nullptr;
+  }
+  ThreadStacks& stacks = chunk[index % kChunk];
+  const uint64_t generation = tape::process_generation();
+  if (__builtin_expect(stacks.generation != generation, 0)) {
+    memset(&stacks, 0, sizeof stacks);
+    stacks.generation = generation;
+  }
+  return &stacks;
+}
+
+// The stack of `domain`; with `claim` an unused one becomes it. nullptr: there is none.
+Stack* stack_of(uint32_t domain, bool claim) {
+  ThreadStacks* const stacks = thread_stacks();
+  if (stacks == nullptr) return nullptr;
+  if (domain == 0) return &stacks->stacks[0];
+  Stack* unused = nullptr;
+  for (uint32_t i = 1; i < kDomains; ++i) {
+    Stack& stack = stacks->stacks[i];
+    if (stack.domain == domain) return &stack;
+    if (unused == nullptr && stack.level == 0) unused = &stack;
+  }
+  if (unused == nullptr || !claim) return nullptr;
+  unused->domain = domain;
+  unused->recorded = 0;
+  return unused;
+}
+
+constexpr uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size_t{7}); }
+
+// One record of a marker's kind, time stamped last. False: no room (counted).
+template <typename Record>
+bool write(event::RecordKind kind, const Marker& marker, uint64_t id) {
+  uint8_t flags = marker.payload_flag;
+  uint32_t fields = marker.payload_flag != 0 ? 1 : 0;
+  if (marker.domain != 0) flags |= event::kMarkerDomain, ++fields;
+  if (marker.category != 0) flags |= event::kMarkerCategory, ++fields;
+  if (marker.has_color) flags |= event::kMarkerColor, ++fields;
+  const size_t length = marker.interned != 0 ? 0 : marker.text.size();
+  const uint32_t value = marker.interned != 0 ? marker.interned : static_cast<uint32_t>(length);
+  if (marker.interned != 0) flags |= event::kMarkerInterned;
+  auto* const record =
+      tape::begin<Record>(kind, event::Table::kMarker, value, flags, padded(length) + fields * 8);
+  if (record == nullptr) return false;
+  auto* at = reinterpret_cast<char*>(record + 1);
+  if (length != 0) {
+    char* const end = at + padded(length);
+    memset(end - 8, 0, 8);
+    memcpy(at, marker.text.data(), length);
+    at = end;
+  }
+  const auto put = [&](uint64_t word) {
+    memcpy(at, &word, sizeof word);
+    at += sizeof word;
+  };
+  if (fields != 0) {  // in the order of the flags' bits
+    if (marker.domain != 0) put(marker.domain);
+    if (marker.category != 0) put(marker.category);
+    if (marker.has_color) put(marker.color);
+    if (marker.payload_flag != 0) put(marker.payload);
+  }
+  if constexpr (sizeof(Record) > sizeof(event::PushRecord)) record->id = id;
+  record->time = host_ticks();
+  tape::commit();
+  return true;
+}
+
+constinit std::atomic<uint64_t> g_cut{0};
+
+}  // namespace
+
+bool ready() { return __builtin_expect(tape::attached(), 1) || capture::start(); }
+bool active() { return ready() && tape::enabled(tape::source_bit::kMarker); }
+
+void count_cut() {
+  const uint64_t count = g_cut.fetch_add(1, std::memory_order_relaxed) + 1;
+  if ((count & (count - 1)) != 0) return;  // said at 1, 2, 4, 8 ...: the note stays small, the count is never far off
+  char text[128];
+  const int size = snprintf(text, sizeof text, "marker texts longer than %u bytes were cut there: %llu so far", tape::kLongestText,
+                            static_cast<unsigned long long>(count));
+  tape::note(event::NoteSeverity::kWarning, {text, static_cast<size_t>(size)});
+}
+
+std::string_view clip(const char* text) {
+  if (text == nullptr) return {};
+  const size_t length = strnlen(text, tape::kLongestText + 1);
+  if (__builtin_expect(length <= tape::kLongestText, 1)) return {text, length};
+  size_t end = tape::kLongestText;
+  while (end > tape::kLongestText - 4 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  count_cut();
+  return {text, end};
+}
+
+void mark(const Marker& marker) {
+  if (!active()) return;
+  write<event::MarkRecord>(event::RecordKind::kMark, marker, 0);
+}
+
+int push(const Marker& marker) {
+  if (!ready()) return kNotTracked;
+  Stack* const stack = stack_of(marker.domain, true);
+  if (stack == nullptr) {
+    if (tape::enabled(tape::source_bit::kMarker)) write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
+    return kNotTracked;
+  }
+  const uint32_t level = stack->level++;
+  const bool recorded = tape::enabled(tape::source_bit::kMarker) && write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
+  if (level < 64) {
+    const uint64_t bit = 1ULL << level;
+    stack->recorded = recorded ? stack->recorded | bit : stack->recorded & ~bit;
+  }
+  return static_cast<int>(level);
+}
+
+int pop(uint32_t domain) {
+  if (!ready()) return kNotTracked;
+  const uint64_t now = host_ticks();
+  Stack* const stack = stack_of(domain, false);
+  int level = kNotTracked;
+  bool wanted;
+  if (stack == nullptr) {
+    wanted = tape::enabled(tape::source_bit::kMarker);
+  } else {
+    if (stack->level == 0) return kNoRange;
+    level = static_cast<int>(--stack->level);
+    wanted = level < 64 ? (stack->recorded >> level & 1) != 0 : tape::enabled(tape::source_bit::kMarker);
+  }
+  if (!wanted) return level;
+  if (auto* record = tape::begin<event::PopRecord>(event::RecordKind::kPop, event::Table::kMarker, domain)) {
+    record->time = now;
+    tape::commit();
+  }
+  return level;
+}
+
+uint64_t start(const Marker& marker) {
+  if (!ready()) return 0;
+  const uint64_t id = tape::next_correlation();
+  const bool recorded = tape::enabled(tape::source_bit::kMarker) &&
+                        write<event::RangeStartRecord>(event::RecordKind::kRangeStart, marker, id);
+  return recorded ? id : id | kUnrecorded;
+}
+
+void stop(uint64_t range) {
+  if (range == 0 || (range & kUnrecorded) != 0 || !ready()) return;
+  const uint64_t now = host_ticks();
+  if (auto* record = tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
+    record->time = now;
+    record->id = range;
+    tape::commit();
+  }
+}
+
+void pause() {
+  if (ready()) tape::pool()->enabled.store(0, std::memory_order_relaxed);
+}
+
+void resume() {
+  if (ready()) tape::pool()->enabled.store(tape::pool()->sources, std::memory_order_relaxed);
+}
+
+void flush() {
+  if (ready()) tape::flush_thread();
+}
+
+void name_thread(uint32_t tid, std::string_view name) {
+  if (!ready()) return;
+  const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
+  event::ThreadRecord record{};
+  record.tid = tid == 0 ? self : tid;
+  record.name = tape::intern(name);
+  record.header = {event::RecordKind::kThread, 0, sizeof record, record.tid == self ? tape::thread_index() : 0};
+  tape::define(&record.header);
+}
+
+}  // namespace tacho::capture::marker

@@ -1,0 +1,253 @@
+// NVTX 3 without CUDA: NVTX's header-only library loads the file that NVTX_INJECTION64_PATH names and calls
+// InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as "NVTX".
+// Handles of domains and registered strings are the numbers of interned strings; resources are ignored.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "capture/capture.h"
+#include "capture/source/marker/marker.h"
+#include "capture/source/marker/nvtx_abi.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::nvtx {
+namespace {
+
+using marker::Marker;
+using Domain = const void*;
+using StringHandle = const void*;
+
+uint32_t to_number(const void* handle) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)); }
+const void* to_handle(uint32_t number) { return reinterpret_cast<const void*>(static_cast<uintptr_t>(number)); }
+
+constinit std::atomic<uint32_t> g_default_domain{0};
+uint32_t domain_number(Domain domain) {
+  return domain == nullptr ? g_default_domain.load(std::memory_order_relaxed) : to_number(domain);
+}
+
+// Wide text as UTF-8 in memory of this call. Text that does not fit is cut and counted.
+class Narrow {
+ public:
+  explicit Narrow(const wchar_t* text) {
+    if (text == nullptr) return;
+    size_t bytes = 0;
+    const wchar_t* end = text;
+    for (; *end != 0; ++end) {
+      const size_t more = width(static_cast<uint32_t>(*end));
+      if (bytes + more > tape::kLongestText) {
+        marker::count_cut();
+        break;
+      }
+      bytes += more;
+    }
+    data_ = small_;
+    if (bytes > sizeof small_) {
+      void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (at == MAP_FAILED) return;
+      data_ = static_cast<char*>(at);
+      mapped_ = bytes;
+    }
+    for (; text != end; ++text) put(static_cast<uint32_t>(*text));
+  }
+  ~Narrow() {
+    if (mapped_ != 0) munmap(data_, mapped_);
+  }
+  Narrow(const Narrow&) = delete;
+  Narrow& operator=(const Narrow&) = delete;
+  std::string_view view() const { return {data_, size_}; }
+
+ private:
+  static size_t width(uint32_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 || c > 0x10ffff ? 3 : 4; }
+  void byte(uint32_t value) { data_[size_++] = static_cast<char>(value); }
+  void put(uint32_t c) {
+    if (c > 0x10ffff) c = 0xfffd;
+    if (c < 0x80) return byte(c);
+    if (c < 0x800) {
+      byte(0xc0 | c >> 6);
+    } else {
+      if (c < 0x10000) {
+        byte(0xe0 | c >> 12);
+      } else {
+        byte(0xf0 | c >> 18);
+        byte(0x80 | (c >> 12 & 0x3f));
+      }
+      byte(0x80 | (c >> 6 & 0x3f));
+    }
+    byte(0x80 | (c & 0x3f));
+  }
+  char small_[1024];
+  char* data_ = small_;
+  size_t size_ = 0;
+  size_t mapped_ = 0;
+};
+
+// Names of categories by (domain, number): open addressing, filled once each, never shrunk. More than it holds appear
+// under their numbers.
+struct CategoryName {
+  std::atomic<uint64_t> key;  // domain << 32 | category; 0 = empty (domains are never 0)
+  std::atomic<uint32_t> name;
+};
+constexpr uint32_t kCategories = 4096;
+constinit CategoryName g_categories[kCategories] = {};
+
+CategoryName* find_category(uint32_t domain, uint32_t category, bool add) {
+  const uint64_t key = static_cast<uint64_t>(domain) << 32 | category;
+  auto at = static_cast<uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 52);
+  for (uint32_t i = 0; i < kCategories; ++i, at = (at + 1) % kCategories) {
+    uint64_t there = g_categories[at].key.load(std::memory_order_acquire);
+    if (there == 0 && !add) return nullptr;
+    if (there == 0 && g_categories[at].key.compare_exchange_strong(there, key, std::memory_order_acq_rel))
+      return &g_categories[at];
+    if (there == key) return &g_categories[at];
+  }
+  return nullptr;
+}
+
+void name_category(uint32_t domain, uint32_t category, std::string_view name) {
+  if (CategoryName* entry = find_category(domain, category, true))
+    entry->name.store(tape::intern(name), std::memory_order_release);
+}
+
+uint32_t category_name(uint32_t domain, uint32_t category) {
+  if (const CategoryName* entry = find_category(domain, category, false))
+    if (const uint32_t name = entry->name.load(std::memory_order_acquire); name != 0) return name;
+  char text[16];
+  const int size = snprintf(text, sizeof text, "%u", category);
+  return tape::intern({text, static_cast<size_t>(size)});
+}
+
+// Calls `body` with the marker that NVTX's attributes describe.
+template <typename Body>
+auto with_event(Domain domain, const EventAttributes* given, Body body) {
+  EventAttributes event{};  // what the caller's NVTX does not know stays 0
+  if (given != nullptr) memcpy(&event, given, given->size < sizeof event ? given->size : sizeof event);
+  Marker marker;
+  marker.domain = domain_number(domain);
+  if (event.category != 0) marker.category = category_name(marker.domain, event.category);
+  marker.has_color = event.color_type == 1;
+  marker.color = event.color;
+  switch (event.payload_type) {
+    case kUnsigned64:
+    case kSigned64: marker.payload = event.payload.u64; break;
+    case kUnsigned32: marker.payload = event.payload.u32; break;
+    case kSigned32: marker.payload = static_cast<uint64_t>(static_cast<int64_t>(event.payload.i32)); break;
+    case kFloat64: marker.payload = std::bit_cast<uint64_t>(event.payload.f64); break;
+    case kFloat32: marker.payload = std::bit_cast<uint64_t>(static_cast<double>(event.payload.f32)); break;
+    default: break;
+  }
+  if (event.payload_type == kFloat64 || event.payload_type == kFloat32)
+    marker.payload_flag = event::kMarkerDouble;
+  else if (event.payload_type >= kUnsigned64 && event.payload_type <= kSigned32)
+    marker.payload_flag = event::kMarkerInteger;
+  if (event.message_type == kUnicode) {
+    const Narrow text(event.message.unicode);
+    marker.text = text.view();
+    return body(marker);
+  }
+  if (event.message_type == kRegistered) marker.interned = to_number(event.message.registered);
+  if (event.message_type == kAscii) marker.text = marker::clip(event.message.ascii);
+  return body(marker);
+}
+
+Marker plain(std::string_view text) { return {.text = text, .domain = domain_number(nullptr)}; }
+
+void mark_ex(const EventAttributes* event) { with_event(nullptr, event, marker::mark); }
+void mark_a(const char* text) { marker::mark(plain(marker::clip(text))); }
+void mark_w(const wchar_t* text) { marker::mark(plain(Narrow(text).view())); }
+uint64_t range_start_ex(const EventAttributes* event) { return with_event(nullptr, event, marker::start); }
+uint64_t range_start_a(const char* text) { return marker::start(plain(marker::clip(text))); }
+uint64_t range_start_w(const wchar_t* text) { return marker::start(plain(Narrow(text).view())); }
+void range_end(uint64_t id) { marker::stop(id); }
+int range_push_ex(const EventAttributes* event) { return with_event(nullptr, event, marker::push); }
+int range_push_a(const char* text) { return marker::push(plain(marker::clip(text))); }
+int range_push_w(const wchar_t* text) { return marker::push(plain(Narrow(text).view())); }
+int range_pop() { return marker::pop(domain_number(nullptr)); }
+void name_category_a(uint32_t category, const char* name) { name_category(domain_number(nullptr), category, marker::clip(name)); }
+void name_category_w(uint32_t category, const wchar_t* name) { name_category(domain_number(nullptr), category, Narrow(name).view()); }
+void name_thread_a(uint32_t tid, const char* name) { marker::name_thread(tid, marker::clip(name)); }
+void name_thread_w(uint32_t tid, const wchar_t* name) { marker::name_thread(tid, Narrow(name).view()); }
+
+void domain_mark_ex(Domain domain, const EventAttributes* event) { with_event(domain, event, marker::mark); }
+uint64_t domain_range_start_ex(Domain domain, const EventAttributes* event) { return with_event(domain, event, marker::start); }
+void domain_range_end(Domain, uint64_t id) { marker::stop(id); }
+int domain_range_push_ex(Domain domain, const EventAttributes* event) { return with_event(domain, event, marker::push); }
+int domain_range_pop(Domain domain) { return marker::pop(domain_number(domain)); }
+void domain_name_category_a(Domain domain, uint32_t category, const char* name) {
+  name_category(domain_number(domain), category, marker::clip(name));
+}
+void domain_name_category_w(Domain domain, uint32_t category, const wchar_t* name) {
+  name_category(domain_number(domain), category, Narrow(name).view());
+}
+StringHandle register_string_a(Domain, const char* text) { return to_handle(tape::intern(marker::clip(text))); }
+StringHandle register_string_w(Domain, const wchar_t* text) { return to_handle(tape::intern(Narrow(text).view())); }
+Domain create_domain_a(const char* name) { return to_handle(tape::intern(marker::clip(name))); }
+Domain create_domain_w(const wchar_t* name) { return to_handle(tape::intern(Narrow(name).view())); }
+
+struct Hook {
+  unsigned number;
+  Function function;
+};
+template <typename Signature>
+Hook hook(unsigned number, Signature* function) {
+  return {number, reinterpret_cast<Function>(function)};
+}
+
+template <size_t kCount>
+bool install(const ExportCallbacks& callbacks, Module module, const Hook (&hooks)[kCount]) {
+  FunctionTable table = nullptr;
+  unsigned size = 0;
+  if (callbacks.get_module_function_table(module, &table, &size) == 0 || table == nullptr) return false;
+  for (const Hook& hook : hooks)
+    if (hook.number < size && table[hook.number] != nullptr) *table[hook.number] = hook.function;
+  return true;
+}
+
+}  // namespace
+}  // namespace tacho::capture::nvtx
+
+/// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0: this process is
+/// not traced, and NVTX turns all its functions into nothing.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(tacho::capture::nvtx::GetExportTable get_table) {
+  using namespace tacho::capture::nvtx;
+  if (get_table == nullptr || !tacho::capture::start()) return 0;
+  const auto* callbacks = static_cast<const ExportCallbacks*>(get_table(kExportCallbacks));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(ExportCallbacks) ||
+      callbacks->get_module_function_table == nullptr)
+    return 0;
+  g_default_domain.store(tacho::tape::intern("NVTX"), std::memory_order_relaxed);
+  const Hook core[] = {
+      hook(kMarkEx, mark_ex),
+      hook(kMarkA, mark_a),
+      hook(kMarkW, mark_w),
+      hook(kRangeStartEx, range_start_ex),
+      hook(kRangeStartA, range_start_a),
+      hook(kRangeStartW, range_start_w),
+      hook(kRangeEnd, range_end),
+      hook(kRangePushEx, range_push_ex),
+      hook(kRangePushA, range_push_a),
+      hook(kRangePushW, range_push_w),
+      hook(kRangePop, range_pop),
+      hook(kNameCategoryA, name_category_a),
+      hook(kNameCategoryW, name_category_w),
+      hook(kNameOsThreadA, name_thread_a),
+      hook(kNameOsThreadW, name_thread_w),
+  };
+  const Hook core2[] = {
+      hook(kDomainMarkEx, domain_mark_ex),
+      hook(kDomainRangeStartEx, domain_range_start_ex),
+      hook(kDomainRangeEnd, domain_range_end),
+      hook(kDomainRangePushEx, domain_range_push_ex),
+      hook(kDomainRangePop, domain_range_pop),
+      hook(kDomainNameCategoryA, domain_name_category_a),
+      hook(kDomainNameCategoryW, domain_name_category_w),
+      hook(kDomainRegisterStringA, register_string_a),
+      hook(kDomainRegisterStringW, register_string_w),
+      hook(kDomainCreateA, create_domain_a),
+      hook(kDomainCreateW, create_domain_w),
+  };
+  if (!install(*callbacks, kCore, core)) return 0;
+  install(*callbacks, kCore2, core2);  // absent in NVTX 2
+  return 1;
+}

@@ -1,0 +1,248 @@
+// Files of traces: POSIX calls and their errors as sentences.
+#include "trace/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "trace/copy.h"
+
+namespace tacho::trace {
+namespace {
+
+// While it lives, writing past RLIMIT_FSIZE gives EFBIG in this thread instead of the signal that ends the
+// process.
+class FileSizeSignalBlocked {
+ public:
+  FileSizeSignalBlocked() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~FileSizeSignalBlocked() {
+    if (!was_pending_) {
+      const timespec now{};
+      while (sigtimedwait(&signal_, nullptr, &now) == SIGXFSZ) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  FileSizeSignalBlocked(const FileSizeSignalBlocked&) = delete;
+  FileSizeSignalBlocked& operator=(const FileSizeSignalBlocked&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
+  bool was_pending_ = false;
+};
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The file that `path` means: a symbolic link is followed, so that publishing replaces its target and not the
+// link.
+std::string resolve(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string resolved = real;
+  free(real);
+  return resolved;
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::beside(const std::string& path, bool overwrite) {
+  if (path.empty()) return fail("the name of the output file is empty");
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0) {
+    if (!S_ISREG(info.st_mode))
+      return fail("{}: is not a regular file; give another name for the trace", path);
+    if (!overwrite) return fail("{}: exists already; give another name or --overwrite", path);
+  } else if (errno != ENOENT) {
+    return fail("{}: cannot be created: {}", path, strerror(errno));
+  }
+  OutputFile file;
+  file.path_ = path;
+  file.overwrite_ = overwrite;
+  const std::string target = resolve(path);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+      random = static_cast<uint32_t>(getpid() + attempt);
+    file.temporary_ = fmt::format("{}.partial-{:08x}", target, random);
+    file.descriptor_ = open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.descriptor_ >= 0) return file;
+    if (errno != EEXIST) break;
+  }
+  file.temporary_.clear();
+  return fail("{}: cannot be created: {}", path, strerror(errno));
+}
+
+Result<OutputFile> OutputFile::unnamed() {
+  const char* folder = getenv("TMPDIR");
+  std::string name = fmt::format("{}/tacho-XXXXXX", folder != nullptr && folder[0] != '\0' ? folder : "/tmp");
+  OutputFile file;
+  file.descriptor_ = mkostemp(name.data(), O_CLOEXEC);
+  if (file.descriptor_ < 0) {
+    return fail("cannot create a temporary file in {}: {}; set TMPDIR to a folder with room", folder_of(name),
+                strerror(errno));
+  }
+  unlink(name.c_str());
+  file.path_ = "(temporary file in " + folder_of(name) + ")";
+  return file;
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept {
+  *this = std::move(other);
+}
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(overwrite_, other.overwrite_);
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+int OutputFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
+  const FileSizeSignalBlocked guard;
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (written == 0) return ENOSPC;
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return 0;
+}
+
+int OutputFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    if (got == 0) return EIO;
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return 0;
+}
+
+int OutputFile::truncate(uint64_t size) {
+  const FileSizeSignalBlocked guard;
+  while (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+Status OutputFile::publish() {
+  if (fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
+    return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));
+  }
+  if (temporary_.empty()) return {};
+  const std::string target = temporary_.substr(0, temporary_.rfind(".partial-"));
+  const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
+  int failed = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target.c_str(), flags);
+  if (failed != 0 && errno == EINVAL && !overwrite_) {  // a file system without RENAME_NOREPLACE
+    failed = link(temporary_.c_str(), target.c_str());
+    if (failed == 0) unlink(temporary_.c_str());
+  }
+  if (failed != 0) {
+    const int error = errno;
+    std::string where;
+    where.swap(temporary_);  // keep what was recorded
+    if (error == EEXIST)
+      return fail("{}: was created by somebody else meanwhile; the trace is in {}", path_, where);
+    return fail("{}: cannot get its name: {}; the trace is in {}", path_, strerror(error), where);
+  }
+  temporary_.clear();
+  const int folder = open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    fsync(folder);  // some file systems cannot sync a folder; the name is there all the same
+    close(folder);
+  }
+  return {};
+}
+
+std::string temporary_name(const std::string& path) {
+  const std::string target = resolve(path);
+  const std::string folder = folder_of(target);
+  const std::string start = target.substr(target.rfind('/') + 1) + ".partial-";
+  std::string newest;
+  timespec newest_time{};
+  DIR* listing = opendir(folder.c_str());
+  if (listing == nullptr) return newest;
+  while (const dirent* entry = readdir(listing)) {
+    if (strncmp(entry->d_name, start.c_str(), start.size()) != 0) continue;
+    const std::string candidate = folder + "/" + entry->d_name;
+    struct stat info {};
+    if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const timespec time = info.st_mtim;
+    const bool newer = time.tv_sec != newest_time.tv_sec ? time.tv_sec > newest_time.tv_sec : time.tv_nsec > newest_time.tv_nsec;
+    if (!newest.empty() && !newer) continue;
+    newest = candidate;
+    newest_time = time;
+  }
+  closedir(listing);
+  return newest;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return fail("{}: cannot be opened: {}", path, strerror(errno));
+  Result<MappedFile> file = map(descriptor, path);
+  close(descriptor);
+  return file;
+}
+
+Result<MappedFile> MappedFile::map(int descriptor, const std::string& name) {
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) return fail("{}: cannot be opened: {}", name, strerror(errno));
+  if (S_ISDIR(info.st_mode)) return fail("{}: is a folder, not a trace file", name);
+  if (!S_ISREG(info.st_mode)) return fail("{}: is not a regular file, so it cannot be a trace file", name);
+  MappedFile file;
+  if (info.st_size == 0) return file;
+  const auto size = static_cast<size_t>(info.st_size);
+  void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) return fail("{}: cannot be mapped into memory: {}", name, strerror(errno));
+  file.bytes_ = {static_cast<const uint8_t*>(at), size};
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+}
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace tacho::trace

@@ -1,0 +1,62 @@
+// The file under a trace: the one being written (temporary name, positioned writes that report a full disk
+// instead of dying of SIGXFSZ, publication by rename) and the one being read (a read-only memory map).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace tacho::trace {
+
+class OutputFile {
+ public:
+  /// Opens a new file beside `path`. Refuses an existing `path` unless `overwrite`, and anything that is not
+  /// a file.
+  static Result<OutputFile> beside(const std::string& path, bool overwrite);
+  /// Opens a file without a name in $TMPDIR, or /tmp.
+  static Result<OutputFile> unnamed();
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  /// Removes the file unless it was published.
+  ~OutputFile();
+
+  int descriptor() const { return descriptor_; }
+  /// The name for sentences: the final one.
+  const std::string& path() const { return path_; }
+  /// Where it lies until it is published; empty for an unnamed file.
+  const std::string& temporary() const { return temporary_; }
+
+  /// 0, or the errno of the first failure; then an unknown part of `bytes` was written.
+  int write_at(uint64_t offset, std::span<const uint8_t> bytes);
+  /// As write_at for the other direction; EIO when the file ends before.
+  int read_at(uint64_t offset, std::span<uint8_t> bytes) const;
+  int truncate(uint64_t size);
+  /// Syncs and gives the file its final name.
+  Status publish();
+
+ private:
+  OutputFile() = default;
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  bool overwrite_ = false;
+};
+
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  /// Maps what `descriptor` refers to; the descriptor stays the caller's.
+  static Result<MappedFile> map(int descriptor, const std::string& name);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  MappedFile() = default;
+  std::span<const uint8_t> bytes_;
+};
+
+}  // namespace tacho::trace

@@ -1,0 +1,78 @@
+// SectionStore: the sections of a file being written. It puts a section at the end or into room that an
+// earlier one gave up, in an order of writes that leaves a readable file whenever the process dies: first a
+// section's contents, then the header of what is left of the room, then the header that makes the section
+// exist.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "event/schema.h"
+#include "trace/file.h"
+#include "trace/layout.h"
+
+namespace tacho::trace {
+
+using RowCounts = std::array<uint32_t, event::kFactTables>;
+
+struct StoredSection {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t sequence = 0;
+  SectionKind kind = SectionKind::kFree;
+  uint32_t head_bytes = 0;
+  RowCounts rows{};  // facts in it
+};
+
+class SectionStore {
+ public:
+  /// Writes the file's header.
+  static Result<SectionStore> create(OutputFile file, uint32_t flags);
+
+  struct Contents {
+    SectionKind kind;
+    uint64_t sequence;
+    uint32_t revision;
+    std::span<const uint8_t> head, payload;
+    const RowCounts& rows;
+  };
+  /// Size that the file would have after write() of so much, directory included.
+  uint64_t size_with(uint64_t head_bytes, uint64_t payload_bytes) const;
+  /// Writes a section. 0, or an errno; then the file is as before.
+  int write(const Contents& contents);
+  /// Gives up the section of `sequence` with the smaller offset in time: the one written first. 0 or an
+  /// errno.
+  int drop(size_t index);
+  /// Writes directory and trailer. 0 or an errno; then the file is as before.
+  int write_footer();
+  /// Copies the sections in the order of their sequence into a new file without gaps, when gaps take more
+  /// than 1/16. Where that is not possible (no room for a second file) everything stays.
+  void compact(Result<OutputFile> (*open)(const OutputFile& like));
+
+  std::span<const StoredSection> sections() const { return sections_; }
+  uint64_t end() const { return end_; }
+  OutputFile& file() { return file_; }
+  const OutputFile& file() const { return file_; }
+
+ private:
+  struct Room {
+    uint64_t offset, bytes;
+  };
+  explicit SectionStore(OutputFile file) : file_(std::move(file)) {}
+  SectionHeader header(SectionKind kind, uint64_t bytes) const;
+  int write_header(uint64_t offset, SectionHeader header);
+  int release(Room room);
+  uint64_t footer_bytes() const { return footer_bytes_; }
+
+  OutputFile file_;
+  FileHeader file_header_{};
+  uint64_t end_ = 0;
+  uint64_t footer_bytes_ = 0;
+  std::vector<StoredSection> sections_;  // in the order of writing
+  std::vector<Room> rooms_;              // sorted by offset, never adjacent
+};
+
+}  // namespace tacho::trace

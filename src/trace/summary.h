@@ -1,0 +1,91 @@
+// Summaries, histograms and busy times: computed over the sorted rows of a chunk, merged, and stored as small
+// columns beside it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "event/schema.h"
+#include "trace/codec.h"
+#include "trace/trace.h"
+
+namespace tacho::trace {
+
+/// Numbers of the columns that a table may have; -1 where it has not.
+struct FactColumns {
+  int track = -1, start = -1, duration = -1, dim = -1, bytes = -1;
+};
+FactColumns fact_columns(event::Table table);
+
+/// Rows of a timed fact table, sorted by (track, start). `bytes` is empty where the table has none.
+struct TimedRows {
+  std::span<const int64_t> track, start, duration, dim, bytes;
+};
+
+struct ChunkStatistics {
+  std::vector<Summary> summaries;         // sorted by track, dim
+  std::vector<HistogramEntry> histogram;  // sorted by dim, bucket
+  std::vector<Busy> busy;                 // sorted by track
+};
+
+/// Computes statistics of chunks. Holds scratch memory; reuse one.
+class Summarizer {
+ public:
+  Summarizer();
+  ~Summarizer();
+  Summarizer(const Summarizer&) = delete;
+  Summarizer& operator=(const Summarizer&) = delete;
+  /// Result valid until the next call. Contract: at most kMaxChunkRows rows, sorted by (track, start).
+  const ChunkStatistics& compute(const TimedRows& rows);
+
+ private:
+  struct Scratch;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+/// Adds `from` to `into`: sums saturate, mean and m2 merge after Chan, Golub and LeVeque (1983).
+void merge_summary(Summary& into, const Summary& from);
+/// Sum that stops at the ends of int64.
+int64_t saturating_add(int64_t a, int64_t b);
+
+/// The three extras of a chunk as bytes (docs/trace-file.md) and back. Decoding fails on bytes that are none.
+void encode_summaries(std::span<const Summary> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
+void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder,
+                      std::vector<uint8_t>& out);
+void encode_busy(std::span<const Busy> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
+bool decode_summaries(std::span<const uint8_t> bytes, std::vector<Summary>& out);
+bool decode_histogram(std::span<const uint8_t> bytes, std::vector<HistogramEntry>& out);
+bool decode_busy(std::span<const uint8_t> bytes, std::vector<Busy>& out);
+
+/// Summaries of whole tables: merges entry lists of many chunks. Memory grows with the number of distinct
+/// pairs up to `max_pairs`; what does not fit is added to the entry of dim 0 of its track, or of track 0, and
+/// counted.
+class SummaryMerger {
+ public:
+  explicit SummaryMerger(size_t max_pairs = SIZE_MAX);
+  ~SummaryMerger();
+  SummaryMerger(const SummaryMerger&) = delete;
+  SummaryMerger& operator=(const SummaryMerger&) = delete;
+
+  void add(std::span<const Summary> entries);
+  void add(std::span<const HistogramEntry> entries);
+  /// Busy times of one track add up; where spans overlap that is an upper bound.
+  void add(std::span<const Busy> entries);
+
+  /// Rows that went to an entry other than their own.
+  int64_t folded_rows() const;
+  size_t pairs() const;
+
+  std::vector<Summary> summaries() const;         // sorted by track, dim
+  std::vector<HistogramEntry> histogram() const;  // sorted by dim, bucket
+  std::vector<Busy> busy() const;                 // sorted by track
+
+ private:
+  struct Maps;
+  std::unique_ptr<Maps> maps_;
+};
+
+}  // namespace tacho::trace

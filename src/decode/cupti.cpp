@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/demangle.h"
 #include "base/format.h"
 
 namespace tacho::decode {
@@ -84,6 +85,33 @@ std::string uuid_text(const std::byte* bytes, const char* prefix) {
   return text;
 }
 
+// The name of a graph's span, from what the target found in the graph: the number of nodes, then a line
+// "count <tab> type <tab> kernel name" for every group of equal nodes.
+std::string graph_title(std::string_view text) {
+  const auto cut = [](std::string_view& rest, char at) {
+    const size_t found = rest.find(at);
+    const std::string_view part = rest.substr(0, found);
+    rest = found == std::string_view::npos ? std::string_view() : rest.substr(found + 1);
+    return part;
+  };
+  const uint64_t nodes = parse_number(cut(text, '\n'));
+  std::string title = fmt::format("graph of {} {}", nodes, nodes == 1 ? "node" : "nodes");
+  constexpr int kShown = 6;
+  for (int shown = 0; !text.empty(); ++shown) {
+    if (shown == kShown) {
+      title += ", ...";
+      break;
+    }
+    std::string_view line = cut(text, '\n');
+    const uint64_t count = parse_number(cut(line, '\t'));
+    const std::string_view type = cut(line, '\t');
+    title += shown == 0 ? ": " : ", ";
+    title += line.empty() ? std::string(type) : short_name(demangle(line));
+    if (count > 1) title += fmt::format(" x{}", count);
+  }
+  return title;
+}
+
 constexpr uint32_t kNoStream = 0xffffffff;
 
 }  // namespace
@@ -122,7 +150,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       break;
     }
     case event::NameSpace::kCudaGraphNode:
-      graph_names_.insert_or_assign(static_cast<uint32_t>(number), std::string(text));
+      graph_names_.insert_or_assign(static_cast<uint32_t>(number), graph_title(text));
       break;
     default:
       break;

@@ -364,7 +364,7 @@ TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
 }
 
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
-  decoder.name(NameSpace::kCudaGraphNode, 5, "graph of 3 nodes: vecAdd x2, copy");
+  decoder.name(NameSpace::kCudaGraphNode, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);
   buffer.record(51, 56).put<uint32_t>(4, 17).put<uint64_t>(8, 3000).put<uint64_t>(16, 4000).put<uint32_t>(28, 5).put<uint32_t>(32, 1).put<uint32_t>(36, 7);
   buffer.give(decoder);

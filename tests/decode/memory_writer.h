@@ -46,6 +46,8 @@ class MemoryWriter : public trace::TraceWriter {
     return found == facts.end() ? 0 : static_cast<int64_t>(found->second.size());
   }
   uint64_t bytes() const override { return 0; }
+  Status write_status() const override { return {}; }
+  const std::string& temporary_path() const override { return path_; }
   Status finish() override { return {}; }
   Result<std::shared_ptr<const trace::Trace>> finish_and_open() override { return fail("not a file"); }
 
@@ -55,6 +57,7 @@ class MemoryWriter : public trace::TraceWriter {
 
  private:
   std::map<std::string, int64_t> strings_;
+  std::string path_;
 };
 
 }  // namespace tacho::decode

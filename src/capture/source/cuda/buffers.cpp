@@ -113,8 +113,8 @@ void see_text(uint64_t pointer) {
   define_name(event::NameSpace::kCudaKernel, pointer, {text, strnlen(text, 60'000)});
 }
 
-void see_callback(CUpti_CallbackDomain domain, uint32_t id) {
-  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+void see_callback(int domain, uint32_t id) {
+  const bool driver = domain == abi::domain::kDriver;
   if (id < 64 * 64) {
     const uint64_t bit = 1ull << (id % 64);
     std::atomic<uint64_t>& word = g_callbacks[driver][id / 64];
@@ -122,18 +122,18 @@ void see_callback(CUpti_CallbackDomain domain, uint32_t id) {
     if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
   }
   const char* name = nullptr;
-  if (g_cupti->get_callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) return;
+  if (g_cupti->get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) return;
   define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
 }
 
 // Size of the record at `offset`, asked from the library; 0 = it does not know the record either.
 uint32_t learn_size(uint8_t* buffer, size_t valid, size_t offset, uint32_t kind) {
-  auto* record = reinterpret_cast<CUpti_Activity*>(buffer + offset);
-  const CUptiResult result = g_cupti->next_record(buffer, valid, &record);
+  void* record = buffer + offset;
+  const abi::Result result = g_cupti->next_record(buffer, valid, &record);
   size_t size = 0;
-  if (result == CUPTI_SUCCESS)
-    size = static_cast<size_t>(reinterpret_cast<uint8_t*>(record) - buffer) - offset;
-  else if (result == CUPTI_ERROR_MAX_LIMIT_REACHED)
+  if (result == abi::kSuccess)
+    size = static_cast<size_t>(static_cast<uint8_t*>(record) - buffer) - offset;
+  else if (result == abi::kMaxLimitReached)
     size = valid - offset;
   if (size < sizeof(uint32_t) || size % 8 != 0 || size > 4096 || offset + size > valid) return 0;
   if (kind < kKinds && g_sizes[kind].exchange(static_cast<uint16_t>(size), std::memory_order_relaxed) != size) {
@@ -152,6 +152,7 @@ constexpr size_t kMemoryName = 64;
 constexpr size_t kApiCallback = 4;
 constexpr size_t kNameText = 24;
 constexpr size_t kJitPath = 56;
+constexpr size_t kDeviceName = 136;
 
 void look_through(uint8_t* buffer, size_t valid) {
   size_t offset = 0;
@@ -162,13 +163,14 @@ void look_through(uint8_t* buffer, size_t valid) {
     if (size == 0) size = learn_size(buffer, valid, offset, kind);
     if (size == 0 || offset + size > valid) return;
     switch (kind) {
-      case CUPTI_ACTIVITY_KIND_KERNEL:
-      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: see_text(load<uint64_t>(at + kKernelName)); break;
-      case CUPTI_ACTIVITY_KIND_RUNTIME: see_callback(CUPTI_CB_DOMAIN_RUNTIME_API, load<uint32_t>(at + kApiCallback)); break;
-      case CUPTI_ACTIVITY_KIND_DRIVER: see_callback(CUPTI_CB_DOMAIN_DRIVER_API, load<uint32_t>(at + kApiCallback)); break;
-      case CUPTI_ACTIVITY_KIND_MEMORY2: see_text(load<uint64_t>(at + kMemoryName)); break;
-      case CUPTI_ACTIVITY_KIND_NAME: see_text(load<uint64_t>(at + kNameText)); break;
-      case CUPTI_ACTIVITY_KIND_JIT: see_text(load<uint64_t>(at + kJitPath)); break;
+      case abi::kind::kSerialKernel:
+      case abi::kind::kKernel: see_text(load<uint64_t>(at + kKernelName)); break;
+      case abi::kind::kRuntime: see_callback(abi::domain::kRuntime, load<uint32_t>(at + kApiCallback)); break;
+      case abi::kind::kDriver: see_callback(abi::domain::kDriver, load<uint32_t>(at + kApiCallback)); break;
+      case abi::kind::kMemory2: see_text(load<uint64_t>(at + kMemoryName)); break;
+      case abi::kind::kName: see_text(load<uint64_t>(at + kNameText)); break;
+      case abi::kind::kDevice: if (size >= kDeviceName + 8) see_text(load<uint64_t>(at + kDeviceName)); break;
+      case abi::kind::kJit: see_text(load<uint64_t>(at + kJitPath)); break;
       default: break;
     }
     offset += size;
@@ -203,8 +205,10 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   *size = static_cast<size_t>(blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
 }
 
-void buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   if (buffer == nullptr) return;
+  const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
+  if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   look_through(buffer, valid);
   forget(extent);
@@ -224,8 +228,8 @@ uint64_t incomplete_records() {
       const auto kind = load<uint32_t>(buffer + offset);
       const uint32_t size = kind != 0 && kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
       if (size == 0 || offset + size > capacity) break;
-      if ((kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL || kind == CUPTI_ACTIVITY_KIND_MEMCPY ||
-           kind == CUPTI_ACTIVITY_KIND_MEMSET || kind == CUPTI_ACTIVITY_KIND_MEMCPY2) &&
+      if ((kind == abi::kind::kKernel || kind == abi::kind::kCopy ||
+           kind == abi::kind::kFill || kind == abi::kind::kPeerCopy) &&
           load<uint64_t>(buffer + offset + kDeviceWorkEnd) == 0)
         ++incomplete;
       offset += size;
@@ -240,7 +244,7 @@ uint32_t open_buffers() { return g_open_count.load(std::memory_order_relaxed); }
 
 void count_dropped_records() {
   size_t dropped = 0;
-  if (g_cupti->dropped_records(nullptr, 0, &dropped) == CUPTI_SUCCESS && dropped != 0)
+  if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
     tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped);
 }
 

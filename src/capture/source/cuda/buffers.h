@@ -13,7 +13,7 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks);
 
 /// For cuptiActivityRegisterCallbacks.
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
-void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
+void buffer_completed(abi::Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
 
 /// Kernels, copies and fills in buffers that CUPTI still holds whose times are not known yet: what a forced flush would
 /// hand over incomplete. Exact only while no thread launches anything.

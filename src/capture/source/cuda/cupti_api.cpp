@@ -18,12 +18,11 @@ constexpr const char* kSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupt
 
 bool resolve(Cupti& cupti, void* library) {
   bool complete = true;
-#define TACHO_CUPTI_RESOLVE(member, symbol, required)                                \
+#define TACHO_CUPTI_RESOLVE(member, symbol, required, parameters)                                \
   cupti.member = reinterpret_cast<decltype(cupti.member)>(dlsym(library, #symbol));  \
   if (required && cupti.member == nullptr) complete = false;
   TACHO_CUPTI_FUNCTIONS(TACHO_CUPTI_RESOLVE)
 #undef TACHO_CUPTI_RESOLVE
-  cupti.subscribe_v2 = reinterpret_cast<decltype(cupti.subscribe_v2)>(dlsym(library, "cuptiSubscribe_v2"));
   if (!complete) return false;
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(cupti.get_version), &info) != 0 && info.dli_fname != nullptr)
@@ -52,8 +51,8 @@ bool load_file(Cupti& cupti, const char* path) {
 bool load_from_folder(Cupti& cupti, const char* folder) {
   char path[768];
   for (const char* soname : kSonames) {
-    snprintf(path, sizeof path, "%s/%s", folder, soname);
-    if (load_file(cupti, path)) return true;
+    const int size = snprintf(path, sizeof path, "%s/%s", folder, soname);
+    if (size > 0 && static_cast<size_t>(size) < sizeof path && load_file(cupti, path)) return true;
   }
   return false;
 }
@@ -136,6 +135,25 @@ bool load_cupti(Cupti& cupti, const char* configured, char* tried, size_t tried_
     if (load_from_folder(cupti, folder)) return true;
   attempts.add("/usr/local/cuda");
   return false;
+}
+
+void* find_in_loaded_cupti(const char* symbol) {
+  for (const char* soname : kSonames) {
+    void* const library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    void* const found = dlsym(library, symbol);
+    dlclose(library);
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+void* find_in_driver(const char* symbol) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  void* const found = dlsym(library, symbol);
+  dlclose(library);
+  return found;
 }
 
 }  // namespace tacho::capture::cuda

@@ -1,6 +1,8 @@
 // One process's records become rows (process_state.h).
 #include "decode/process_state.h"
 
+#include <xxhash.h>
+
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -230,6 +232,18 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   Open open{0, host_time(time), 0, 0};
   const std::byte* const end = at + header.size;
   const std::byte* field = at + fixed;
+  // Programs repeat their markers: the same bytes became the same label before.
+  constexpr size_t kCached = 1024;
+  if (known_markers_.empty()) known_markers_.resize(kCached);
+  const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
+  KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
+  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
+      known_marker.kind == kind && known_marker.bytes == bytes) {
+    open.label = known_marker.label;
+    open.payload = known_marker.payload;
+    open.domain = known_marker.domain;
+    return open;
+  }
   int64_t name = 0;
   if ((header.flags & event::kMarkerInterned) != 0) {
     name = string(header.value);
@@ -262,6 +276,8 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   }
   open.label = writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), domain, category, color,
                                                  static_cast<int64_t>(payload)});
+  if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
+    known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
   return open;
 }
 
@@ -440,10 +456,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       if (header.flags >= static_cast<uint8_t>(event::Domain::kEnd)) return count_bad(Table::kApi);
       const int64_t start = host_time(record.start);
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
-      writer_.add(Table::kApi, {thread(block).track, start, duration,
-                                function(static_cast<event::Domain>(header.flags), header.value & 0xffff),
-                                static_cast<int64_t>(record.correlation),
-                                static_cast<int16_t>(header.value >> 16)});
+      const auto domain = static_cast<event::Domain>(header.flags);
+      const uint32_t number = header.value & 0xffff;
+      writer_.add(Table::kApi,
+                  {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
+                   event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
       break;
     }
     case RecordKind::kDispatch: {

@@ -58,6 +58,14 @@ class ProcessState : public ProcessContext {
     uint32_t tid = 0;
     std::vector<Open> stack;
   };
+  // A marker's bytes (flags and what follows the fixed part) seen before, and what they became.
+  struct KnownMarker {
+    std::string bytes;
+    uint8_t flags = 0;
+    event::MarkerKind kind = event::MarkerKind::kMark;
+    int64_t label = 0, payload = 0;
+    uint32_t domain = 0;
+  };
   struct Range {
     Open open;
     int64_t track;
@@ -118,6 +126,7 @@ class ProcessState : public ProcessContext {
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, int64_t> tid_tracks_;
+  std::vector<KnownMarker> known_markers_;  // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;
   int64_t ranges_track_ = 0;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;

@@ -38,11 +38,18 @@ Result<std::string> random_name() {
   return fmt::format("tacho-{:016x}{:016x}.pool", words[0], words[1]);
 }
 
-bool allocate(int file, size_t from, size_t bytes) {
+// 0, or the errno of what went wrong.
+int allocate(int file, size_t from, size_t bytes) {
   int error;
   do error = posix_fallocate(file, static_cast<off_t>(from), static_cast<off_t>(bytes));
   while (error == EINTR);
-  return error == 0;
+  return error;
+}
+
+const char* reason(int error) {
+  if (error == EFBIG) return "larger than the file size limit (ulimit -f)";
+  if (error == ENOSPC) return "no room";
+  return strerror(error);
 }
 
 }  // namespace
@@ -69,10 +76,10 @@ Result<Pool> Pool::create(const PoolOptions& options) {
         tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", folder, strerror(errno));
         continue;
       }
-      if (ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ||
-          !allocate(file, 0, pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize)) {
-        tried += fmt::format("{}{}: no room for {} KiB", tried.empty() ? "" : "; ", folder,
-                             (pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize) / 1024);
+      const size_t backed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
+      const int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
+      if (error != 0) {
+        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), backed / 1024);
         ::unlink(path.c_str());
         close(file);
         continue;
@@ -172,7 +179,7 @@ bool Pool::grow(uint32_t blocks) {
   const uint32_t populated = head.populated_blocks.load(std::memory_order_relaxed);
   blocks = std::min(blocks, max_blocks_ - populated);
   if (blocks == 0 || out_of_space_) return false;
-  if (!allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
+  if (0 != allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
     out_of_space_ = true;
     return false;
   }

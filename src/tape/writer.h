@@ -80,6 +80,8 @@ inline bool enabled(uint64_t bits) {
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
+/// Bytes of the pool that are mapped here.
+size_t pool_bytes();
 /// Value of a "key=value" line of the pool's configuration, or `fallback`.
 std::string_view config(std::string_view key, std::string_view fallback = {});
 

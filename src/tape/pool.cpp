@@ -373,6 +373,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     }
     const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
     if (raw && !over) continue;
+    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

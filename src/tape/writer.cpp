@@ -528,6 +528,11 @@ bool attach() {
 
 PoolHeader* pool() { return writer_internal::g_pool.load(std::memory_order_relaxed); }
 
+size_t pool_bytes() {
+  const PoolHeader* const pool = tape::pool();
+  return pool == nullptr ? 0 : pool->data_offset + static_cast<size_t>(g_mapped_blocks) * kBlockSize;
+}
+
 namespace {
 // Value of `key` in "key=value\n" lines; a view of nullptr when it is not there.
 std::string_view find_value(const char* lines, std::string_view key) {

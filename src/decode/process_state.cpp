@@ -440,10 +440,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       if (header.flags >= static_cast<uint8_t>(event::Domain::kEnd)) return count_bad(Table::kApi);
       const int64_t start = host_time(record.start);
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
-      writer_.add(Table::kApi, {thread(block).track, start, duration,
-                                function(static_cast<event::Domain>(header.flags), header.value & 0xffff),
-                                static_cast<int64_t>(record.correlation),
-                                static_cast<int16_t>(header.value >> 16)});
+      const auto domain = static_cast<event::Domain>(header.flags);
+      const uint32_t number = header.value & 0xffff;
+      writer_.add(Table::kApi,
+                  {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
+                   event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
       break;
     }
     case RecordKind::kDispatch: {

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -21,6 +22,10 @@ using event::Table;
 namespace {
 
 constexpr uint32_t kMostNumbers = 1u << 24;  // definitions of one kind in one process: more is nonsense
+constexpr uint32_t kWidestGap = 1u << 12;
+
+// Times are bounded, so that differences of two never overflow.
+int64_t plausible(int64_t time) { return std::clamp<int64_t>(time, -(1LL << 61), 1LL << 61); }
 
 int64_t known(uint32_t value) { return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value); }
 
@@ -36,7 +41,8 @@ const T& as(const std::byte* at) {
 
 template <typename Vector>
 bool reach(Vector& vector, uint32_t number) {
-  if (number >= kMostNumbers) return false;
+  // Numbers are given out one after another: one far behind the last is a lie, or what a dead run's pool no longer holds.
+  if (number >= kMostNumbers || number > vector.size() + kWidestGap) return false;
   if (vector.size() <= number) vector.resize(number + 1);
   return true;
 }
@@ -66,7 +72,7 @@ std::string_view ProcessState::text(uint32_t number) const {
 }
 
 int64_t ProcessState::host_time(uint64_t ticks) const {
-  return tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks);
+  return plausible(tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks));
 }
 
 void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent) {
@@ -191,14 +197,14 @@ int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
 int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
   const auto time = static_cast<int64_t>(value);
   switch (queue.clock) {
-    case event::DeviceClock::kMonotonicRaw: return time;
-    case event::DeviceClock::kMonotonic: return clocks_.from_monotonic(time);
-    case event::DeviceClock::kRealtime: return clocks_.from_realtime(time);
+    case event::DeviceClock::kMonotonicRaw: return plausible(time);
+    case event::DeviceClock::kMonotonic: return plausible(clocks_.from_monotonic(time));
+    case event::DeviceClock::kRealtime: return plausible(clocks_.from_realtime(time));
     case event::DeviceClock::kHost: return host_time(value);
     case event::DeviceClock::kPaired:
-      return queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time;
+      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time);
   }
-  return time;
+  return plausible(time);
 }
 
 ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued, uint64_t submit,

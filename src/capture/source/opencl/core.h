@@ -275,7 +275,7 @@ class HandleMap {
 // ---- API calls ---------------------------------------------------------------------------------------------------
 
 inline uint64_t enabled_bits() {
-  const tape::PoolHeader* const pool = tape::writer_internal::g_pool;
+  const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
   return pool->enabled.load(std::memory_order_relaxed);
 }
 

@@ -37,10 +37,10 @@ struct EnqueueCall<R (*)(A...)> {
     }
     Span span(bits);
     // A runtime may put one call together from others; but a copy that waits may run callbacks of the program.
-    const uint16_t inner = wanted == bit::kCopy ? 0 : 1;
-    tape::t_state.inner = static_cast<uint16_t>(tape::t_state.inner + inner);
+    const uint16_t outer = tape::t_state.inner;
+    tape::t_state.inner = wanted == bit::kCopy ? 0 : 1;
     const R result = forward(args...);
-    tape::t_state.inner = static_cast<uint16_t>(tape::t_state.inner - inner);
+    tape::t_state.inner = outer;
     if constexpr (std::is_same_v<R, cl_int>)
       code = result;
     else

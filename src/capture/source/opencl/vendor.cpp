@@ -70,6 +70,7 @@ Vendor* vendor_of(cl_platform_id platform) {
     vendor.clock_error_ns = 200;  // of pairing the host's ticks with CLOCK_MONOTONIC_RAW
   } else if (strstr(name, "Oclgrind") != nullptr) {
     vendor.runtime = Runtime::kOclgrind;
+    vendor.always_profiles = true;
     vendor.clock = event::DeviceClock::kRealtime;
     vendor.clock_known = true;
     vendor.clock_error_ns = 2000;  // its timestamps go in steps of a microsecond

@@ -19,6 +19,7 @@ struct Vendor {
   event::DeviceClock clock;
   bool clock_known;  // from the runtime's name; else measured at its first command
   uint32_t clock_error_ns;
+  bool always_profiles;  // tells profiling times of queues that did not ask for them
   bool loops[192];   // by function number
   void* own[192];    // the runtime's own function for such a slot; null = it has none
 };

@@ -47,16 +47,25 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   keep->add_option("--pool-size", r.pool_size, "most shared memory between program and tacho (default 256M)")->type_name("SIZE");
 }
 
-std::vector<std::string> target_command(const CLI::App& app) {
+Result<std::vector<std::string>> target_command(const CLI::App& app) {
   std::vector<std::string> words = app.remaining();
-  if (!words.empty() && words.front() == "--") words.erase(words.begin());
+  if (!words.empty() && words.front() == "--") {
+    words.erase(words.begin());
+  } else if (!words.empty() && words.front().starts_with("-")) {
+    return fail("there is no option {}{}; see {} --help", words.front(), suggestion(app, words.front()), app.get_name());
+  }
+  if (words.empty()) return fail("no command to run; write it after --, as in: {} -- ./app", app.get_name());
   return words;
 }
 
 std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
   if (!message.empty() && message.back() == '\n') message.pop_back();
-  return message + suggestion(app, message) + "; see " + app.get_name() + " --help";
+  if (const size_t at = message.find("--"); at != std::string::npos && message.find("not expected") != std::string::npos) {
+    const std::string word = message.substr(at, message.find_first_of(" =", at) - at);
+    message += suggestion(app, word);
+  }
+  return message + "; see " + app.get_name() + " --help";
 }
 
 Result<uint64_t> parse_size(const std::string& text) {

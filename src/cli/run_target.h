@@ -30,8 +30,9 @@ struct TraceRequest {
 
 /// Declares the options on `app`, bound to `request`.
 void add_trace_options(CLI::App& app, TraceRequest& request);
-/// The words after `--` (or after the last option).
-std::vector<std::string> target_command(const CLI::App& app);
+/// The words after `--` (or after the last option) of an app with prefix_command(); an error when there are none, or
+/// when the first is an option that does not exist.
+Result<std::vector<std::string>> target_command(const CLI::App& app);
 /// One sentence for a parse error, with the nearest option's name when an option is unknown.
 std::string option_error(const CLI::App& app, const CLI::ParseError& error);
 

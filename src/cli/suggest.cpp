@@ -8,19 +8,18 @@
 namespace tacho::cli {
 namespace {
 
+// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i)
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
-  }
-  return row[b.size()];
+  return cost[a.size()][b.size()];
 }
 
 void collect(const CLI::App& app, std::vector<std::string>& names) {
@@ -45,14 +44,10 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   return best;
 }
 
-std::string suggestion(const CLI::App& app, std::string_view message) {
-  const size_t at = message.find("--");
-  if (at == std::string_view::npos || message.find("not expected") == std::string_view::npos) return {};
-  const size_t end = message.find_first_of(" =", at);
-  const std::string_view word = message.substr(at, end == std::string_view::npos ? end : end - at);
+std::string suggestion(const CLI::App& app, std::string_view option) {
   std::vector<std::string> names;
   collect(app, names);
-  const std::string best = nearest(word, names);
+  const std::string best = nearest(option.substr(0, option.find('=')), names);
   return best.empty() ? "" : "; did you mean " + best + "?";
 }
 

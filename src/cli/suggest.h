@@ -15,7 +15,7 @@ namespace tacho::cli {
 /// The known name with the smallest edit distance to `word`, if that is at most a third of its length; else "".
 std::string nearest(std::string_view word, std::span<const std::string> known);
 
-/// "; did you mean --kernel-trace?" when `message` names an unknown option of `app` that resembles a known one; else "".
-std::string suggestion(const CLI::App& app, std::string_view message);
+/// "; did you mean --kernel-trace?" when the unknown `option` resembles a known one of `app`; else "".
+std::string suggestion(const CLI::App& app, std::string_view option);
 
 }  // namespace tacho::cli

@@ -32,9 +32,9 @@ int run_trace(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kOwnError, option_error(app, error));
   }
-  request.launch.command = target_command(app);
-  if (request.launch.command.empty())
-    return complain(kOwnError, "no command to trace; write it after --, as in: tacho trace -- ./app");
+  auto command = target_command(app);
+  if (!command) return complain(kOwnError, command.error().message);
+  request.launch.command = std::move(*command);
   return run_target(request);
 }
 

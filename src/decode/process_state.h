@@ -14,7 +14,9 @@
 #include <tsl/robin_map.h>
 
 #include "decode/clock_map.h"
+#include "decode/cupti.h"
 #include "decode/decoder.h"
+#include "decode/process_context.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
@@ -22,12 +24,12 @@
 
 namespace tacho::decode {
 
-class ProcessState {
+class ProcessState : public ProcessContext {
  public:
   ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot);
-  ~ProcessState();
+  ~ProcessState() override;
 
-  int64_t row();  // of table process; a placeholder until described
+  int64_t row() override;  // of table process; a placeholder until described
   const ProcessFacts& facts() const { return facts_; }
 
   /// The process's own description; `parent`: whose numbers it inherited by fork, or nullptr.
@@ -42,9 +44,9 @@ class ProcessState {
   /// Trace row of the process's string number; 0 when unknown.
   int64_t string(uint32_t number) const;
   std::string_view text(uint32_t number) const;
-  int64_t host_time(uint64_t ticks) const;
+  int64_t host_time(uint64_t ticks) const override;
   /// Track of a thread by its kernel id.
-  int64_t thread_track(uint32_t tid);
+  int64_t thread_track(uint32_t tid) override;
 
  private:
   struct Open {
@@ -55,6 +57,14 @@ class ProcessState {
     int64_t track = 0;
     uint32_t tid = 0;
     std::vector<Open> stack;
+  };
+  // A marker's bytes (flags and what follows the fixed part) seen before, and what they became.
+  struct KnownMarker {
+    std::string bytes;
+    uint8_t flags = 0;
+    event::MarkerKind kind = event::MarkerKind::kMark;
+    int64_t label = 0, payload = 0;
+    uint32_t domain = 0;
   };
   struct Range {
     Open open;
@@ -100,6 +110,7 @@ class ProcessState {
                     uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void count_bad(event::Table table);
+  CuptiDecoder& cupti();
 
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
@@ -115,9 +126,11 @@ class ProcessState {
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, int64_t> tid_tracks_;
+  std::vector<KnownMarker> known_markers_;  // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;
   int64_t ranges_track_ = 0;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
+  std::unique_ptr<CuptiDecoder> cupti_;  // once the process says anything about CUPTI
 };
 
 }  // namespace tacho::decode

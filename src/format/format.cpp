@@ -6,7 +6,9 @@
 
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
+#include "format/kineto/kineto.h"
 #include "format/perfetto/perfetto.h"
+#include "format/rpd/rpd.h"
 
 namespace tacho::format {
 
@@ -18,7 +20,14 @@ std::span<const Writer> writers() {
   };
   return kWriters;
 }
-std::span<const Reader> readers() { return {}; }
+
+std::span<const Reader> readers() {
+  static constexpr Reader kReaders[] = {
+      {"rpd", rpd::accepts, rpd::read},
+      {"json", kineto::accepts, kineto::read},
+  };
+  return kReaders;
+}
 
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   std::error_code error;

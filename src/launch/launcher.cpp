@@ -137,7 +137,8 @@ struct Child {
 
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
-                           const std::vector<std::string>& environment, const sigset_t& original_mask) {
+                           const std::vector<std::string>& environment, const sigset_t& original_mask,
+                           const rlimit& file_limit) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -154,6 +155,7 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   }
   if (pid == 0) {
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
+    setrlimit(RLIMIT_FSIZE, &file_limit);
     execve(path.c_str(), argv.data(), envp.data());
     int error = errno;
     if (error == ENOEXEC) {  // a script without #!: as the shell does
@@ -374,13 +376,23 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &ignore, &previous_xfsz);
 
+  // The target's limit of file sizes is the target's: pool and trace may be larger where that is ours to decide.
+  rlimit file_limit{}, raised{RLIM_INFINITY, RLIM_INFINITY};
+  getrlimit(RLIMIT_FSIZE, &file_limit);
+  if (setrlimit(RLIMIT_FSIZE, &raised) != 0) {
+    raised = {file_limit.rlim_max, file_limit.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &raised);
+  }
+
   auto writer = trace::TraceWriter::create(options.output, options.writer);
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
-  pool_options.start_paused = options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone;
+  // Paused before the target starts, not after: its first records come at once.
+  pool_options.start_paused = options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone ||
+                              (options.periods.empty() ? options.delay_s > 0 : options.periods.front().delay_s > 0);
   pool_options.flush_period_ms = options.flush_period_ms;
   pool_options.output = options.output;
   for (const auto& [key, value] : options.config) pool_options.config += key + "=" + value + "\n";
@@ -413,7 +425,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   // The child must not inherit our SIG_IGN.
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
-  auto child = start_target(*executable, options.command, environment, original_mask);
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);

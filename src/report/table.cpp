@@ -59,7 +59,12 @@ Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
       line.clear();
       used = 0;
       if (max_lines > 0 && lines.size() == max_lines) {
-        lines.back() = shortened(lines.back(), width > 3 ? width - 3 : 1) + "...";
+        std::string& end = lines.back();
+        while (display_width(end) + 3 > width && !end.empty()) {
+          while (!end.empty() && (static_cast<unsigned char>(end.back()) & 0xc0) == 0x80) end.pop_back();
+          if (!end.empty()) end.pop_back();
+        }
+        end += "...";
         return lines;
       }
     }

@@ -38,11 +38,18 @@ Result<std::string> random_name() {
   return fmt::format("tacho-{:016x}{:016x}.pool", words[0], words[1]);
 }
 
-bool allocate(int file, size_t from, size_t bytes) {
+// 0, or the errno of what went wrong.
+int allocate(int file, size_t from, size_t bytes) {
   int error;
   do error = posix_fallocate(file, static_cast<off_t>(from), static_cast<off_t>(bytes));
   while (error == EINTR);
-  return error == 0;
+  return error;
+}
+
+const char* reason(int error) {
+  if (error == EFBIG) return "larger than the file size limit (ulimit -f)";
+  if (error == ENOSPC) return "no room";
+  return strerror(error);
 }
 
 }  // namespace
@@ -69,10 +76,10 @@ Result<Pool> Pool::create(const PoolOptions& options) {
         tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", folder, strerror(errno));
         continue;
       }
-      if (ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ||
-          !allocate(file, 0, pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize)) {
-        tried += fmt::format("{}{}: no room for {} KiB", tried.empty() ? "" : "; ", folder,
-                             (pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize) / 1024);
+      const size_t backed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
+      const int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
+      if (error != 0) {
+        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), backed / 1024);
         ::unlink(path.c_str());
         close(file);
         continue;
@@ -172,7 +179,7 @@ bool Pool::grow(uint32_t blocks) {
   const uint32_t populated = head.populated_blocks.load(std::memory_order_relaxed);
   blocks = std::min(blocks, max_blocks_ - populated);
   if (blocks == 0 || out_of_space_) return false;
-  if (!allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
+  if (0 != allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
     out_of_space_ = true;
     return false;
   }
@@ -198,12 +205,17 @@ void Drainer::release(uint32_t index) {
   pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
 }
 
+namespace {
+// Records lie at multiples of 8 bytes; a damaged file may say otherwise.
+uint32_t aligned(uint32_t drained) { return (std::min(drained, ~7u) + 7) & ~7u; }
+}  // namespace
+
 void Drainer::take(uint32_t index, uint32_t committed, const Sink& sink, bool whole) {
   BlockHeader& block = pool_.block(index);
   const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
   const uint64_t capacity = static_cast<uint64_t>(blocks) * kBlockSize - sizeof(BlockHeader);
   const auto end = static_cast<uint32_t>(std::min<uint64_t>(committed, capacity));
-  const uint32_t from = std::min(block.drained, end);
+  const uint32_t from = std::min(aligned(block.drained), end);
   if (end == from && !whole) return;
   const std::byte* const bytes = reinterpret_cast<const std::byte*>(&block) + sizeof(BlockHeader);
   sink({&block, {bytes + from, end - from}, whole});
@@ -214,7 +226,8 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
   // Records become valid one by one: hand on the valid prefix.
   BlockHeader& block = pool_.block(index);
   std::byte* const bytes = reinterpret_cast<std::byte*>(&block) + sizeof(BlockHeader);
-  uint32_t end = block.drained;
+  const uint32_t from = std::min(aligned(block.drained), kBlockPayload);
+  uint32_t end = from;
   while (end + sizeof(event::RecordHeader) <= kBlockPayload) {
     const uint64_t word =
         std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(bytes + end)).load(std::memory_order_acquire);
@@ -223,8 +236,8 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
     if (header.size < sizeof header || header.size % 8 != 0 || end + header.size > kBlockPayload) break;
     end += header.size;
   }
-  if (end == block.drained) return;
-  sink({&block, {bytes + block.drained, end - block.drained}, false});
+  if (end == from) return;
+  sink({&block, {bytes + from, end - from}, false});
   block.drained = end;
 }
 
@@ -360,6 +373,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     }
     const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
     if (raw && !over) continue;
+    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

@@ -63,14 +63,28 @@ int run(const std::string& mode, int n, char** argv) {
       exit(9);
     }).join();
   }
+  if (mode == "names") {  // texts that do not compress
+    unsigned long state = 88172645463325252UL;
+    char text[64];
+    for (int i = 0; i < n; ++i) {
+      for (int c = 0; c < 40; ++c) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        text[c] = static_cast<char>('!' + state % 90);
+      }
+      text[40] = '\0';
+      markers(1, text);
+    }
+    return 0;
+  }
   if (mode == "open") {
     tacho_range_push("never closed");
     markers(n, "work");
     return 0;
   }
-  if (mode == "storm") {  // until killed; prints the number of finished pairs on a pipe every 1000
+  if (mode == "storm") {  // until killed, resting N us after every 1000 pairs; prints the number of finished pairs
     for (long i = 0;; i += 1000) {
       markers(1000, "storm");
+      if (n != 0) usleep(static_cast<useconds_t>(n));
       if (i % 100000 == 0) {
         printf("%ld\n", i + 1000);
         fflush(stdout);
@@ -117,7 +131,10 @@ int run(const std::string& mode, int n, char** argv) {
     std::vector<std::thread> writers;
     for (int t = 0; t < 4; ++t)
       writers.emplace_back([&] {
-        while (!stop) markers(100, "writer");
+        while (!stop) {
+          markers(100, "writer");
+          usleep(100);
+        }
       });
     for (int i = 0; i < n; ++i) {
       const pid_t pid = fork();

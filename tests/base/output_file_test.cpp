@@ -32,7 +32,9 @@ class OutputFileTest : public testing::Test {
     text << in.rdbuf();
     return text.str();
   }
-  size_t entries() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  size_t entries() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
   std::string folder_;
 };
 
@@ -111,7 +113,8 @@ TEST_F(OutputFileTest, BadPlaces) {
   std::ofstream(file("plain")) << "";
   const Status blocked = create_folders(file("plain/below"));
   ASSERT_FALSE(blocked);
-  EXPECT_NE(blocked.error().message.find("plain is not a folder"), std::string::npos) << blocked.error().message;
+  EXPECT_NE(blocked.error().message.find("plain is not a folder"), std::string::npos)
+      << blocked.error().message;
   EXPECT_TRUE(create_folders(file("x/y/z")));
   EXPECT_TRUE(fs::is_directory(file("x/y/z")));
 }

@@ -26,31 +26,87 @@ struct Message {
 const Message kClock{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}}};
 const Message kSnapshot{{{1, Kind::kMessage, &kClock}, {2, Kind::kVarint}}};
 const Message kDefaults{{{58, Kind::kVarint}}};
-const Message kProcess{{{1, Kind::kVarint}, {2, Kind::kText}, {6, Kind::kText}, {7, Kind::kVarint}, {8, Kind::kText}}};
+const Message kProcess{
+    {{1, Kind::kVarint}, {2, Kind::kText}, {6, Kind::kText}, {7, Kind::kVarint}, {8, Kind::kText}}};
 const Message kThread{{{1, Kind::kVarint}, {2, Kind::kVarint}, {5, Kind::kText}}};
-const Message kCounter{{{1, Kind::kVarint}, {2, Kind::kText}, {3, Kind::kVarint}, {4, Kind::kVarint}, {5, Kind::kVarint}, {6, Kind::kText}}};
-const Message kDescriptor{{{1, Kind::kVarint}, {2, Kind::kText}, {3, Kind::kMessage, &kProcess}, {4, Kind::kMessage, &kThread},
-                           {5, Kind::kVarint}, {8, Kind::kMessage, &kCounter}, {9, Kind::kVarint}, {10, Kind::kText}}};
-const Message kAnnotation{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}, {5, Kind::kFixed64},
-                           {6, Kind::kText}, {7, Kind::kVarint}, {10, Kind::kText}, {17, Kind::kVarint}}};
-const Message kEvent{{{3, Kind::kVarint}, {4, Kind::kMessage, &kAnnotation}, {9, Kind::kVarint}, {10, Kind::kVarint}, {11, Kind::kVarint},
-                      {22, Kind::kText}, {23, Kind::kText}, {30, Kind::kVarint}, {44, Kind::kFixed64}, {47, Kind::kFixed64}, {48, Kind::kFixed64}}};
+const Message kCounter{{{1, Kind::kVarint},
+                        {2, Kind::kText},
+                        {3, Kind::kVarint},
+                        {4, Kind::kVarint},
+                        {5, Kind::kVarint},
+                        {6, Kind::kText}}};
+const Message kDescriptor{{{1, Kind::kVarint},
+                           {2, Kind::kText},
+                           {3, Kind::kMessage, &kProcess},
+                           {4, Kind::kMessage, &kThread},
+                           {5, Kind::kVarint},
+                           {8, Kind::kMessage, &kCounter},
+                           {9, Kind::kVarint},
+                           {10, Kind::kText}}};
+const Message kAnnotation{{{1, Kind::kVarint},
+                           {2, Kind::kVarint},
+                           {3, Kind::kVarint},
+                           {4, Kind::kVarint},
+                           {5, Kind::kFixed64},
+                           {6, Kind::kText},
+                           {7, Kind::kVarint},
+                           {10, Kind::kText},
+                           {17, Kind::kVarint}}};
+const Message kEvent{{{3, Kind::kVarint},
+                      {4, Kind::kMessage, &kAnnotation},
+                      {9, Kind::kVarint},
+                      {10, Kind::kVarint},
+                      {11, Kind::kVarint},
+                      {22, Kind::kText},
+                      {23, Kind::kText},
+                      {30, Kind::kVarint},
+                      {44, Kind::kFixed64},
+                      {47, Kind::kFixed64},
+                      {48, Kind::kFixed64}}};
 const Message kNamed{{{1, Kind::kVarint}, {2, Kind::kText}}};
 const Message kFrame{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}}};
 const Message kCallstack{{{1, Kind::kVarint}, {2, Kind::kVarint}}};
-const Message kMapping{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}, {5, Kind::kVarint}, {6, Kind::kVarint}, {7, Kind::kVarint}}};
-const Message kInterned{{{1, Kind::kMessage, &kNamed}, {2, Kind::kMessage, &kNamed}, {3, Kind::kMessage, &kNamed}, {5, Kind::kMessage, &kNamed},
-                         {6, Kind::kMessage, &kFrame}, {7, Kind::kMessage, &kCallstack}, {17, Kind::kMessage, &kNamed}, {19, Kind::kMessage, &kMapping},
+const Message kMapping{{{1, Kind::kVarint},
+                        {2, Kind::kVarint},
+                        {3, Kind::kVarint},
+                        {4, Kind::kVarint},
+                        {5, Kind::kVarint},
+                        {6, Kind::kVarint},
+                        {7, Kind::kVarint}}};
+const Message kInterned{{{1, Kind::kMessage, &kNamed},
+                         {2, Kind::kMessage, &kNamed},
+                         {3, Kind::kMessage, &kNamed},
+                         {5, Kind::kMessage, &kNamed},
+                         {6, Kind::kMessage, &kFrame},
+                         {7, Kind::kMessage, &kCallstack},
+                         {17, Kind::kMessage, &kNamed},
+                         {19, Kind::kMessage, &kMapping},
                          {29, Kind::kMessage, &kNamed}}};
-const Message kSample{{{1, Kind::kVarint}, {2, Kind::kVarint}, {3, Kind::kVarint}, {4, Kind::kVarint}, {5, Kind::kVarint}, {6, Kind::kVarint}}};
-const Message kPacket{{{6, Kind::kMessage, &kSnapshot}, {8, Kind::kVarint}, {10, Kind::kVarint}, {11, Kind::kMessage, &kEvent}, {12, Kind::kMessage, &kInterned},
-                       {13, Kind::kVarint}, {58, Kind::kVarint}, {59, Kind::kMessage, &kDefaults}, {60, Kind::kMessage, &kDescriptor}, {66, Kind::kMessage, &kSample}}};
+const Message kSample{{{1, Kind::kVarint},
+                       {2, Kind::kVarint},
+                       {3, Kind::kVarint},
+                       {4, Kind::kVarint},
+                       {5, Kind::kVarint},
+                       {6, Kind::kVarint}}};
+const Message kPacket{{{6, Kind::kMessage, &kSnapshot},
+                       {8, Kind::kVarint},
+                       {10, Kind::kVarint},
+                       {11, Kind::kMessage, &kEvent},
+                       {12, Kind::kMessage, &kInterned},
+                       {13, Kind::kVarint},
+                       {58, Kind::kVarint},
+                       {59, Kind::kMessage, &kDefaults},
+                       {60, Kind::kMessage, &kDescriptor},
+                       {66, Kind::kMessage, &kSample}}};
 
 pbf_wire_type wire_of(Kind kind) {
-  return kind == Kind::kVarint ? pbf_wire_type::varint : kind == Kind::kFixed64 ? pbf_wire_type::fixed64 : pbf_wire_type::length_delimited;
+  return kind == Kind::kVarint    ? pbf_wire_type::varint
+         : kind == Kind::kFixed64 ? pbf_wire_type::fixed64
+                                  : pbf_wire_type::length_delimited;
 }
 
-void check_known(pbf_reader reader, const Message& message, const std::string& where, std::vector<std::string>& errors) {
+void check_known(pbf_reader reader, const Message& message, const std::string& where,
+                 std::vector<std::string>& errors) {
   while (reader.next()) {
     const Message::Field* known = nullptr;
     for (const auto& field : message.fields)
@@ -73,8 +129,10 @@ void read_named(pbf_reader reader, Names& names) {
   uint64_t iid = 0;
   std::string text;
   while (reader.next()) {
-    if (reader.tag() == 1) iid = reader.get_uint64();
-    else text = reader.get_bytes();
+    if (reader.tag() == 1)
+      iid = reader.get_uint64();
+    else
+      text = reader.get_bytes();
   }
   names[iid] = text;
 }
@@ -139,7 +197,8 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
     const auto& names = state.names[kind];
     const auto found = names.find(iid);
     if (found == names.end()) {
-      errors.push_back("iid " + std::to_string(iid) + " of interned field " + std::to_string(kind) + " used before it was defined");
+      errors.push_back("iid " + std::to_string(iid) + " of interned field " + std::to_string(kind) +
+                       " used before it was defined");
       return "?";
     }
     return found->second;
@@ -162,21 +221,41 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
     std::string event, interned, snapshot, descriptor, sample;
     pbf_reader packet(view);
     while (packet.next()) switch (packet.tag()) {
-        case 6: snapshot = packet.get_bytes(); break;
-        case 8: timestamp = packet.get_uint64(), has_timestamp = true; break;
-        case 10: sequence = packet.get_uint32(); break;
-        case 11: event = packet.get_bytes(); break;
-        case 12: interned = packet.get_bytes(); break;
-        case 13: flags = packet.get_uint32(); break;
-        case 58: clock_id = packet.get_uint32(); break;
-        case 60: descriptor = packet.get_bytes(); break;
-        case 66: sample = packet.get_bytes(); break;
-        default: packet.skip();
+        case 6:
+          snapshot = packet.get_bytes();
+          break;
+        case 8:
+          timestamp = packet.get_uint64(), has_timestamp = true;
+          break;
+        case 10:
+          sequence = packet.get_uint32();
+          break;
+        case 11:
+          event = packet.get_bytes();
+          break;
+        case 12:
+          interned = packet.get_bytes();
+          break;
+        case 13:
+          flags = packet.get_uint32();
+          break;
+        case 58:
+          clock_id = packet.get_uint32();
+          break;
+        case 60:
+          descriptor = packet.get_bytes();
+          break;
+        case 66:
+          sample = packet.get_bytes();
+          break;
+        default:
+          packet.skip();
       }
     if ((flags & 1) != 0) state.cleared = true;
     if (first && (flags & 1) == 0) errors.push_back("the first packet does not clear the sequence");
     first = false;
-    if ((!event.empty() || !interned.empty() || !sample.empty()) && (sequence == 0 || (flags & 2) == 0 || !state.cleared))
+    if ((!event.empty() || !interned.empty() || !sample.empty()) &&
+        (sequence == 0 || (flags & 2) == 0 || !state.cleared))
       errors.push_back("an event without sequence or its flag");
     if (!interned.empty()) read_interned(pbf_reader(interned), state);
     if (!snapshot.empty()) {
@@ -192,17 +271,22 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
         int64_t value = 0;
         bool incremental = false;
         while (clock.next()) {
-          if (clock.tag() == 1) id = clock.get_uint32();
-          else if (clock.tag() == 2) value = static_cast<int64_t>(clock.get_uint64());
-          else if (clock.tag() == 3) incremental = clock.get_bool();
-          else clock.skip();
+          if (clock.tag() == 1)
+            id = clock.get_uint32();
+          else if (clock.tag() == 2)
+            value = static_cast<int64_t>(clock.get_uint64());
+          else if (clock.tag() == 3)
+            incremental = clock.get_bool();
+          else
+            clock.skip();
         }
         if (incremental != (id == 64)) errors.push_back("clock " + std::to_string(id) + " incremental?");
         if (clocks.contains(id)) errors.push_back("clock twice in a snapshot");
         clocks[id] = value;
         if (id == 64) state.clock = value, state.clock_defined = true;
       }
-      if (clocks.contains(64) && clocks[64] != clocks[6]) errors.push_back("clock 64 does not start at BOOTTIME's value");
+      if (clocks.contains(64) && clocks[64] != clocks[6])
+        errors.push_back("clock 64 does not start at BOOTTIME's value");
       trace.snapshots.push_back(clocks);
     }
     int64_t time = 0;
@@ -217,16 +301,24 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
       uint64_t uuid = 0;
       pbf_reader reader(descriptor);
       while (reader.next()) switch (reader.tag()) {
-          case 1: uuid = reader.get_uint64(); break;
-          case 2: track.name = reader.get_bytes(); break;
+          case 1:
+            uuid = reader.get_uint64();
+            break;
+          case 2:
+            track.name = reader.get_bytes();
+            break;
           case 3: {
             track.is_process = true;
             pbf_reader part = reader.get_message();
             while (part.next()) {
-              if (part.tag() == 1) track.pid = part.get_int32();
-              else if (part.tag() == 2) track.command = part.get_bytes();
-              else if (part.tag() == 6) track.name = part.get_bytes();
-              else part.skip();
+              if (part.tag() == 1)
+                track.pid = part.get_int32();
+              else if (part.tag() == 2)
+                track.command = part.get_bytes();
+              else if (part.tag() == 6)
+                track.name = part.get_bytes();
+              else
+                part.skip();
             }
             break;
           }
@@ -234,31 +326,44 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
             track.is_thread = true;
             pbf_reader part = reader.get_message();
             while (part.next()) {
-              if (part.tag() == 1) track.pid = part.get_int32();
-              else if (part.tag() == 2) track.tid = part.get_int32();
-              else track.name = part.get_bytes();
+              if (part.tag() == 1)
+                track.pid = part.get_int32();
+              else if (part.tag() == 2)
+                track.tid = part.get_int32();
+              else
+                track.name = part.get_bytes();
             }
             break;
           }
-          case 5: track.parent = reader.get_uint64(); break;
+          case 5:
+            track.parent = reader.get_uint64();
+            break;
           case 8: {
             track.is_counter = true;
             pbf_reader part = reader.get_message();
             while (part.next()) {
-              if (part.tag() == 3) track.unit = part.get_int32();
-              else if (part.tag() == 6) track.unit_name = part.get_bytes();
-              else part.skip();
+              if (part.tag() == 3)
+                track.unit = part.get_int32();
+              else if (part.tag() == 6)
+                track.unit_name = part.get_bytes();
+              else
+                part.skip();
             }
             break;
           }
-          default: reader.skip();
+          default:
+            reader.skip();
         }
       if (uuid == 0 || trace.tracks.contains(uuid)) errors.push_back("track id 0 or described twice");
       if (track.is_process && track.pid <= 0) errors.push_back("process without pid");
-      if (track.is_thread && (track.pid <= 0 || track.tid <= 0)) errors.push_back("thread without pid or tid");
-      if (track.parent != 0 && !trace.tracks.contains(track.parent)) errors.push_back("parent not described before its child");
-      if (track.is_process && !processes.insert(track.pid).second) errors.push_back("two processes of one pid");
-      if (track.is_thread && !threads.insert({track.pid, track.tid}).second) errors.push_back("two threads of one tid");
+      if (track.is_thread && (track.pid <= 0 || track.tid <= 0))
+        errors.push_back("thread without pid or tid");
+      if (track.parent != 0 && !trace.tracks.contains(track.parent))
+        errors.push_back("parent not described before its child");
+      if (track.is_process && !processes.insert(track.pid).second)
+        errors.push_back("two processes of one pid");
+      if (track.is_thread && !threads.insert({track.pid, track.tid}).second)
+        errors.push_back("two threads of one tid");
       trace.tracks[uuid] = track;
     }
     if (!event.empty()) {
@@ -267,36 +372,70 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
       if (!has_timestamp) errors.push_back("event without a time");
       pbf_reader reader(event);
       while (reader.next()) switch (reader.tag()) {
-          case 3: made.category = name_of(1, reader.get_uint64()); break;
+          case 3:
+            made.category = name_of(1, reader.get_uint64());
+            break;
           case 4: {
             pbf_reader part = reader.get_message();
             std::string key, value;
             while (part.next()) switch (part.tag()) {
-                case 1: key = name_of(3, part.get_uint64()); break;
-                case 2: value = part.get_bool() ? "true" : "false"; break;
-                case 3: value = std::to_string(part.get_uint64()); break;
-                case 4: value = std::to_string(part.get_int64()); break;
-                case 5: value = std::to_string(part.get_double()); break;
-                case 6: value = part.get_bytes(); break;
-                case 17: value = name_of(29, part.get_uint64()); break;
-                default: part.skip();
+                case 1:
+                  key = name_of(3, part.get_uint64());
+                  break;
+                case 2:
+                  value = part.get_bool() ? "true" : "false";
+                  break;
+                case 3:
+                  value = std::to_string(part.get_uint64());
+                  break;
+                case 4:
+                  value = std::to_string(part.get_int64());
+                  break;
+                case 5:
+                  value = std::to_string(part.get_double());
+                  break;
+                case 6:
+                  value = part.get_bytes();
+                  break;
+                case 17:
+                  value = name_of(29, part.get_uint64());
+                  break;
+                default:
+                  part.skip();
               }
             if (!made.args.emplace(key, value).second) errors.push_back("annotation " + key + " twice");
             break;
           }
-          case 9: made.type = reader.get_int32(); break;
-          case 10: made.name = name_of(2, reader.get_uint64()); break;
-          case 11: made.track = reader.get_uint64(); break;
-          case 23: made.name = reader.get_bytes(); break;
-          case 30: made.value = static_cast<double>(reader.get_int64()); break;
-          case 44: made.value = reader.get_double(); break;
+          case 9:
+            made.type = reader.get_int32();
+            break;
+          case 10:
+            made.name = name_of(2, reader.get_uint64());
+            break;
+          case 11:
+            made.track = reader.get_uint64();
+            break;
+          case 23:
+            made.name = reader.get_bytes();
+            break;
+          case 30:
+            made.value = static_cast<double>(reader.get_int64());
+            break;
+          case 44:
+            made.value = reader.get_double();
+            break;
           case 47:
-          case 48: made.flows.push_back(reader.get_fixed64()); break;
-          default: reader.skip();
+          case 48:
+            made.flows.push_back(reader.get_fixed64());
+            break;
+          default:
+            reader.skip();
         }
       const auto track = trace.tracks.find(made.track);
-      if (track == trace.tracks.end()) errors.push_back("event on a track that is not described");
-      else if (track->second.is_counter != (made.type == 4)) errors.push_back("a slice on a counter track or the reverse");
+      if (track == trace.tracks.end())
+        errors.push_back("event on a track that is not described");
+      else if (track->second.is_counter != (made.type == 4))
+        errors.push_back("a slice on a counter track or the reverse");
       trace.events.push_back(std::move(made));
     }
     if (!sample.empty()) {
@@ -304,8 +443,12 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
       made.time = time;
       pbf_reader reader(sample);
       while (reader.next()) switch (reader.tag()) {
-          case 2: made.pid = reader.get_int32(); break;
-          case 3: made.tid = reader.get_int32(); break;
+          case 2:
+            made.pid = reader.get_int32();
+            break;
+          case 3:
+            made.tid = reader.get_int32();
+            break;
           case 4: {
             const auto stack = state.callstacks.find(reader.get_uint64());
             if (stack == state.callstacks.end()) {
@@ -315,12 +458,14 @@ PerfettoTrace read_perfetto(const std::string& bytes) {
             for (const uint64_t frame : stack->second) {
               if (!state.frames.contains(frame)) errors.push_back("frame not defined");
               const Frame& known = state.frames[frame];
-              if (!state.mappings.contains(known.mapping)) errors.push_back("frame without mapping: v46 drops the stack");
+              if (!state.mappings.contains(known.mapping))
+                errors.push_back("frame without mapping: v46 drops the stack");
               made.frames.push_back(name_of(5, known.function));
             }
             break;
           }
-          default: reader.skip();
+          default:
+            reader.skip();
         }
       trace.samples.push_back(std::move(made));
     }

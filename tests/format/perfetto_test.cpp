@@ -45,9 +45,11 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   made.clock(10'000, 1'010'000);
   made.clock(20'000, 1'020'010);  // BOOTTIME runs 1 in 1000 faster
   const int64_t process = made.process(77, "app");
-  const int64_t main = made.thread_track(process, 77, "app"), worker = made.thread_track(process, 80, "loader");
+  const int64_t main = made.thread_track(process, 77, "app"),
+                worker = made.thread_track(process, 80, "loader");
   const int64_t gpu = made.device("Big GPU");
-  const int64_t stream = made.queue_track(process, gpu, 3, "stream"), queue = made.queue_track(process, gpu, 9);
+  const int64_t stream = made.queue_track(process, gpu, 3, "stream"),
+                queue = made.queue_track(process, gpu, 9);
   made.call(main, 10'000, 2'000, made.function("clEnqueueNDRangeKernel"), 5, 0);
   made.call(worker, 11'000, 500, made.function("cudaMalloc", event::Domain::kCudaRuntime), 6, 2);
   made.dispatch(stream, 13'000, 1'000, made.kernel("_Z7vecCopyPdS_ii", 1024, 64, 24), 5, 0);
@@ -109,7 +111,8 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   options.mangled = true;
   const PerfettoTrace grouped = exported(*trace, options);
   ASSERT_NE(named(grouped, "_Z7vecCopyPdS_ii"), nullptr);
-  EXPECT_EQ(grouped.tracks.at(named(grouped, "_Z7vecCopyPdS_ii")->track).name, "COMPUTE GPU [0] QUEUE [0] GPU");
+  EXPECT_EQ(grouped.tracks.at(named(grouped, "_Z7vecCopyPdS_ii")->track).name,
+            "COMPUTE GPU [0] QUEUE [0] GPU");
   EXPECT_EQ(named(grouped, "other")->args.at("agent"), "GPU-0");
 }
 
@@ -153,7 +156,8 @@ TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
 TEST(Perfetto, UnknownEnds) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 100, kUnknown, made.function("never returned"), 1, kUnknown);
   made.call(thread, 150, 10, made.function("inside"), 2);
   made.dispatch(queue, 120, kUnknown, made.kernel("lost"), 1);
@@ -171,7 +175,8 @@ TEST(Perfetto, UnknownEnds) {
 TEST(Perfetto, Counters) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5), gpu = made.device("G"), queue = made.queue_track(process, gpu, 1);
+  const int64_t thread = made.thread_track(process, 5), gpu = made.device("G"),
+                queue = made.queue_track(process, gpu, 1);
   made.copy(queue, 100, 50, event::CopyDirection::kHostToDevice, 4096, gpu);
   made.copy(queue, 120, 10, event::CopyDirection::kHostToDevice, 100, gpu);
   made.allocation(thread, 10, false, 500, 0xabc, gpu);
@@ -187,11 +192,13 @@ TEST(Perfetto, Counters) {
   const auto series = [&](const std::string& name) {
     std::vector<std::pair<int64_t, double>> values;
     for (const PerfettoEvent& event : read.events)
-      if (event.type == 4 && read.tracks.at(event.track).name == name) values.emplace_back(event.time, event.value);
+      if (event.type == 4 && read.tracks.at(event.track).name == name)
+        values.emplace_back(event.time, event.value);
     return values;
   };
   using Series = std::vector<std::pair<int64_t, double>>;
-  EXPECT_EQ(series("COPY BYTES to Agent [1] (GPU)"), (Series{{100, 4096}, {120, 4196}, {130, 4096}, {150, 0}}));
+  EXPECT_EQ(series("COPY BYTES to Agent [1] (GPU)"),
+            (Series{{100, 4096}, {120, 4196}, {130, 4096}, {150, 0}}));
   EXPECT_EQ(series("ALLOCATE BYTES on Agent [1] (GPU)"), (Series{{10, 500}, {20, 800}, {30, 300}}));
   EXPECT_EQ(series("power Agent [1] (W)"), (Series{{40, 250.5}, {60, 260}}));
   EXPECT_EQ(series("Agent [1] PMC SQ_WAVES"), (Series{{200, 10}, {240, 0}}));
@@ -205,9 +212,11 @@ TEST(Perfetto, Counters) {
 TEST(Perfetto, NamesOfAnyBytesAndLength) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
-  const std::string names[] = {"quote\" back\\slash", std::string("nul\0inside", 10), "\x01\x1f\x7f", "\xff\xfe bad utf-8 \xc3",
-                               std::string(64 * 1024, 'x'), "with, comma\nand line"};
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1);
+  const std::string names[] = {
+      "quote\" back\\slash",     std::string("nul\0inside", 10), "\x01\x1f\x7f",
+      "\xff\xfe bad utf-8 \xc3", std::string(64 * 1024, 'x'),    "with, comma\nand line"};
   int64_t time = 0;
   for (const std::string& name : names) {
     made.dispatch(queue, time, 5, made.kernel(name));
@@ -223,7 +232,8 @@ TEST(Perfetto, NamesOfAnyBytesAndLength) {
 
 TEST(Perfetto, SeveralProcessesAndEqualPids) {
   Maker made;
-  const int64_t first = made.process(5, "a", 0, "host1"), second = made.process(5, "a", 1, "host2"), third = made.process(0, "unknown", kUnknown, "host1");
+  const int64_t first = made.process(5, "a", 0, "host1"), second = made.process(5, "a", 1, "host2"),
+                third = made.process(0, "unknown", kUnknown, "host1");
   for (const int64_t process : {first, second, third}) {
     made.call(made.thread_track(process, 5), 100, 10, made.function("f"), 1);
     made.dispatch(made.queue_track(process, made.device("G"), 1), 150, 10, made.kernel("k"), 1);
@@ -264,18 +274,21 @@ TEST(Perfetto, TenThousandThreadsAndQueues) {
 TEST(Perfetto, MostOverlapOfOneQueue) {
   Maker made;
   const int64_t queue = made.queue_track(made.process(1), made.device("G"), 1), kernel = made.kernel("k");
-  for (int i = 0; i < 2000; ++i) made.dispatch(queue, i, 100'000, kernel);  // all at the same time: more than there are lanes
+  for (int i = 0; i < 2000; ++i)
+    made.dispatch(queue, i, 100'000, kernel);  // all at the same time: more than there are lanes
   const PerfettoTrace read = exported(*made.open());
   const auto kernels = read.of_category("kernel_dispatch");
   EXPECT_EQ(kernels.size(), 2000u) << "what has no lane is an instant, not gone";
-  EXPECT_GT(std::count_if(kernels.begin(), kernels.end(), [](const auto* event) { return event->type == 1; }), 200);
+  EXPECT_GT(std::count_if(kernels.begin(), kernels.end(), [](const auto* event) { return event->type == 1; }),
+            200);
 }
 
 TEST(Perfetto, KernelRename) {
   Maker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), other = made.thread_track(process, 6);
-  const int64_t queue = made.queue_track(process, made.device("G"), 1), kernel = made.kernel("k"), launch = made.function("launch");
+  const int64_t queue = made.queue_track(process, made.device("G"), 1), kernel = made.kernel("k"),
+                launch = made.function("launch");
   made.marker(thread, 0, 100, made.label("outer"));
   made.marker(thread, 10, 50, made.label("inner"));
   made.call(thread, 20, 5, launch, 1);
@@ -297,7 +310,8 @@ TEST(Perfetto, CallStacks) {
   Maker made;
   const int64_t thread = made.thread_track(made.process(5), 6);
   const auto frame = [&](std::string_view function, std::string_view module) {
-    return made.writer().dimension(Table::kFrame, {0, made.text(function), 0, kUnknown, made.text(module), module.empty() ? 0 : 0x10});
+    return made.writer().dimension(
+        Table::kFrame, {0, made.text(function), 0, kUnknown, made.text(module), module.empty() ? 0 : 0x10});
   };
   const int64_t outer = made.writer().dimension(Table::kStack, {0, frame("main", "app")});
   const int64_t inner = made.writer().dimension(Table::kStack, {outer, frame("work", "")});
@@ -314,7 +328,8 @@ TEST(Perfetto, CallStacks) {
 TEST(Perfetto, DomainsCanBeLeftOut) {
   Maker made;
   const int64_t process = made.process(5);
-  const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 0, 5, made.function("cl"), 1);
   made.call(thread, 10, 5, made.function("hip", event::Domain::kHipRuntime), 2);
   made.dispatch(queue, 20, 5, made.kernel("k"), 1);

@@ -86,7 +86,8 @@ class Timeline {
   uint32_t add_lane(int64_t track);
   bool point(const Happening& what) const;
   static bool on_a_line(event::Table table) {
-    return table != event::Table::kReading && table != event::Table::kCounterValue && table != event::Table::kSample;
+    return table != event::Table::kReading && table != event::Table::kCounterValue &&
+           table != event::Table::kSample;
   }
 
   const trace::Trace& trace_;

@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   }
   std::vector<std::string> command(argv + at, argv + argc);
   if (command.empty()) return 1;
-  const tacho::test::Run run = tacho::test::run(command, options);
+  const tacho::test::Outcome run = tacho::test::run(command, options);
   printf("%s", run.out.c_str());
   fprintf(stderr, "%s", run.err.c_str());
   printf("exit %d, launches %llu, dropped %llu\n", run.exit_code,

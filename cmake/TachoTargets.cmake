@@ -36,3 +36,20 @@ function(tacho_test folder)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300
     ENVIRONMENT "TACHO_BUILD=${CMAKE_BINARY_DIR};TACHO_SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
+
+# tacho_fuzz(name SOURCES file... [USES target...]): a fuzz target with libFuzzer's entry points. With TACHO_FUZZ (preset
+# fuzz, clang) it is linked with libFuzzer; otherwise with a driver that tries a few thousand inputs as CTest fuzz.<name>.
+function(tacho_fuzz name)
+  cmake_parse_arguments(A "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE tacho_flags ${A_USES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  if(TACHO_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME fuzz.${name} COMMAND ${name} -runs=3000)
+    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

@@ -8,8 +8,8 @@
 #include "analysis/stats.h"
 #include "cli/command.h"
 #include "cli/run_target.h"
+#include "format/format.h"
 #include "report/table.h"
-#include "trace/trace.h"
 
 namespace tacho::cli {
 namespace {
@@ -82,7 +82,7 @@ int run_stats(int argc, char** argv) {
   }
   const auto by = analysis::parse_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
-  const auto trace = trace::Trace::open(file);
+  const auto trace = format::open_any(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto rows = analysis::statistics(**trace, *by, options);
   if (!rows) return complain(kBadInput, rows.error().message);

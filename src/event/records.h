@@ -152,6 +152,7 @@ struct ClockPairRecord {
   uint64_t device;  // device time; for device 0 CLOCK_MONOTONIC_RAW ns
   uint64_t uncertainty;  // ns: half of the interval within which both were read
 };
+inline constexpr uint32_t kCuptiClock = 0xfffffffe;  // as a device number: CUPTI's own clock, ns
 
 /// value: NameSpace. `number` stands for `text` in vendor buffers of this process.
 struct NameRecord {

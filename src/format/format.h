@@ -1,16 +1,23 @@
 // The registry of formats: which files tacho reads and writes, by name and by content.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
+#include "event/schema.h"
 #include "trace/trace.h"
 
 namespace tacho::format {
+
+/// What stands for an agent in rocprofv3's files: its absolute number, its number among the visible ones, or its type and
+/// number within the type.
+enum class AgentIndex : uint8_t { kAbsolute, kRelative, kTypeRelative };
 
 struct ExportOptions {
   bool overwrite = false;
@@ -20,7 +27,16 @@ struct ExportOptions {
   bool extra_columns = false;    // csv: columns that rocprofv3 does not have
   bool statistics = false;       // csv: *_stats.csv files too
   int64_t process = 0;           // only this row of table process; 0 = all
+  uint64_t tables = ~0ull;       // bit (1 << event::Table) of each fact table to write
+  uint64_t domains = ~0ull;      // bit (1 << event::Domain) of the API calls to write
+  AgentIndex agent_index = AgentIndex::kRelative;
+  bool group_by_queue = false;   // pftrace: tracks named after queues, also where streams are known
+  uint64_t minimum_bytes = 0;    // csv: write no file when all of them together are smaller
   int rpd_schema = 2;
+  Progress* progress = nullptr;  // told now and then; may be null
+
+  bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }
+  bool wants(event::Domain domain) const { return (domains >> static_cast<unsigned>(domain) & 1) != 0; }
 };
 
 /// Where an export goes: a file (single-file formats), or a folder and file prefix (csv).

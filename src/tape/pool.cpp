@@ -205,12 +205,17 @@ void Drainer::release(uint32_t index) {
   pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
 }
 
+namespace {
+// Records lie at multiples of 8 bytes; a damaged file may say otherwise.
+uint32_t aligned(uint32_t drained) { return (std::min(drained, ~7u) + 7) & ~7u; }
+}  // namespace
+
 void Drainer::take(uint32_t index, uint32_t committed, const Sink& sink, bool whole) {
   BlockHeader& block = pool_.block(index);
   const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
   const uint64_t capacity = static_cast<uint64_t>(blocks) * kBlockSize - sizeof(BlockHeader);
   const auto end = static_cast<uint32_t>(std::min<uint64_t>(committed, capacity));
-  const uint32_t from = std::min(block.drained, end);
+  const uint32_t from = std::min(aligned(block.drained), end);
   if (end == from && !whole) return;
   const std::byte* const bytes = reinterpret_cast<const std::byte*>(&block) + sizeof(BlockHeader);
   sink({&block, {bytes + from, end - from}, whole});
@@ -221,7 +226,8 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
   // Records become valid one by one: hand on the valid prefix.
   BlockHeader& block = pool_.block(index);
   std::byte* const bytes = reinterpret_cast<std::byte*>(&block) + sizeof(BlockHeader);
-  uint32_t end = block.drained;
+  const uint32_t from = std::min(aligned(block.drained), kBlockPayload);
+  uint32_t end = from;
   while (end + sizeof(event::RecordHeader) <= kBlockPayload) {
     const uint64_t word =
         std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(bytes + end)).load(std::memory_order_acquire);
@@ -230,8 +236,8 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
     if (header.size < sizeof header || header.size % 8 != 0 || end + header.size > kBlockPayload) break;
     end += header.size;
   }
-  if (end == block.drained) return;
-  sink({&block, {bytes + block.drained, end - block.drained}, false});
+  if (end == from) return;
+  sink({&block, {bytes + from, end - from}, false});
   block.drained = end;
 }
 
@@ -367,6 +373,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     }
     const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
     if (raw && !over) continue;
+    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

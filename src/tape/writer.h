@@ -47,6 +47,8 @@ namespace writer_internal {
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
+/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot be used.
+bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
 
@@ -78,6 +80,8 @@ inline bool enabled(uint64_t bits) {
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
+/// Bytes of the pool that are mapped here.
+size_t pool_bytes();
 /// Value of a "key=value" line of the pool's configuration, or `fallback`.
 std::string_view config(std::string_view key, std::string_view fallback = {});
 
@@ -102,7 +106,7 @@ inline void commit() {
   if (__builtin_expect(state.depth == 1, 1)) {
     std::byte* const end = state.cursor;
     state.block->committed.store(
-        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
+        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block + 1)),
         std::memory_order_release);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);

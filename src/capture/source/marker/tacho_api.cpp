@@ -35,7 +35,7 @@ Marker make(const char* text, const tacho_attributes* given) {
 
 int api_active() { return marker::active() ? 1 : 0; }
 void api_mark(const char* text, const tacho_attributes* attributes) {
-  if (marker::active()) marker::mark(make(text, attributes));
+  if (marker::ready()) marker::mark(make(text, attributes));
 }
 void api_push(const char* text, const tacho_attributes* attributes) {
   if (marker::ready()) marker::push(make(text, attributes));
@@ -44,7 +44,7 @@ void api_pop(const char* domain) {
   if (marker::ready()) marker::pop(intern_or_none(domain));
 }
 uint64_t api_start(const char* text, const tacho_attributes* attributes) {
-  if (!marker::active()) return 0;
+  if (!marker::ready()) return 0;
   const uint64_t range = marker::start(make(text, attributes));
   return (range & marker::kUnrecorded) == 0 ? range : 0;
 }

@@ -1,0 +1,49 @@
+// Merging summaries: count, total, extremes and variance of rows that were summed up separately.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+/// Sums over durations. Rows of unknown duration count in `unknown` only.
+struct Sums {
+  int64_t count = 0;  // of known duration
+  int64_t unknown = 0;
+  int64_t total = 0;         // ns
+  int64_t min = 0, max = 0;  // ns
+  double mean = 0, m2 = 0;   // ns, ns^2: merged after Chan, Golub, LeVeque (1983)
+  int64_t bytes = 0;
+
+  void add(const trace::Summary& summary) {
+    unknown += summary.unknown;
+    bytes += summary.bytes;
+    if (summary.count == 0) return;
+    min = count == 0 ? summary.min : std::min(min, summary.min);
+    max = count == 0 ? summary.max : std::max(max, summary.max);
+    total += summary.sum;
+    const auto a = static_cast<double>(count), b = static_cast<double>(summary.count);
+    const double delta = summary.mean - mean;
+    mean += delta * b / (a + b);
+    m2 += summary.m2 + delta * delta * a * b / (a + b);
+    count += summary.count;
+  }
+  void add(int64_t duration) {
+    min = count == 0 ? duration : std::min(min, duration);
+    max = count == 0 ? duration : std::max(max, duration);
+    total += duration;
+    ++count;
+    const double delta = static_cast<double>(duration) - mean;
+    mean += delta / static_cast<double>(count);
+    m2 += delta * (static_cast<double>(duration) - mean);
+  }
+  /// Sample standard deviation (n - 1), ns; 0 for fewer than two.
+  double stddev() const {
+    return count > 1 ? std::sqrt(std::max(0.0, m2) / static_cast<double>(count - 1)) : 0.0;
+  }
+};
+
+}  // namespace tacho::analysis

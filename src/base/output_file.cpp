@@ -1,0 +1,223 @@
+// Atomic outputs (output_file.h).
+#include "base/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+namespace tacho {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string temporary_name(const std::string& target) {
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    random = static_cast<uint64_t>(getpid()) << 32 |
+             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&random) & 0xffffffff);
+  const std::string folder = target.substr(0, target.rfind('/') + 1);  // npos + 1 == 0: no folder part
+  // The name itself may be as long as the file system allows: not part of the temporary one.
+  return fmt::format("{}.tacho-{:016x}.partial", folder, random);
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
+  if (path.empty()) return fail("the name of an output file is empty");
+  OutputFile file;
+  file.path_ = path;
+  file.target_ = path;
+  file.overwrite_ = overwrite;
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return fail("{}: is a folder, not a file", path);
+    if (!S_ISREG(status.st_mode)) {
+      file.direct_ = true;
+      file.descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      if (file.descriptor_ < 0) return fail("{}: cannot write: {}", path, strerror(errno));
+    } else if (!overwrite) {
+      return fail("{} exists; give another name, or --overwrite to replace it", path);
+    } else if (char* const real = realpath(path.c_str(), nullptr); real != nullptr) {
+      file.target_ = real;
+      free(real);
+    }
+  } else if (errno != ENOENT) {
+    return fail("{}: {}", path, strerror(errno));
+  }
+  if (!file.direct_) {
+    const std::string folder = folder_of(file.target_);
+    if (stat(folder.c_str(), &status) != 0)
+      return fail("{}: the folder {} {}", path, folder, errno == ENOENT ? "does not exist" : strerror(errno));
+    if (!S_ISDIR(status.st_mode)) return fail("{}: {} is not a folder", path, folder);
+    file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (file.descriptor_ < 0 &&
+        (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
+      file.temporary_ = temporary_name(file.target_);
+      file.descriptor_ = open(file.temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    }
+    if (file.descriptor_ < 0) {
+      file.temporary_.clear();
+      return fail("{}: cannot write into {}: {}", path, folder, strerror(errno));
+    }
+  }
+  file.buffer_ = std::make_unique<char[]>(kBuffer);
+  return file;
+}
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(used_, other.used_);
+  std::swap(flushed_, other.flushed_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(error_, other.error_);
+  std::swap(overwrite_, other.overwrite_);
+  std::swap(direct_, other.direct_);
+  return *this;
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept {
+  *this = std::move(other);
+}
+
+OutputFile::~OutputFile() {
+  discard();
+}
+
+void OutputFile::discard() {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = -1;
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void OutputFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (used_ == kBuffer) flush();
+    const size_t part = std::min(bytes.size(), kBuffer - used_);
+    memcpy(buffer_.get() + used_, bytes.data(), part);
+    used_ += part;
+    bytes.remove_prefix(part);
+  }
+}
+
+void OutputFile::flush() {
+  const char* at = buffer_.get();
+  size_t left = used_;
+  flushed_ += used_;
+  used_ = 0;
+  while (left > 0 && error_ == 0) {
+    const ssize_t written = ::write(descriptor_, at, left);
+    if (written < 0) {
+      if (errno != EINTR) error_ = errno;
+      continue;
+    }
+    at += written;
+    left -= static_cast<size_t>(written);
+  }
+}
+
+tl::unexpected<Error> OutputFile::failure() const {
+  const char* const hint = error_ == ENOSPC   ? "; free some space or write elsewhere"
+                           : error_ == EDQUOT ? "; your quota is used up"
+                           : error_ == EFBIG  ? "; the file size limit (ulimit -f) is reached"
+                                              : "";
+  return fail("{}: not written: {}{}", path_, strerror(error_), hint);
+}
+
+Status OutputFile::sync() {
+  flush();
+  if (error_ == 0 && !direct_ && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) error_ = errno;
+  if (error_ != 0) return failure();
+  return {};
+}
+
+Status OutputFile::give_name() {
+  if (direct_) {
+    if (close(std::exchange(descriptor_, -1)) != 0) {
+      error_ = errno;
+      return failure();
+    }
+    return {};
+  }
+  // A file without a name gets one by a link; the link never replaces another file, a rename does.
+  if (temporary_.empty()) {
+    const std::string source = fmt::format("/proc/self/fd/{}", descriptor_);
+    const std::string name = overwrite_ ? temporary_name(target_) : target_;
+    if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      if (errno == EEXIST && !overwrite_) return fail("{} has appeared meanwhile; left as it is", path_);
+      error_ = errno;
+      return failure();
+    }
+    if (!overwrite_) {
+      close(std::exchange(descriptor_, -1));
+      return {};
+    }
+    temporary_ = name;
+  }
+  int result;
+  if (overwrite_) {
+    result = rename(temporary_.c_str(), target_.c_str());
+  } else {
+    result = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
+    if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
+      result = access(target_.c_str(), F_OK) == 0 ? (errno = EEXIST, -1)
+                                                  : rename(temporary_.c_str(), target_.c_str());
+    }
+  }
+  if (result != 0) {
+    if (errno == EEXIST) return fail("{} has appeared meanwhile; left as it is", path_);
+    error_ = errno;
+    return failure();
+  }
+  temporary_.clear();
+  close(std::exchange(descriptor_, -1));
+  return {};
+}
+
+Status OutputFile::commit() {
+  Status done = sync();
+  if (done) done = give_name();
+  if (!done) discard();
+  return done;
+}
+
+Status OutputFile::commit_all(std::span<OutputFile> files) {
+  for (OutputFile& file : files) {
+    file.flush();
+    if (!file.direct_)
+      sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
+  }
+  for (OutputFile& file : files) TACHO_TRY(file.sync());
+  for (OutputFile& file : files) TACHO_TRY(file.give_name());
+  return {};
+}
+
+Status create_folders(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (std::filesystem::is_directory(folder)) return {};
+  std::filesystem::path part;
+  for (const auto& element : std::filesystem::path(folder)) {
+    part /= element;
+    std::error_code ignored;
+    if (std::filesystem::exists(part, ignored) && !std::filesystem::is_directory(part, ignored))
+      return fail("cannot create the folder {}: {} is not a folder", folder, part.string());
+  }
+  return fail("cannot create the folder {}: {}", folder, error.message());
+}
+
+}  // namespace tacho

@@ -1,0 +1,71 @@
+// Files that appear whole or not at all: bytes go into a file without a name (or with a temporary one where
+// the file system cannot do that), and commit() syncs it and gives it its own name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tacho {
+
+/// One output, written through a buffer of 256 KiB. Errors of writing (disk full, quota) are kept and told by
+/// commit(). Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout)
+/// is written to directly. The caller must ignore SIGXFSZ if a file size limit is to be an error and not a
+/// signal.
+class OutputFile {
+ public:
+  /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
+  static Result<OutputFile> create(const std::string& path, bool overwrite);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  void write(std::string_view bytes);
+  /// At least `bytes` writable bytes (at most 64 KiB may be asked for); advance() says how many were used.
+  char* reserve(size_t bytes) {
+    if (kBuffer - used_ < bytes) flush();
+    return buffer_.get() + used_;
+  }
+  void advance(size_t bytes) { used_ += bytes; }
+  /// Bytes written so far.
+  uint64_t size() const { return flushed_ + used_; }
+  /// The first error of writing: worth looking at now and then in long exports.
+  bool failed() const { return error_ != 0; }
+  const std::string& path() const { return path_; }
+
+  /// Flushes, syncs, names. No further calls.
+  Status commit();
+  /// commit() of several files: written back at the same time, and named only when all of them are safe.
+  static Status commit_all(std::span<OutputFile> files);
+
+ private:
+  static constexpr size_t kBuffer = 256 * 1024;
+
+  OutputFile() = default;
+  void flush();
+  Status sync();
+  Status give_name();
+  void discard();
+  tl::unexpected<Error> failure() const;
+
+  std::string path_;       // as the user wrote it
+  std::string target_;     // what is replaced: path_ with links followed
+  std::string temporary_;  // empty: the file has no name yet
+  std::unique_ptr<char[]> buffer_;
+  size_t used_ = 0;
+  uint64_t flushed_ = 0;
+  int descriptor_ = -1;
+  int error_ = 0;
+  bool overwrite_ = false;
+  bool direct_ = false;  // a device or pipe: no temporary, no sync
+};
+
+/// Creates `folder` and what is missing above it. The sentence names the part that cannot be.
+Status create_folders(const std::string& folder);
+
+}  // namespace tacho

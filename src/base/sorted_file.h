@@ -1,0 +1,232 @@
+// Sorting and looking up more records than memory should hold: runs are sorted in memory, spilled to an unlinked file in
+// $TMPDIR and merged back through a mapping, so that only a bounded buffer is anonymous memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho {
+
+/// An unlinked temporary file that grows by appending and is read through a mapping.
+class SpillFile {
+ public:
+  SpillFile() = default;
+  SpillFile(SpillFile&& other) noexcept;
+  SpillFile& operator=(SpillFile&& other) noexcept;
+  ~SpillFile();
+  Status append(const void* bytes, size_t size);
+  /// Maps all that was appended; nullptr when nothing was.
+  Result<const std::byte*> map();
+  size_t size() const { return size_; }
+
+ private:
+  int descriptor_ = -1;
+  size_t size_ = 0;
+  void* mapping_ = nullptr;
+};
+
+/// Records in ascending order, however many: add() them, finish(), then read them by next() or, after finish_indexed(),
+/// by place.
+template <typename T, typename Less = std::less<T>>
+class SortedFile {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit SortedFile(size_t buffer_bytes = 16u << 20, Less less = {})
+      : capacity_(std::max<size_t>(buffer_bytes / sizeof(T), 1024)), less_(less) {}
+
+  void add(const T& record) {
+    if (sorted_ && !buffer_.empty() && less_(record, buffer_.back())) sorted_ = false;
+    buffer_.push_back(record);
+    if (buffer_.size() >= capacity_) spill();
+  }
+
+  /// No add() after it.
+  Status finish() {
+    if (!sorted_) std::stable_sort(buffer_.begin(), buffer_.end(), less_);
+    total_ = spilled_ + buffer_.size();
+    if (run_ends_.empty()) {
+      runs_.push_back({buffer_.data(), buffer_.data() + buffer_.size()});
+      heap();
+      return status_;
+    }
+    if (!buffer_.empty()) {
+      sorted_ = true;
+      spill();
+    }
+    std::vector<T>().swap(buffer_);
+    TACHO_TRY(std::move(status_));
+    TACHO_ASSIGN(const std::byte* data, file_.map());
+    const T* const first = reinterpret_cast<const T*>(data);
+    size_t from = 0;
+    for (const size_t end : run_ends_) {
+      if (!runs_.empty() && from > 0 && !less_(first[from], first[from - 1]))
+        runs_.back().second = first + end;  // goes on where the run before ended
+      else
+        runs_.push_back({first + from, first + end});
+      from = end;
+    }
+    heap();
+    return {};
+  }
+
+  /// As finish(); records are then in one piece: all() and place-wise access work, next() does not.
+  Status finish_indexed() {
+    TACHO_TRY(finish());
+    if (runs_.size() <= 1) {
+      all_ = runs_.empty() ? std::span<const T>() : std::span<const T>(runs_[0].first, runs_[0].second);
+      return {};
+    }
+    SpillFile merged;
+    std::vector<T> block;
+    block.reserve(1 << 15);
+    T record;
+    while (next(record)) {
+      block.push_back(record);
+      if (block.size() == block.capacity()) {
+        TACHO_TRY(merged.append(block.data(), block.size() * sizeof(T)));
+        block.clear();
+      }
+    }
+    TACHO_TRY(merged.append(block.data(), block.size() * sizeof(T)));
+    file_ = std::move(merged);
+    TACHO_ASSIGN(const std::byte* data, file_.map());
+    all_ = std::span<const T>(reinterpret_cast<const T*>(data), total_);
+    return {};
+  }
+
+  size_t size() const { return total_; }
+  std::span<const T> all() const { return all_; }
+
+  /// The next record in ascending order (equal ones in the order of adding).
+  bool next(T& record) {
+    if (runs_.empty()) return false;
+    auto& run = runs_.front();
+    if (run.first == run.second) return false;
+    record = *run.first++;
+    sift();
+    return true;
+  }
+
+ private:
+  using Run = std::pair<const T*, const T*>;
+  void spill() {
+    if (!sorted_) std::stable_sort(buffer_.begin(), buffer_.end(), less_);
+    if (status_) status_ = file_.append(buffer_.data(), buffer_.size() * sizeof(T));
+    spilled_ += buffer_.size();
+    run_ends_.push_back(spilled_);
+    buffer_.clear();
+    sorted_ = true;
+  }
+  // A binary heap of runs by their first record; empty runs last. Ties go to the earlier run.
+  bool before(const Run& a, const Run& b) const {
+    if (a.first == a.second) return false;
+    if (b.first == b.second) return true;
+    if (less_(*a.first, *b.first)) return true;
+    if (less_(*b.first, *a.first)) return false;
+    return a.second < b.second;
+  }
+  void heap() {
+    for (size_t i = runs_.size() / 2; i-- > 0;) sift(i);
+  }
+  void sift(size_t at = 0) {
+    while (true) {
+      size_t least = at;
+      for (size_t child = 2 * at + 1; child <= 2 * at + 2; ++child)
+        if (child < runs_.size() && before(runs_[child], runs_[least])) least = child;
+      if (least == at) return;
+      std::swap(runs_[at], runs_[least]);
+      at = least;
+    }
+  }
+
+  size_t capacity_;
+  Less less_;
+  std::vector<T> buffer_;
+  bool sorted_ = true;
+  SpillFile file_;
+  std::vector<size_t> run_ends_;
+  size_t spilled_ = 0, total_ = 0;
+  std::vector<Run> runs_;
+  std::span<const T> all_;
+  Status status_;
+};
+
+/// int64 keys to small values, looked up mostly in ascending order of keys.
+template <typename Value>
+class KeyIndex {
+ public:
+  struct Entry {
+    int64_t key;
+    Value value;
+    bool operator<(const Entry& other) const { return key < other.key; }
+  };
+  void add(int64_t key, Value value) { file_.add({key, value}); }
+  Status finish() {
+    TACHO_TRY(file_.finish_indexed());
+    entries_ = file_.all();
+    return {};
+  }
+  size_t size() const { return entries_.size(); }
+  std::span<const Entry> entries() const { return entries_; }
+  /// The first entry with `key`; nullptr when there is none.
+  const Entry* find(int64_t key) {
+    if (entries_.empty()) return nullptr;
+    // Gallop from the last hit.
+    size_t low, high;
+    if (entries_[last_].key < key) {
+      size_t step = 1;
+      low = last_ + 1;
+      high = low;
+      while (high < entries_.size() && entries_[high].key < key) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+      }
+      high = std::min(high, entries_.size());
+    } else {
+      size_t step = 1;
+      high = last_;
+      low = last_;
+      while (low > 0 && entries_[low - 1].key >= key) {
+        high = low - 1;
+        low = low > step ? low - step : 0;
+        step *= 2;
+      }
+    }
+    while (low < high) {
+      const size_t middle = low + (high - low) / 2;
+      if (entries_[middle].key < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (low >= entries_.size()) {
+      last_ = entries_.size() - 1;
+      return nullptr;
+    }
+    last_ = low;
+    return entries_[low].key == key ? &entries_[low] : nullptr;
+  }
+  /// The last entry whose key is not above `key`; nullptr when there is none.
+  const Entry* floor(int64_t key) {
+    if (const Entry* const exact = find(key)) return exact;
+    if (entries_.empty()) return nullptr;
+    if (entries_[last_].key <= key) return &entries_[last_];
+    return last_ > 0 ? &entries_[last_ - 1] : nullptr;
+  }
+
+ private:
+  SortedFile<Entry> file_;
+  std::span<const Entry> entries_;
+  size_t last_ = 0;
+};
+
+}  // namespace tacho

@@ -1,0 +1,14 @@
+// Chrome's trace event JSON: opens in Perfetto, chrome://tracing and everything that reads torch.profiler's
+// files.
+#pragma once
+
+#include "format/format.h"
+
+namespace tacho::format {
+
+/// Writes target.file. Valid JSON whatever bytes names hold; times are microseconds with three decimals since
+/// baseTimeNanoseconds (UTC), so that no digit is lost in a double.
+Status write_chrome_json(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                         std::vector<std::string>& written);
+
+}  // namespace tacho::format

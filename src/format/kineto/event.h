@@ -1,0 +1,50 @@
+// One event of a Chrome trace: the members that a trace can use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/schema.h"
+#include "format/kineto/json.h"
+
+namespace tacho::format::kineto {
+
+/// An id that may be a number or a text ("Spans").
+struct Id {
+  int64_t number = 0;
+  std::string_view text;  // when it is no number
+  bool given = false;
+};
+
+struct Event {
+  char phase = 0;
+  std::string_view name, category;
+  Id process, thread, id;
+  int64_t time = event::kUnknown;      // ns
+  int64_t duration = event::kUnknown;  // ns
+  // args
+  int64_t correlation = event::kUnknown, external = event::kUnknown, device = event::kUnknown, context = event::kUnknown,
+          stream = event::kUnknown, bytes = event::kUnknown, registers = event::kUnknown, shared = event::kUnknown,
+          address = event::kUnknown, device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
+          graph_node = event::kUnknown;
+  int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
+  int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
+  std::string_view label, kind, description;  // args.name or args.labels of metadata, args.kind, args.desc
+  // Numbers among the args of counters and profiler ranges.
+  struct Value {
+    std::string_view name;
+    double value;
+  };
+  std::vector<Value> values;
+
+  // Texts that had escapes.
+  std::string buffers[8];
+  size_t buffers_used = 0;
+};
+
+/// Reads one event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
+Outcome parse_event(Json& json, Event& event);
+
+}  // namespace tacho::format::kineto

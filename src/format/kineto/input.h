@@ -1,0 +1,56 @@
+// A window that moves over a file, unpacking gzip on the way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+struct z_stream_s;
+
+namespace tacho::format::kineto {
+
+class Input {
+ public:
+  static constexpr size_t kPadding = 64;         // readable bytes behind end(), all zero
+  static constexpr size_t kLongest = 64u << 20;  // most bytes that may have to be looked at together
+
+  static Result<std::unique_ptr<Input>> open(const std::string& path);
+  ~Input();
+
+  const char* begin() const { return buffer_.data() + from_; }
+  const char* end() const { return buffer_.data() + to_; }
+  /// Gives up everything before `at`.
+  void consume(const char* at) { from_ = static_cast<size_t>(at - buffer_.data()); }
+  /// Reads more behind end(), moving the unread part to the front; pointers into the window become invalid. False at the
+  /// end of the file, on errors (see status()) and when the window is full with kLongest unread bytes.
+  bool more();
+  bool at_end() const { return at_end_; }
+  const Status& status() const { return status_; }
+  /// Bytes of (unpacked) text before begin(): for messages.
+  uint64_t offset() const { return passed_ + from_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Input() = default;
+  size_t fill(char* to, size_t size);  // 0 at the end and on errors
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::vector<char> buffer_;
+  size_t from_ = 0, to_ = 0;
+  uint64_t passed_ = 0;
+  bool at_end_ = false;
+  Status status_;
+  std::unique_ptr<z_stream_s> zip_;
+  std::vector<unsigned char> packed_;
+  bool member_open_ = false;
+};
+
+/// The first bytes of a file's text, unpacked when it is gzip: for guessing what it is.
+std::string unpacked_head(std::string_view head);
+
+}  // namespace tacho::format::kineto

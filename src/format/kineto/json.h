@@ -1,0 +1,140 @@
+// A JSON reader for text that may end anywhere: every function answers kMore when it runs into the end of what is there,
+// so that its caller can get more and try again from the start of the event.
+#pragma once
+
+#include <emmintrin.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tacho::format::kineto {
+
+enum class Outcome : uint8_t { kOk, kMore, kBad };
+
+/// Characters of numbers, true, false, null (and of nonsense that looks like them).
+struct WordCharacters {
+  bool is[256] = {};
+  constexpr WordCharacters() {
+    for (int c = '0'; c <= '9'; ++c) is[c] = true;
+    for (int c = 'a'; c <= 'z'; ++c) is[c] = true;
+    for (int c = 'A'; c <= 'Z'; ++c) is[c] = true;
+    is[static_cast<int>('+')] = is[static_cast<int>('-')] = is[static_cast<int>('.')] = true;
+  }
+};
+inline constexpr WordCharacters kWord;
+
+/// A string's text: points into the input, or into a buffer of the reader when it had escapes.
+class Json {
+ public:
+  static constexpr int kDeepest = 512;
+
+  /// `end` must be followed by 64 readable bytes, all zero.
+  Json(const char* at, const char* end) : at_(at), end_(end) {}
+
+  const char* at() const { return at_; }
+  const char* end() const { return end_; }
+  const char* what() const { return what_; }  // after kBad
+
+  void skip_space() {
+    while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
+  }
+  /// The next character that is not space; '\0' at the end.
+  char peek() {
+    skip_space();
+    return *at_;
+  }
+  bool at_end() {
+    skip_space();
+    return at_ >= end_;
+  }
+  void step() { ++at_; }
+
+  Outcome expect(char c) {
+    if (peek() == c) {
+      ++at_;
+      return Outcome::kOk;
+    }
+    return at_ >= end_ ? Outcome::kMore : bad("unexpected character");
+  }
+
+  /// The raw text between quotes; `escaped`: holds backslashes (see unescape).
+  Outcome raw_string(std::string_view& text, bool& escaped) {
+    if (peek() != '"') return at_ >= end_ ? Outcome::kMore : bad("a string was expected");
+    const char* const first = ++at_;
+    escaped = false;
+    while (true) {
+      at_ = find_special(at_);
+      if (at_ >= end_) return Outcome::kMore;
+      if (*at_ == '"') break;
+      if (*at_ == '\\') {
+        escaped = true;
+        if (at_ + 1 >= end_) return Outcome::kMore;
+        at_ += 2;
+        continue;
+      }
+      // A control character: other tools write them unescaped into names; they are taken as they are.
+      ++at_;
+    }
+    text = {first, static_cast<size_t>(at_ - first)};
+    ++at_;
+    return Outcome::kOk;
+  }
+  /// A string with its escapes resolved, in `buffer` where it has any.
+  Outcome string(std::string_view& text, std::string& buffer) {
+    bool escaped = false;
+    const Outcome outcome = raw_string(text, escaped);
+    if (outcome == Outcome::kOk && escaped) {
+      unescape(text, buffer);
+      text = buffer;
+    }
+    return outcome;
+  }
+  static void unescape(std::string_view text, std::string& out);
+
+  /// The characters of a number, true, false or null.
+  Outcome word(std::string_view& text) {
+    skip_space();
+    const char* const first = at_;
+    while (kWord.is[static_cast<unsigned char>(*at_)]) ++at_;
+    if (at_ >= end_) return Outcome::kMore;
+    if (at_ == first) return bad("a value was expected");
+    text = {first, static_cast<size_t>(at_ - first)};
+    return Outcome::kOk;
+  }
+
+  /// Passes over any value.
+  Outcome skip();
+
+  Outcome bad(const char* what) {
+    what_ = what;
+    return Outcome::kBad;
+  }
+
+ private:
+  // The next quote, backslash or character below space.
+  static const char* find_special(const char* at) {
+    const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), low = _mm_set1_epi8(0x1f);
+    while (true) {
+      const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+      const __m128i hits = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash)),
+                                        _mm_cmpeq_epi8(_mm_min_epu8(block, low), block));
+      const int mask = _mm_movemask_epi8(hits);
+      if (mask != 0) return at + __builtin_ctz(static_cast<unsigned>(mask));
+      at += 16;
+    }
+  }
+
+  const char* at_;
+  const char* end_;
+  const char* what_ = "";
+};
+
+/// A decimal number times 10^3 as an integer, exactly (further digits are rounded half away from zero): microseconds to
+/// ns. False for anything that is no number or does not fit.
+bool thousandfold(std::string_view text, int64_t& value);
+/// An integer, decimal or 0x hexadecimal; a fraction of zero is allowed. Unsigned 64-bit numbers keep their bits.
+bool integer(std::string_view text, int64_t& value);
+bool real(std::string_view text, double& value);
+
+}  // namespace tacho::format::kineto

@@ -1,0 +1,621 @@
+// A trace as Perfetto packets (perfetto.h): what becomes a track, a slice, an annotation, a counter.
+#include "format/perfetto/perfetto.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/output_file.h"
+#include "format/perfetto/packets.h"
+#include "format/view/agents.h"
+#include "format/view/clock.h"
+#include "format/view/launches.h"
+#include "format/view/names.h"
+#include "format/view/timeline.h"
+#include "format/view/tracks.h"
+
+namespace tacho::format {
+
+namespace column = event::column;
+using event::kUnknown;
+using event::Table;
+using namespace perfetto;
+
+namespace {
+
+// Rows of a dimension up to which encoded names are kept; beyond it they are encoded each time and not
+// interned.
+constexpr int64_t kMostRemembered = 1 << 18;
+
+class Exporter {
+ public:
+  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap clock)
+      : trace_(trace),
+        options_(options),
+        file_(file),
+        packets_(file),
+        clock_(std::move(clock)),
+        agents_(trace, options.process),
+        tracks_(trace, agents_, options),
+        kernels_(trace, options),
+        timeline_(trace, options, ~0ull) {
+    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
+    processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
+    track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
+  }
+
+  Status run() {
+    TACHO_TRY(write_head());
+    TACHO_TRY(timeline_.run(*this));
+    flush_counters(std::numeric_limits<int64_t>::max());
+    if (launches_ != nullptr) TACHO_TRY(launches_->status());
+    return {};
+  }
+
+  // ---- visitor of Timeline
+
+  bool keep_going() const { return !file_.failed(); }
+
+  void lane_opened(uint32_t number) {
+    if (lanes_.size() <= number) lanes_.resize(number + 1);
+    const Lane& lane = timeline_.lane(number);
+    uint64_t& uuid = lanes_[number];
+    const int64_t process = tracks_.process(lane.track);
+    const uint64_t parent = process_track(process);
+    const std::string name = tracks_.name(lane.track);
+    const int64_t tid = tracks_.tid(lane.track);
+    uuid = packets_.new_track();
+    if (tid > 0 && tid <= 0x7fffffff && lane.index == 0) {
+      packets_.thread(uuid, tracks_.pid(process), tid, name);
+    } else {
+      packets_.track(uuid, parent, name);
+    }
+  }
+
+  void begin(const Happening& what) {
+    const int64_t time = advance(what.start);
+    more_.clear();
+    const std::string_view body = describe(what);
+    packets_.slice_begin(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
+    if (counts_bytes(what)) copy_bytes(what, time, what.extra[0]);
+    if (what.table == Table::kDispatch) {
+      auto& facts = track_facts_[static_cast<size_t>(what.track)];
+      facts.last_start = what.start;
+      facts.last_end = what.end;
+    }
+  }
+
+  void end(const Happening& what, int64_t end) {
+    const int64_t time = advance(end);
+    packets_.slice_end(time, lanes_[what.lane]);
+    if (counts_bytes(what)) copy_bytes(what, time, -what.extra[0]);
+  }
+
+  void point(const Happening& what) {
+    switch (what.table) {
+      case Table::kReading:
+        return reading(what);
+      case Table::kCounterValue:
+        return counter_value(what);
+      case Table::kAllocation:
+        return allocation(what);
+      case Table::kSample:
+        return sample(what);
+      default:
+        break;
+    }
+    const int64_t time = advance(what.start);
+    more_.clear();
+    const std::string_view body = describe(what);
+    packets_.instant(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
+  }
+
+ private:
+  struct TrackFacts {
+    bool described = false;
+    std::string annotations;                             // agent, queue, stream
+    uint64_t counter = 0;                                // readings
+    int64_t last_start = kUnknown, last_end = kUnknown;  // of the newest dispatch
+  };
+  struct Zero {
+    int64_t time;
+    uint64_t track;
+    bool operator<(const Zero& other) const { return time > other.time; }  // earliest on top
+  };
+
+  Status write_head() {
+    const auto [first, last] = trace_.time_range();
+    static_cast<void>(last);
+    TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
+    TACHO_ASSIGN(const auto monotonic, ClockMap::make(trace_, ClockMap::Clock::kMonotonic));
+    const auto values = [&](int64_t raw) {
+      Packets::ClockValues at{clock_(raw), -1, -1, -1};
+      if (clock_.known()) {
+        at.raw = raw;
+        if (realtime.known()) at.realtime = realtime(raw);
+        if (monotonic.known()) at.monotonic = monotonic(raw);
+      }
+      return at;
+    };
+    packets_.begin(values(first));
+    if (clock_.known()) {
+      TACHO_ASSIGN(const auto moments, clock_moments(trace_));
+      const size_t step = moments.size() / 1000 + 1;
+      for (size_t i = 0; i < moments.size(); i += step)
+        if (moments[i].raw > first) packets_.clock_snapshot(values(moments[i].raw));
+    }
+    return {};
+  }
+
+  uint64_t process_track(int64_t process) {
+    if (process == 0) return 0;  // of the machine: no process group
+    uint64_t& uuid = processes_[static_cast<size_t>(process)];
+    if (uuid == 0) {
+      uuid = packets_.new_track();
+      packets_.process(uuid, tracks_.pid(process), tracks_.process_name(process),
+                       trace_.text(Table::kProcess, process, column::Process::command));
+    }
+    return uuid;
+  }
+
+  // Time of the file for a moment of the trace; lets counters due before it go first.
+  int64_t advance(int64_t raw) {
+    if (!counters_.empty() || !zeros_.empty()) flush_counters(raw);
+    return clock_(raw);
+  }
+
+  static uint64_t flow_id_of(int64_t process, int64_t correlation) {
+    // Unique over processes: the correlation is unique within its own only.
+    return static_cast<uint64_t>(correlation) ^ static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15ull;
+  }
+  uint64_t flow_id(const Happening& what) const {
+    return flow_id_of(tracks_.process(what.track), what.correlation);
+  }
+
+  uint32_t key(std::string_view name) { return packets_.intern(interned_annotation_names, name); }
+  uint32_t category(std::string_view name) { return packets_.intern(interned_categories, name); }
+  // Interned by the row of its string; names beyond the limit are written out.
+  void set_name(EventBody& body, int64_t string, std::string_view text) {
+    const auto [at, fresh] = name_of_string_.try_emplace(string, 0);
+    if (fresh) at->second = packets_.intern_fresh(interned_event_names, text);
+    body.name(at->second);
+  }
+
+  uint32_t kernel_name(int64_t string, int64_t kernel) {
+    const auto [at, fresh] = kernel_name_.try_emplace(string, 0);
+    if (fresh) at->second = packets_.intern_fresh(interned_event_names, kernels_.name(kernel));
+    return at->second;
+  }
+
+  // Category, name and constant annotations of an event; what differs from row to row goes into more_.
+  std::string_view describe(const Happening& what) {
+    switch (what.table) {
+      case Table::kDispatch:
+        return describe_dispatch(what);
+      case Table::kApi: {
+        if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
+        if (what.extra[0] != 0 && what.extra[0] != kUnknown) more_.add_int(key("result"), what.extra[0]);
+        unfinished(what);
+        return remembered(what, [&](EventBody& body) {
+          const auto domain = domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
+          const int64_t name = trace_.cell(Table::kFunction, what.dim, column::Function::name);
+          body.category(api_category(domain));
+          set_name(body, name, trace_.string(name));
+        });
+      }
+      case Table::kCopy:
+        more_.add_int(key("copy_bytes"), what.extra[0]);
+        more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
+        return remembered(what, [&](EventBody& body) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
+          body.category(category("memory_copy"));
+          body.name(
+              packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
+          const auto agent = [&](int64_t device) {
+            const auto [word, number] = agents_.label_parts(device, options_.agent_index);
+            return fmt::format("{}-{}", word, number);
+          };
+          body.add_string(key("src_agent"), agent(cell(column::CopyShape::source_device)));
+          body.add_string(key("dst_agent"), agent(cell(column::CopyShape::target_device)));
+        });
+      case Table::kFill:
+        more_.add_int(key("fill_bytes"), what.extra[0]);
+        more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
+        return remembered(what, [&](EventBody& body) {
+          body.category(category("memory_fill"));
+          body.name(packets_.intern(interned_event_names, "MEMORY_FILL"));
+        });
+      case Table::kMarker:
+        return describe_marker(what);
+      case Table::kSync:
+        unfinished(what);
+        return remembered(what, [&](EventBody& body) {
+          body.category(category("synchronization"));
+          const int64_t kind = trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind);
+          body.name(packets_.intern(
+              interned_event_names,
+              keep(fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(kind))))));
+        });
+      case Table::kOverhead:
+        unfinished(what);
+        return remembered(what, [&](EventBody& body) {
+          body.category(category("overhead"));
+          const int64_t name = trace_.cell(Table::kOverheadShape, what.dim, column::OverheadShape::name);
+          const int64_t kind = trace_.cell(Table::kOverheadShape, what.dim, column::OverheadShape::kind);
+          if (name != 0) {
+            set_name(body, name, trace_.string(name));
+          } else {
+            body.name(packets_.intern(interned_event_names,
+                                      event::to_string(static_cast<event::OverheadKind>(kind))));
+          }
+        });
+      default:
+        break;
+    }
+    return {};
+  }
+
+  void unfinished(const Happening& what) {
+    if (what.end == kUnknown) more_.add_bool(key("open_at_exit"), true);
+  }
+
+  // The encoded body of a dimension row, made once by `make`.
+  template <typename Make>
+  std::string_view remembered(const Happening& what, Make make) {
+    auto& bodies = bodies_[static_cast<size_t>(what.table)];
+    if (what.dim < 0 || what.dim >= kMostRemembered) {
+      scratch_.clear();
+      make(scratch_);
+      return scratch_.bytes();
+    }
+    const auto at = static_cast<size_t>(what.dim);
+    if (bodies.size() <= at) bodies.resize(at + 1);
+    if (bodies[at].empty()) {
+      scratch_.clear();
+      make(scratch_);
+      bodies[at] = scratch_.bytes();
+    }
+    return bodies[at];
+  }
+
+  std::string_view describe_marker(const Happening& what) {
+    const auto cell = [&](int at) { return trace_.cell(Table::kLabel, what.dim, at); };
+    unfinished(what);
+    const auto payload = static_cast<event::PayloadKind>(cell(column::Label::payload));
+    if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), what.extra[0]);
+    if (payload == event::PayloadKind::kDouble)
+      more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
+    return remembered(what, [&](EventBody& body) {
+      body.category(category("marker_api"));
+      const std::string_view text = trace_.string(cell(column::Label::name));
+      if (what.dim < kMostRemembered) {
+        set_name(body, cell(column::Label::name), text);
+      } else {
+        body.name(text);
+      }
+      if (cell(column::Label::domain) != 0)
+        body.add_string(key("domain"), trace_.string(cell(column::Label::domain)));
+      if (cell(column::Label::category) != 0)
+        body.add_string(key("category"), trace_.string(cell(column::Label::category)));
+    });
+  }
+
+  std::string_view describe_dispatch(const Happening& what) {
+    if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
+    if (what.extra[0] != kUnknown)
+      more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(what.extra[0] + 1));
+    if (what.extra[1] != 0) more_.add_uint(key("graph_node"), static_cast<uint64_t>(what.extra[1]));
+    if (what.end == kUnknown) more_.add_bool(key("end_not_recorded"), true);
+    TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
+    if (!facts.described) describe_track(what.track, facts);
+    more_.add_bytes(facts.annotations);
+    const std::string_view body = remembered(what, [&](EventBody& made) {
+      made.category(category("kernel_dispatch"));
+      const int64_t name = trace_.cell(Table::kKernel, what.dim, column::Kernel::name);
+      if (launches_ == nullptr) made.name(kernel_name(name, what.dim));
+      shape_annotations(made, what.dim);
+    });
+    if (launches_ != nullptr) {
+      // --kernel-rename: the name depends on who launched it.
+      const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
+      if (launch != nullptr && launch->label != 0) {
+        const int64_t string = trace_.cell(Table::kLabel, launch->label, column::Label::name);
+        set_name(more_, string, trace_.string(string));
+      } else {
+        more_.name(kernel_name(trace_.cell(Table::kKernel, what.dim, column::Kernel::name), what.dim));
+      }
+    }
+    return body;
+  }
+
+  void shape_annotations(EventBody& body, int64_t kernel) {
+    const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
+    body.add_uint(key("kernel_id"), static_cast<uint64_t>(kernels_.id(kernel)));
+    const auto number = [&](const char* name, int64_t value) {
+      if (value != kUnknown) body.add_int(key(name), value);
+    };
+    number("Scratch_Size", cell(column::Kernel::private_bytes));
+    const int64_t fixed = cell(column::Kernel::shared_static), dynamic = cell(column::Kernel::shared_dynamic);
+    if (fixed != kUnknown || dynamic != kUnknown)
+      number("LDS_Block_Size", (fixed == kUnknown ? 0 : fixed) + (dynamic == kUnknown ? 0 : dynamic));
+    number("VGPR_Count", cell(column::Kernel::registers));
+    number("Accum_VGPR_Count", cell(column::Kernel::accum_registers));
+    number("SGPR_Count", cell(column::Kernel::scalar_registers));
+    const auto extent = [&](const char* name, const char* shape, int x, int y, int z) {
+      const int64_t a = cell(x), b = cell(y), c = cell(z);
+      if (a == kUnknown || b == kUnknown || c == kUnknown) return;
+      int64_t product = 0;
+      if (!__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product))
+        number(name, product);
+      body.add_string(key(shape), fmt::format("({},{},{})", a, b, c));
+    };
+    extent("workgroup_size", "workgroup", column::Kernel::group_x, column::Kernel::group_y,
+           column::Kernel::group_z);
+    extent("grid_size", "grid", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
+    if (cell(column::Kernel::graph) != 0) number("graph", cell(column::Kernel::graph));
+  }
+
+  void describe_track(int64_t track, TrackFacts& facts) {
+    facts.described = true;
+    const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
+    const auto [word, number] = agents_.label_parts(device, options_.agent_index);
+    EventBody body;
+    body.add_interned(key("agent"),
+                      packets_.intern(interned_annotation_strings, keep(fmt::format("{}-{}", word, number))));
+    body.add_interned(key("agent_type"),
+                      packets_.intern(interned_annotation_strings, type_word(agents_.of(device).kind)));
+    if (tracks_.queue(track) != kUnknown)
+      body.add_uint(key("queue"), static_cast<uint64_t>(tracks_.queue(track)));
+    if (tracks_.stream(track) != kUnknown)
+      body.add_uint(key("stream_ID"), static_cast<uint64_t>(tracks_.stream(track)));
+    if (tracks_.tid(track) > 0) body.add_uint(key("tid"), static_cast<uint64_t>(tracks_.tid(track)));
+    facts.annotations = body.bytes();
+  }
+
+  uint32_t api_category(event::Domain domain) {
+    const std::string_view api = api_of(domain);
+    return category(keep(api.empty() ? std::string("none") : fmt::format("{}_api", api)));
+  }
+
+  // ---- counters
+
+  uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, Unit unit,
+                         std::string_view unit_name = {}) {
+    if (uuid == 0) {
+      uuid = packets_.new_track();
+      packets_.counter(uuid, parent, name, unit, unit_name);
+    }
+    return uuid;
+  }
+
+  std::string on_agent(std::string_view what, int64_t device, bool with_type) {
+    const auto [word, number] = agents_.label_parts(device, options_.agent_index);
+    return with_type ? fmt::format("{} {} [{}] ({})", what, word, number, type_word(agents_.of(device).kind))
+                     : fmt::format("{} {} [{}]", what, word, number);
+  }
+
+  static bool counts_bytes(const Happening& what) {
+    return what.table == Table::kCopy && what.end != kUnknown && what.extra[0] != kUnknown;
+  }
+
+  struct Level {
+    uint64_t track = 0;
+    int64_t value = 0;
+  };
+
+  void copy_bytes(const Happening& what, int64_t time, int64_t bytes) {
+    const int64_t device = trace_.cell(Table::kCopyShape, what.dim, column::CopyShape::target_device);
+    const int64_t process = tracks_.process(what.track);
+    Level& level = copying_[{process, device}];
+    counter_track(level.track, process_track(process), on_agent("COPY BYTES to", device, true), Unit::kBytes);
+    level.value += bytes;
+    packets_.counter_value(time, level.track, level.value);
+  }
+
+  void allocation(const Happening& what) {
+    const int64_t time = advance(what.start);
+    const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, what.dim, at); };
+    const int64_t process = tracks_.process(what.track);
+    int64_t device = cell(column::AllocationShape::device), bytes = what.extra[0];
+    const int64_t address = what.extra[1];
+    if (cell(column::AllocationShape::operation) == static_cast<int64_t>(event::AllocationOperation::kFree)) {
+      const auto live = live_.find({process, address});
+      if (live != live_.end()) {
+        device = live->second.first;
+        bytes = live->second.second;
+        live_.erase(live);
+      }
+      if (bytes == kUnknown) return;
+      bytes = -bytes;
+    } else {
+      if (bytes == kUnknown) return;
+      if (live_.size() < 1'000'000) live_[{process, address}] = {device, bytes};
+    }
+    Level& level = allocated_[{process, device}];
+    counter_track(level.track, process_track(process), on_agent("ALLOCATE BYTES on", device, true),
+                  Unit::kBytes);
+    level.value += bytes;
+    packets_.counter_value(time, level.track, level.value);
+  }
+
+  void reading(const Happening& what) {
+    const int64_t time = advance(what.start);
+    TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
+    if (facts.counter == 0) {
+      const auto cell = [&](int at) { return trace_.cell(Table::kTrack, what.track, at); };
+      const int64_t counter = cell(column::Track::counter);
+      std::string name(trace_.string(cell(column::Track::name)));
+      if (name.empty()) name = trace_.text(Table::kCounter, counter, column::Counter::name);
+      if (name.empty()) name = fmt::format("counter {}", counter);
+      const std::string_view unit = trace_.text(Table::kCounter, counter, column::Counter::unit);
+      if (cell(column::Track::device) != 0) name = on_agent(name, cell(column::Track::device), false);
+      if (!unit.empty()) name += fmt::format(" ({})", unit);  // v46 shows no units
+      counter_track(facts.counter, process_track(cell(column::Track::process)), name,
+                    unit == "B" ? Unit::kBytes : Unit::kNone, unit);
+    }
+    packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]));
+  }
+
+  // Instances of one counter of one dispatch are summed; the sums go out when the sweep has passed their
+  // moment, with a zero at the dispatch's end.
+  void counter_value(const Happening& what) {
+    if (!counters_.empty() && (counters_.front().start != what.start)) flush_counters(what.start);
+    const double value = std::bit_cast<double>(what.extra[1]);
+    for (Pending& pending : counters_)
+      if (pending.track == what.track && pending.counter == what.dim && pending.ordinal == what.extra[0]) {
+        pending.value += value;
+        return;
+      }
+    counters_.push_back({what.start, what.track, what.dim, what.extra[0], value});
+  }
+
+  void flush_counters(int64_t until) {
+    // until == a counter's own start: more instances of it may come.
+    if (!counters_.empty() && counters_.front().start < until) {
+      const auto due = std::move(counters_);
+      counters_.clear();
+      flush_zeros(due.front().start);
+      for (const Pending& pending : due) {
+        const int64_t device = trace_.cell(Table::kTrack, pending.track, column::Track::device);
+        const int64_t process = tracks_.process(pending.track);
+        uint64_t& uuid = counter_tracks_[{process * 65537 + device, pending.counter}];
+        counter_track(uuid, process_track(process),
+                      fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
+                                  trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
+                      Unit::kNone, trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
+        packets_.counter_value(clock_(pending.start), uuid, pending.value);
+        const TrackFacts& facts = track_facts_[static_cast<size_t>(pending.track)];
+        if (facts.last_start == pending.start && facts.last_end != kUnknown)
+          zeros_.push({facts.last_end, uuid});
+      }
+    }
+    flush_zeros(until);
+  }
+
+  void flush_zeros(int64_t until) {
+    while (!zeros_.empty() && zeros_.top().time <= until) {
+      packets_.counter_value(clock_(zeros_.top().time), zeros_.top().track, 0.0);
+      zeros_.pop();
+    }
+  }
+
+  // ---- call stacks
+
+  void sample(const Happening& what) {
+    const int64_t time = advance(what.start);
+    const int64_t process = tracks_.process(what.track);
+    process_track(process);
+    const uint32_t stack = callstack(what.dim);
+    const int64_t tid = tracks_.tid(what.track);
+    packets_.sample(time, tracks_.pid(process), tid > 0 ? tid : tracks_.pid(process), stack);
+  }
+
+  uint32_t callstack(int64_t stack) {
+    const auto [at, fresh] = callstacks_.try_emplace(stack, static_cast<uint32_t>(callstacks_.size() + 1));
+    if (!fresh) return at->second;
+    const uint32_t iid = at->second;
+    std::vector<uint32_t> frames;
+    for (int64_t row = stack; row > 0 && frames.size() < 1024;
+         row = trace_.cell(Table::kStack, row, column::Stack::parent))
+      frames.push_back(frame(trace_.cell(Table::kStack, row, column::Stack::frame)));
+    std::string bytes;
+    protozero::pbf_writer out(bytes);
+    out.add_uint32(callstack_iid, iid);
+    for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer)
+      out.add_uint64(callstack_frames, *outer);
+    packets_.intern_message(interned_callstacks, bytes);
+    return iid;
+  }
+
+  uint32_t frame(int64_t row) {
+    const auto [at, fresh] = frames_.try_emplace(row, static_cast<uint32_t>(frames_.size() + 1));
+    if (!fresh) return at->second;
+    const auto cell = [&](int index) { return trace_.cell(Table::kFrame, row, index); };
+    const int64_t address = cell(column::Frame::address);
+    std::string function(trace_.string(cell(column::Frame::function)));
+    if (function.empty()) function = address != 0 ? fmt::format("{:#x}", address) : "?";
+    std::string bytes;
+    protozero::pbf_writer out(bytes);
+    out.add_uint32(frame_iid, at->second);
+    out.add_uint32(frame_function, packets_.intern(interned_functions, keep(std::move(function))));
+    out.add_uint32(frame_mapping, mapping(cell(column::Frame::module), cell(column::Frame::file)));
+    // Frames of one mapping are told apart by this and their name; interpreted ones have no address.
+    out.add_uint64(frame_rel_pc, address != 0 ? static_cast<uint64_t>(address) : static_cast<uint64_t>(row));
+    packets_.intern_message(interned_frames, bytes);
+    return at->second;
+  }
+
+  // v46 drops stacks with a frame that has no mapping.
+  uint32_t mapping(int64_t module, int64_t file) {
+    const int64_t string = module != 0 ? module : file;
+    const auto [at, fresh] = mappings_.try_emplace(string, static_cast<uint32_t>(mappings_.size() + 1));
+    if (!fresh) return at->second;
+    const std::string_view path = string != 0 ? trace_.string(string) : "[unknown]";
+    std::string bytes;
+    protozero::pbf_writer out(bytes);
+    out.add_uint32(mapping_iid, at->second);
+    out.add_uint32(mapping_path, packets_.intern(interned_mapping_paths, path));
+    packets_.intern_message(interned_mappings, bytes);
+    return at->second;
+  }
+
+  // Text made here that must live as long as the interning index.
+  std::string_view keep(std::string text) {
+    const auto found = kept_.find(text);
+    return found != kept_.end() ? *found : *kept_.insert(std::move(text)).first;
+  }
+
+  struct PairHash {
+    size_t operator()(const std::pair<int64_t, int64_t>& pair) const {
+      return static_cast<size_t>(static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^
+                                 static_cast<uint64_t>(pair.second));
+    }
+  };
+  template <typename T>
+  using PairMap = std::unordered_map<std::pair<int64_t, int64_t>, T, PairHash>;
+  struct Pending {
+    int64_t start, track, counter, ordinal;
+    double value;
+  };
+
+  const trace::Trace& trace_;
+  ExportOptions options_;
+  OutputFile& file_;
+  Packets packets_;
+  ClockMap clock_;
+  Agents agents_;
+  Tracks tracks_;
+  KernelNames kernels_;
+  Timeline timeline_;
+  std::unique_ptr<Launches> launches_;
+  std::vector<uint64_t> processes_, lanes_;
+  std::vector<TrackFacts> track_facts_;
+  std::vector<std::string> bodies_[event::kFactTables];
+  EventBody more_, scratch_;
+  std::unordered_map<int64_t, uint32_t> name_of_string_, kernel_name_, callstacks_, frames_, mappings_;
+  PairMap<Level> copying_, allocated_;
+  PairMap<std::pair<int64_t, int64_t>> live_;  // (process, address) -> (device, bytes)
+  PairMap<uint64_t> counter_tracks_;
+  std::vector<Pending> counters_;
+  std::priority_queue<Zero> zeros_;
+  std::unordered_set<std::string> kept_;
+};
+
+}  // namespace
+
+Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                      std::vector<std::string>& written) {
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
+  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+  Exporter exporter(trace, options, file, std::move(clock));
+  TACHO_TRY(exporter.run());
+  TACHO_TRY(file.commit());
+  written.push_back(target.file);
+  return {};
+}
+
+}  // namespace tacho::format

@@ -1,0 +1,12 @@
+// Perfetto's protobuf traces, written packet by packet with fields that Perfetto v46 and today's both know.
+#pragma once
+
+#include "format/format.h"
+
+namespace tacho::format {
+
+/// Writes target.file. Time stamps are CLOCK_BOOTTIME; snapshots relate the other clocks to it.
+Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                      std::vector<std::string>& written);
+
+}  // namespace tacho::format

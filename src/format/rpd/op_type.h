@@ -1,0 +1,29 @@
+// The names that .rpd files give to GPU operations, and what they mean in a trace.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "event/schema.h"
+
+namespace tacho::format::rpd {
+
+struct OpType {
+  event::Table table = event::Table::kDispatch;                             // dispatch, copy, fill or sync
+  event::DispatchKind dispatch = event::DispatchKind::kKernel;              // of a dispatch
+  event::CopyDirection direction = event::CopyDirection::kUnknown;          // of a copy
+  event::CopyKind copy = event::CopyKind::kPlain;
+  bool cuda = false;     // written by the CUPTI backend: queueId is the context, sequenceId the stream
+  bool generic = false;  // unknown word: a dispatch of kind task that bears it as its name
+};
+
+/// Meaning of a word in rocpd_op.opType. Words of roctracer, rocprofiler-sdk and the CUPTI backend are known.
+OpType parse_op_type(std::string_view word);
+
+/// The word for a dispatch, a copy or a fill; CUDA traces get the same words as all others, so that queries written for
+/// one vendor work on every vendor.
+std::string_view op_type_of_dispatch(event::DispatchKind kind);
+std::string_view op_type_of_copy(event::CopyDirection direction);
+inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
+
+}  // namespace tacho::format::rpd

@@ -1,0 +1,576 @@
+// Reading of .rpd files: each table is scanned once, in rowid order; what has to be joined (operation to API call, API
+// call to launch parameters) is looked up in sorted indexes that spill to disk.
+#include <tsl/robin_map.h>
+
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "base/sorted_file.h"
+#include "format/rpd/op_type.h"
+#include "format/rpd/rpd.h"
+#include "trace/writer.h"
+
+namespace tacho::format::rpd {
+namespace {
+
+using event::Domain;
+using event::kUnknown;
+using event::Table;
+using sqlite::Database;
+using sqlite::NamedScan;
+
+constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
+
+bool sane(int64_t time) { return time >= kEarliest && time <= kLatest; }
+
+struct Hash {
+  size_t operator()(const std::array<int64_t, 2>& key) const { return mix(key[0], key[1]); }
+  size_t operator()(const std::array<int64_t, 4>& key) const {
+    return mix(static_cast<int64_t>(mix(key[0], key[1])), static_cast<int64_t>(mix(key[2], key[3])));
+  }
+  static size_t mix(int64_t a, int64_t b) {
+    uint64_t hash = static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(b);
+    hash ^= hash >> 32;
+    hash *= 0xd6e8feb86659fd93ULL;
+    return static_cast<size_t>(hash ^ hash >> 29);
+  }
+};
+template <size_t N>
+using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
+
+// Texts by id, asked for mostly in ascending order.
+class Strings {
+ public:
+  Strings(const Database& database, const sqlite::TableInfo& table) : scan_(database, table, {"id", "string"}) {}
+  /// False when there is no such row.
+  bool find(int64_t id, std::string_view& text) {
+    if (!(valid_ && scan_.rowid() == id)) {
+      valid_ = valid_ && id == scan_.rowid() + 1 ? scan_.next() && scan_.rowid() == id : false;
+      if (!valid_) valid_ = scan_.seek(id);
+    }
+    if (!valid_) return false;
+    text = scan_.string(1);
+    return true;
+  }
+  Status status() const { return scan_.status(); }
+
+ private:
+  NamedScan scan_;
+  bool valid_ = false;
+};
+
+Domain domain_of(std::string_view function, std::string_view stated) {
+  const auto upper = [&](size_t at) { return at < function.size() && function[at] >= 'A' && function[at] <= 'Z'; };
+  if (stated == "python") return Domain::kPython;
+  if (stated == "hip") return Domain::kHipRuntime;
+  if (stated == "hsa") return Domain::kHsa;
+  if (function.starts_with("hip")) return Domain::kHipRuntime;
+  if (function.starts_with("cuda")) return Domain::kCudaRuntime;
+  if (function.starts_with("cu") && upper(2)) return Domain::kCudaDriver;
+  if (function.starts_with("hsa_")) return Domain::kHsa;
+  if (function.starts_with("nccl")) return Domain::kRccl;
+  if (function.starts_with("cl") && upper(2)) return Domain::kOpenCL;
+  if (function.starts_with("aten::")) return Domain::kOperator;
+  if (stated == "cuda") return Domain::kCudaRuntime;
+  return Domain::kUnknown;
+}
+
+// Launch functions whose grid is given in work-items; all others count workgroups.
+bool launches_items(std::string_view function) {
+  return function.starts_with("hipExt") || function.starts_with("hipHccModuleLaunch");
+}
+
+class Reader {
+ public:
+  Reader(const Database& database, trace::TraceWriter& writer) : db_(database), writer_(writer) {}
+  Status run();
+
+ private:
+  struct Launch {
+    int64_t shape;  // place in shapes_
+  };
+  struct CopyCall {
+    int64_t size;
+    int64_t synchronous;
+  };
+  struct Shape {
+    int64_t grid[3], group[3], shared, priv;
+  };
+  struct Name {
+    bool marker = false, items = false;
+    int64_t function = 0;
+    int64_t domain_text = 0;
+  };
+
+  Status read_launches();
+  Status read_copy_calls();
+  Status read_calls();
+  Status read_links();
+  Status read_operations();
+  Status read_monitor();
+  Status read_metadata();
+
+  int64_t process_of_pid(int64_t pid);
+  int64_t thread_track(int64_t pid, int64_t tid);
+  int64_t device(int64_t index, bool cuda);
+  const Name& name_of(int64_t name_id, int64_t domain_id);
+  int64_t text_row(int64_t string_id);  // trace string; kUnknown when there is none
+  int64_t kernel_row(int64_t name_id, int64_t type_id, int64_t shape, bool items, const OpType& type);
+  void bad(Table table, int64_t count = 1) { writer_.lose(0, table, event::LossReason::kBadInput, count); }
+
+  const Database& db_;
+  trace::TraceWriter& writer_;
+  int version_ = 0;
+  std::unique_ptr<Strings> strings_, ustrings_;
+  KeyIndex<Launch> launches_;
+  std::vector<Shape> shapes_;
+  Map<4> shape_index_;
+  KeyIndex<CopyCall> copy_calls_;
+  KeyIndex<int64_t> process_runs_;  // first API id of a run -> process
+  KeyIndex<int64_t> item_launches_;
+  KeyIndex<int64_t> cause_;         // operation id -> API id
+  bool all_items_ = false;          // grids are in work-items whatever the launch function
+  Map<2> processes_, tracks_;
+  tsl::robin_map<int64_t, int64_t> texts_, devices_;
+  tsl::robin_map<int64_t, std::array<int64_t, 2>> labels_;
+  std::vector<Name> names_;
+  Map<2> name_index_;
+  Map<4> kernels_;
+};
+
+int64_t Reader::process_of_pid(int64_t pid) {
+  const auto [found, fresh] = processes_.try_emplace({pid, 0}, 0);
+  if (fresh)
+    found.value() = writer_.dimension(Table::kProcess, {pid, kUnknown, kUnknown, 0, 0, 0, kUnknown, 0});
+  return found->second;
+}
+
+int64_t Reader::thread_track(int64_t pid, int64_t tid) {
+  const auto [found, fresh] = tracks_.try_emplace({pid, tid}, 0);
+  if (fresh) {
+    const int64_t process = process_of_pid(pid);
+    const int64_t thread = writer_.dimension(Table::kThread, {process, tid, 0});
+    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, tid, 0, 0,
+                                                      writer_.string("thread"), 0});
+  }
+  return found->second;
+}
+
+int64_t Reader::device(int64_t index, bool cuda) {
+  const auto [found, fresh] = devices_.try_emplace(index, 0);
+  if (fresh)
+    found.value() = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index,
+                                                       writer_.string(fmt::format("GPU {}", index)),
+                                                       cuda ? writer_.string("NVIDIA") : 0, 0, 0, 0, kUnknown});
+  return found->second;
+}
+
+int64_t Reader::text_row(int64_t string_id) {
+  const auto [found, fresh] = texts_.try_emplace(string_id, kUnknown);
+  if (fresh) {
+    std::string_view text;
+    if (strings_->find(string_id, text)) found.value() = writer_.string(text);
+  }
+  return found->second;
+}
+
+const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
+  const auto [found, fresh] = name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
+  if (fresh) {
+    Name name;
+    std::string_view text;
+    std::string stated;
+    if (domain_id != kUnknown && strings_->find(domain_id, text)) {
+      stated = text;
+      name.domain_text = writer_.string(text);
+    }
+    if (strings_->find(name_id, text)) {
+      name.marker = text == "UserMarker";
+      name.items = launches_items(text);
+      if (!name.marker)
+        name.function = writer_.dimension(Table::kFunction, {writer_.string(text), static_cast<int64_t>(domain_of(text, stated))});
+    }
+    names_.push_back(name);
+  }
+  return names_[static_cast<size_t>(found->second)];
+}
+
+Status Reader::read_launches() {
+  const sqlite::TableInfo* const table = db_.table("rocpd_kernelapi");
+  if (table == nullptr) return {};
+  NamedScan scan(db_, *table, {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize", "privateSegmentSize"});
+  while (scan.next()) {
+    Shape shape;
+    for (int i = 0; i < 3; ++i) {
+      shape.grid[i] = scan.number(1 + i, kUnknown);
+      shape.group[i] = scan.number(4 + i, kUnknown);
+    }
+    shape.shared = scan.number(7, kUnknown);
+    shape.priv = scan.number(8, kUnknown);
+    const std::array<int64_t, 4> key = {static_cast<int64_t>(Hash::mix(shape.grid[0], shape.grid[1])) ^ shape.grid[2],
+                                        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2],
+                                        shape.shared, shape.priv};
+    int64_t at = static_cast<int64_t>(shapes_.size());
+    const auto [found, fresh] = shape_index_.try_emplace(key, at);
+    if (!fresh && std::memcmp(&shapes_[static_cast<size_t>(found->second)], &shape, sizeof shape) == 0)
+      at = found->second;
+    else
+      shapes_.push_back(shape);
+    launches_.add(scan.number(0), {at});
+  }
+  TACHO_TRY(scan.status());
+  return launches_.finish();
+}
+
+Status Reader::read_copy_calls() {
+  const sqlite::TableInfo* const table = db_.table("rocpd_copyapi");
+  if (table == nullptr) return {};
+  NamedScan scan(db_, *table, {"api_ptr_id", "size", "sync"});
+  while (scan.next()) {
+    const int64_t size = scan.number(1, kUnknown);
+    copy_calls_.add(scan.number(0), {size < 0 ? kUnknown : size, scan.number(2, 0)});
+  }
+  TACHO_TRY(scan.status());
+  return copy_calls_.finish();
+}
+
+Status Reader::read_calls() {
+  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_api"));
+  NamedScan scan(db_, *table, {"id", "pid", "tid", "start", "end", "apiName_id", "args_id", "domain_id"});
+  Strings& arguments = ustrings_ ? *ustrings_ : *strings_;
+  int64_t last_pid = kUnknown, last_tid = kUnknown, track = 0, run_process = -1;
+  int64_t last_name = kUnknown, last_domain = kUnknown;
+  Name name;
+  int64_t with_arguments = 0, no_name = 0, disordered = 0;
+  // With arguments in JSON the file comes from rocprofiler-sdk, whose grids are always in work-items.
+  bool sdk_known = false, sdk = false;
+  while (scan.next()) {
+    const int64_t id = scan.number(0);
+    const int64_t pid = scan.number(1, kUnknown), tid = scan.number(2, kUnknown);
+    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
+    if (!sane(start) || !sane(end) || pid == kUnknown) {
+      bad(Table::kApi);
+      continue;
+    }
+    if (pid != last_pid || tid != last_tid) {
+      track = thread_track(pid, tid);
+      last_pid = pid;
+      last_tid = tid;
+      const int64_t process = process_of_pid(pid);
+      if (process != run_process) process_runs_.add(id, process);
+      run_process = process;
+    }
+    const int64_t name_id = scan.number(5, kUnknown), domain_id = scan.number(7, kUnknown);
+    if (name_id != last_name || domain_id != last_domain) {
+      name = name_of(name_id, domain_id);
+      last_name = name_id;
+      last_domain = domain_id;
+    }
+    int64_t duration = end - start;
+    if (duration < 0) {
+      ++disordered;
+      duration = kUnknown;
+    }
+    const int64_t args_id = scan.number(6, kUnknown);
+    if (name.marker) {
+      std::string_view text;
+      if (!arguments.find(args_id, text)) {
+        bad(Table::kMarker);
+        continue;
+      }
+      const int64_t row = writer_.string(text);
+      const bool mark = start == end;
+      auto found = labels_.find(row);
+      if (found == labels_.end()) found = labels_.try_emplace(row, std::array<int64_t, 2>{0, 0}).first;
+      int64_t& label = found.value()[mark ? 1 : 0];
+      if (label == 0)
+        label = writer_.dimension(Table::kLabel, {row, static_cast<int64_t>(mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop),
+                                                  name.domain_text, 0, kUnknown, 0});
+      const int64_t values[] = {track, start, duration, label, 0, 0};
+      writer_.add(Table::kMarker, values);
+      continue;
+    }
+    if (name.function == 0) {
+      ++no_name;
+      continue;
+    }
+    if (args_id > 1 && (args_id & 0xffffffff) != 1) {
+      std::string_view text;
+      if (name.items || !sdk_known || !ustrings_) {
+        // Looked at only where it can matter: it costs a jump in the file.
+        if (arguments.find(args_id, text) && !text.empty()) {
+          ++with_arguments;
+          if (ustrings_ && !sdk_known) {
+            sdk = text.front() == '{';
+            sdk_known = true;
+          }
+        }
+      } else {
+        ++with_arguments;
+      }
+    }
+    if (name.items) item_launches_.add(id, 1);
+    const int64_t values[] = {track, start, duration, name.function, id, kUnknown};
+    writer_.add(Table::kApi, values);
+  }
+  TACHO_TRY(scan.status());
+  TACHO_TRY(strings_->status());
+  if (ustrings_) TACHO_TRY(ustrings_->status());
+  if (sdk) writer_.property(Table::kEnd, 0, "rpd.grid", "work-items");
+  if (no_name > 0) bad(Table::kApi, no_name);
+  if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
+  if (with_arguments > 0)
+    writer_.note(0, event::NoteSeverity::kInfo,
+                 fmt::format("the arguments of {} API calls are not carried over from the .rpd; query the .rpd itself for them", with_arguments));
+  all_items_ = sdk;
+  TACHO_TRY(item_launches_.finish());
+  return process_runs_.finish();
+}
+
+Status Reader::read_links() {
+  const sqlite::TableInfo* const table = db_.table("rocpd_api_ops");
+  if (table == nullptr) return {};
+  NamedScan scan(db_, *table, {"api_id", "op_id"});
+  while (scan.next()) cause_.add(scan.number(1), scan.number(0));
+  TACHO_TRY(scan.status());
+  return cause_.finish();
+}
+
+int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items, const OpType& type) {
+  const auto [found, fresh] = kernels_.try_emplace({name_id, type_id, shape_at, items ? 1 : 0}, 0);
+  if (!fresh) return found->second;
+  int64_t name = text_row(name_id);
+  if (name <= 0) name = text_row(type_id);  // as upstream's views: no description means the type's name
+  if (name < 0) name = 0;
+  int64_t grid[3] = {kUnknown, kUnknown, kUnknown}, group[3] = {kUnknown, kUnknown, kUnknown};
+  int64_t shared = kUnknown, priv = kUnknown;
+  if (shape_at >= 0) {
+    const Shape& shape = shapes_[static_cast<size_t>(shape_at)];
+    shared = shape.shared;
+    priv = shape.priv;
+    for (int i = 0; i < 3; ++i) {
+      group[i] = shape.group[i];
+      grid[i] = shape.grid[i];
+      if (!items && grid[i] > 0 && group[i] > 0 && __builtin_mul_overflow(grid[i], group[i], &grid[i])) grid[i] = kUnknown;
+    }
+  }
+  const int64_t row = writer_.dimension(
+      Table::kKernel, {name, static_cast<int64_t>(type.dispatch), grid[0], grid[1], grid[2], group[0], group[1], group[2], 0, 0, 0, 0, 0, 0,
+                       kUnknown, kUnknown, kUnknown, kUnknown, shared, priv, kUnknown, kUnknown, 0});
+  kernels_[{name_id, type_id, shape_at, items ? 1 : 0}] = row;
+  return row;
+}
+
+Status Reader::read_operations() {
+  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
+  NamedScan scan(db_, *table, {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
+  tsl::robin_map<int64_t, OpType> types;
+  int64_t last_type = kUnknown;
+  OpType type;
+  Map<4> tracks, shapes;
+  int64_t last_key[4] = {kUnknown, kUnknown, kUnknown, kUnknown}, track = 0;
+  int64_t orphans = 0, disordered = 0;
+  const int64_t only_process = processes_.size() == 1 ? processes_.begin()->second : 0;
+  std::array<int64_t, 4> last_kernel = {kUnknown, 0, 0, 0};
+  int64_t kernel = 0;
+  while (scan.next()) {
+    const int64_t start = scan.number(4, kUnknown), end = scan.number(5, kUnknown);
+    const int64_t type_id = scan.number(7, kUnknown), name_id = scan.number(6, kUnknown);
+    if (!sane(start) || !sane(end)) {
+      bad(Table::kDispatch);
+      continue;
+    }
+    if (type_id != last_type) {
+      auto found = types.find(type_id);
+      if (found == types.end()) {
+        std::string_view word;
+        if (!strings_->find(type_id, word)) word = {};
+        found = types.emplace(type_id, parse_op_type(word)).first;
+      }
+      type = found->second;
+      last_type = type_id;
+    }
+    int64_t duration = end - start;
+    if (duration < 0) {
+      ++disordered;
+      duration = kUnknown;
+    }
+    const auto* const cause = cause_.find(scan.number(0));
+    const int64_t correlation = cause != nullptr ? cause->value : 0;
+    int64_t process = only_process;
+    if (cause == nullptr) {
+      ++orphans;
+    } else if (only_process == 0) {
+      const auto* const run = process_runs_.floor(correlation);
+      process = run != nullptr ? run->value : 0;
+    }
+    int64_t queue = scan.number(2, 0), sequence = scan.number(3, 0);
+    if (type.cuda) std::swap(queue, sequence);
+    const int64_t gpu = scan.number(1, 0);
+    if (gpu != last_key[0] || queue != last_key[1] || sequence != last_key[2] || process != last_key[3]) {
+      const auto [found, fresh] = tracks.try_emplace({gpu, queue, sequence, process}, 0);
+      if (fresh)
+        found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device(gpu, type.cuda),
+                                                          queue, sequence, 0, 0, 0});
+      track = found->second;
+      last_key[0] = gpu;
+      last_key[1] = queue;
+      last_key[2] = sequence;
+      last_key[3] = process;
+    }
+    const bool described = text_row(name_id) > 0;
+    if (type.table == Table::kDispatch || described) {
+      const auto* const launch = cause != nullptr ? launches_.find(correlation) : nullptr;
+      const bool items = all_items_ || (launch != nullptr && item_launches_.size() > 0 && item_launches_.find(correlation) != nullptr);
+      const std::array<int64_t, 4> key = {name_id, type_id, launch != nullptr ? launch->value.shape : -1, items ? 1 : 0};
+      if (key != last_kernel) {
+        OpType as = type;
+        if (type.table != Table::kDispatch) as.dispatch = event::DispatchKind::kTask;
+        kernel = kernel_row(key[0], key[1], key[2], items, as);
+        last_kernel = key;
+      }
+      const int64_t values[] = {track, start, duration, kernel, correlation, kUnknown, kUnknown, kUnknown, 0};
+      writer_.add(Table::kDispatch, values);
+      continue;
+    }
+    const auto* const call = cause != nullptr ? copy_calls_.find(correlation) : nullptr;
+    const int64_t bytes = call != nullptr ? call->value.size : kUnknown;
+    const int64_t asynchronous = call != nullptr ? (call->value.synchronous == 0 ? 1 : 0) : kUnknown;
+    const int64_t unit = device(gpu, type.cuda);
+    if (type.table == Table::kFill) {
+      const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
+      if (fresh)
+        found.value() = writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), unit, kUnknown});
+      const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, 0};
+      writer_.add(Table::kFill, values);
+      continue;
+    }
+    const auto direction = type.direction;
+    const auto [found, fresh] = shapes.try_emplace({static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
+    if (fresh) {
+      using event::CopyDirection;
+      const bool from = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+      const bool to = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+      found.value() = writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from ? unit : 0, to ? unit : 0,
+                                                            static_cast<int64_t>(type.copy), asynchronous});
+    }
+    const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, 0};
+    writer_.add(Table::kCopy, values);
+  }
+  TACHO_TRY(scan.status());
+  TACHO_TRY(strings_->status());
+  if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
+  if (orphans > 0)
+    writer_.note(0, event::NoteSeverity::kWarning, fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
+  return {};
+}
+
+Status Reader::read_monitor() {
+  const sqlite::TableInfo* const table = db_.table("rocpd_monitor");
+  if (table == nullptr) return {};
+  NamedScan scan(db_, *table, {"deviceType", "deviceId", "monitorType", "start", "end", "value"});
+  struct Last {
+    int64_t track, start, end, value;
+  };
+  std::vector<Last> series;
+  tsl::robin_map<std::string, size_t> index;
+  while (scan.next()) {
+    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown), unit = scan.number(1, 0);
+    const double value = scan.decimal(5, __builtin_nan(""));
+    if (!sane(start) || !sane(end) || value != value) {
+      bad(Table::kReading);
+      continue;
+    }
+    const std::string_view what = scan.string(2);
+    const auto [found, fresh] = index.try_emplace(fmt::format("{}\n{}", unit, what), series.size());
+    if (fresh) {
+      if (series.size() >= 100000) return fail("{}: rocpd_monitor has more than 100000 series: not a trace", db_.file().path());
+      const int64_t counter = writer_.dimension(Table::kCounter, {writer_.string(what), what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0,
+                                                                  0, writer_.string("monitor")});
+      const int64_t track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, device(unit, false), 0, 0, 0,
+                                                              writer_.string("monitor"), counter});
+      series.push_back({track, INT64_MIN, INT64_MIN, 0});
+    }
+    Last& last = series[found->second];
+    const auto bits = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value));
+    writer_.add(Table::kReading, {last.track, start, bits});
+    if (end >= last.end) last = {last.track, start, end, bits};
+  }
+  // Rows are runs of one value: the last run's end is a reading too.
+  for (const Last& last : series)
+    if (last.end > last.start && last.start != INT64_MIN) writer_.add(Table::kReading, {last.track, last.end, last.value});
+  return scan.status();
+}
+
+Status Reader::read_metadata() {
+  writer_.property(Table::kEnd, 0, "source", "rpd");
+  writer_.property(Table::kEnd, 0, "source_file", db_.file().path());
+  writer_.property(Table::kEnd, 0, "clock", "CLOCK_MONOTONIC");
+  writer_.property(Table::kEnd, 0, "rpd.schema", std::to_string(version_));
+  std::string unknown;
+  for (const sqlite::TableInfo& table : db_.tables())
+    if (table.name.starts_with("ext_") || table.name == "rocpd_stackframe" || table.name == "rocpd_counter") {
+      NamedScan scan(db_, table, {"id"});
+      if (scan.next()) unknown += (unknown.empty() ? "" : ", ") + table.name;
+    }
+  if (!unknown.empty())
+    writer_.note(0, event::NoteSeverity::kInfo, fmt::format("tables of the .rpd that are not carried over: {}", unknown));
+  return {};
+}
+
+Status Reader::run() {
+  version_ = schema_version(db_);
+  if (version_ == 0) return fail("{}: not an .rpd file: it lacks rocpd_api, rocpd_op or rocpd_string", db_.file().path());
+  TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
+  strings_ = std::make_unique<Strings>(db_, *strings);
+  if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring")) ustrings_ = std::make_unique<Strings>(db_, *ustrings);
+  TACHO_TRY(read_metadata());
+  TACHO_TRY(read_launches());
+  TACHO_TRY(read_copy_calls());
+  TACHO_TRY(read_calls());
+  TACHO_TRY(read_links());
+  TACHO_TRY(read_operations());
+  return read_monitor();
+}
+
+}  // namespace
+
+int schema_version(const Database& database) {
+  const auto has = [&](std::string_view table, std::string_view column) {
+    const sqlite::TableInfo* const info = database.table(table);
+    return info != nullptr && info->column(column) >= 0;
+  };
+  if (!has("rocpd_api", "apiName_id") || !has("rocpd_op", "gpuId") || !has("rocpd_string", "string")) return 0;
+  if (const sqlite::TableInfo* const metadata = database.table("rocpd_metadata")) {
+    NamedScan scan(database, *metadata, {"tag", "value"});
+    int64_t rows = 0;
+    while (scan.next() && ++rows < 10000)
+      if (scan.string(0) == "schema_version") {
+        const double version = scan.decimal(1, 0);
+        if (version >= 1 && version < 1000) return static_cast<int>(version);
+      }
+  }
+  return has("rocpd_ustring", "string") ? 3 : 2;
+}
+
+bool accepts(std::string_view path, std::string_view head, bool folder) {
+  if (folder || !head.starts_with(std::string_view("SQLite format 3\0", 16))) return false;
+  if (path.ends_with(".rpd")) return true;
+  // Another SQLite trace may be a rocpd database: its tables tell.
+  const auto database = Database::open(std::string(path));
+  return database && schema_version(*database) != 0;
+}
+
+Status read_into(const std::string& path, trace::TraceWriter& writer) {
+  TACHO_ASSIGN(const Database database, Database::open(path));
+  return Reader(database, writer).run();
+}
+
+Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
+  TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
+  TACHO_TRY(read_into(path, *writer));
+  return writer->finish_and_open();
+}
+
+}  // namespace tacho::format::rpd

@@ -1,0 +1,90 @@
+// SQLite connections as tacho opens them: files of others read-only and with everything switched off that could run code
+// of theirs; and the list of a file's tables with the places of their columns.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "format/sqlite/file.h"
+
+namespace tacho::sqlite {
+
+struct Closer {
+  void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Connection = std::unique_ptr<sqlite3, Closer>;
+using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
+
+/// Opens somebody else's file: read-only, no extensions, defensive, its views and triggers disabled, its schema not
+/// trusted, limits lowered. Fails when it is no database or another program holds it locked.
+Result<Connection> open_foreign(const std::string& path);
+/// An empty database in memory with the same settings, but views allowed.
+Result<Connection> open_memory();
+
+/// `sql` must be one statement.
+Result<Statement> prepare(sqlite3* connection, std::string_view sql);
+Status execute(sqlite3* connection, const std::string& sql);
+
+struct TableInfo {
+  std::string name;
+  uint32_t root_page = 0;
+  std::vector<std::string> columns;  // in stored order
+  int rowid_column = -1;             // the INTEGER PRIMARY KEY, which is stored as the rowid; -1 = none
+
+  /// Place of a column, -1 when the table has none of that name (compared without case, as SQL does).
+  int column(std::string_view name) const;
+};
+
+/// A database file opened for direct reading: the mapping, and the real tables (no views, virtual tables, tables without
+/// rowid or with computed columns). The read lock of `connection` keeps writers out while it lives.
+class Database {
+ public:
+  static Result<Database> open(const std::string& path);
+
+  const File& file() const { return file_; }
+  sqlite3* connection() const { return connection_.get(); }
+  const std::vector<TableInfo>& tables() const { return tables_; }
+  /// nullptr when there is none. Names are compared without case.
+  const TableInfo* table(std::string_view name) const;
+  /// Result for tables that must be there.
+  Result<const TableInfo*> required(std::string_view name) const;
+
+ private:
+  explicit Database(File file) : file_(std::move(file)) {}
+  // The mapping's descriptor must outlive the connection: closing any descriptor of a file drops SQLite's locks on it.
+  File file_;
+  Connection connection_;
+  std::vector<TableInfo> tables_;
+};
+
+/// A TableScan with its columns given by name.
+class NamedScan : public TableScan {
+ public:
+  /// `columns`: names; a table that lacks one has NULL there. Access is by place in that list through at().
+  NamedScan(const Database& database, const TableInfo& table, std::initializer_list<std::string_view> columns);
+
+  int64_t number(int column, int64_t missing = 0) const {
+    const int at = places_[column];
+    return at >= 0 ? integer(at, missing) : at == kRowid ? rowid() : missing;
+  }
+  std::string_view string(int column) const { return places_[column] >= 0 ? text(places_[column]) : std::string_view(); }
+  double decimal(int column, double missing = 0) const { return places_[column] >= 0 ? real(places_[column], missing) : missing; }
+  bool has(int column) const { return places_[column] != kAbsent; }
+  bool is_text_at(int column) const { return places_[column] >= 0 && is_text(places_[column]); }
+  bool is_number_at(int column) const { return places_[column] == kRowid || (places_[column] >= 0 && is_number(places_[column])); }
+  int place(int column) const { return places_[column]; }
+
+  static constexpr int kRowid = -1, kAbsent = -2;
+
+ private:
+  int places_[kMaxColumns] = {};
+};
+
+}  // namespace tacho::sqlite

@@ -1,0 +1,144 @@
+// Direct reading of SQLite database files: pages of a table's b-tree are walked in the mapped file, row after row, without
+// the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Everything is bounds-checked: the file
+// may be anybody's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::sqlite {
+
+/// A mapped database file whose header made sense.
+class File {
+ public:
+  /// Errors: not readable, not SQLite, empty, cut off, UTF-16, or with unfinished changes beside it (-wal, -journal).
+  static Result<File> open(const std::string& path);
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  const std::string& path() const { return path_; }
+  uint32_t page_size() const { return page_size_; }
+  uint32_t usable_size() const { return usable_size_; }  // bytes of a page that b-trees may use
+  uint32_t page_count() const { return page_count_; }
+  uint64_t size() const { return size_; }
+  /// Bytes of page `number` (from 1); nullptr when there is no such page.
+  const uint8_t* page(uint32_t number) const {
+    return number == 0 || number > page_count_ ? nullptr : data_ + static_cast<uint64_t>(number - 1) * page_size_;
+  }
+
+ private:
+  File() = default;
+  std::string path_;
+  const uint8_t* data_ = nullptr;
+  uint64_t size_ = 0;
+  int descriptor_ = -1;
+  uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
+};
+
+/// Forward iteration over the rows of a rowid table in rowid order, with access to the columns of the current row.
+class TableScan {
+ public:
+  static constexpr int kMaxColumns = 40;
+
+  /// `columns`: how many leading columns will be asked for. Nothing is read yet.
+  TableScan(const File& file, uint32_t root_page, int columns);
+
+  /// Moves to the next row (at first the first one). False at the end, and after an error: see status().
+  bool next() {
+    while (cell_ >= cells_) {
+      if (!next_leaf()) return false;
+    }
+    return parse_cell();
+  }
+  /// Moves to the row with this rowid; false when there is none (then next() goes on behind it) or after an error.
+  bool seek(int64_t rowid);
+
+  int64_t rowid() const { return rowid_; }
+  /// Integer in `column`; a real is cut; `missing` for NULL, text, blobs and columns that the row does not have.
+  int64_t integer(int column, int64_t missing = 0) const {
+    const uint32_t type = types_[column];
+    const uint8_t* at = row_ + offsets_[column];
+    switch (type) {
+      case 1: return static_cast<int8_t>(at[0]);
+      case 2: return static_cast<int16_t>(at[0] << 8 | at[1]);
+      case 3: return static_cast<int32_t>(static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8) >> 8;
+      case 4: return static_cast<int32_t>(big32(at));
+      case 5: return static_cast<int64_t>(big16(at)) << 32 | big32(at + 2);
+      case 6: return static_cast<int64_t>(big64(at));
+      case 8: return 0;
+      case 9: return 1;
+      default: return other_integer(column, missing);
+    }
+  }
+  double real(int column, double missing = 0) const;
+  /// Text or blob in `column`; "" for anything else. Valid until the next call of next() or seek().
+  std::string_view text(int column) const {
+    const uint32_t type = types_[column];
+    if (type < 12) return {};
+    return {reinterpret_cast<const char*>(row_ + offsets_[column]), (type - 12) / 2};
+  }
+  bool is_null(int column) const { return types_[column] == 0; }
+  bool is_number(int column) const { return types_[column] >= 1 && types_[column] <= 9; }
+  bool is_text(int column) const { return types_[column] >= 13 && types_[column] % 2 == 1; }
+
+  /// The current row's record as stored (header and values), for copying it elsewhere unchanged.
+  std::span<const uint8_t> record() const { return {row_, row_size_}; }
+
+  /// What was wrong with the file, when something was.
+  Status status() const;
+  uint64_t rows() const { return rows_; }  // visited so far
+
+ private:
+  static uint32_t big32(const uint8_t* at) { return __builtin_bswap32(load<uint32_t>(at)); }
+  static int16_t big16(const uint8_t* at) { return static_cast<int16_t>(at[0] << 8 | at[1]); }
+  static uint64_t big64(const uint8_t* at) { return __builtin_bswap64(load<uint64_t>(at)); }
+  template <typename T>
+  static T load(const uint8_t* at) {
+    T value;
+    __builtin_memcpy(&value, at, sizeof value);
+    return value;
+  }
+  struct Level {
+    uint32_t page;
+    uint32_t cell;   // next child to visit
+    uint32_t cells;  // right-most child counts as one more
+  };
+
+  bool open_page(uint32_t number);  // descends to the left-most leaf below it
+  bool next_leaf();
+  bool parse_cell();
+  bool parse_record();
+  bool gather(uint64_t payload, const uint8_t* local, uint64_t local_size, const uint8_t* overflow);
+  int64_t other_integer(int column, int64_t missing) const;
+  bool bad(const char* what);
+  bool set_leaf(uint32_t number, const uint8_t* page);
+
+  const File* file_;
+  uint32_t root_;
+  int wanted_;
+  std::vector<Level> stack_;
+  bool started_ = false;
+  uint32_t pages_visited_ = 0;
+  const uint8_t* leaf_ = nullptr;   // the page
+  uint32_t leaf_number_ = 0;
+  const uint8_t* pointers_ = nullptr;
+  uint32_t cell_ = 0, cells_ = 0;
+  int64_t rowid_ = 0;
+  const uint8_t* row_ = nullptr;    // record
+  uint64_t row_size_ = 0;
+  std::vector<uint8_t> scratch_;    // a record put together from overflow pages
+  uint64_t rows_ = 0;
+  const char* error_ = nullptr;
+  uint32_t error_page_ = 0;
+  uint32_t types_[kMaxColumns] = {};
+  uint32_t offsets_[kMaxColumns] = {};
+};
+
+}  // namespace tacho::sqlite

@@ -1,0 +1,46 @@
+// Agents: a trace's devices with the numbers that rocprofv3's files call them by. The host is an agent too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "format/format.h"
+#include "trace/trace.h"
+
+namespace tacho::format {
+
+struct Agent {
+  int64_t device = 0;   // row; 0 = the host, when no device of the trace is it
+  int64_t node = 0;     // absolute number
+  int64_t logical = 0;  // number among all agents
+  int64_t of_type = 0;  // number among agents of its type
+  event::DeviceKind kind = event::DeviceKind::kUnknown;
+};
+
+class Agents {
+ public:
+  /// Agents of `process` (row; 0 = of the whole trace). Numbers come from the devices' properties node_id,
+  /// logical_node_id and logical_node_type_id where an importer knew them; else the host is 0 and devices
+  /// follow in the order of their rows.
+  Agents(const trace::Trace& trace, int64_t process);
+  const std::vector<Agent>& all() const { return agents_; }
+  /// The agent of a device row; the host for 0 and for rows that do not exist.
+  const Agent& of(int64_t device) const;
+  /// "Agent 4", "GPU 0".
+  std::string label(int64_t device, AgentIndex index) const;
+  /// label() in two words, as track names have them: {"Agent", 4}.
+  std::pair<std::string_view, int64_t> label_parts(int64_t device, AgentIndex index) const;
+
+ private:
+  std::vector<Agent> agents_;
+  std::unordered_map<int64_t, size_t> of_device_;
+  size_t host_ = 0;
+};
+
+/// "CPU", "GPU", or for anything else "UNK", as rocprofv3 has it.
+std::string_view type_word(event::DeviceKind kind);
+
+}  // namespace tacho::format

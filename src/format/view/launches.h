@@ -1,0 +1,56 @@
+// Who launched a dispatch: joins device work to the API calls and markers around its launch, in one sweep
+// over time and with bounded memory whatever the size of the trace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "format/view/names.h"
+#include "trace/trace.h"
+
+namespace tacho::format {
+
+struct Launch {
+  int64_t track = 0;  // of the calling thread
+  int64_t start = 0;  // of the call, trace time
+  int64_t label = 0;  // innermost push/pop marker open on that thread then (row of table label); 0 = none
+};
+
+/// Remembers the newest two million API calls before a moment that only moves forward; a dispatch that waited
+/// for longer than that is not found.
+class Launches {
+ public:
+  /// With `labels` also follows markers. The trace must outlive this.
+  Launches(const trace::Trace& trace, bool labels);
+  /// The call of `process` (row) with this correlation. Calls must come in ascending `time` (start of the
+  /// device work); calls up to a tenth of a second later are looked at too, for clocks that disagree. nullptr
+  /// = not found.
+  const Launch* find(int64_t process, int64_t correlation, int64_t time);
+  /// Bad data met in the API or marker table.
+  Status status() const;
+
+ private:
+  struct Entry {
+    int64_t process = 0, correlation = 0;
+    Launch launch;
+  };
+  static constexpr size_t kWays = 4;
+  struct Open {
+    int64_t end, label;
+  };
+
+  void advance(int64_t time);
+  size_t bucket(int64_t process, int64_t correlation) const;
+
+  const trace::Trace& trace_;
+  std::unique_ptr<trace::TimeCursor> calls_, markers_;
+  bool more_calls_ = false, more_markers_ = false;
+  std::vector<Entry> entries_;
+  std::vector<uint8_t> oldest_;  // of a bucket's ways, the next to be replaced
+  size_t mask_ = 0;
+  std::unordered_map<int64_t, std::vector<Open>> open_;  // by track
+};
+
+}  // namespace tacho::format

@@ -1,0 +1,138 @@
+// Display names (names.h).
+#include "format/view/names.h"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "base/demangle.h"
+
+namespace tacho::format {
+
+namespace column = event::column;
+using event::Domain;
+using event::Table;
+
+std::string_view KernelNames::name(int64_t kernel) {
+  const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
+  const auto [at, fresh] = of_string_.try_emplace(string);
+  if (fresh) {
+    const std::string_view raw = trace_.string(string);
+    at->second = options_.mangled ? std::string(raw) : demangle(raw);
+    if (options_.truncate) at->second = short_name(at->second);
+  }
+  return at->second;
+}
+
+int64_t KernelNames::id(int64_t kernel) {
+  if (const auto own = trace_.property(Table::kKernel, kernel, "kernel_id")) {
+    int64_t value = 0;
+    if (std::from_chars(own->data(), own->data() + own->size(), value).ec == std::errc()) return value;
+  }
+  const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
+  return id_of_string_.try_emplace(string, static_cast<int64_t>(id_of_string_.size()) + 1).first->second;
+}
+
+Threads::Threads(const trace::Trace& trace) {
+  const int64_t rows = trace.rows(Table::kThread);
+  std::vector<std::tuple<int64_t, bool, int64_t, int64_t>> order;  // process, not main, tid, row
+  for (int64_t row = 1; row < rows; ++row) {
+    const int64_t process = trace.cell(Table::kThread, row, column::Thread::process);
+    const int64_t tid = trace.cell(Table::kThread, row, column::Thread::tid);
+    order.emplace_back(process, tid != trace.cell(Table::kProcess, process, column::Process::pid), tid, row);
+  }
+  std::sort(order.begin(), order.end());
+  index_.resize(static_cast<size_t>(std::max<int64_t>(rows, 1)));
+  int64_t process = -1, next = 0;
+  for (const auto& [owner, other, tid, row] : order) {
+    if (owner != process) {
+      process = owner;
+      next = other ? 1 : 0;
+    }
+    index_[static_cast<size_t>(row)] = next++;
+  }
+}
+
+std::string_view copy_direction_name(int64_t direction) {
+  switch (static_cast<event::CopyDirection>(direction)) {
+    case event::CopyDirection::kHostToHost:
+      return "MEMORY_COPY_HOST_TO_HOST";
+    case event::CopyDirection::kHostToDevice:
+      return "MEMORY_COPY_HOST_TO_DEVICE";
+    case event::CopyDirection::kDeviceToHost:
+      return "MEMORY_COPY_DEVICE_TO_HOST";
+    case event::CopyDirection::kDeviceToDevice:
+      return "MEMORY_COPY_DEVICE_TO_DEVICE";
+    case event::CopyDirection::kPeerToPeer:
+      return "MEMORY_COPY_PEER_TO_PEER";
+    default:
+      return "MEMORY_COPY_UNKNOWN";
+  }
+}
+
+std::string_view api_of(Domain domain) {
+  switch (domain) {
+    case Domain::kOpenCL:
+      return "opencl";
+    case Domain::kCudaRuntime:
+    case Domain::kCudaDriver:
+      return "cuda";
+    case Domain::kHipRuntime:
+    case Domain::kHipCompiler:
+      return "hip";
+    case Domain::kHsa:
+      return "hsa";
+    case Domain::kRccl:
+      return "rccl";
+    case Domain::kMarker:
+      return "marker";
+    case Domain::kPython:
+      return "python";
+    case Domain::kMpi:
+      return "mpi";
+    case Domain::kHost:
+      return "host";
+    case Domain::kOperator:
+      return "operator";
+    default:
+      return "";
+  }
+}
+
+std::string_view api_domain_name(Domain domain) {
+  switch (domain) {
+    case Domain::kOpenCL:
+      return "OPENCL_API";
+    case Domain::kCudaRuntime:
+      return "CUDA_RUNTIME_API";
+    case Domain::kCudaDriver:
+      return "CUDA_DRIVER_API";
+    case Domain::kHipRuntime:
+      return "HIP_RUNTIME_API_EXT";
+    case Domain::kHipCompiler:
+      return "HIP_COMPILER_API_EXT";
+    case Domain::kHsa:
+      return "HSA_CORE_API";
+    case Domain::kRccl:
+      return "RCCL_API";
+    case Domain::kMarker:
+      return "MARKER_CORE_API";
+    case Domain::kPython:
+      return "PYTHON";
+    case Domain::kMpi:
+      return "MPI_API";
+    case Domain::kHost:
+      return "HOST";
+    case Domain::kOperator:
+      return "OPERATOR";
+    default:
+      return "UNKNOWN_API";
+  }
+}
+
+Domain domain_of(int64_t cell) {
+  return cell >= 0 && cell < static_cast<int64_t>(Domain::kEnd) ? static_cast<Domain>(cell)
+                                                                : Domain::kUnknown;
+}
+
+}  // namespace tacho::format

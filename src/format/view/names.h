@@ -1,0 +1,56 @@
+// Names of kernels and threads as exports show them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "format/format.h"
+#include "trace/trace.h"
+
+namespace tacho::format {
+
+/// Display names of kernels (options mangled, truncate), each worked out once.
+class KernelNames {
+ public:
+  KernelNames(const trace::Trace& trace, const ExportOptions& options) : trace_(trace), options_(options) {}
+  /// Of a row of table kernel. Valid as long as this object.
+  std::string_view name(int64_t kernel);
+  /// A number for the kernel whatever its launch shape: the source's own (property kernel_id) or, from 1, in
+  /// order of first use.
+  int64_t id(int64_t kernel);
+
+ private:
+  const trace::Trace& trace_;
+  ExportOptions options_;
+  std::unordered_map<int64_t, std::string> of_string_;
+  std::unordered_map<int64_t, int64_t> id_of_string_;
+};
+
+/// Threads of a trace: number within their process in order of tid (the main thread, whose tid is the pid, is
+/// 0).
+class Threads {
+ public:
+  explicit Threads(const trace::Trace& trace);
+  /// The thread's place in its process; 0 for row 0.
+  int64_t index(int64_t thread) const {
+    return thread > 0 && thread < static_cast<int64_t>(index_.size()) ? index_[static_cast<size_t>(thread)]
+                                                                      : 0;
+  }
+
+ private:
+  std::vector<int64_t> index_;
+};
+
+/// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
+std::string_view copy_direction_name(int64_t direction);
+/// The API of a domain as rocprofv3 names files after it ("hip", "opencl", "cuda"); "" for kUnknown.
+std::string_view api_of(event::Domain domain);
+/// What column Domain of an API trace says: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...
+std::string_view api_domain_name(event::Domain domain);
+/// A domain out of a cell; kUnknown for nonsense.
+event::Domain domain_of(int64_t cell);
+
+}  // namespace tacho::format

@@ -1,0 +1,176 @@
+// Sources, tracks and lanes of the sweep (timeline.h).
+#include "format/view/timeline.h"
+
+#include <map>
+#include <tuple>
+
+#include "format/view/names.h"
+
+namespace tacho::format {
+
+namespace column = event::column;
+using event::kUnknown;
+using event::Table;
+using event::TrackKind;
+
+namespace {
+
+#define TACHO_TIMED                                                                    \
+  column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, \
+      column::Fact::correlation
+constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node};
+constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes};
+constexpr int kFill[] = {TACHO_TIMED, column::Fill::bytes};
+constexpr int kAllocation[] = {TACHO_TIMED, column::Allocation::bytes, column::Allocation::address};
+constexpr int kApi[] = {TACHO_TIMED, column::Api::result};
+constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
+constexpr int kPlain[] = {TACHO_TIMED};
+#undef TACHO_TIMED
+constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};
+constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,
+                                 column::CounterValue::dim,   column::CounterValue::ordinal,
+                                 column::CounterValue::value, column::CounterValue::instance};
+
+bool device_work(Table table) {
+  return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
+}
+
+}  // namespace
+
+std::span<const int> timeline_columns(Table table) {
+  switch (table) {
+    case Table::kDispatch:
+      return kDispatch;
+    case Table::kCopy:
+      return kCopy;
+    case Table::kFill:
+      return kFill;
+    case Table::kAllocation:
+      return kAllocation;
+    case Table::kApi:
+      return kApi;
+    case Table::kMarker:
+      return kMarker;
+    case Table::kReading:
+      return kReading;
+    case Table::kCounterValue:
+      return kCounterValue;
+    default:
+      return kPlain;
+  }
+}
+
+Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables)
+    : trace_(trace), options_(options) {
+  const int64_t tracks = std::max<int64_t>(trace.rows(Table::kTrack), 1);
+  same_.resize(static_cast<size_t>(tracks));
+  kind_.resize(static_cast<size_t>(tracks));
+  lanes_of_.resize(static_cast<size_t>(tracks));
+  std::map<std::array<int64_t, 6>, int64_t> queues;
+  for (int64_t track = 0; track < tracks; ++track) {
+    const auto at = static_cast<size_t>(track);
+    same_[at] = track;
+    const auto cell = [&](int index) { return trace.cell(Table::kTrack, track, index); };
+    const int64_t kind = cell(column::Track::kind);
+    kind_[at] = kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind)
+                                                                          : TrackKind::kUnknown;
+    if (kind_[at] == TrackKind::kQueue)
+      same_[at] = queues
+                      .try_emplace({cell(column::Track::process), cell(column::Track::device),
+                                    cell(column::Track::native), cell(column::Track::context),
+                                    cell(column::Track::name), cell(column::Track::category)},
+                                   track)
+                      .first->second;
+  }
+  for (const Table table :
+       {Table::kDispatch, Table::kCopy, Table::kFill, Table::kMarker, Table::kApi, Table::kSync,
+        Table::kOverhead, Table::kAllocation, Table::kSample, Table::kReading, Table::kCounterValue})
+    if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
+      sources_.push_back(
+          {table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
+      total_ += static_cast<uint64_t>(trace.rows(table));
+    }
+}
+
+Happening Timeline::happening(const Source& source) const {
+  const auto row = source.cursor->row();
+  Happening what{source.table, row[0], row[1], kUnknown, 0, 0, {0, 0, 0}, kNoLane};
+  if (what.track < 0 || what.track >= static_cast<int64_t>(same_.size())) what.track = 0;
+  if (source.table == Table::kReading) {
+    what.extra[0] = row[2];
+    return what;
+  }
+  if (source.table == Table::kCounterValue) {
+    what.dim = row[2];
+    for (size_t i = 0; i < 3; ++i) what.extra[i] = row[3 + i];
+    return what;
+  }
+  if (row[2] != kUnknown) {
+    const int64_t duration = std::max<int64_t>(row[2], 0);
+    what.end = duration > std::numeric_limits<int64_t>::max() - 1 - std::max<int64_t>(what.start, 0)
+                   ? std::numeric_limits<int64_t>::max() - 1
+                   : what.start + duration;
+  }
+  what.dim = row[3];
+  what.correlation = row[4];
+  for (size_t i = 5; i < row.size(); ++i) what.extra[i - 5] = row[i];
+  return what;
+}
+
+bool Timeline::wanted(const Happening& what) const {
+  if (options_.process != 0) {
+    const int64_t process = trace_.cell(Table::kTrack, what.track, column::Track::process);
+    if (process != options_.process && !(process == 0 && what.table == Table::kReading)) return false;
+  }
+  if (what.table == Table::kApi && options_.domains != ~0ull)
+    return options_.wants(domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
+  return true;
+}
+
+bool Timeline::point(const Happening& what) const {
+  switch (what.table) {
+    case Table::kAllocation:
+    case Table::kSample:
+    case Table::kReading:
+    case Table::kCounterValue:
+      return true;
+    case Table::kMarker:
+      return trace_.cell(Table::kLabel, what.dim, column::Label::kind) ==
+             static_cast<int64_t>(event::MarkerKind::kMark);
+    default:
+      return what.end == kUnknown && kind_[static_cast<size_t>(what.track)] == TrackKind::kQueue;
+  }
+}
+
+uint32_t Timeline::choose_lane(const Happening& what, int64_t end, bool& fresh) {
+  const int64_t track = track_of(what.track);
+  auto& lanes = lanes_of_[static_cast<size_t>(track)];
+  // On a queue device work never nests in device work: that would say that one caused the other.
+  const bool exclusive = kind_[static_cast<size_t>(track)] == TrackKind::kQueue && device_work(what.table);
+  for (const uint32_t number : lanes) {
+    const auto& open = lanes_[number].open;
+    if (open.empty() || (open.back().first >= end && !(exclusive && device_work(open.back().second))))
+      return number;
+  }
+  if (lanes.size() >= kMostLanes) return kNoLane;
+  fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::first_lane(const Happening& what, bool& fresh) {
+  const int64_t track = track_of(what.track);
+  const auto& lanes = lanes_of_[static_cast<size_t>(track)];
+  if (!lanes.empty()) return lanes.front();
+  fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::add_lane(int64_t track) {
+  auto& lanes = lanes_of_[static_cast<size_t>(track)];
+  const auto number = static_cast<uint32_t>(lanes_.size());
+  lanes_.push_back({{track, static_cast<uint32_t>(lanes.size())}, {}});
+  lanes.push_back(number);
+  return number;
+}
+
+}  // namespace tacho::format

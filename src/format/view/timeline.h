@@ -1,0 +1,181 @@
+// One sweep over everything that happened, in time order: what writers of timelines (Perfetto, Chrome) are
+// built on. It lays slices into lanes in which they nest properly, so that begins and ends balance whatever
+// the trace holds.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "format/format.h"
+#include "trace/trace.h"
+
+namespace tacho::format {
+
+/// What a visitor gets. Times are trace time, ns.
+struct Happening {
+  event::Table table;
+  int64_t track;  // row
+  int64_t start;
+  int64_t end;          // event::kUnknown: it had not ended, or is a point
+  int64_t dim;          // of the table's dimension
+  int64_t correlation;  // 0 = none
+  int64_t extra[3];     // by table, see timeline_columns()
+  uint32_t lane;        // of slices, and of points that are drawn in a line
+};
+
+/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
+/// graph_node; copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value;
+/// counter value: ordinal, value, instance (dim is the counter).
+std::span<const int> timeline_columns(event::Table table);
+
+/// A place in which slices nest or are disjoint. Lanes of one track share its name in viewers.
+struct Lane {
+  int64_t track;   // the first track row of its kind (see Timeline::track_of)
+  uint32_t index;  // 0 = the track itself, 1 ... = for what overlaps
+};
+
+class Timeline {
+ public:
+  /// `tables`: bits of event::Table beside options.tables.
+  Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables);
+  /// The row that stands for all rows of the same queue (rows that differ in the launching thread only).
+  int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
+  const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
+
+  /// Calls, in ascending time, with ends before begins at equal times and inner ends before outer ones:
+  ///   visitor.lane_opened(uint32_t lane)      before the lane's first slice
+  ///   visitor.begin(const Happening&)         a slice begins
+  ///   visitor.end(const Happening&, int64_t time)   ... ends; time is `end`, or the end of the trace when
+  ///   unknown visitor.point(const Happening&)         marks, samples, readings, allocations, device work
+  ///   without an end visitor.keep_going() -> bool            asked now and then
+  template <typename Visitor>
+  Status run(Visitor& visitor);
+
+ private:
+  struct Open {
+    Happening what;
+    uint64_t order;  // of opening
+    int64_t end;     // max() when unknown
+  };
+  struct LaneState {
+    Lane lane;
+    std::vector<std::pair<int64_t, event::Table>> open;  // ends, innermost last
+  };
+  struct Source {
+    event::Table table;
+    std::unique_ptr<trace::TimeCursor> cursor;
+    bool more;
+  };
+  static constexpr uint32_t kNoLane = std::numeric_limits<uint32_t>::max();
+  static constexpr size_t kMostLanes = 256;       // of one track; what overlaps further becomes points
+  static constexpr size_t kMostTogether = 65536;  // rows of equal start that are put into order
+
+  static bool later(const Open& a, const Open& b) {
+    return a.end != b.end ? a.end > b.end : a.order < b.order;
+  }
+  Happening happening(const Source& source) const;
+  bool wanted(const Happening& what) const;
+  /// The lane for a slice, or kNoLane; `fresh` when it was made for it.
+  uint32_t choose_lane(const Happening& what, int64_t end, bool& fresh);
+  uint32_t first_lane(const Happening& what, bool& fresh);
+  uint32_t add_lane(int64_t track);
+  bool point(const Happening& what) const;
+  static bool on_a_line(event::Table table) {
+    return table != event::Table::kReading && table != event::Table::kCounterValue &&
+           table != event::Table::kSample;
+  }
+
+  const trace::Trace& trace_;
+  ExportOptions options_;
+  std::vector<int64_t> same_;
+  std::vector<event::TrackKind> kind_;
+  std::vector<Source> sources_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::vector<uint32_t>> lanes_of_;  // by track
+  std::vector<Open> open_;                       // heap, earliest end first
+  std::vector<Happening> together_;
+  uint64_t total_ = 0;  // rows of all sources
+};
+
+template <typename Visitor>
+Status Timeline::run(Visitor& visitor) {
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const int64_t last = trace_.time_range().second;
+  uint64_t order = 0, taken = 0;
+  int64_t now = 0;
+  const auto close = [&](int64_t until) {
+    while (!open_.empty() && open_.front().end <= until) {
+      std::pop_heap(open_.begin(), open_.end(), later);
+      const Open& ended = open_.back();
+      lanes_[ended.what.lane].open.pop_back();
+      visitor.end(ended.what, ended.end == kNever ? std::max(last, now) : ended.end);
+      open_.pop_back();
+    }
+  };
+  const auto place = [&](Happening& what) {
+    const auto show_point = [&] {
+      if (on_a_line(what.table)) {
+        bool first = false;
+        what.lane = first_lane(what, first);
+        if (first) visitor.lane_opened(what.lane);
+      }
+      visitor.point(what);
+    };
+    if (point(what)) return show_point();
+    const int64_t end = what.end == event::kUnknown ? kNever : what.end;
+    bool fresh = false;
+    what.lane = choose_lane(what, end, fresh);
+    if (what.lane == kNoLane) return show_point();
+    if (fresh) visitor.lane_opened(what.lane);
+    visitor.begin(what);
+    lanes_[what.lane].open.emplace_back(end, what.table);
+    open_.push_back({what, order++, end});
+    std::push_heap(open_.begin(), open_.end(), later);
+  };
+  for (Source& source : sources_) source.more = source.cursor->next();
+  for (uint64_t round = 0;; ++round) {
+    int64_t start = kNever;
+    bool any = false;
+    for (const Source& source : sources_)
+      if (source.more && (!any || source.cursor->start() < start)) {
+        start = source.cursor->start();
+        any = true;
+      }
+    if (!any) break;
+    if (round % 4096 == 0) {
+      if (!visitor.keep_going()) break;
+      if (options_.progress != nullptr) options_.progress->at(taken, total_);
+    }
+    now = start;
+    close(start);
+    together_.clear();
+    for (Source& source : sources_)
+      while (source.more && source.cursor->start() == start && together_.size() < kMostTogether) {
+        Happening what = happening(source);
+        if (wanted(what)) together_.push_back(what);
+        source.more = source.cursor->next();
+        ++taken;
+      }
+    if (together_.size() > 1)
+      std::stable_sort(together_.begin(), together_.end(), [](const Happening& a, const Happening& b) {
+        const auto length = [](const Happening& what) {
+          return what.end == event::kUnknown ? kNever : what.end;
+        };
+        return length(a) > length(b);
+      });
+    for (Happening& what : together_) {
+      close(start);  // those of no duration that have just begun
+      place(what);
+    }
+  }
+  close(kNever);
+  for (const Source& source : sources_) TACHO_TRY(source.cursor->status());
+  return {};
+}
+
+}  // namespace tacho::format

@@ -265,6 +265,11 @@ Outcome run(const std::vector<std::string>& command, const RunOptions& options) 
     if (options.preload) variables["LD_PRELOAD"] = library();
   }
   for (const auto& [name, value] : options.env) variables[name] = value;
+#ifdef TACHO_SANITIZER_RUNTIME
+  std::string& preload = variables["LD_PRELOAD"];
+  preload = preload.empty() ? TACHO_SANITIZER_RUNTIME : TACHO_SANITIZER_RUNTIME ":" + preload;
+  variables["ASAN_OPTIONS"] = "detect_leaks=0";  // of the runtime and its compiler
+#endif
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   std::vector<char*> arguments, environment_pointers;

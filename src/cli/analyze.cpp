@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <iterator>
 
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
 #include "metric/analysis.h"
@@ -17,7 +18,6 @@
 #include "metric/analysis_json.h"
 #include "metric/analysis_text.h"
 #include "metric/compare.h"
-#include "report/output.h"
 #include "workload/csv.h"
 
 namespace tacho::cli {
@@ -144,23 +144,15 @@ std::string with_ending(const std::string& name, std::string_view format) {
   return name + std::string(ending);
 }
 
-Status make_folder(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0) {
-    if (!S_ISDIR(info.st_mode)) return fail("{}: exists and is no folder", path);
-    return {};
-  }
-  if (::mkdir(path.c_str(), 0777) != 0) return fail("{}: the folder cannot be made: {}", path, std::strerror(errno));
-  return {};
-}
-
 Status save_tables(const metric::Analysis& run, const std::string& folder, const Arguments& arguments) {
-  const std::vector<metric::SavedTable> tables = metric::saved_tables(run, arguments.text);
-  TACHO_TRY(make_folder(folder));
-  for (const metric::SavedTable& saved : tables) TACHO_TRY(report::check_writable(folder + "/" + saved.file, arguments.overwrite));
-  for (const metric::SavedTable& saved : tables)
-    TACHO_TRY(report::write_file(folder + "/" + saved.file, report::to_csv(saved.table), arguments.overwrite));
-  return {};
+  TACHO_TRY(create_folders(folder));
+  std::vector<OutputFile> files;
+  for (const metric::SavedTable& saved : metric::saved_tables(run, arguments.text)) {
+    TACHO_ASSIGN(OutputFile file, OutputFile::create(folder + "/" + saved.file, arguments.overwrite));
+    file.write(report::to_csv(saved.table));
+    files.push_back(std::move(file));
+  }
+  return OutputFile::commit_all(files);
 }
 
 // stdout takes what it takes: a closed pipe or a full disk is an error of the command.
@@ -206,7 +198,10 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
   const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv");
   const std::string file = a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
-  if (!file.empty() && !csv_folder) TACHO_TRY(report::check_writable(file, a.overwrite));
+  std::optional<OutputFile> output;  // made before any work: a name that is taken is refused at once
+  if (!file.empty() && !csv_folder) {
+    TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
+  }
 
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
@@ -248,8 +243,12 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     } else {
       out = metric::to_text(runs, a.text);
     }
-    if (file.empty()) TACHO_TRY(print(out));
-    else TACHO_TRY(report::write_file(file, out, a.overwrite));
+    if (output) {
+      output->write(out);
+      TACHO_TRY(output->commit());
+    } else {
+      TACHO_TRY(print(out));
+    }
   }
   if (a.fail_above) {
     const metric::LargestChange largest = metric::largest_change(metric::compare(runs));

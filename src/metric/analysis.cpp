@@ -268,9 +268,9 @@ struct Analysis::Impl {
         most = std::max(most, dispatch.id);
       }
       for (std::size_t i = 0; i < filter.ranges.size(); ++i) {
-        const auto& [from, to] = filter.ranges[i];
+        const auto& range = filter.ranges[i];
         const bool any = std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
-                                     [&](const auto& d) { return d.id >= from && d.id <= to; });
+                                     [&](const auto& d) { return d.id >= range.first && d.id <= range.second; });
         if (!any) return fail("-d {}: no such dispatch; the run has the dispatches {} to {}", filter.texts[i], least, most);
       }
     }

@@ -2,7 +2,7 @@
 #include "metric/analysis_html.h"
 
 #include "metric/analysis_json.h"
-#include "report/output.h"
+#include "report/html.h"
 
 namespace tacho::metric {
 

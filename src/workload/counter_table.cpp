@@ -15,8 +15,10 @@ namespace tacho::workload {
 
 namespace {
 
-// A mapping of `bytes` bytes that reads as zero: anonymous, or of an unlinked file in TMPDIR when it is large.
+// Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by size.
 Result<std::shared_ptr<double>> allocate(std::size_t bytes, bool spill) {
+  constexpr std::size_t kSmall = std::size_t{256} << 10;
+  if (bytes <= kSmall) return std::shared_ptr<double>(new double[bytes / sizeof(double)], std::default_delete<double[]>());
   void* memory = MAP_FAILED;
   if (!spill) {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

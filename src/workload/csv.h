@@ -55,6 +55,17 @@ class CsvReader {
   bool unterminated_ = false;
 };
 
+/// A csv file on disk, or a text that stands for one.
+struct CsvSource {
+  std::string name;
+  const std::string* text = nullptr;  ///< not owned; nullptr: the file `name`
+
+  Result<CsvReader> open() const {
+    if (text != nullptr) return CsvReader::from_text(*text, name);
+    return CsvReader::open(name);
+  }
+};
+
 /// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true; anything that
 /// is not a number is NaN with ok = false. Exact for integers below 2^53 and correctly rounded otherwise.
 struct CellNumber {

@@ -63,8 +63,8 @@ Result<Header> read_header(CsvReader& reader, std::vector<std::string_view>& fie
 }
 
 // Rows counted by reading them all, for compressed files.
-Result<std::uint64_t> count_rows(const std::string& path) {
-  TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
+Result<std::uint64_t> count_rows(const CsvSource& source) {
+  TACHO_ASSIGN(CsvReader reader, source.open());
   if (const std::uint64_t bound = reader.row_bound(); bound != 0) return bound;
   std::vector<std::string_view> fields;
   for (;;) {
@@ -152,10 +152,11 @@ Result<bool> is_long_form(const std::string& path) {
   return header.find("Counter_Name") != Header::npos && header.find("Counter_Value") != Header::npos;
 }
 
-Result<RawTable> read_wide(const std::string& path, const ReadOptions& options, NameTable& kernels,
+Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings) {
-  TACHO_ASSIGN(const std::uint64_t row_bound, count_rows(path));
-  TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
+  const std::string& path = source_file.name;
+  TACHO_ASSIGN(const std::uint64_t row_bound, count_rows(source_file));
+  TACHO_ASSIGN(CsvReader reader, source_file.open());
   std::vector<std::string_view> fields;
   TACHO_ASSIGN(const Header header, read_header(reader, fields));
   const std::size_t name_at = header.find("Kernel_Name");
@@ -258,11 +259,12 @@ Result<RawTable> read_wide(const std::string& path, const ReadOptions& options, 
   return table;
 }
 
-Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOptions& options, NameTable& kernels,
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings) {
+  const std::string& first_name = sources.front().name;
   std::uint64_t row_bound = 0;
-  for (const std::string& path : paths) {
-    TACHO_ASSIGN(const std::uint64_t rows, count_rows(path));
+  for (const CsvSource& source : sources) {
+    TACHO_ASSIGN(const std::uint64_t rows, count_rows(source));
     row_bound += rows;
   }
   // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a double), value.
@@ -283,9 +285,9 @@ Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOpti
   std::vector<char> counter_wanted;
 
   std::vector<std::string_view> fields;
-  std::string first_file;
-  for (const std::string& path : paths) {
-    TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
+  for (const CsvSource& source : sources) {
+    const std::string& path = source.name;
+    TACHO_ASSIGN(CsvReader reader, source.open());
     TACHO_ASSIGN(const Header header, read_header(reader, fields));
     FaultLog log(path);
     // The accumulator of a level pass has the level's name in its file's name.
@@ -389,7 +391,7 @@ Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOpti
     }
     log.report(warnings);
   }
-  if (groups.empty()) return fail("{}: there is a header but not one dispatch; the file is empty or cut off", paths.front());
+  if (groups.empty()) return fail("{}: there is a header but not one dispatch; the file is empty or cut off", first_name);
 
   // Dispatches in the order of their ids (then kernel names), numbered from 0; GPUs likewise.
   std::vector<std::uint32_t> order(groups.size());
@@ -405,7 +407,7 @@ Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOpti
   gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
 
   RawTable table;
-  table.file = paths.front();
+  table.file = first_name;
   std::vector<std::string> names(kIdColumns.begin(), kIdColumns.end());
   std::vector<std::size_t> column_of(counters.names().size());
   for (std::size_t c = 0; c < column_of.size(); ++c) {
@@ -451,11 +453,11 @@ Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOpti
   }
   if (contradictions > 0)
     warnings.push_back(fmt::format("{}: {} counter values are given twice and differ (first: {}); the last one counts",
-                                   paths.front(), contradictions, contradiction));
+                                   first_name, contradictions, contradiction));
   if (ids_shared > 0)
     warnings.push_back(fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are "
                                    "kept apart, so some of their counters are missing",
-                                   paths.front(), ids_shared));
+                                   first_name, ids_shared));
   return table;
 }
 

@@ -53,11 +53,11 @@ std::string_view canonical_column(std::string_view name);
 Result<bool> is_long_form(const std::string& path);
 
 /// One row a dispatch. Rows that do not fit the header are left out and logged.
-Result<RawTable> read_wide(const std::string& path, const ReadOptions& options, NameTable& kernels,
+Result<RawTable> read_wide(const CsvSource& source, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings);
 
 /// One row a dispatch and counter, in one or several files; pivoted. Duration of a dispatch = median over its rows.
-Result<RawTable> read_long(const std::vector<std::string>& paths, const ReadOptions& options, NameTable& kernels,
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings);
 
 /// Joins passes of the same program by kernel, grid size and running number among those: dispatches that are not in every

@@ -273,20 +273,22 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   if (!files.joined.empty()) {
     TACHO_ASSIGN(workload.long_form, is_long_form(files.joined));
     if (workload.long_form) {
-      TACHO_ASSIGN(main, read_long({files.joined}, options, kernels, workload.warnings));
+      TACHO_ASSIGN(main, read_long({CsvSource{files.joined}}, options, kernels, workload.warnings));
     } else {
-      TACHO_ASSIGN(main, read_wide(files.joined, options, kernels, workload.warnings));
+      TACHO_ASSIGN(main, read_wide({files.joined}, options, kernels, workload.warnings));
     }
   } else if (!files.passes.empty()) {
     TACHO_ASSIGN(workload.long_form, is_long_form(files.passes.front()));
     if (workload.long_form) {
-      TACHO_ASSIGN(main, read_long(files.passes, options, kernels, workload.warnings));
+      std::vector<CsvSource> sources;
+      for (const std::string& path : files.passes) sources.push_back({path});
+      TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
     } else {
       std::vector<std::string> paths = files.passes;
       paths.insert(paths.end(), files.levels.begin(), files.levels.end());
       std::vector<RawTable> passes;
       for (const std::string& path : paths) {
-        TACHO_ASSIGN(RawTable pass, read_wide(path, options, kernels, workload.warnings));
+        TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
       TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
@@ -300,7 +302,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   if (!workload.long_form)
     for (const std::string& path : files.levels) {
       std::vector<std::string> level_warnings;
-      auto read = read_wide(path, options, kernels, level_warnings);
+      auto read = read_wide({path}, options, kernels, level_warnings);
       if (!read) {
         workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
         continue;

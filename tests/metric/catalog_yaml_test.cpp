@@ -138,7 +138,8 @@ TEST(CatalogYaml, hostile_input_ends_in_a_sentence) {
   EXPECT_NE(error_of(std::string("block: 1\0\xff\xfe", 11)), "no error");
   EXPECT_EQ(error_of(""), "no error");
   EXPECT_EQ(error_of("---\n# nothing\n"), "no error");
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"), "f.yaml:2:1: a catalog file is one document, and a second one begins here");
+  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"),
+            "f.yaml:2:1: a catalog file is one document, and a second one begins here");
 }
 
 TEST(CatalogYaml, adds_to_and_changes_the_built_in_catalog) {

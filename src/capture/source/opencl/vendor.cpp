@@ -26,7 +26,8 @@ bool is_loader(const char* path) {
 void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
   Dl_info self{}, home{};
   dladdr(reinterpret_cast<void*>(&find_loops), &self);
-  if (dladdr(reinterpret_cast<void*>(table->clGetPlatformInfo), &home) == 0 || home.dli_fname == nullptr) return;
+  if (dladdr(reinterpret_cast<void*>(table->clGetPlatformInfo), &home) == 0 || home.dli_fname == nullptr)
+    return;
   if (home.dli_fbase == self.dli_fbase || is_loader(home.dli_fname)) return;
   void* library = nullptr;
   const auto look = [&](uint16_t number, const char* name, void* slot) {
@@ -37,7 +38,8 @@ void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
     void* const own = library != nullptr ? dlsym(library, name) : nullptr;
     Dl_info own_at{};
     vendor.loops[number] = true;
-    if (own != nullptr && dladdr(own, &own_at) != 0 && own_at.dli_fbase == home.dli_fbase) vendor.own[number] = own;
+    if (own != nullptr && dladdr(own, &own_at) != 0 && own_at.dli_fbase == home.dli_fbase)
+      vendor.own[number] = own;
     g_detours.store(true, std::memory_order_release);
   };
 #define TACHO_CL_FUNCTION(number, name, parameters) look(number, #name, reinterpret_cast<void*>(table->name));

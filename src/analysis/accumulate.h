@@ -11,7 +11,7 @@ namespace tacho::analysis {
 
 /// Sums over durations. Rows of unknown duration count in `unknown` only.
 struct Sums {
-  int64_t count = 0;         // of known duration
+  int64_t count = 0;  // of known duration
   int64_t unknown = 0;
   int64_t total = 0;         // ns
   int64_t min = 0, max = 0;  // ns
@@ -41,7 +41,9 @@ struct Sums {
     m2 += delta * (static_cast<double>(duration) - mean);
   }
   /// Sample standard deviation (n - 1), ns; 0 for fewer than two.
-  double stddev() const { return count > 1 ? std::sqrt(std::max(0.0, m2) / static_cast<double>(count - 1)) : 0.0; }
+  double stddev() const {
+    return count > 1 ? std::sqrt(std::max(0.0, m2) / static_cast<double>(count - 1)) : 0.0;
+  }
 };
 
 }  // namespace tacho::analysis

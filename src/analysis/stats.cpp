@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analysis/accumulate.h"
 #include "base/demangle.h"
 #include "event/schema.h"
 
@@ -18,26 +19,10 @@ namespace column = event::column;
 
 namespace {
 
-// Running count, mean and m2 of several summaries (Chan, Golub, LeVeque 1983).
 struct Accumulator {
   StatRow row;
-  double mean = 0, m2 = 0;
-  int64_t known = 0;
-
-  void add(const trace::Summary& summary) {
-    row.count += summary.count + summary.unknown;
-    row.unknown += summary.unknown;
-    row.bytes += summary.bytes;
-    if (summary.count == 0) return;
-    row.min = known == 0 ? summary.min : std::min(row.min, summary.min);
-    row.max = known == 0 ? summary.max : std::max(row.max, summary.max);
-    row.total += summary.sum;
-    const auto a = static_cast<double>(known), b = static_cast<double>(summary.count);
-    const double delta = summary.mean - mean;
-    mean += delta * b / (a + b);
-    m2 += summary.m2 + delta * delta * a * b / (a + b);
-    known += summary.count;
-  }
+  Sums sums;
+  void add(const trace::Summary& summary) { sums.add(summary); }
 };
 
 Table table_of(By by) {
@@ -109,8 +94,14 @@ void finish(std::vector<StatRow>& rows) {
 }
 
 void close(Accumulator& sum) {
-  sum.row.mean = sum.mean;
-  sum.row.stddev = sum.known > 1 ? std::sqrt(std::max(0.0, sum.m2) / static_cast<double>(sum.known - 1)) : 0.0;
+  sum.row.count = sum.sums.count + sum.sums.unknown;
+  sum.row.unknown = sum.sums.unknown;
+  sum.row.bytes = sum.sums.bytes;
+  sum.row.total = sum.sums.total;
+  sum.row.min = sum.sums.min;
+  sum.row.max = sum.sums.max;
+  sum.row.mean = sum.sums.mean;
+  sum.row.stddev = sum.sums.stddev();
 }
 
 Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOptions& options) {
@@ -119,8 +110,8 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
     Accumulator sum;
     for (const trace::Summary& summary : summaries)
       if (keep(summary)) sum.add(summary);
-    if (sum.row.count == 0) return;
     close(sum);
+    if (sum.row.count == 0) return;
     sum.row.name = std::move(name);
     rows.push_back(std::move(sum.row));
   };

@@ -24,7 +24,8 @@ std::string folder_of(const std::string& path) {
 std::string temporary_name(const std::string& target) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random)
-    random = static_cast<uint64_t>(getpid()) << 32 | static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&random) & 0xffffffff);
+    random = static_cast<uint64_t>(getpid()) << 32 |
+             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&random) & 0xffffffff);
   const std::string folder = target.substr(0, target.rfind('/') + 1);  // npos + 1 == 0: no folder part
   // The name itself may be as long as the file system allows: not part of the temporary one.
   return fmt::format("{}.tacho-{:016x}.partial", folder, random);
@@ -60,7 +61,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
       return fail("{}: the folder {} {}", path, folder, errno == ENOENT ? "does not exist" : strerror(errno));
     if (!S_ISDIR(status.st_mode)) return fail("{}: {} is not a folder", path, folder);
     file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (file.descriptor_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
+    if (file.descriptor_ < 0 &&
+        (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
       file.temporary_ = temporary_name(file.target_);
       file.descriptor_ = open(file.temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     }
@@ -87,9 +89,13 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   return *this;
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+OutputFile::OutputFile(OutputFile&& other) noexcept {
+  *this = std::move(other);
+}
 
-OutputFile::~OutputFile() { discard(); }
+OutputFile::~OutputFile() {
+  discard();
+}
 
 void OutputFile::discard() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -168,7 +174,8 @@ Status OutputFile::give_name() {
   } else {
     result = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
     if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
-      result = access(target_.c_str(), F_OK) == 0 ? (errno = EEXIST, -1) : rename(temporary_.c_str(), target_.c_str());
+      result = access(target_.c_str(), F_OK) == 0 ? (errno = EEXIST, -1)
+                                                  : rename(temporary_.c_str(), target_.c_str());
     }
   }
   if (result != 0) {
@@ -191,7 +198,8 @@ Status OutputFile::commit() {
 Status OutputFile::commit_all(std::span<OutputFile> files) {
   for (OutputFile& file : files) {
     file.flush();
-    if (!file.direct_) sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
+    if (!file.direct_)
+      sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
   }
   for (OutputFile& file : files) TACHO_TRY(file.sync());
   for (OutputFile& file : files) TACHO_TRY(file.give_name());

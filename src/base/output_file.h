@@ -1,5 +1,5 @@
-// Files that appear whole or not at all: bytes go into a file without a name (or with a temporary one where the file
-// system cannot do that), and commit() syncs it and gives it its own name.
+// Files that appear whole or not at all: bytes go into a file without a name (or with a temporary one where
+// the file system cannot do that), and commit() syncs it and gives it its own name.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,10 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB. Errors of writing (disk full, quota) are kept and told by commit().
-/// Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout) is written to directly.
-/// The caller must ignore SIGXFSZ if a file size limit is to be an error and not a signal.
+/// One output, written through a buffer of 256 KiB. Errors of writing (disk full, quota) are kept and told by
+/// commit(). Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout)
+/// is written to directly. The caller must ignore SIGXFSZ if a file size limit is to be an error and not a
+/// signal.
 class OutputFile {
  public:
   /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.

@@ -25,9 +25,9 @@ Decoder::~Decoder() = default;
 ProcessState& Decoder::process(uint32_t slot) {
   // A slot number comes from the pool: bounded there, checked here.
   slot = slot < tape::kMaxProcessSlots ? slot : tape::kMaxProcessSlots;
-  if (processes_.size() <= slot) processes_.resize(slot + 1);
-  if (!processes_[slot]) processes_[slot] = std::make_unique<ProcessState>(writer_, clocks_, slot);
-  return *processes_[slot];
+  std::unique_ptr<ProcessState>& state = processes_[slot];
+  if (!state) state = std::make_unique<ProcessState>(writer_, clocks_, slot);
+  return *state;
 }
 
 void Decoder::piece(const tape::Piece& piece) {
@@ -55,9 +55,9 @@ void Decoder::piece(const tape::Piece& piece) {
       writer_.lose(state.row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
     } else if (header.kind == RecordKind::kProcess) {
       const auto* record = reinterpret_cast<const event::ProcessRecord*>(at);
-      const bool inherits = record->parent_slot != event::kUnknown32 && record->parent_slot < processes_.size() &&
-                            record->parent_slot != piece.block->process_slot;
-      state.describe(*record, inherits ? processes_[record->parent_slot].get() : nullptr);
+      const auto parent = processes_.find(record->parent_slot);
+      const bool inherits = parent != processes_.end() && record->parent_slot != piece.block->process_slot;
+      state.describe(*record, inherits ? parent->second.get() : nullptr);
     } else {
       state.record(*piece.block, at, header);
     }
@@ -66,7 +66,7 @@ void Decoder::piece(const tape::Piece& piece) {
 }
 
 void Decoder::finish() {
-  for (auto& state : processes_)
+  for (auto& [slot, state] : processes_)
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
     writer_.add(Table::kClock, {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
@@ -74,7 +74,7 @@ void Decoder::finish() {
 
 std::vector<ProcessFacts> Decoder::processes() const {
   std::vector<ProcessFacts> facts;
-  for (const auto& state : processes_)
+  for (const auto& [slot, state] : processes_)
     if (state && state->facts().pid != 0) facts.push_back(state->facts());
   return facts;
 }

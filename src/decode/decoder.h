@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +49,7 @@ class Decoder {
 
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
-  std::vector<std::unique_ptr<ProcessState>> processes_;
+  std::map<uint32_t, std::unique_ptr<ProcessState>> processes_;  // by slot
 };
 
 }  // namespace tacho::decode

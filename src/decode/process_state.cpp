@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
@@ -21,6 +22,10 @@ using event::Table;
 namespace {
 
 constexpr uint32_t kMostNumbers = 1u << 24;  // definitions of one kind in one process: more is nonsense
+constexpr uint32_t kWidestGap = 1u << 12;
+
+// Times are bounded, so that differences of two never overflow.
+int64_t plausible(int64_t time) { return std::clamp<int64_t>(time, -(1LL << 61), 1LL << 61); }
 
 int64_t known(uint32_t value) { return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value); }
 
@@ -36,7 +41,8 @@ const T& as(const std::byte* at) {
 
 template <typename Vector>
 bool reach(Vector& vector, uint32_t number) {
-  if (number >= kMostNumbers) return false;
+  // Numbers are given out one after another: one far behind the last is a lie, or what a dead run's pool no longer holds.
+  if (number >= kMostNumbers || number > vector.size() + kWidestGap) return false;
   if (vector.size() <= number) vector.resize(number + 1);
   return true;
 }
@@ -53,6 +59,11 @@ int64_t ProcessState::row() {
   return row_;
 }
 
+CuptiDecoder& ProcessState::cupti() {
+  if (!cupti_) cupti_ = std::make_unique<CuptiDecoder>(*this, writer_);
+  return *cupti_;
+}
+
 void ProcessState::count_bad(Table table) { writer_.lose(row(), table, event::LossReason::kBadInput, 1); }
 
 int64_t ProcessState::string(uint32_t number) const { return number < strings_.size() ? strings_[number].row : 0; }
@@ -61,7 +72,7 @@ std::string_view ProcessState::text(uint32_t number) const {
 }
 
 int64_t ProcessState::host_time(uint64_t ticks) const {
-  return tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks);
+  return plausible(tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks));
 }
 
 void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent) {
@@ -186,14 +197,14 @@ int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
 int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
   const auto time = static_cast<int64_t>(value);
   switch (queue.clock) {
-    case event::DeviceClock::kMonotonicRaw: return time;
-    case event::DeviceClock::kMonotonic: return clocks_.from_monotonic(time);
-    case event::DeviceClock::kRealtime: return clocks_.from_realtime(time);
+    case event::DeviceClock::kMonotonicRaw: return plausible(time);
+    case event::DeviceClock::kMonotonic: return plausible(clocks_.from_monotonic(time));
+    case event::DeviceClock::kRealtime: return plausible(clocks_.from_realtime(time));
     case event::DeviceClock::kHost: return host_time(value);
     case event::DeviceClock::kPaired:
-      return queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time;
+      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time);
   }
-  return time;
+  return plausible(time);
 }
 
 ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued, uint64_t submit,
@@ -392,6 +403,8 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
         return count_bad(Table::kEnd);
       }
       const std::string_view key = text(record.key);
+      if (record.object == 0 && key.starts_with("cupti.")) cupti().property(key, text(record.text));
+      if (key.starts_with("cupti.record_size.")) break;  // of use to the decoder only
       if (key == "opencl.attached") facts_.opencl_attached = true;
       if (key == "cuda.attached") facts_.cuda_attached = true;
       writer_.property(table, object, key, text(record.text));
@@ -404,11 +417,20 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     }
     case RecordKind::kClockPair: {
       const auto& record = as<event::ClockPairRecord>(at);
+      if (header.value == event::kCuptiClock) {
+        cupti().clock_pair(record.host, record.device);
+        break;
+      }
       if (!reach(device_clocks_, header.value)) return count_bad(Table::kEnd);
       const int64_t raw = host_time(record.host);
       device_clocks_[header.value].add(static_cast<int64_t>(record.device), raw);
       writer_.add(Table::kClock, {row(), raw, kUnknown, kUnknown, kUnknown, static_cast<int64_t>(record.device),
                                   device_row(header.value)});
+      break;
+    }
+    case RecordKind::kName: {
+      const auto& record = as<event::NameRecord>(at);
+      cupti().name(static_cast<event::NameSpace>(header.value), record.number, text(record.text));
       break;
     }
     default:
@@ -440,10 +462,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       if (header.flags >= static_cast<uint8_t>(event::Domain::kEnd)) return count_bad(Table::kApi);
       const int64_t start = host_time(record.start);
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
-      writer_.add(Table::kApi, {thread(block).track, start, duration,
-                                function(static_cast<event::Domain>(header.flags), header.value & 0xffff),
-                                static_cast<int64_t>(record.correlation),
-                                static_cast<int16_t>(header.value >> 16)});
+      const auto domain = static_cast<event::Domain>(header.flags);
+      const uint32_t number = header.value & 0xffff;
+      writer_.add(Table::kApi,
+                  {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
+                   event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
       break;
     }
     case RecordKind::kDispatch: {
@@ -589,11 +612,17 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
   }
 }
 
-void ProcessState::vendor_buffer(const tape::BlockHeader&, std::span<const std::byte>) {
+void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes) {
+  if (block.kind == tape::BlockKind::kCupti) {
+    // A buffer that CUPTI still held when the process ended has no committed length: its records end where they end.
+    if (!bytes.empty()) cupti().buffer(block, bytes, block.committed.load(std::memory_order_relaxed) != 0);
+    return;
+  }
   writer_.lose(row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
 }
 
 void ProcessState::finish() {
+  if (cupti_) cupti_->finish();
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {
     if (!owner) continue;

@@ -14,7 +14,9 @@
 #include <tsl/robin_map.h>
 
 #include "decode/clock_map.h"
+#include "decode/cupti.h"
 #include "decode/decoder.h"
+#include "decode/process_context.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
@@ -22,12 +24,12 @@
 
 namespace tacho::decode {
 
-class ProcessState {
+class ProcessState : public ProcessContext {
  public:
   ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot);
-  ~ProcessState();
+  ~ProcessState() override;
 
-  int64_t row();  // of table process; a placeholder until described
+  int64_t row() override;  // of table process; a placeholder until described
   const ProcessFacts& facts() const { return facts_; }
 
   /// The process's own description; `parent`: whose numbers it inherited by fork, or nullptr.
@@ -42,9 +44,9 @@ class ProcessState {
   /// Trace row of the process's string number; 0 when unknown.
   int64_t string(uint32_t number) const;
   std::string_view text(uint32_t number) const;
-  int64_t host_time(uint64_t ticks) const;
+  int64_t host_time(uint64_t ticks) const override;
   /// Track of a thread by its kernel id.
-  int64_t thread_track(uint32_t tid);
+  int64_t thread_track(uint32_t tid) override;
 
  private:
   struct Open {
@@ -108,6 +110,7 @@ class ProcessState {
                     uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void count_bad(event::Table table);
+  CuptiDecoder& cupti();
 
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
@@ -127,6 +130,7 @@ class ProcessState {
   tsl::robin_map<uint64_t, Range> ranges_;
   int64_t ranges_track_ = 0;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
+  std::unique_ptr<CuptiDecoder> cupti_;  // once the process says anything about CUPTI
 };
 
 }  // namespace tacho::decode

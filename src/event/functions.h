@@ -11,5 +11,7 @@ namespace tacho::event {
 
 /// Name of function `number` of `domain`; empty when there is none.
 std::string_view function_name(Domain domain, uint32_t number);
+/// False for functions whose ApiRecord's result means nothing.
+bool function_has_result(Domain domain, uint32_t number);
 
 }  // namespace tacho::event

@@ -79,6 +79,7 @@ TACHO_NAMES(MemoryKind, "unknown", "pageable", "pinned", "device", "array", "man
             "managed static", "svm", "host")
 TACHO_NAMES(AllocationOperation, "allocate", "free")
 TACHO_NAMES(MarkerKind, "push/pop", "start/stop", "mark")
+TACHO_NAMES(PayloadKind, "none", "integer", "double")
 TACHO_NAMES(SyncKind, "unknown", "device", "context", "queue", "event", "queue waits for event", "barrier", "marker")
 TACHO_NAMES(OverheadKind, "unknown", "profiler", "runtime", "compiler", "module load", "lazy function load", "flush",
             "buffer full", "instrumentation")

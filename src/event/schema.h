@@ -400,6 +400,7 @@ std::string_view to_string(CopyKind value);
 std::string_view to_string(MemoryKind value);
 std::string_view to_string(AllocationOperation value);
 std::string_view to_string(MarkerKind value);
+std::string_view to_string(PayloadKind value);
 std::string_view to_string(SyncKind value);
 std::string_view to_string(OverheadKind value);
 std::string_view to_string(FrameKind value);

@@ -1,19 +1,31 @@
 // The table of formats (format.h). Each format's folder declares its own functions; this file only lists them.
 #include "format/format.h"
 
-#include <array>
 #include <cstdio>
 #include <filesystem>
 
+#include "format/chrome_json/chrome_json.h"
+#include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
+#include "format/perfetto/perfetto.h"
+#include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
 
 namespace tacho::format {
 
-std::span<const Writer> writers() { return {}; }
+std::span<const Writer> writers() {
+  static constexpr Writer kWriters[] = {
+      {"csv", ".csv", true, write_csv},
+      {"json", ".json", false, write_chrome_json},
+      {"pftrace", ".pftrace", false, write_perfetto},
+  };
+  return kWriters;
+}
+
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
       {"rpd", rpd::accepts, rpd::read},
+      {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
       {"json", kineto::accepts, kineto::read},
   };
   return kReaders;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "event/schema.h"
 #include "trace/trace.h"
@@ -32,6 +33,7 @@ struct ExportOptions {
   bool group_by_queue = false;   // pftrace: tracks named after queues, also where streams are known
   uint64_t minimum_bytes = 0;    // csv: write no file when all of them together are smaller
   int rpd_schema = 2;
+  Progress* progress = nullptr;  // told now and then; may be null
 
   bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }
   bool wants(event::Domain domain) const { return (domains >> static_cast<unsigned>(domain) & 1) != 0; }

@@ -59,7 +59,12 @@ Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
       line.clear();
       used = 0;
       if (max_lines > 0 && lines.size() == max_lines) {
-        lines.back() = shortened(lines.back(), width > 3 ? width - 3 : 1) + "...";
+        std::string& end = lines.back();
+        while (display_width(end) + 3 > width && !end.empty()) {
+          while (!end.empty() && (static_cast<unsigned char>(end.back()) & 0xc0) == 0x80) end.pop_back();
+          if (!end.empty()) end.pop_back();
+        }
+        end += "...";
         return lines;
       }
     }
@@ -170,9 +175,9 @@ std::string to_text(const Table& table, const TextStyle& style) {
       // The widest column that may shrink gives way, down to a size that still says something.
       std::size_t widest = columns;
       for (std::size_t c = 0; c < columns; ++c)
-        if (table.columns[c].shrink && widths[c] > 12 && (widest == columns || widths[c] > widths[widest])) widest = c;
+        if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest])) widest = c;
       if (widest == columns) break;
-      const std::size_t less = std::min(total - style.width, widths[widest] - 12);
+      const std::size_t less = std::min(total - style.width, widths[widest] - 10);
       widths[widest] -= less;
       total -= less;
     }

@@ -205,12 +205,17 @@ void Drainer::release(uint32_t index) {
   pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
 }
 
+namespace {
+// Records lie at multiples of 8 bytes; a damaged file may say otherwise.
+uint32_t aligned(uint32_t drained) { return (std::min(drained, ~7u) + 7) & ~7u; }
+}  // namespace
+
 void Drainer::take(uint32_t index, uint32_t committed, const Sink& sink, bool whole) {
   BlockHeader& block = pool_.block(index);
   const uint32_t blocks = std::clamp(block.blocks, 1u, pool_.max_blocks() - index);
   const uint64_t capacity = static_cast<uint64_t>(blocks) * kBlockSize - sizeof(BlockHeader);
   const auto end = static_cast<uint32_t>(std::min<uint64_t>(committed, capacity));
-  const uint32_t from = std::min(block.drained, end);
+  const uint32_t from = std::min(aligned(block.drained), end);
   if (end == from && !whole) return;
   const std::byte* const bytes = reinterpret_cast<const std::byte*>(&block) + sizeof(BlockHeader);
   sink({&block, {bytes + from, end - from}, whole});
@@ -221,7 +226,8 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
   // Records become valid one by one: hand on the valid prefix.
   BlockHeader& block = pool_.block(index);
   std::byte* const bytes = reinterpret_cast<std::byte*>(&block) + sizeof(BlockHeader);
-  uint32_t end = block.drained;
+  const uint32_t from = std::min(aligned(block.drained), kBlockPayload);
+  uint32_t end = from;
   while (end + sizeof(event::RecordHeader) <= kBlockPayload) {
     const uint64_t word =
         std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(bytes + end)).load(std::memory_order_acquire);
@@ -230,14 +236,14 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
     if (header.size < sizeof header || header.size % 8 != 0 || end + header.size > kBlockPayload) break;
     end += header.size;
   }
-  if (end == block.drained) return;
-  sink({&block, {bytes + block.drained, end - block.drained}, false});
+  if (end == from) return;
+  sink({&block, {bytes + from, end - from}, false});
   block.drained = end;
 }
 
 // Nobody will write into this open block any more. A record thread's block dies with its thread, others with the process.
 bool Drainer::writer_gone(BlockHeader& block) {
-  const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_relaxed);
+  const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_acquire);
   if (pid == 0) return false;  // just being opened
   const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
   const uint32_t tid =
@@ -345,6 +351,17 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   take_definitions(count, counting, final, look_for_ends);
 
   sort_by_sequence(data);
+  // A thread may have filled the block that was looked at first and gone on in one that was looked at later: what it
+  // wrote to the older one in between must not come after what is in the newer one.
+  std::unordered_map<uint64_t, Seen*> newest;
+  for (Seen& seen : data) {
+    if (seen.committed == 0) continue;
+    const BlockHeader& block = pool_.block(seen.index);
+    if (block.kind != BlockKind::kRecords) continue;
+    Seen*& older = newest[static_cast<uint64_t>(block.process_slot) << 32 | block.thread_index];
+    if (older != nullptr) older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
+    older = &seen;
+  }
   for (const Seen& seen : data) {
     BlockHeader& block = pool_.block(seen.index);
     bool over = seen.full || final;
@@ -367,6 +384,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     }
     const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
     if (raw && !over) continue;
+    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

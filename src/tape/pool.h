@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -66,7 +67,8 @@ class Pool {
 };
 
 /// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For kCupti and
-/// other vendor kinds always the whole buffer at once.
+/// other vendor kinds always the whole buffer at once. A CUPTI buffer that its process never gave back (it was killed, or
+/// still holds it at the last pass) comes with all of its payload and `committed` 0: what CUPTI had written is in there.
 struct Piece {
   const BlockHeader* block;
   std::span<const std::byte> bytes;

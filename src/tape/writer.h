@@ -34,7 +34,8 @@ struct ThreadState {
   uint32_t depth;            // records being written right now (> 1 inside a signal handler)
   uint64_t next_correlation; // thread_index << 40 | count
   uint64_t open_correlation; // innermost open API call, 0 = none
-  uint32_t hidden;           // > 0: calls are tacho's own and must not be recorded
+  uint16_t hidden;           // > 0: calls are tacho's own and must not be recorded
+  uint16_t inner;            // > 0: inside a call of a source whose inner calls are the runtime's own
   uint32_t tid;              // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
@@ -46,6 +47,8 @@ namespace writer_internal {
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
+/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot be used.
+bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
 
@@ -77,6 +80,8 @@ inline bool enabled(uint64_t bits) {
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
+/// Bytes of the pool that are mapped here.
+size_t pool_bytes();
 /// Value of a "key=value" line of the pool's configuration, or `fallback`.
 std::string_view config(std::string_view key, std::string_view fallback = {});
 
@@ -101,7 +106,7 @@ inline void commit() {
   if (__builtin_expect(state.depth == 1, 1)) {
     std::byte* const end = state.cursor;
     state.block->committed.store(
-        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block) - sizeof(BlockHeader)),
+        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block + 1)),
         std::memory_order_release);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -143,8 +148,9 @@ inline constexpr uint32_t kLongestText = 60'000;
 /// or called from a signal handler that interrupted a definition. Text over kLongestText bytes is cut there. Without
 /// lock or system call when the text is known already.
 uint32_t intern(std::string_view text);
-/// Writes a definition record (its size field must be set and at most kBlockPayload).
-void define(const event::RecordHeader* record);
+/// Writes a definition record (its size field must be set and at most kBlockPayload). False when there was no room or a
+/// signal handler interrupted a definition of its own thread.
+bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
 uint32_t next_device();

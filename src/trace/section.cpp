@@ -55,8 +55,11 @@ bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start,
   int64_t low = track[0];
   int64_t high = track[0];
   for (size_t i = 1; i < rows; ++i) {
-    wrong += static_cast<size_t>((track[i] < track[i - 1]) |
-                                 ((track[i] == track[i - 1]) & (start[i] < start[i - 1])));
+    // Arithmetic instead of branches: rows of many threads are mixed at random.
+    const int track_falls = track[i] < track[i - 1];
+    const int start_falls = start[i] < start[i - 1];
+    const int same_track = track[i] == track[i - 1];
+    wrong += static_cast<size_t>(track_falls | (same_track & start_falls));
     low = std::min(low, track[i]);
     high = std::max(high, track[i]);
   }

@@ -26,13 +26,19 @@ namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
 constexpr size_t kMostReady = 24 * 1024;      // longer texts are written piecewise
-constexpr int64_t kFirstLane = 1 << 23;       // thread numbers of lines that are no thread: above every Linux tid
+constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines that are no thread: above every Linux tid
 
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap boottime)
-      : trace_(trace), options_(options), file_(file), clock_(std::move(boottime)), agents_(trace, options.process),
-        tracks_(trace, agents_, options), kernels_(trace, options), timeline_(trace, options, ~0ull),
+      : trace_(trace),
+        options_(options),
+        file_(file),
+        clock_(std::move(boottime)),
+        agents_(trace, options.process),
+        tracks_(trace, agents_, options),
+        kernels_(trace, options),
+        timeline_(trace, options, ~0ull),
         launches_(trace, options.kernel_rename) {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
@@ -66,17 +72,16 @@ class Exporter {
     at = write_microseconds(at, end - start);
     file_.advance(static_cast<size_t>(at - begin_));
     describe(what);
-    if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill) flow(what, line, start);
+    if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill)
+      flow(what, line, start);
   }
   void end(const Happening&, int64_t) {}
 
   void point(const Happening& what) {
     const int64_t time = clock_(what.start);
     if (what.table == Table::kReading || what.table == Table::kCounterValue) return counter(what, time);
-    const int64_t track = timeline_.track_of(what.track);
-    auto [line, fresh] = points_.try_emplace(track);
-    if (fresh) line->second = open_line(track, 0);
-    char* at = start_event("{\"ph\":\"i\",\"s\":\"t\"", line->second, time);
+    const Line& line = what.table == Table::kSample ? sample_line(what.track) : lanes_[what.lane];
+    char* at = start_event("{\"ph\":\"i\",\"s\":\"t\"", line, time);
     file_.advance(static_cast<size_t>(at - begin_));
     describe(what);
   }
@@ -93,7 +98,9 @@ class Exporter {
     TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
     std::string head = "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,";
     if (realtime.known()) head += fmt::format("\"baseTimeNanoseconds\":{},", realtime(first));
-    head += fmt::format("\"metadata\":{{\"producer\":\"tacho {}\",\"boottimeOfZeroNanoseconds\":{}}},\n\"traceEvents\":[", TACHO_PROGRAM_VERSION, base_);
+    head += fmt::format(
+        "\"metadata\":{{\"producer\":\"tacho {}\",\"boottimeOfZeroNanoseconds\":{}}},\n\"traceEvents\":[",
+        TACHO_PROGRAM_VERSION, base_);
     file_.write(head);
     return {};
   }
@@ -101,7 +108,15 @@ class Exporter {
   void meta(const char* kind, std::string_view numbers, std::string_view text) {
     file_.write(first_event_ ? "\n" : ",\n");
     first_event_ = false;
-    file_.write(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\"{},\"args\":{{\"name\":{}}}}}", kind, numbers, report::json_quoted(text)));
+    file_.write(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\"{},\"args\":{{\"name\":{}}}}}", kind, numbers,
+                            report::json_quoted(text)));
+  }
+
+  const Line& sample_line(int64_t track) {
+    if (const Line* const known = line_of_thread(track)) return *known;
+    const auto [line, fresh] = points_.try_emplace(track);
+    if (fresh) line->second = open_line(track, 0);
+    return line->second;
   }
 
   int64_t name_process(int64_t process) {
@@ -117,7 +132,8 @@ class Exporter {
     const int64_t pid = name_process(tracks_.process(track));
     int64_t tid = tracks_.tid(track);
     if (tid <= 0 || index != 0) tid = kFirstLane + track * 256 + index;
-    // Distinct lines may overlap in that formula only when there are millions of tracks: numbers are then given out.
+    // Distinct lines may overlap in that formula only when there are millions of tracks: numbers are then
+    // given out.
     if (tid > 0x7fffffff) tid = next_line_--;
     const Line line{fmt::format(",\"pid\":{},\"tid\":{}", pid, tid)};
     std::string name = tracks_.name(track);
@@ -167,12 +183,17 @@ class Exporter {
     };
     switch (what.table) {
       case Table::kDispatch:
-        if (what.extra[0] != kUnknown) write_number(first ? "\"dispatch\":" : ",\"dispatch\":", what.extra[0] + 1), first = false;
+        if (what.extra[0] != kUnknown)
+          write_number(first ? "\"dispatch\":" : ",\"dispatch\":", what.extra[0] + 1), first = false;
         if (what.extra[1] != 0) number("graph node", what.extra[1], true);
-        if (tracks_.stream(what.track) != kUnknown) write_number(first ? "\"stream\":" : ",\"stream\":", tracks_.stream(what.track), true), first = false;
+        if (tracks_.stream(what.track) != kUnknown)
+          write_number(first ? "\"stream\":" : ",\"stream\":", tracks_.stream(what.track), true),
+              first = false;
         break;
       case Table::kCopy:
-      case Table::kFill: write_number(first ? "\"bytes\":" : ",\"bytes\":", what.extra[0]), first = false; break;
+      case Table::kFill:
+        write_number(first ? "\"bytes\":" : ",\"bytes\":", what.extra[0]), first = false;
+        break;
       case Table::kAllocation:
         if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);
         number("address", what.extra[1], true);
@@ -185,14 +206,17 @@ class Exporter {
         if (payload == static_cast<int64_t>(event::PayloadKind::kInteger)) number("payload", what.extra[0]);
         if (payload == static_cast<int64_t>(event::PayloadKind::kDouble)) {
           const auto value = std::bit_cast<double>(what.extra[0]);
-          file_.write(fmt::format("{}\"payload\":{}", first ? "" : ",", std::isfinite(value) ? fmt::format("{}", value) : "null"));
+          file_.write(fmt::format("{}\"payload\":{}", first ? "" : ",",
+                                  std::isfinite(value) ? fmt::format("{}", value) : "null"));
           first = false;
         }
         break;
       }
-      default: break;
+      default:
+        break;
     }
-    if (what.correlation != 0) write_number(first ? "\"correlation\":" : ",\"correlation\":", what.correlation, true), first = false;
+    if (what.correlation != 0)
+      write_number(first ? "\"correlation\":" : ",\"correlation\":", what.correlation, true), first = false;
     if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
       file_.write(first ? "\"end\":\"not recorded\"" : ",\"end\":\"not recorded\"");
     file_.write("}}");
@@ -227,8 +251,10 @@ class Exporter {
         category = "kernel_dispatch";
         name = kernels_.name(what.dim);
         if (options_.kernel_rename) {
-          const Launch* const launch = launches_.find(tracks_.process(what.track), what.correlation, what.start);
-          if (launch != nullptr && launch->label != 0) name = trace_.text(Table::kLabel, launch->label, column::Label::name);
+          const Launch* const launch =
+              launches_.find(tracks_.process(what.track), what.correlation, what.start);
+          if (launch != nullptr && launch->label != 0)
+            name = trace_.text(Table::kLabel, launch->label, column::Label::name);
         }
         const auto cell = [&](int at) { return trace_.cell(Table::kKernel, what.dim, at); };
         const auto extent = [&](const char* key, int x, int y, int z) {
@@ -257,7 +283,8 @@ class Exporter {
         name = "MEMORY_FILL";
         break;
       case Table::kApi: {
-        const std::string_view api = api_of(domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
+        const std::string_view api =
+            api_of(domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
         category = api.empty() ? "none" : fmt::format("{}_api", api);
         name = trace_.text(Table::kFunction, what.dim, column::Function::name);
         break;
@@ -265,18 +292,22 @@ class Exporter {
       case Table::kMarker:
         category = "marker_api";
         name = trace_.text(Table::kLabel, what.dim, column::Label::name);
-        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::domain); !text.empty()) arg("domain", text);
-        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::category); !text.empty()) arg("category", text);
+        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::domain); !text.empty())
+          arg("domain", text);
+        if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::category); !text.empty())
+          arg("category", text);
         break;
       case Table::kSync:
         category = "synchronization";
-        name = fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind))));
+        name = fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(trace_.cell(
+                                              Table::kSyncShape, what.dim, column::SyncShape::kind))));
         break;
       case Table::kOverhead:
         category = "overhead";
         name = trace_.text(Table::kOverheadShape, what.dim, column::OverheadShape::name);
         if (name.empty())
-          name = event::to_string(static_cast<event::OverheadKind>(trace_.cell(Table::kOverheadShape, what.dim, column::OverheadShape::kind)));
+          name = event::to_string(static_cast<event::OverheadKind>(
+              trace_.cell(Table::kOverheadShape, what.dim, column::OverheadShape::kind)));
         break;
       case Table::kAllocation:
         category = "memory_allocation";
@@ -284,7 +315,9 @@ class Exporter {
                        static_cast<int64_t>(event::AllocationOperation::kFree)
                    ? "MEMORY_ALLOCATION_FREE"
                    : "MEMORY_ALLOCATION_ALLOCATE";
-        arg("agent", agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device), options_.agent_index));
+        arg("agent",
+            agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device),
+                          options_.agent_index));
         break;
       case Table::kSample: {
         category = "sample";
@@ -293,18 +326,23 @@ class Exporter {
         if (name.empty()) name = "?";
         std::string stack;
         int depth = 0;
-        for (int64_t row = what.dim; row > 0 && depth < 128; row = trace_.cell(Table::kStack, row, column::Stack::parent), ++depth)
-          stack.append(depth == 0 ? "" : " < ").append(trace_.text(Table::kFrame, trace_.cell(Table::kStack, row, column::Stack::frame), column::Frame::function));
+        for (int64_t row = what.dim; row > 0 && depth < 128;
+             row = trace_.cell(Table::kStack, row, column::Stack::parent), ++depth)
+          stack.append(depth == 0 ? "" : " < ")
+              .append(trace_.text(Table::kFrame, trace_.cell(Table::kStack, row, column::Stack::frame),
+                                  column::Frame::function));
         arg("stack", stack);
         break;
       }
-      default: break;
+      default:
+        break;
     }
-    return fmt::format(",\"cat\":\"{}\",\"name\":{},\"args\":{{{}", category, report::json_quoted(name), args);
+    return fmt::format(",\"cat\":\"{}\",\"name\":{},\"args\":{{{}", category, report::json_quoted(name),
+                       args);
   }
 
-  // An arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so the call's
-  // slice must stand in the file before: it does, calls begin before the work that they cause.
+  // An arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so
+  // the call's slice must stand in the file before: it does, calls begin before the work that they cause.
   void flow(const Happening& what, const Line& line, int64_t start) {
     const Launch* const launch = launches_.find(tracks_.process(what.track), what.correlation, what.start);
     if (launch == nullptr) return;
@@ -346,13 +384,15 @@ class Exporter {
         const int64_t counter = trace_.cell(Table::kTrack, what.track, column::Track::counter);
         ready = trace_.text(Table::kCounter, counter, column::Counter::name);
         if (device != 0) ready += " " + agents_.label(device, options_.agent_index);
-        if (const auto unit = trace_.text(Table::kCounter, counter, column::Counter::unit); !unit.empty()) ready += fmt::format(" ({})", unit);
+        if (const auto unit = trace_.text(Table::kCounter, counter, column::Counter::unit); !unit.empty())
+          ready += fmt::format(" ({})", unit);
         ready = report::json_quoted(ready);
       }
       name = ready;
     } else {
       name = report::json_quoted(fmt::format("{} PMC {} [{}]", agents_.label(device, options_.agent_index),
-                                             trace_.text(Table::kCounter, what.dim, column::Counter::name), what.extra[2]));
+                                             trace_.text(Table::kCounter, what.dim, column::Counter::name),
+                                             what.extra[2]));
     }
     const Line line{fmt::format(",\"pid\":{}", pid)};
     char* const at = start_event("{\"ph\":\"C\"", line, time);

@@ -1,4 +1,5 @@
-// Chrome's trace event JSON: opens in Perfetto, chrome://tracing and everything that reads torch.profiler's files.
+// Chrome's trace event JSON: opens in Perfetto, chrome://tracing and everything that reads torch.profiler's
+// files.
 #pragma once
 
 #include "format/format.h"

@@ -5,8 +5,9 @@
 
 namespace tacho::format {
 
-/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain of options.process (0: all processes) that has
-/// records, agent_info always. Times are CLOCK_BOOTTIME. All files are named together at the end, or none.
+/// Writes <target.folder>/<target.prefix>_<name>.csv for every domain of options.process (0: all processes)
+/// that has records, agent_info always. Times are CLOCK_BOOTTIME. All files are named together at the end, or
+/// none.
 Status write_csv(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                  std::vector<std::string>& written);
 

@@ -22,7 +22,9 @@ char* put_varint(char* at, uint64_t value) {
   *at++ = static_cast<char>(value);
   return at;
 }
-size_t varint_size(uint64_t value) { return static_cast<size_t>(protozero::length_of_varint(value)); }
+size_t varint_size(uint64_t value) {
+  return static_cast<size_t>(protozero::length_of_varint(value));
+}
 
 char* put_bytes(char* at, std::string_view bytes) {
   std::memcpy(at, bytes.data(), bytes.size());
@@ -30,8 +32,12 @@ char* put_bytes(char* at, std::string_view bytes) {
 }
 
 // Tags of one or two bytes.
-constexpr char tag1(uint32_t field, uint32_t wire) { return static_cast<char>(field << 3 | wire); }
-char* put_tag2(char* at, uint32_t field, uint32_t wire) { return put_varint(at, field << 3 | wire); }
+constexpr char tag1(uint32_t field, uint32_t wire) {
+  return static_cast<char>(field << 3 | wire);
+}
+char* put_tag2(char* at, uint32_t field, uint32_t wire) {
+  return put_varint(at, field << 3 | wire);
+}
 
 }  // namespace
 
@@ -167,14 +173,17 @@ void Packets::track(uint64_t uuid, uint64_t parent, std::string_view name) {
   descriptor(bytes);
 }
 
-void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Unit unit, std::string_view unit_name) {
+void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Unit unit,
+                      std::string_view unit_name) {
   std::string bytes, counter;
   pbf_writer out(bytes), counter_out(counter);
   out.add_uint64(track_uuid, uuid);
   out.add_string(track_name, name.data(), name.size());
   if (parent != 0) out.add_uint64(track_parent, parent);
-  if (unit != Unit::kNone) counter_out.add_uint32(counter_unit, static_cast<uint32_t>(unit));
-  else if (!unit_name.empty()) counter_out.add_string(counter_unit_name, unit_name.data(), unit_name.size());
+  if (unit != Unit::kNone)
+    counter_out.add_uint32(counter_unit, static_cast<uint32_t>(unit));
+  else if (!unit_name.empty())
+    counter_out.add_string(counter_unit_name, unit_name.data(), unit_name.size());
   out.add_message(track_counter, counter);  // present also when empty: that is what makes it a counter
   descriptor(bytes);
 }
@@ -209,8 +218,8 @@ uint64_t Packets::delta(int64_t time) {
   return delta;
 }
 
-void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more, bool flow,
-                    uint64_t flow_id) {
+void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more,
+                    bool flow, uint64_t flow_id) {
   const uint64_t since = delta(time);
   const size_t event_size = 2 + 1 + varint_size(track) + body.size() + more.size() + (flow ? 10 : 0);
   const size_t size = 1 + varint_size(since) + 4 + 1 + varint_size(event_size) + event_size +

@@ -1,4 +1,5 @@
-// Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing of traces.
+// Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing of
+// traces.
 //
 // A slice costs two packets. The begin of one, byte for byte (field number and wire type, length, value):
 //
@@ -28,24 +29,75 @@ namespace tacho::format::perfetto {
 
 /// Field numbers of perfetto/protos, named message_field. Only those that v46 and today's versions share.
 enum Field : uint32_t {
-  packet_clock_snapshot = 6, packet_timestamp = 8, packet_sequence = 10, packet_track_event = 11,
-  packet_interned_data = 12, packet_flags = 13, packet_timestamp_clock = 58, packet_defaults = 59,
-  packet_track_descriptor = 60, packet_perf_sample = 66,
+  packet_clock_snapshot = 6,
+  packet_timestamp = 8,
+  packet_sequence = 10,
+  packet_track_event = 11,
+  packet_interned_data = 12,
+  packet_flags = 13,
+  packet_timestamp_clock = 58,
+  packet_defaults = 59,
+  packet_track_descriptor = 60,
+  packet_perf_sample = 66,
   defaults_timestamp_clock = 58,
-  snapshot_clock = 1, snapshot_primary = 2, clock_id = 1, clock_timestamp = 2, clock_incremental = 3,
-  track_uuid = 1, track_name = 2, track_process = 3, track_thread = 4, track_parent = 5, track_counter = 8,
-  process_pid = 1, process_cmdline = 2, process_name = 6, thread_pid = 1, thread_tid = 2, thread_name = 5,
-  counter_unit = 3, counter_unit_name = 6,
-  event_category_iids = 3, event_annotations = 4, event_type = 9, event_name_iid = 10, event_track = 11,
-  event_name = 23, event_counter_value = 30, event_double_value = 44, event_flow_ids = 47,
-  annotation_name_iid = 1, annotation_bool = 2, annotation_uint = 3, annotation_int = 4, annotation_double = 5,
-  annotation_string = 6, annotation_string_iid = 17,
-  interned_categories = 1, interned_event_names = 2, interned_annotation_names = 3, interned_functions = 5,
-  interned_frames = 6, interned_callstacks = 7, interned_mapping_paths = 17, interned_mappings = 19,
-  interned_annotation_strings = 29, interned_iid = 1, interned_text = 2,
-  frame_iid = 1, frame_function = 2, frame_mapping = 3, frame_rel_pc = 4,
-  callstack_iid = 1, callstack_frames = 2, mapping_iid = 1, mapping_path = 7,
-  sample_pid = 2, sample_tid = 3, sample_callstack = 4, sample_mode = 5,
+  snapshot_clock = 1,
+  snapshot_primary = 2,
+  clock_id = 1,
+  clock_timestamp = 2,
+  clock_incremental = 3,
+  track_uuid = 1,
+  track_name = 2,
+  track_process = 3,
+  track_thread = 4,
+  track_parent = 5,
+  track_counter = 8,
+  process_pid = 1,
+  process_cmdline = 2,
+  process_name = 6,
+  thread_pid = 1,
+  thread_tid = 2,
+  thread_name = 5,
+  counter_unit = 3,
+  counter_unit_name = 6,
+  event_category_iids = 3,
+  event_annotations = 4,
+  event_type = 9,
+  event_name_iid = 10,
+  event_track = 11,
+  event_name = 23,
+  event_counter_value = 30,
+  event_double_value = 44,
+  event_flow_ids = 47,
+  annotation_name_iid = 1,
+  annotation_bool = 2,
+  annotation_uint = 3,
+  annotation_int = 4,
+  annotation_double = 5,
+  annotation_string = 6,
+  annotation_string_iid = 17,
+  interned_categories = 1,
+  interned_event_names = 2,
+  interned_annotation_names = 3,
+  interned_functions = 5,
+  interned_frames = 6,
+  interned_callstacks = 7,
+  interned_mapping_paths = 17,
+  interned_mappings = 19,
+  interned_annotation_strings = 29,
+  interned_iid = 1,
+  interned_text = 2,
+  frame_iid = 1,
+  frame_function = 2,
+  frame_mapping = 3,
+  frame_rel_pc = 4,
+  callstack_iid = 1,
+  callstack_frames = 2,
+  mapping_iid = 1,
+  mapping_path = 7,
+  sample_pid = 2,
+  sample_tid = 3,
+  sample_callstack = 4,
+  sample_mode = 5,
 };
 
 enum class Unit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3 };
@@ -57,9 +109,13 @@ class EventBody {
   void name(uint32_t iid) { number_field(event_name_iid, iid); }
   void name(std::string_view text);
   void add_uint(uint32_t name_iid, uint64_t value) { number(name_iid, annotation_uint, value); }
-  void add_int(uint32_t name_iid, int64_t value) { number(name_iid, annotation_int, static_cast<uint64_t>(value)); }
+  void add_int(uint32_t name_iid, int64_t value) {
+    number(name_iid, annotation_int, static_cast<uint64_t>(value));
+  }
   void add_bool(uint32_t name_iid, bool value) { number(name_iid, annotation_bool, value ? 1 : 0); }
-  void add_interned(uint32_t name_iid, uint32_t string_iid) { number(name_iid, annotation_string_iid, string_iid); }
+  void add_interned(uint32_t name_iid, uint32_t string_iid) {
+    number(name_iid, annotation_string_iid, string_iid);
+  }
   void add_double(uint32_t name_iid, double value);
   void add_string(uint32_t name_iid, std::string_view value);
   /// What another EventBody holds.
@@ -74,7 +130,8 @@ class EventBody {
   std::string bytes_;
 };
 
-/// Writes the packets of one sequence into a file. Event times must not go backwards (earlier ones are moved up).
+/// Writes the packets of one sequence into a file. Event times must not go backwards (earlier ones are moved
+/// up).
 class Packets {
  public:
   explicit Packets(OutputFile& file) : file_(file) {}
@@ -93,18 +150,21 @@ class Packets {
   void track(uint64_t uuid, uint64_t parent, std::string_view name);
   void counter(uint64_t uuid, uint64_t parent, std::string_view name, Unit unit, std::string_view unit_name);
 
-  /// Number of `text` in an interned field (interned_*); tells it to the reader on first use. Text must stay valid.
+  /// Number of `text` in an interned field (interned_*); tells it to the reader on first use. Text must stay
+  /// valid.
   uint32_t intern(Field kind, std::string_view text);
   /// A number for text that the caller remembers itself.
   uint32_t intern_fresh(Field kind, std::string_view text);
   /// An interned message whose number the caller gives out.
   void intern_message(Field kind, std::string_view message);
 
-  void slice_begin(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow, uint64_t flow_id) {
+  void slice_begin(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow,
+                   uint64_t flow_id) {
     event(time, 1, track, body, more, flow, flow_id);
   }
   void slice_end(int64_t time, uint64_t track) { event(time, 2, track, {}, {}, false, 0); }
-  void instant(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow, uint64_t flow_id) {
+  void instant(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow,
+               uint64_t flow_id) {
     event(time, 3, track, body, more, flow, flow_id);
   }
   void counter_value(int64_t time, uint64_t track, int64_t value);
@@ -112,8 +172,8 @@ class Packets {
   void sample(int64_t time, int64_t pid, int64_t tid, uint32_t callstack);
 
  private:
-  void event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more, bool flow,
-             uint64_t flow_id);
+  void event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more,
+             bool flow, uint64_t flow_id);
   void packet(std::string_view bytes);
   void descriptor(const std::string& track_descriptor);
   uint64_t delta(int64_t time);

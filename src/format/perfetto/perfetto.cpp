@@ -27,14 +27,21 @@ using namespace perfetto;
 
 namespace {
 
-// Rows of a dimension up to which encoded names are kept; beyond it they are encoded each time and not interned.
+// Rows of a dimension up to which encoded names are kept; beyond it they are encoded each time and not
+// interned.
 constexpr int64_t kMostRemembered = 1 << 18;
 
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap clock)
-      : trace_(trace), options_(options), file_(file), packets_(file), clock_(std::move(clock)),
-        agents_(trace, options.process), tracks_(trace, agents_, options), kernels_(trace, options),
+      : trace_(trace),
+        options_(options),
+        file_(file),
+        packets_(file),
+        clock_(std::move(clock)),
+        agents_(trace, options.process),
+        tracks_(trace, agents_, options),
+        kernels_(trace, options),
         timeline_(trace, options, ~0ull) {
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
     processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
@@ -74,7 +81,7 @@ class Exporter {
     more_.clear();
     const std::string_view body = describe(what);
     packets_.slice_begin(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
-    if (what.table == Table::kCopy && what.end != kUnknown) copy_bytes(what, time, what.extra[0]);
+    if (counts_bytes(what)) copy_bytes(what, time, what.extra[0]);
     if (what.table == Table::kDispatch) {
       auto& facts = track_facts_[static_cast<size_t>(what.track)];
       facts.last_start = what.start;
@@ -85,32 +92,33 @@ class Exporter {
   void end(const Happening& what, int64_t end) {
     const int64_t time = advance(end);
     packets_.slice_end(time, lanes_[what.lane]);
-    if (what.table == Table::kCopy && what.end != kUnknown) copy_bytes(what, time, -what.extra[0]);
+    if (counts_bytes(what)) copy_bytes(what, time, -what.extra[0]);
   }
 
   void point(const Happening& what) {
     switch (what.table) {
-      case Table::kReading: return reading(what);
-      case Table::kCounterValue: return counter_value(what);
-      case Table::kAllocation: return allocation(what);
-      case Table::kSample: return sample(what);
-      default: break;
+      case Table::kReading:
+        return reading(what);
+      case Table::kCounterValue:
+        return counter_value(what);
+      case Table::kAllocation:
+        return allocation(what);
+      case Table::kSample:
+        return sample(what);
+      default:
+        break;
     }
     const int64_t time = advance(what.start);
-    const int64_t track = timeline_.track_of(what.track);
-    uint64_t& uuid = track_facts_[static_cast<size_t>(track)].points;
-    if (uuid == 0) uuid = point_track(track);
     more_.clear();
     const std::string_view body = describe(what);
-    packets_.instant(time, uuid, body, more_.bytes(), what.correlation != 0, flow_id(what));
+    packets_.instant(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
   }
 
  private:
   struct TrackFacts {
     bool described = false;
-    std::string annotations;  // agent, queue, stream
-    uint64_t points = 0;      // track of its instants
-    uint64_t counter = 0;     // readings
+    std::string annotations;                             // agent, queue, stream
+    uint64_t counter = 0;                                // readings
     int64_t last_start = kUnknown, last_end = kUnknown;  // of the newest dispatch
   };
   struct Zero {
@@ -154,17 +162,6 @@ class Exporter {
     return uuid;
   }
 
-  // Instants share the track's first lane where it has one, so that they stand in the same line.
-  uint64_t point_track(int64_t track) {
-    for (size_t number = 0; number < lanes_.size(); ++number)
-      if (lanes_[number] != 0 && timeline_.lane(static_cast<uint32_t>(number)).track == track &&
-          timeline_.lane(static_cast<uint32_t>(number)).index == 0)
-        return lanes_[number];
-    const uint64_t uuid = packets_.new_track();
-    packets_.track(uuid, process_track(tracks_.process(track)), tracks_.name(track));
-    return uuid;
-  }
-
   // Time of the file for a moment of the trace; lets counters due before it go first.
   int64_t advance(int64_t raw) {
     if (!counters_.empty() || !zeros_.empty()) flush_counters(raw);
@@ -175,7 +172,9 @@ class Exporter {
     // Unique over processes: the correlation is unique within its own only.
     return static_cast<uint64_t>(correlation) ^ static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15ull;
   }
-  uint64_t flow_id(const Happening& what) const { return flow_id_of(tracks_.process(what.track), what.correlation); }
+  uint64_t flow_id(const Happening& what) const {
+    return flow_id_of(tracks_.process(what.track), what.correlation);
+  }
 
   uint32_t key(std::string_view name) { return packets_.intern(interned_annotation_names, name); }
   uint32_t category(std::string_view name) { return packets_.intern(interned_categories, name); }
@@ -195,7 +194,8 @@ class Exporter {
   // Category, name and constant annotations of an event; what differs from row to row goes into more_.
   std::string_view describe(const Happening& what) {
     switch (what.table) {
-      case Table::kDispatch: return describe_dispatch(what);
+      case Table::kDispatch:
+        return describe_dispatch(what);
       case Table::kApi: {
         if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         if (what.extra[0] != 0 && what.extra[0] != kUnknown) more_.add_int(key("result"), what.extra[0]);
@@ -213,7 +213,8 @@ class Exporter {
         return remembered(what, [&](EventBody& body) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
           body.category(category("memory_copy"));
-          body.name(packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
+          body.name(
+              packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
           const auto agent = [&](int64_t device) {
             const auto [word, number] = agents_.label_parts(device, options_.agent_index);
             return fmt::format("{}-{}", word, number);
@@ -228,13 +229,16 @@ class Exporter {
           body.category(category("memory_fill"));
           body.name(packets_.intern(interned_event_names, "MEMORY_FILL"));
         });
-      case Table::kMarker: return describe_marker(what);
+      case Table::kMarker:
+        return describe_marker(what);
       case Table::kSync:
         unfinished(what);
         return remembered(what, [&](EventBody& body) {
           body.category(category("synchronization"));
           const int64_t kind = trace_.cell(Table::kSyncShape, what.dim, column::SyncShape::kind);
-          body.name(packets_.intern(interned_event_names, keep(fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(kind))))));
+          body.name(packets_.intern(
+              interned_event_names,
+              keep(fmt::format("wait for {}", event::to_string(static_cast<event::SyncKind>(kind))))));
         });
       case Table::kOverhead:
         unfinished(what);
@@ -245,10 +249,12 @@ class Exporter {
           if (name != 0) {
             set_name(body, name, trace_.string(name));
           } else {
-            body.name(packets_.intern(interned_event_names, event::to_string(static_cast<event::OverheadKind>(kind))));
+            body.name(packets_.intern(interned_event_names,
+                                      event::to_string(static_cast<event::OverheadKind>(kind))));
           }
         });
-      default: break;
+      default:
+        break;
     }
     return {};
   }
@@ -281,7 +287,8 @@ class Exporter {
     unfinished(what);
     const auto payload = static_cast<event::PayloadKind>(cell(column::Label::payload));
     if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), what.extra[0]);
-    if (payload == event::PayloadKind::kDouble) more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
+    if (payload == event::PayloadKind::kDouble)
+      more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
     return remembered(what, [&](EventBody& body) {
       body.category(category("marker_api"));
       const std::string_view text = trace_.string(cell(column::Label::name));
@@ -290,14 +297,17 @@ class Exporter {
       } else {
         body.name(text);
       }
-      if (cell(column::Label::domain) != 0) body.add_string(key("domain"), trace_.string(cell(column::Label::domain)));
-      if (cell(column::Label::category) != 0) body.add_string(key("category"), trace_.string(cell(column::Label::category)));
+      if (cell(column::Label::domain) != 0)
+        body.add_string(key("domain"), trace_.string(cell(column::Label::domain)));
+      if (cell(column::Label::category) != 0)
+        body.add_string(key("category"), trace_.string(cell(column::Label::category)));
     });
   }
 
   std::string_view describe_dispatch(const Happening& what) {
     if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
-    if (what.extra[0] != kUnknown) more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(what.extra[0] + 1));
+    if (what.extra[0] != kUnknown)
+      more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(what.extra[0] + 1));
     if (what.extra[1] != 0) more_.add_uint(key("graph_node"), static_cast<uint64_t>(what.extra[1]));
     if (what.end == kUnknown) more_.add_bool(key("end_not_recorded"), true);
     TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
@@ -339,10 +349,12 @@ class Exporter {
       const int64_t a = cell(x), b = cell(y), c = cell(z);
       if (a == kUnknown || b == kUnknown || c == kUnknown) return;
       int64_t product = 0;
-      if (!__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product)) number(name, product);
+      if (!__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product))
+        number(name, product);
       body.add_string(key(shape), fmt::format("({},{},{})", a, b, c));
     };
-    extent("workgroup_size", "workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
+    extent("workgroup_size", "workgroup", column::Kernel::group_x, column::Kernel::group_y,
+           column::Kernel::group_z);
     extent("grid_size", "grid", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
     if (cell(column::Kernel::graph) != 0) number("graph", cell(column::Kernel::graph));
   }
@@ -352,10 +364,14 @@ class Exporter {
     const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
     const auto [word, number] = agents_.label_parts(device, options_.agent_index);
     EventBody body;
-    body.add_interned(key("agent"), packets_.intern(interned_annotation_strings, keep(fmt::format("{}-{}", word, number))));
-    body.add_interned(key("agent_type"), packets_.intern(interned_annotation_strings, type_word(agents_.of(device).kind)));
-    if (tracks_.queue(track) != kUnknown) body.add_uint(key("queue"), static_cast<uint64_t>(tracks_.queue(track)));
-    if (tracks_.stream(track) != kUnknown) body.add_uint(key("stream_ID"), static_cast<uint64_t>(tracks_.stream(track)));
+    body.add_interned(key("agent"),
+                      packets_.intern(interned_annotation_strings, keep(fmt::format("{}-{}", word, number))));
+    body.add_interned(key("agent_type"),
+                      packets_.intern(interned_annotation_strings, type_word(agents_.of(device).kind)));
+    if (tracks_.queue(track) != kUnknown)
+      body.add_uint(key("queue"), static_cast<uint64_t>(tracks_.queue(track)));
+    if (tracks_.stream(track) != kUnknown)
+      body.add_uint(key("stream_ID"), static_cast<uint64_t>(tracks_.stream(track)));
     if (tracks_.tid(track) > 0) body.add_uint(key("tid"), static_cast<uint64_t>(tracks_.tid(track)));
     facts.annotations = body.bytes();
   }
@@ -367,7 +383,8 @@ class Exporter {
 
   // ---- counters
 
-  uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, Unit unit, std::string_view unit_name = {}) {
+  uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, Unit unit,
+                         std::string_view unit_name = {}) {
     if (uuid == 0) {
       uuid = packets_.new_track();
       packets_.counter(uuid, parent, name, unit, unit_name);
@@ -381,13 +398,16 @@ class Exporter {
                      : fmt::format("{} {} [{}]", what, word, number);
   }
 
+  static bool counts_bytes(const Happening& what) {
+    return what.table == Table::kCopy && what.end != kUnknown && what.extra[0] != kUnknown;
+  }
+
   struct Level {
     uint64_t track = 0;
     int64_t value = 0;
   };
 
   void copy_bytes(const Happening& what, int64_t time, int64_t bytes) {
-    if (bytes == kUnknown || bytes == -kUnknown) return;
     const int64_t device = trace_.cell(Table::kCopyShape, what.dim, column::CopyShape::target_device);
     const int64_t process = tracks_.process(what.track);
     Level& level = copying_[{process, device}];
@@ -416,7 +436,8 @@ class Exporter {
       if (live_.size() < 1'000'000) live_[{process, address}] = {device, bytes};
     }
     Level& level = allocated_[{process, device}];
-    counter_track(level.track, process_track(process), on_agent("ALLOCATE BYTES on", device, true), Unit::kBytes);
+    counter_track(level.track, process_track(process), on_agent("ALLOCATE BYTES on", device, true),
+                  Unit::kBytes);
     level.value += bytes;
     packets_.counter_value(time, level.track, level.value);
   }
@@ -433,13 +454,14 @@ class Exporter {
       const std::string_view unit = trace_.text(Table::kCounter, counter, column::Counter::unit);
       if (cell(column::Track::device) != 0) name = on_agent(name, cell(column::Track::device), false);
       if (!unit.empty()) name += fmt::format(" ({})", unit);  // v46 shows no units
-      counter_track(facts.counter, process_track(cell(column::Track::process)), name, unit == "B" ? Unit::kBytes : Unit::kNone, unit);
+      counter_track(facts.counter, process_track(cell(column::Track::process)), name,
+                    unit == "B" ? Unit::kBytes : Unit::kNone, unit);
     }
     packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]));
   }
 
-  // Instances of one counter of one dispatch are summed; the sums go out when the sweep has passed their moment, with a
-  // zero at the dispatch's end.
+  // Instances of one counter of one dispatch are summed; the sums go out when the sweep has passed their
+  // moment, with a zero at the dispatch's end.
   void counter_value(const Happening& what) {
     if (!counters_.empty() && (counters_.front().start != what.start)) flush_counters(what.start);
     const double value = std::bit_cast<double>(what.extra[1]);
@@ -462,11 +484,13 @@ class Exporter {
         const int64_t process = tracks_.process(pending.track);
         uint64_t& uuid = counter_tracks_[{process * 65537 + device, pending.counter}];
         counter_track(uuid, process_track(process),
-                      fmt::format("{} PMC {}", on_agent("", device, false).substr(1), trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
+                      fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
+                                  trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
                       Unit::kNone, trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
         packets_.counter_value(clock_(pending.start), uuid, pending.value);
         const TrackFacts& facts = track_facts_[static_cast<size_t>(pending.track)];
-        if (facts.last_start == pending.start && facts.last_end != kUnknown) zeros_.push({facts.last_end, uuid});
+        if (facts.last_start == pending.start && facts.last_end != kUnknown)
+          zeros_.push({facts.last_end, uuid});
       }
     }
     flush_zeros(until);
@@ -495,12 +519,14 @@ class Exporter {
     if (!fresh) return at->second;
     const uint32_t iid = at->second;
     std::vector<uint32_t> frames;
-    for (int64_t row = stack; row > 0 && frames.size() < 1024; row = trace_.cell(Table::kStack, row, column::Stack::parent))
+    for (int64_t row = stack; row > 0 && frames.size() < 1024;
+         row = trace_.cell(Table::kStack, row, column::Stack::parent))
       frames.push_back(frame(trace_.cell(Table::kStack, row, column::Stack::frame)));
     std::string bytes;
     protozero::pbf_writer out(bytes);
     out.add_uint32(callstack_iid, iid);
-    for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer) out.add_uint64(callstack_frames, *outer);
+    for (auto outer = frames.rbegin(); outer != frames.rend(); ++outer)
+      out.add_uint64(callstack_frames, *outer);
     packets_.intern_message(interned_callstacks, bytes);
     return iid;
   }
@@ -545,7 +571,8 @@ class Exporter {
 
   struct PairHash {
     size_t operator()(const std::pair<int64_t, int64_t>& pair) const {
-      return static_cast<size_t>(static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^ static_cast<uint64_t>(pair.second));
+      return static_cast<size_t>(static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^
+                                 static_cast<uint64_t>(pair.second));
     }
   };
   template <typename T>

@@ -13,9 +13,12 @@ using event::Table;
 
 std::string_view type_word(event::DeviceKind kind) {
   switch (kind) {
-    case event::DeviceKind::kCpu: return "CPU";
-    case event::DeviceKind::kGpu: return "GPU";
-    default: return "UNK";
+    case event::DeviceKind::kCpu:
+      return "CPU";
+    case event::DeviceKind::kGpu:
+      return "GPU";
+    default:
+      return "UNK";
   }
 }
 
@@ -23,7 +26,8 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
   const auto number = [&](int64_t device, const char* key) -> std::optional<int64_t> {
     const auto text = trace.property(Table::kDevice, device, key);
     int64_t value = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return {};
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc())
+      return {};
     return value;
   };
   bool numbered = false;
@@ -33,7 +37,8 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
     Agent agent;
     agent.device = device;
     const int64_t kind = trace.cell(Table::kDevice, device, column::Device::kind);
-    if (kind >= 0 && kind < static_cast<int64_t>(event::DeviceKind::kEnd)) agent.kind = static_cast<event::DeviceKind>(kind);
+    if (kind >= 0 && kind < static_cast<int64_t>(event::DeviceKind::kEnd))
+      agent.kind = static_cast<event::DeviceKind>(kind);
     if (const auto node = number(device, "node_id")) {
       agent.node = *node;
       agent.logical = number(device, "logical_node_id").value_or(*node);
@@ -43,8 +48,10 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
     agents_.push_back(agent);
   }
   if (numbered) {
-    std::stable_sort(agents_.begin(), agents_.end(), [](const Agent& a, const Agent& b) { return a.logical < b.logical; });
-    const auto host = std::find_if(agents_.begin(), agents_.end(), [](const Agent& a) { return a.kind == event::DeviceKind::kCpu; });
+    std::stable_sort(agents_.begin(), agents_.end(),
+                     [](const Agent& a, const Agent& b) { return a.logical < b.logical; });
+    const auto host = std::find_if(agents_.begin(), agents_.end(),
+                                   [](const Agent& a) { return a.kind == event::DeviceKind::kCpu; });
     host_ = host == agents_.end() ? 0 : static_cast<size_t>(host - agents_.begin());
   } else {
     Agent host;
@@ -67,9 +74,12 @@ const Agent& Agents::of(int64_t device) const {
 std::pair<std::string_view, int64_t> Agents::label_parts(int64_t device, AgentIndex index) const {
   const Agent& agent = of(device);
   switch (index) {
-    case AgentIndex::kAbsolute: return {"Agent", agent.node};
-    case AgentIndex::kRelative: return {"Agent", agent.logical};
-    case AgentIndex::kTypeRelative: return {type_word(agent.kind), agent.of_type};
+    case AgentIndex::kAbsolute:
+      return {"Agent", agent.node};
+    case AgentIndex::kRelative:
+      return {"Agent", agent.logical};
+    case AgentIndex::kTypeRelative:
+      return {type_word(agent.kind), agent.of_type};
   }
   return {"Agent", agent.logical};
 }

@@ -23,8 +23,8 @@ struct Agent {
 class Agents {
  public:
   /// Agents of `process` (row; 0 = of the whole trace). Numbers come from the devices' properties node_id,
-  /// logical_node_id and logical_node_type_id where an importer knew them; else the host is 0 and devices follow in the
-  /// order of their rows.
+  /// logical_node_id and logical_node_type_id where an importer knew them; else the host is 0 and devices
+  /// follow in the order of their rows.
   Agents(const trace::Trace& trace, int64_t process);
   const std::vector<Agent>& all() const { return agents_; }
   /// The agent of a device row; the host for 0 and for rows that do not exist.

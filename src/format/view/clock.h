@@ -16,8 +16,8 @@ struct Moment {
 /// The trace's clock tuples (not those of devices) in ascending raw time; of equal ones the first.
 Result<std::vector<Moment>> clock_moments(const trace::Trace& trace);
 
-/// Piecewise linear between the trace's clock tuples, continued at the outermost pieces' rates; the identity for a trace
-/// without tuples. Not thread-safe: remembers the last piece.
+/// Piecewise linear between the trace's clock tuples, continued at the outermost pieces' rates; the identity
+/// for a trace without tuples. Not thread-safe: remembers the last piece.
 class ClockMap {
  public:
   enum class Clock { kBoottime, kMonotonic, kRealtime };

@@ -14,7 +14,8 @@ using event::Table;
 namespace {
 
 constexpr int kCallColumns[] = {column::Api::track, column::Api::start, column::Api::correlation};
-constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration, column::Marker::dim};
+constexpr int kMarkerColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
+                                  column::Marker::dim};
 constexpr int64_t kSlack = 100'000'000;  // ns
 
 }  // namespace
@@ -35,9 +36,11 @@ Launches::Launches(const trace::Trace& trace, bool labels) : trace_(trace) {
 }
 
 size_t Launches::bucket(int64_t process, int64_t correlation) const {
-  // Ids of a thread are consecutive: neighbours go to neighbouring buckets, so that the oldest are replaced first.
+  // Ids of a thread are consecutive: neighbours go to neighbouring buckets, so that the oldest are replaced
+  // first.
   const auto id = static_cast<uint64_t>(correlation);
-  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) & mask_;
+  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) &
+         mask_;
 }
 
 void Launches::advance(int64_t time) {
@@ -49,7 +52,8 @@ void Launches::advance(int64_t time) {
       if (kind == static_cast<int64_t>(event::MarkerKind::kPushPop)) {
         auto& stack = open_[marker[0]];
         while (!stack.empty() && stack.back().end <= marker[1]) stack.pop_back();
-        stack.push_back({marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : marker[1] + marker[2], marker[3]});
+        stack.push_back(
+            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : marker[1] + marker[2], marker[3]});
       }
       more_markers_ = markers_->next();
     }

@@ -1,5 +1,5 @@
-// Who launched a dispatch: joins device work to the API calls and markers around its launch, in one sweep over time and
-// with bounded memory whatever the size of the trace.
+// Who launched a dispatch: joins device work to the API calls and markers around its launch, in one sweep
+// over time and with bounded memory whatever the size of the trace.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,15 @@ struct Launch {
   int64_t label = 0;  // innermost push/pop marker open on that thread then (row of table label); 0 = none
 };
 
-/// Remembers the newest two million API calls before a moment that only moves forward; a dispatch that waited for longer
-/// than that is not found.
+/// Remembers the newest two million API calls before a moment that only moves forward; a dispatch that waited
+/// for longer than that is not found.
 class Launches {
  public:
   /// With `labels` also follows markers. The trace must outlive this.
   Launches(const trace::Trace& trace, bool labels);
-  /// The call of `process` (row) with this correlation. Calls must come in ascending `time` (start of the device work);
-  /// calls up to a tenth of a second later are looked at too, for clocks that disagree. nullptr = not found.
+  /// The call of `process` (row) with this correlation. Calls must come in ascending `time` (start of the
+  /// device work); calls up to a tenth of a second later are looked at too, for clocks that disagree. nullptr
+  /// = not found.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
   /// Bad data met in the API or marker table.
   Status status() const;

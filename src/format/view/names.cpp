@@ -55,53 +55,89 @@ Threads::Threads(const trace::Trace& trace) {
 
 std::string_view copy_direction_name(int64_t direction) {
   switch (static_cast<event::CopyDirection>(direction)) {
-    case event::CopyDirection::kHostToHost: return "MEMORY_COPY_HOST_TO_HOST";
-    case event::CopyDirection::kHostToDevice: return "MEMORY_COPY_HOST_TO_DEVICE";
-    case event::CopyDirection::kDeviceToHost: return "MEMORY_COPY_DEVICE_TO_HOST";
-    case event::CopyDirection::kDeviceToDevice: return "MEMORY_COPY_DEVICE_TO_DEVICE";
-    case event::CopyDirection::kPeerToPeer: return "MEMORY_COPY_PEER_TO_PEER";
-    default: return "MEMORY_COPY_UNKNOWN";
+    case event::CopyDirection::kHostToHost:
+      return "MEMORY_COPY_HOST_TO_HOST";
+    case event::CopyDirection::kHostToDevice:
+      return "MEMORY_COPY_HOST_TO_DEVICE";
+    case event::CopyDirection::kDeviceToHost:
+      return "MEMORY_COPY_DEVICE_TO_HOST";
+    case event::CopyDirection::kDeviceToDevice:
+      return "MEMORY_COPY_DEVICE_TO_DEVICE";
+    case event::CopyDirection::kPeerToPeer:
+      return "MEMORY_COPY_PEER_TO_PEER";
+    default:
+      return "MEMORY_COPY_UNKNOWN";
   }
+}
+
+bool is_free(int64_t operation) { return operation == static_cast<int64_t>(event::AllocationOperation::kFree); }
+std::string_view allocation_name(int64_t operation) {
+  return is_free(operation) ? "MEMORY_ALLOCATION_FREE" : "MEMORY_ALLOCATION_ALLOCATE";
 }
 
 std::string_view api_of(Domain domain) {
   switch (domain) {
-    case Domain::kOpenCL: return "opencl";
+    case Domain::kOpenCL:
+      return "opencl";
     case Domain::kCudaRuntime:
-    case Domain::kCudaDriver: return "cuda";
+    case Domain::kCudaDriver:
+      return "cuda";
     case Domain::kHipRuntime:
-    case Domain::kHipCompiler: return "hip";
-    case Domain::kHsa: return "hsa";
-    case Domain::kRccl: return "rccl";
-    case Domain::kMarker: return "marker";
-    case Domain::kPython: return "python";
-    case Domain::kMpi: return "mpi";
-    case Domain::kHost: return "host";
-    case Domain::kOperator: return "operator";
-    default: return "";
+    case Domain::kHipCompiler:
+      return "hip";
+    case Domain::kHsa:
+      return "hsa";
+    case Domain::kRccl:
+      return "rccl";
+    case Domain::kMarker:
+      return "marker";
+    case Domain::kPython:
+      return "python";
+    case Domain::kMpi:
+      return "mpi";
+    case Domain::kHost:
+      return "host";
+    case Domain::kOperator:
+      return "operator";
+    default:
+      return "";
   }
 }
 
 std::string_view api_domain_name(Domain domain) {
   switch (domain) {
-    case Domain::kOpenCL: return "OPENCL_API";
-    case Domain::kCudaRuntime: return "CUDA_RUNTIME_API";
-    case Domain::kCudaDriver: return "CUDA_DRIVER_API";
-    case Domain::kHipRuntime: return "HIP_RUNTIME_API_EXT";
-    case Domain::kHipCompiler: return "HIP_COMPILER_API_EXT";
-    case Domain::kHsa: return "HSA_CORE_API";
-    case Domain::kRccl: return "RCCL_API";
-    case Domain::kMarker: return "MARKER_CORE_API";
-    case Domain::kPython: return "PYTHON";
-    case Domain::kMpi: return "MPI_API";
-    case Domain::kHost: return "HOST";
-    case Domain::kOperator: return "OPERATOR";
-    default: return "UNKNOWN_API";
+    case Domain::kOpenCL:
+      return "OPENCL_API";
+    case Domain::kCudaRuntime:
+      return "CUDA_RUNTIME_API";
+    case Domain::kCudaDriver:
+      return "CUDA_DRIVER_API";
+    case Domain::kHipRuntime:
+      return "HIP_RUNTIME_API_EXT";
+    case Domain::kHipCompiler:
+      return "HIP_COMPILER_API_EXT";
+    case Domain::kHsa:
+      return "HSA_CORE_API";
+    case Domain::kRccl:
+      return "RCCL_API";
+    case Domain::kMarker:
+      return "MARKER_CORE_API";
+    case Domain::kPython:
+      return "PYTHON";
+    case Domain::kMpi:
+      return "MPI_API";
+    case Domain::kHost:
+      return "HOST";
+    case Domain::kOperator:
+      return "OPERATOR";
+    default:
+      return "UNKNOWN_API";
   }
 }
 
 Domain domain_of(int64_t cell) {
-  return cell >= 0 && cell < static_cast<int64_t>(Domain::kEnd) ? static_cast<Domain>(cell) : Domain::kUnknown;
+  return cell >= 0 && cell < static_cast<int64_t>(Domain::kEnd) ? static_cast<Domain>(cell)
+                                                                : Domain::kUnknown;
 }
 
 }  // namespace tacho::format

@@ -18,8 +18,8 @@ class KernelNames {
   KernelNames(const trace::Trace& trace, const ExportOptions& options) : trace_(trace), options_(options) {}
   /// Of a row of table kernel. Valid as long as this object.
   std::string_view name(int64_t kernel);
-  /// A number for the kernel whatever its launch shape: the source's own (property kernel_id) or, from 1, in order of
-  /// first use.
+  /// A number for the kernel whatever its launch shape: the source's own (property kernel_id) or, from 1, in
+  /// order of first use.
   int64_t id(int64_t kernel);
 
  private:
@@ -29,12 +29,16 @@ class KernelNames {
   std::unordered_map<int64_t, int64_t> id_of_string_;
 };
 
-/// Threads of a trace: number within their process in order of tid (the main thread, whose tid is the pid, is 0).
+/// Threads of a trace: number within their process in order of tid (the main thread, whose tid is the pid, is
+/// 0).
 class Threads {
  public:
   explicit Threads(const trace::Trace& trace);
   /// The thread's place in its process; 0 for row 0.
-  int64_t index(int64_t thread) const { return thread > 0 && thread < static_cast<int64_t>(index_.size()) ? index_[static_cast<size_t>(thread)] : 0; }
+  int64_t index(int64_t thread) const {
+    return thread > 0 && thread < static_cast<int64_t>(index_.size()) ? index_[static_cast<size_t>(thread)]
+                                                                      : 0;
+  }
 
  private:
   std::vector<int64_t> index_;
@@ -42,6 +46,9 @@ class Threads {
 
 /// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
 std::string_view copy_direction_name(int64_t direction);
+/// "MEMORY_ALLOCATION_ALLOCATE" or "MEMORY_ALLOCATION_FREE", for a cell of AllocationOperation.
+std::string_view allocation_name(int64_t operation);
+bool is_free(int64_t operation);
 /// The API of a domain as rocprofv3 names files after it ("hip", "opencl", "cuda"); "" for kUnknown.
 std::string_view api_of(event::Domain domain);
 /// What column Domain of an API trace says: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...

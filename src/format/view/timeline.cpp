@@ -15,7 +15,9 @@ using event::TrackKind;
 
 namespace {
 
-#define TACHO_TIMED column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation
+#define TACHO_TIMED                                                                    \
+  column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, \
+      column::Fact::correlation
 constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node};
 constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes};
 constexpr int kFill[] = {TACHO_TIMED, column::Fill::bytes};
@@ -25,24 +27,36 @@ constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
 constexpr int kPlain[] = {TACHO_TIMED};
 #undef TACHO_TIMED
 constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};
-constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,   column::CounterValue::dim,
-                                 column::CounterValue::ordinal, column::CounterValue::value, column::CounterValue::instance};
+constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,
+                                 column::CounterValue::dim,   column::CounterValue::ordinal,
+                                 column::CounterValue::value, column::CounterValue::instance};
 
-bool device_work(Table table) { return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill; }
+bool device_work(Table table) {
+  return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
+}
 
 }  // namespace
 
 std::span<const int> timeline_columns(Table table) {
   switch (table) {
-    case Table::kDispatch: return kDispatch;
-    case Table::kCopy: return kCopy;
-    case Table::kFill: return kFill;
-    case Table::kAllocation: return kAllocation;
-    case Table::kApi: return kApi;
-    case Table::kMarker: return kMarker;
-    case Table::kReading: return kReading;
-    case Table::kCounterValue: return kCounterValue;
-    default: return kPlain;
+    case Table::kDispatch:
+      return kDispatch;
+    case Table::kCopy:
+      return kCopy;
+    case Table::kFill:
+      return kFill;
+    case Table::kAllocation:
+      return kAllocation;
+    case Table::kApi:
+      return kApi;
+    case Table::kMarker:
+      return kMarker;
+    case Table::kReading:
+      return kReading;
+    case Table::kCounterValue:
+      return kCounterValue;
+    default:
+      return kPlain;
   }
 }
 
@@ -58,18 +72,24 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
     same_[at] = track;
     const auto cell = [&](int index) { return trace.cell(Table::kTrack, track, index); };
     const int64_t kind = cell(column::Track::kind);
-    kind_[at] = kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind) : TrackKind::kUnknown;
+    kind_[at] = kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind)
+                                                                          : TrackKind::kUnknown;
     if (kind_[at] == TrackKind::kQueue)
       same_[at] = queues
-                      .try_emplace({cell(column::Track::process), cell(column::Track::device), cell(column::Track::native),
-                                    cell(column::Track::context), cell(column::Track::name), cell(column::Track::category)},
+                      .try_emplace({cell(column::Track::process), cell(column::Track::device),
+                                    cell(column::Track::native), cell(column::Track::context),
+                                    cell(column::Track::name), cell(column::Track::category)},
                                    track)
                       .first->second;
   }
-  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kMarker, Table::kApi, Table::kSync,
-                            Table::kOverhead, Table::kAllocation, Table::kSample, Table::kReading, Table::kCounterValue})
-    if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0)
-      sources_.push_back({table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
+  for (const Table table :
+       {Table::kDispatch, Table::kCopy, Table::kFill, Table::kMarker, Table::kApi, Table::kSync,
+        Table::kOverhead, Table::kAllocation, Table::kSample, Table::kReading, Table::kCounterValue})
+    if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
+      sources_.push_back(
+          {table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});
+      total_ += static_cast<uint64_t>(trace.rows(table));
+    }
 }
 
 Happening Timeline::happening(const Source& source) const {
@@ -112,10 +132,13 @@ bool Timeline::point(const Happening& what) const {
     case Table::kAllocation:
     case Table::kSample:
     case Table::kReading:
-    case Table::kCounterValue: return true;
+    case Table::kCounterValue:
+      return true;
     case Table::kMarker:
-      return trace_.cell(Table::kLabel, what.dim, column::Label::kind) == static_cast<int64_t>(event::MarkerKind::kMark);
-    default: return what.end == kUnknown && kind_[static_cast<size_t>(what.track)] == TrackKind::kQueue;
+      return trace_.cell(Table::kLabel, what.dim, column::Label::kind) ==
+             static_cast<int64_t>(event::MarkerKind::kMark);
+    default:
+      return what.end == kUnknown && kind_[static_cast<size_t>(what.track)] == TrackKind::kQueue;
   }
 }
 
@@ -126,10 +149,24 @@ uint32_t Timeline::choose_lane(const Happening& what, int64_t end, bool& fresh) 
   const bool exclusive = kind_[static_cast<size_t>(track)] == TrackKind::kQueue && device_work(what.table);
   for (const uint32_t number : lanes) {
     const auto& open = lanes_[number].open;
-    if (open.empty() || (open.back().first >= end && !(exclusive && device_work(open.back().second)))) return number;
+    if (open.empty() || (open.back().first >= end && !(exclusive && device_work(open.back().second))))
+      return number;
   }
   if (lanes.size() >= kMostLanes) return kNoLane;
   fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::first_lane(const Happening& what, bool& fresh) {
+  const int64_t track = track_of(what.track);
+  const auto& lanes = lanes_of_[static_cast<size_t>(track)];
+  if (!lanes.empty()) return lanes.front();
+  fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::add_lane(int64_t track) {
+  auto& lanes = lanes_of_[static_cast<size_t>(track)];
   const auto number = static_cast<uint32_t>(lanes_.size());
   lanes_.push_back({{track, static_cast<uint32_t>(lanes.size())}, {}});
   lanes.push_back(number);

@@ -1,5 +1,6 @@
-// One sweep over everything that happened, in time order: what writers of timelines (Perfetto, Chrome) are built on. It
-// lays slices into lanes in which they nest properly, so that begins and ends balance whatever the trace holds.
+// One sweep over everything that happened, in time order: what writers of timelines (Perfetto, Chrome) are
+// built on. It lays slices into lanes in which they nest properly, so that begins and ends balance whatever
+// the trace holds.
 #pragma once
 
 #include <algorithm>
@@ -18,18 +19,18 @@ namespace tacho::format {
 /// What a visitor gets. Times are trace time, ns.
 struct Happening {
   event::Table table;
-  int64_t track;        // row
+  int64_t track;  // row
   int64_t start;
   int64_t end;          // event::kUnknown: it had not ended, or is a point
   int64_t dim;          // of the table's dimension
   int64_t correlation;  // 0 = none
   int64_t extra[3];     // by table, see timeline_columns()
-  uint32_t lane;        // slices only
+  uint32_t lane;        // of slices, and of points that are drawn in a line
 };
 
-/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal, graph_node;
-/// copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value; counter value: ordinal,
-/// value, instance (dim is the counter).
+/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
+/// graph_node; copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value;
+/// counter value: ordinal, value, instance (dim is the counter).
 std::span<const int> timeline_columns(event::Table table);
 
 /// A place in which slices nest or are disjoint. Lanes of one track share its name in viewers.
@@ -49,9 +50,9 @@ class Timeline {
   /// Calls, in ascending time, with ends before begins at equal times and inner ends before outer ones:
   ///   visitor.lane_opened(uint32_t lane)      before the lane's first slice
   ///   visitor.begin(const Happening&)         a slice begins
-  ///   visitor.end(const Happening&, int64_t time)   ... ends; time is `end`, or the end of the trace when unknown
-  ///   visitor.point(const Happening&)         marks, samples, readings, allocations, device work without an end
-  ///   visitor.keep_going() -> bool            asked now and then
+  ///   visitor.end(const Happening&, int64_t time)   ... ends; time is `end`, or the end of the trace when
+  ///   unknown visitor.point(const Happening&)         marks, samples, readings, allocations, device work
+  ///   without an end visitor.keep_going() -> bool            asked now and then
   template <typename Visitor>
   Status run(Visitor& visitor);
 
@@ -71,15 +72,23 @@ class Timeline {
     bool more;
   };
   static constexpr uint32_t kNoLane = std::numeric_limits<uint32_t>::max();
-  static constexpr size_t kMostLanes = 256;      // of one track; what overlaps further becomes points
-  static constexpr size_t kMostTogether = 65536; // rows of equal start that are put into order
+  static constexpr size_t kMostLanes = 256;       // of one track; what overlaps further becomes points
+  static constexpr size_t kMostTogether = 65536;  // rows of equal start that are put into order
 
-  static bool later(const Open& a, const Open& b) { return a.end != b.end ? a.end > b.end : a.order < b.order; }
+  static bool later(const Open& a, const Open& b) {
+    return a.end != b.end ? a.end > b.end : a.order < b.order;
+  }
   Happening happening(const Source& source) const;
   bool wanted(const Happening& what) const;
   /// The lane for a slice, or kNoLane; `fresh` when it was made for it.
   uint32_t choose_lane(const Happening& what, int64_t end, bool& fresh);
+  uint32_t first_lane(const Happening& what, bool& fresh);
+  uint32_t add_lane(int64_t track);
   bool point(const Happening& what) const;
+  static bool on_a_line(event::Table table) {
+    return table != event::Table::kReading && table != event::Table::kCounterValue &&
+           table != event::Table::kSample;
+  }
 
   const trace::Trace& trace_;
   ExportOptions options_;
@@ -90,13 +99,14 @@ class Timeline {
   std::vector<std::vector<uint32_t>> lanes_of_;  // by track
   std::vector<Open> open_;                       // heap, earliest end first
   std::vector<Happening> together_;
+  uint64_t total_ = 0;  // rows of all sources
 };
 
 template <typename Visitor>
 Status Timeline::run(Visitor& visitor) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   const int64_t last = trace_.time_range().second;
-  uint64_t order = 0;
+  uint64_t order = 0, taken = 0;
   int64_t now = 0;
   const auto close = [&](int64_t until) {
     while (!open_.empty() && open_.front().end <= until) {
@@ -108,11 +118,19 @@ Status Timeline::run(Visitor& visitor) {
     }
   };
   const auto place = [&](Happening& what) {
-    if (point(what)) return visitor.point(what);
+    const auto show_point = [&] {
+      if (on_a_line(what.table)) {
+        bool first = false;
+        what.lane = first_lane(what, first);
+        if (first) visitor.lane_opened(what.lane);
+      }
+      visitor.point(what);
+    };
+    if (point(what)) return show_point();
     const int64_t end = what.end == event::kUnknown ? kNever : what.end;
     bool fresh = false;
     what.lane = choose_lane(what, end, fresh);
-    if (what.lane == kNoLane) return visitor.point(what);
+    if (what.lane == kNoLane) return show_point();
     if (fresh) visitor.lane_opened(what.lane);
     visitor.begin(what);
     lanes_[what.lane].open.emplace_back(end, what.table);
@@ -128,7 +146,11 @@ Status Timeline::run(Visitor& visitor) {
         start = source.cursor->start();
         any = true;
       }
-    if (!any || (round % 4096 == 0 && !visitor.keep_going())) break;
+    if (!any) break;
+    if (round % 4096 == 0) {
+      if (!visitor.keep_going()) break;
+      if (options_.progress != nullptr) options_.progress->at(taken, total_);
+    }
     now = start;
     close(start);
     together_.clear();
@@ -137,10 +159,13 @@ Status Timeline::run(Visitor& visitor) {
         Happening what = happening(source);
         if (wanted(what)) together_.push_back(what);
         source.more = source.cursor->next();
+        ++taken;
       }
     if (together_.size() > 1)
       std::stable_sort(together_.begin(), together_.end(), [](const Happening& a, const Happening& b) {
-        const auto length = [](const Happening& what) { return what.end == event::kUnknown ? kNever : what.end; };
+        const auto length = [](const Happening& what) {
+          return what.end == event::kUnknown ? kNever : what.end;
+        };
         return length(a) > length(b);
       });
     for (Happening& what : together_) {

@@ -46,7 +46,9 @@ Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOpti
     if (cell(column::Track::kind) != static_cast<int64_t>(TrackKind::kQueue)) continue;
     const auto at = static_cast<size_t>(track);
     auto& queues = of_agent[{cell(column::Track::process), cell(column::Track::device)}];
-    queue_index_[at] = queues.try_emplace({cell(column::Track::context), cell(column::Track::native)}, static_cast<int64_t>(queues.size()))
+    queue_index_[at] = queues
+                           .try_emplace({cell(column::Track::context), cell(column::Track::native)},
+                                        static_cast<int64_t>(queues.size()))
                            .first->second;
     int64_t own = 0;
     if (trace.string(cell(column::Track::category)) == "stream") {
@@ -60,7 +62,8 @@ Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOpti
   }
   for (int64_t track = 1; track < tracks; ++track) {
     const auto at = static_cast<size_t>(track);
-    if (stream_[at] != kUnknown) shared_stream_[at] = devices_of_stream[{process(track), stream_[at]}].size() > 1;
+    if (stream_[at] != kUnknown)
+      shared_stream_[at] = devices_of_stream[{process(track), stream_[at]}].size() > 1;
   }
 }
 
@@ -69,8 +72,10 @@ std::string Tracks::process_name(int64_t process) const {
   if (name.empty()) name = process == 0 ? "machine" : "process";
   const int64_t rank = trace_.cell(Table::kProcess, process, column::Process::rank);
   if (process != 0 && rank != kUnknown) name += fmt::format(" rank {}", rank);
-  if (several_hosts_ && process != 0) name += fmt::format(" on {}", trace_.text(Table::kProcess, process, column::Process::host));
-  if (several_runs_ && process != 0) name += fmt::format(" run {}", trace_.cell(Table::kProcess, process, column::Process::run));
+  if (several_hosts_ && process != 0)
+    name += fmt::format(" on {}", trace_.text(Table::kProcess, process, column::Process::host));
+  if (several_runs_ && process != 0)
+    name += fmt::format(" run {}", trace_.cell(Table::kProcess, process, column::Process::run));
   return name;
 }
 
@@ -80,12 +85,17 @@ int64_t Tracks::tid(int64_t track) const {
 }
 
 int64_t Tracks::queue(int64_t track) const {
+  int64_t own = 0;
+  if (const auto text = trace_.property(Table::kTrack, track, "queue");
+      text && std::from_chars(text->data(), text->data() + text->size(), own).ec == std::errc())
+    return own;
   return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(TrackKind::kQueue)
              ? trace_.cell(Table::kTrack, track, column::Track::native)
              : kUnknown;
 }
 int64_t Tracks::stream(int64_t track) const {
-  return track > 0 && track < static_cast<int64_t>(stream_.size()) ? stream_[static_cast<size_t>(track)] : kUnknown;
+  return track > 0 && track < static_cast<int64_t>(stream_.size()) ? stream_[static_cast<size_t>(track)]
+                                                                   : kUnknown;
 }
 
 std::string Tracks::name(int64_t track) const {
@@ -97,7 +107,9 @@ std::string Tracks::name(int64_t track) const {
       const int64_t thread = cell(column::Track::thread);
       const int64_t index = threads_.index(thread);
       const std::string_view called = trace_.text(Table::kThread, thread, column::Thread::name);
-      if (index == 0) return std::string(called.empty() ? trace_.text(Table::kProcess, process(track), column::Process::name) : called);
+      if (index == 0)
+        return std::string(
+            called.empty() ? trace_.text(Table::kProcess, process(track), column::Process::name) : called);
       std::string name = fmt::format("THREAD {} ({})", index, tid(track));
       // A thread that never named itself has the name of its process.
       if (!called.empty() && called != trace_.text(Table::kProcess, process(track), column::Process::name))
@@ -113,11 +125,13 @@ std::string Tracks::name(int64_t track) const {
         if (shared_stream_[at]) name += fmt::format("{} [{}]", word, number);
         return name;
       }
-      std::string name = fmt::format("COMPUTE {} [{}] QUEUE [{}] {}", word, number, queue_index_[at], type_word(agents_.of(device).kind));
+      std::string name = fmt::format("COMPUTE {} [{}] QUEUE [{}] {}", word, number, queue_index_[at],
+                                     type_word(agents_.of(device).kind));
       if (!own.empty()) name += fmt::format(" {}", own);
       return name;
     }
-    default: break;
+    default:
+      break;
   }
   if (!own.empty()) return std::string(own);
   const std::string_view category = trace_.string(cell(column::Track::category));

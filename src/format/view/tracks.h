@@ -1,4 +1,5 @@
-// Processes and tracks as viewers show them: numbers that never clash, names as rocprofv3's Perfetto files have them.
+// Processes and tracks as viewers show them: numbers that never clash, names as rocprofv3's Perfetto files
+// have them.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,19 @@ namespace tacho::format {
 class Tracks {
  public:
   Tracks(const trace::Trace& trace, const Agents& agents, const ExportOptions& options);
-  /// The process id, or, where it is unknown, used by an earlier row (another host or run) or 0, a number that no other
-  /// process of the trace has. Positive.
+  /// The process id, or, where it is unknown, used by an earlier row (another host or run) or 0, a number
+  /// that no other process of the trace has. Positive.
   int64_t pid(int64_t process) const { return pids_[static_cast<size_t>(process)]; }
   /// Executable's name; with the rank, run or host where they tell processes apart.
   std::string process_name(int64_t process) const;
-  /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges". Of a main thread its own name.
+  /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges". Of a main thread
+  /// its own name.
   std::string name(int64_t track) const;
   /// Kernel thread id of a thread's track; 0 for other tracks.
   int64_t tid(int64_t track) const;
-  int64_t process(int64_t track) const { return trace_.cell(event::Table::kTrack, track, event::column::Track::process); }
+  int64_t process(int64_t track) const {
+    return trace_.cell(event::Table::kTrack, track, event::column::Track::process);
+  }
   /// Numbers that rocprofv3's columns Queue_Id and Stream_Id show; event::kUnknown where the trace has none.
   int64_t queue(int64_t track) const;
   int64_t stream(int64_t track) const;
@@ -35,8 +39,8 @@ class Tracks {
   ExportOptions options_;
   Threads threads_;
   std::vector<int64_t> pids_;
-  std::vector<int64_t> queue_index_;       // of queue tracks: place among their agent's queues
-  std::vector<bool> shared_stream_;        // another device of the process has a stream of this number too
+  std::vector<int64_t> queue_index_;  // of queue tracks: place among their agent's queues
+  std::vector<bool> shared_stream_;   // another device of the process has a stream of this number too
   std::vector<int64_t> stream_;
   bool several_hosts_ = false, several_runs_ = false;
 };

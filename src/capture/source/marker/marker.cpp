@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 
 #include "capture/capture.h"
+#include "capture/per_thread.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::marker {
@@ -24,53 +24,19 @@ struct Stack {
 constexpr uint32_t kDomains = 7;
 struct ThreadStacks {
   uint64_t generation;  // of the process image that these belong to: a forked child starts with none open
-  uint64_t reserved;
+  uint64_t untracked;   // ranges open in domains that have no stack here
   Stack stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
 };
 static_assert(sizeof(ThreadStacks) == 128);
 
-// By thread index, so that they need no thread-local memory: chunks of 256 threads, mapped when first needed.
-constexpr uint32_t kChunk = 256;
-constexpr uint32_t kChunks = 4096;
-constinit std::atomic<ThreadStacks*> g_stacks[kChunks] = {};
-
-ThreadStacks* map_chunk(std::atomic<ThreadStacks*>& slot) {
-  constexpr size_t kBytes = kChunk * sizeof(ThreadStacks);
-  void* const at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  ThreadStacks* expected = nullptr;
-  auto* const fresh = static_cast<ThreadStacks*>(at);
-  if (slot.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return fresh;
-  munmap(at, kBytes);
-  return expected;
-}
-
-ThreadStacks* thread_stacks() {
-  const uint32_t index = tape::thread_index();
-  if (index == 0 || index >= kChunk * kChunks) return nullptr;
-  std::atomic<ThreadStacks*>& slot = g_stacks[index / kChunk];
-  ThreadStacks* chunk = slot.load(std::memory_order_acquire);
-  if (__builtin_expect(chunk == nullptr, 0)) {
-    chunk = map_chunk(slot);
-    if (chunk == nullptr) return nullptr;
-  }
-  ThreadStacks& stacks = chunk[index % kChunk];
-  const uint64_t generation = tape::process_generation();
-  if (__builtin_expect(stacks.generation != generation, 0)) {
-    memset(&stacks, 0, sizeof stacks);
-    stacks.generation = generation;
-  }
-  return &stacks;
-}
+constinit PerThread<ThreadStacks> g_stacks;
 
 // The stack of `domain`; with `claim` an unused one becomes it. nullptr: there is none.
-Stack* stack_of(uint32_t domain, bool claim) {
-  ThreadStacks* const stacks = thread_stacks();
-  if (stacks == nullptr) return nullptr;
-  if (domain == 0) return &stacks->stacks[0];
+Stack* stack_of(ThreadStacks& stacks, uint32_t domain, bool claim) {
+  if (domain == 0) return &stacks.stacks[0];
   Stack* unused = nullptr;
   for (uint32_t i = 1; i < kDomains; ++i) {
-    Stack& stack = stacks->stacks[i];
+    Stack& stack = stacks.stacks[i];
     if (stack.domain == domain) return &stack;
     if (unused == nullptr && stack.level == 0) unused = &stack;
   }
@@ -121,6 +87,47 @@ bool write(event::RecordKind kind, const Marker& marker, uint64_t id) {
 
 constinit std::atomic<uint64_t> g_cut{0};
 
+// Markers that switch recording of the whole run on and off (configuration start_marker, stop_marker).
+struct Trigger {
+  std::string_view text;
+  uint32_t interned = 0;
+  bool hit(const Marker& marker) const {
+    return text.data() != nullptr && (marker.interned != 0 ? marker.interned == interned : marker.text == text);
+  }
+};
+constinit Trigger g_start_trigger, g_stop_trigger;
+enum TriggerState : uint32_t { kUnread, kReading, kNone, kSome };
+constinit std::atomic<uint32_t> g_triggers{kUnread};
+
+bool triggers() {
+  const uint32_t state = g_triggers.load(std::memory_order_acquire);
+  if (__builtin_expect(state == kNone, 1)) return false;
+  if (state == kSome) return true;
+  uint32_t expected = kUnread;
+  if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel)) return expected == kSome;
+  g_start_trigger.text = tape::config("start_marker");
+  g_stop_trigger.text = tape::config("stop_marker");
+  for (Trigger* trigger : {&g_start_trigger, &g_stop_trigger})
+    if (trigger->text.data() != nullptr) trigger->interned = tape::intern(trigger->text);
+  const bool some = g_start_trigger.text.data() != nullptr || g_stop_trigger.text.data() != nullptr;
+  g_triggers.store(some ? kSome : kNone, std::memory_order_release);
+  return some;
+}
+
+// Around the recording of a marker: the one that starts is the first recorded, the one that stops the last.
+void before(const Marker& marker) {
+  if (!triggers() || !g_start_trigger.hit(marker)) return;
+  tape::PoolHeader* const pool = tape::pool();
+  pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+  pool->enabled.store(pool->sources, std::memory_order_relaxed);
+}
+void after(const Marker& marker) {
+  if (!triggers() || !g_stop_trigger.hit(marker)) return;
+  tape::PoolHeader* const pool = tape::pool();
+  pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+  pool->enabled.store(0, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool ready() { return __builtin_expect(tape::attached(), 1) || capture::start(); }
@@ -146,40 +153,49 @@ std::string_view clip(const char* text) {
 }
 
 void mark(const Marker& marker) {
-  if (!active()) return;
-  write<event::MarkRecord>(event::RecordKind::kMark, marker, 0);
+  if (!ready()) return;
+  before(marker);
+  if (tape::enabled(tape::source_bit::kMarker)) write<event::MarkRecord>(event::RecordKind::kMark, marker, 0);
+  after(marker);
 }
 
 int push(const Marker& marker) {
   if (!ready()) return kNotTracked;
-  Stack* const stack = stack_of(marker.domain, true);
-  if (stack == nullptr) {
-    if (tape::enabled(tape::source_bit::kMarker)) write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
-    return kNotTracked;
-  }
-  const uint32_t level = stack->level++;
+  before(marker);
   const bool recorded = tape::enabled(tape::source_bit::kMarker) && write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
-  if (level < 64) {
-    const uint64_t bit = 1ULL << level;
-    stack->recorded = recorded ? stack->recorded | bit : stack->recorded & ~bit;
+  int level = kNotTracked;
+  if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
+    if (Stack* const stack = stack_of(*stacks, marker.domain, true); stack != nullptr) {
+      level = static_cast<int>(stack->level++);
+      if (level < 64) {
+        const uint64_t bit = 1ULL << level;
+        stack->recorded = recorded ? stack->recorded | bit : stack->recorded & ~bit;
+      }
+    } else {
+      ++stacks->untracked;
+    }
   }
-  return static_cast<int>(level);
+  after(marker);
+  return level;
 }
 
 int pop(uint32_t domain) {
   if (!ready()) return kNotTracked;
-  const uint64_t now = host_ticks();
-  Stack* const stack = stack_of(domain, false);
   int level = kNotTracked;
-  bool wanted;
-  if (stack == nullptr) {
-    wanted = tape::enabled(tape::source_bit::kMarker);
-  } else {
-    if (stack->level == 0) return kNoRange;
-    level = static_cast<int>(--stack->level);
-    wanted = level < 64 ? (stack->recorded >> level & 1) != 0 : tape::enabled(tape::source_bit::kMarker);
+  bool wanted = tape::enabled(tape::source_bit::kMarker);
+  if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
+    Stack* const stack = stack_of(*stacks, domain, false);
+    if (stack != nullptr && stack->level != 0) {
+      level = static_cast<int>(--stack->level);
+      if (level < 64) wanted = (stack->recorded >> level & 1) != 0;
+    } else if (stack == nullptr && stacks->untracked != 0) {
+      --stacks->untracked;
+    } else {
+      return kNoRange;
+    }
   }
   if (!wanted) return level;
+  const uint64_t now = host_ticks();
   if (auto* record = tape::begin<event::PopRecord>(event::RecordKind::kPop, event::Table::kMarker, domain)) {
     record->time = now;
     tape::commit();
@@ -189,9 +205,11 @@ int pop(uint32_t domain) {
 
 uint64_t start(const Marker& marker) {
   if (!ready()) return 0;
+  before(marker);
   const uint64_t id = tape::next_correlation();
   const bool recorded = tape::enabled(tape::source_bit::kMarker) &&
                         write<event::RangeStartRecord>(event::RecordKind::kRangeStart, marker, id);
+  after(marker);
   return recorded ? id : id | kUnrecorded;
 }
 

@@ -46,7 +46,7 @@ TACHO_EXPORT uint32_t roctx_version_major() { return 4; }
 TACHO_EXPORT uint32_t roctx_version_minor() { return 1; }
 
 TACHO_EXPORT void roctxMarkA(const char* message) {
-  if (marker::active()) marker::mark(make(message));
+  if (marker::ready()) marker::mark(make(message));
 }
 /// Level of the new range on this thread, from 0; negative when there is no profiler.
 TACHO_EXPORT int roctxRangePushA(const char* message) { return marker::ready() ? marker::push(make(message)) : -1; }

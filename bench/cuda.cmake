@@ -1,0 +1,13 @@
+# CUDA benchmarks: the bare CUPTI client that is the floor, and the pool without decoding.
+add_executable(cupti_pool cupti_pool.cpp)
+target_link_libraries(cupti_pool PRIVATE tacho_flags tacho_tape)
+if(TACHO_HAVE_CUDA_HEADERS)
+  find_library(TACHO_CUPTI cupti PATHS ${TACHO_CUDA_HOME}/lib64 ${TACHO_CUDA_HOME}/extras/CUPTI/lib64 NO_DEFAULT_PATH)
+  if(TACHO_CUPTI)
+    add_library(cupti_floor SHARED cupti_floor.cpp)
+    target_include_directories(cupti_floor SYSTEM PRIVATE ${TACHO_CUDA_HOME}/include)
+    target_link_libraries(cupti_floor PRIVATE tacho_flags ${TACHO_CUPTI})
+  endif()
+endif()
+add_executable(cupti_decode cupti_decode.cpp)
+target_link_libraries(cupti_decode PRIVATE tacho_flags tacho_decode)

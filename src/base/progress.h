@@ -1,0 +1,26 @@
+// Progress of work that may take long, for people at a terminal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tacho {
+
+/// Draws one line on stderr ("tacho: writing run.pftrace: 43 %, 5 s left") from the third second on, and
+/// removes it at the end. Does nothing where stderr is no terminal.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  /// `done` of `total` units. Cheap enough for every thousandth unit.
+  void at(uint64_t done, uint64_t total);
+
+ private:
+  std::string what_;
+  int64_t began_ = 0, drawn_ = 0;
+  bool terminal_ = false;
+};
+
+}  // namespace tacho

@@ -1,0 +1,295 @@
+// CUPTI activity buffers in the pool (buffers.h).
+#include "capture/source/cuda/buffers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <string_view>
+
+#include "event/records.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::cuda {
+namespace {
+
+constinit const Cupti* g_cupti = nullptr;
+constinit uint32_t g_version = 0;
+constinit uint32_t g_blocks = 1;
+
+// Sizes of records by kind in the library loaded, learned from its own iterator: 0 = not seen yet. The drainer's side
+// gets them as properties, so that it can walk buffers of a CUPTI newer than itself.
+constexpr uint32_t kKinds = 128;
+// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not finished.
+constexpr uint32_t kIncomplete = 1u << 31;
+constinit std::atomic<uint16_t> g_sizes[kKinds] = {};
+
+// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
+// ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous definition.
+class KeySet {
+ public:
+  /// True if `key` (not 0) was not there.
+  bool insert(uint64_t key) {
+    const uint64_t hash = key * 0x9e3779b97f4a7c15ULL;
+    for (int level = 0; level < kLevels; ++level) {
+      std::atomic<uint64_t>* const table = tables_[level].load(std::memory_order_acquire);
+      if (table == nullptr) {
+        if (!add_level(level)) return true;  // out of memory: define again, which is harmless
+        --level;
+        continue;
+      }
+      const uint64_t mask = capacity(level) - 1;
+      for (uint64_t probe = 0; probe < 16; ++probe) {
+        std::atomic<uint64_t>& slot = table[((hash >> 20) + probe) & mask];
+        uint64_t found = slot.load(std::memory_order_relaxed);
+        if (found == key) return false;
+        if (found == 0) {
+          if (slot.compare_exchange_strong(found, key, std::memory_order_relaxed)) return true;
+          if (found == key) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kLevels = 6;
+  static constexpr uint64_t capacity(int level) { return uint64_t{1} << (12 + 3 * level); }
+  bool add_level(int level) {
+    const size_t bytes = capacity(level) * sizeof(uint64_t);
+    void* const fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED) return false;
+    std::atomic<uint64_t>* expected = nullptr;
+    if (!tables_[level].compare_exchange_strong(expected, static_cast<std::atomic<uint64_t>*>(fresh)))
+      munmap(fresh, bytes);
+    return true;
+  }
+  std::atomic<std::atomic<uint64_t>*> tables_[kLevels] = {};
+};
+constinit KeySet g_texts;
+constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callback ids: runtime, driver
+
+constinit std::atomic<bool> g_last{false};
+
+// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that is
+// still here afterwards was ours.
+struct OpenBuffer {
+  std::atomic<tape::BlockHeader*> extent;
+  std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
+};
+constexpr uint32_t kMaxOpen = 4096;
+constinit OpenBuffer g_open[kMaxOpen] = {};
+constinit std::atomic<uint32_t> g_open_end{0};  // slots from here on were never used
+
+void remember(tape::BlockHeader* extent) {
+  for (uint32_t i = 0; i < kMaxOpen; ++i) {
+    tape::BlockHeader* expected = nullptr;
+    if (g_open[i].extent.load(std::memory_order_relaxed) != nullptr) continue;
+    g_open[i].scanned.store(0, std::memory_order_relaxed);
+    if (!g_open[i].extent.compare_exchange_strong(expected, extent, std::memory_order_acq_rel)) continue;
+    uint32_t end = g_open_end.load(std::memory_order_relaxed);
+    while (end < i + 1 && !g_open_end.compare_exchange_weak(end, i + 1, std::memory_order_relaxed)) {
+    }
+    return;
+  }
+}
+void forget(tape::BlockHeader* extent) {
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    tape::BlockHeader* expected = extent;
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent &&
+        g_open[i].extent.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel))
+      return;
+  }
+}
+size_t capacity_of(const tape::BlockHeader* extent) {
+  return static_cast<size_t>(extent->blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
+}
+
+template <typename T>
+T load(const uint8_t* at) {
+  T value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+void define_name(event::NameSpace space, uint64_t number, std::string_view text) {
+  event::NameRecord record{};
+  record.header = {event::RecordKind::kName, 0, sizeof record, static_cast<uint32_t>(space)};
+  record.number = number;
+  record.text = tape::intern(text);
+  tape::define(&record.header);
+}
+
+void see_text(uint64_t pointer) {
+  if (pointer == 0 || !g_texts.insert(pointer)) return;
+  const char* const text = reinterpret_cast<const char*>(pointer);
+  define_name(event::NameSpace::kCudaKernel, pointer, {text, strnlen(text, 60'000)});
+}
+
+void see_callback(int domain, uint32_t id) {
+  const bool driver = domain == abi::domain::kDriver;
+  if (id < 64 * 64) {
+    const uint64_t bit = 1ull << (id % 64);
+    std::atomic<uint64_t>& word = g_callbacks[driver][id / 64];
+    if ((word.load(std::memory_order_relaxed) & bit) != 0) return;
+    if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  }
+  const char* name = nullptr;
+  if (g_cupti->get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) return;
+  define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
+}
+
+// Size of the record at `offset`, asked from the library; 0 = it does not know the record either.
+uint32_t learn_size(uint8_t* buffer, size_t valid, size_t offset, uint32_t kind) {
+  void* record = buffer + offset;
+  const abi::Result result = g_cupti->next_record(buffer, valid, &record);
+  size_t size = 0;
+  if (result == abi::kSuccess)
+    size = static_cast<size_t>(static_cast<uint8_t*>(record) - buffer) - offset;
+  else if (result == abi::kMaxLimitReached)
+    size = valid - offset;
+  if (size < sizeof(uint32_t) || size % 8 != 0 || size > 4096 || offset + size > valid) return 0;
+  if (kind < kKinds && g_sizes[kind].exchange(static_cast<uint16_t>(size), std::memory_order_relaxed) != size) {
+    char key[48], text[16];
+    snprintf(key, sizeof key, "cupti.record_size.%u", kind);
+    snprintf(text, sizeof text, "%zu", size);
+    tape::define_property(event::Table::kProcess, 0, key, text);
+  }
+  return static_cast<uint32_t>(size);
+}
+
+// Offsets that are the same in every version from CUPTI 11.8 on: newer structures only grow at their end.
+constexpr size_t kKernelName = 104;
+constexpr size_t kMemoryName = 64;
+constexpr size_t kApiCallback = 4;
+constexpr size_t kNameText = 24;
+constexpr size_t kDeviceName = 136;
+
+// Calls see(record, kind, size) for the records of `buffer` from `offset` on; returns where it ended.
+template <typename See>
+size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
+  while (offset + 8 <= valid) {
+    const uint8_t* const at = buffer + offset;
+    const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
+    if (kind == 0) break;
+    uint32_t size = kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
+    if (size == 0) size = learn_size(buffer, valid, offset, kind);
+    if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
+    offset += size;
+  }
+  return offset;
+}
+
+// The pointer to a text in a record, 0 when its kind has none.
+uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
+  switch (kind) {
+    case abi::kind::kSerialKernel:
+    case abi::kind::kKernel: return load<uint64_t>(record + kKernelName);
+    case abi::kind::kMemory2: return load<uint64_t>(record + kMemoryName);
+    case abi::kind::kName: return load<uint64_t>(record + kNameText);
+    case abi::kind::kDevice: return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
+    default: return 0;
+  }
+}
+
+void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
+  if (kind == abi::kind::kRuntime) see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
+  else if (kind == abi::kind::kDriver) see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
+  else see_text(text);
+}
+
+}  // namespace
+
+void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
+  g_cupti = &cupti;
+  g_version = version;
+  g_blocks = blocks;
+}
+
+void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
+  uint32_t blocks = g_blocks;
+  tape::BlockHeader* extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
+  while (extent == nullptr && blocks > 1) {
+    blocks /= 2;
+    extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
+  }
+  *max_records = 0;
+  if (extent == nullptr) {  // CUPTI drops what it would have written and counts it
+    *buffer = nullptr;
+    *size = 0;
+    return;
+  }
+  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
+  memset(tape::payload(extent), 0, sizeof(uint64_t));
+  remember(extent);
+  *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));
+  *size = static_cast<size_t>(blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
+}
+
+void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  if (buffer == nullptr) return;
+  const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
+  if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
+  auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
+  walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
+    see_record(record, kind, text_of(record, kind, size));
+    return true;
+  });
+  forget(extent);
+  extent->aux = g_last.load(std::memory_order_relaxed) ? 1 : 0;
+  tape::close_extent(extent, static_cast<uint32_t>(valid));
+  count_dropped_records();
+}
+
+uint64_t incomplete_records() {
+  uint64_t incomplete = 0;
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
+    if (extent == nullptr) continue;
+    uint64_t here = 0;
+    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0, [&](const uint8_t* record, uint32_t, uint32_t) {
+      here += load<uint32_t>(record) >> 31;
+      return true;
+    });
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
+  }
+  return incomplete;
+}
+
+void look_for_names() {
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    OpenBuffer& open = g_open[i];
+    tape::BlockHeader* const extent = open.extent.load(std::memory_order_acquire);
+    if (extent == nullptr) continue;
+    const uint64_t sequence = extent->sequence;
+    const uint32_t from = open.scanned.load(std::memory_order_relaxed);
+    const size_t to = walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
+                           [&](const uint8_t* record, uint32_t kind, uint32_t size) {
+                             const uint64_t text = text_of(record, kind, size);
+                             const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+                             if (wants_text && text == 0) return false;  // not written yet
+                             std::atomic_thread_fence(std::memory_order_acquire);
+                             if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence) return false;
+                             see_record(record, kind, text);
+                             return true;
+                           });
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
+      open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
+  }
+}
+
+void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
+
+void count_dropped_records() {
+  size_t dropped = 0;
+  if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
+    tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped);
+}
+
+}  // namespace tacho::capture::cuda

@@ -1,0 +1,75 @@
+// The part of CUPTI's binary interface that the CUDA source uses, declared here so that one build without any CUDA
+// installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers; tests/decode/cupti_headers_test.cpp
+// compares them with those headers where they are installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tacho::capture::cuda::abi {
+
+using Result = int;  // CUptiResult
+inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27, kInsufficientPrivileges = 35,
+                        kMultipleSubscribers = 39;
+
+using Subscriber = void*;
+using Context = void*;
+using Callback = void (*)(void* user, int domain, uint32_t id, const void* data);
+using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
+using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
+using Timestamp = uint64_t (*)();
+
+namespace kind {
+inline constexpr int kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8, kContext = 9, kKernel = 10,
+                     kName = 11, kOverhead = 17, kPeerCopy = 22, kStream = 37, kSynchronization = 38, kMemory2 = 49,
+                     kGraphTrace = 51, kJit = 52;
+}
+namespace attribute {
+inline constexpr int kDeviceBufferSize = 0, kDeviceBufferPoolLimit = 2, kDeviceBufferPreAllocate = 6, kPerThreadBuffer = 9;
+}
+inline constexpr uint32_t kFlushForced = 1;
+inline constexpr int kThreadIdSystem = 1;
+
+namespace domain {
+inline constexpr int kDriver = 1, kRuntime = 2, kResource = 3;
+}
+namespace callback {
+inline constexpr uint32_t kDeviceReset = 164, kProfilerStart = 171, kProfilerStop = 172;  // runtime
+inline constexpr uint32_t kInitFinished = 5;                                             // resource
+}  // namespace callback
+
+/// CUpti_CallbackData, for the domains runtime and driver.
+struct CallbackData {
+  int site;  // kEnter, kExit
+  const char* function;
+  const void* parameters;
+  void* result;
+  const char* symbol;
+  Context context;
+  uint32_t context_id;
+  uint64_t* correlation_data;
+  uint32_t correlation;
+};
+inline constexpr int kEnter = 0, kExit = 1;
+
+/// CUpti_SubscriberParams.
+struct SubscriberParameters {
+  size_t size;
+  const char* name;
+  char* old_name;
+  size_t old_size;
+};
+
+// CUDA driver
+using DriverResult = int;  // CUresult
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  void* function;
+  uint32_t grid[3], block[3], shared;
+  void** parameters;
+  void** extra;
+  void* kernel;
+  void* context;
+};
+
+}  // namespace tacho::capture::cuda::abi

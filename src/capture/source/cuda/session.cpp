@@ -1,0 +1,456 @@
+// The CUDA source: the driver loads libtacho.so because CUDA_INJECTION64_PATH names it and calls InitializeInjection()
+// inside cuInit(). From there on CUPTI writes its activity records into pool blocks (buffers.h); this file sets it up,
+// follows pause and resume, flushes once in a period and at exit, and says in one sentence what cannot be done.
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <linux/futex.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include <atomic>
+#include <string_view>
+
+#include "base/clock.h"
+#include "capture/capture.h"
+#include "capture/source/cuda/buffers.h"
+#include "capture/source/cuda/cupti_api.h"
+#include "capture/source/cuda/graphs.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::cuda {
+namespace {
+
+constinit Cupti g_cupti{};
+constinit uint32_t g_version = 0;
+constinit abi::Subscriber g_subscriber = nullptr;
+constinit pid_t g_pid = 0;                        // of the process image that runs the session
+constinit std::atomic<uint32_t> g_started{0};
+constinit std::atomic<uint32_t> g_finished{0};
+constinit std::atomic<uint64_t> g_active{0};      // source bits whose kinds are enabled now
+constinit std::atomic<uint32_t> g_switch_lock{0};
+constinit bool g_driver_all = false;
+constinit bool g_graph_nodes = false;
+constinit bool g_profiler_api = false;
+
+void say(event::NoteSeverity severity, const char* sentence) {
+  char line[1024];
+  const int size = snprintf(line, sizeof line, "tacho: %s\n", sentence);
+  if (size > 0) {
+    const auto length = static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1;
+    const ssize_t ignored = write(STDERR_FILENO, line, length);
+    static_cast<void>(ignored);
+  }
+  tape::note(severity, sentence);
+}
+
+const char* result_text(abi::Result result) {
+  const char* text = nullptr;
+  if (g_cupti.get_result_string == nullptr || g_cupti.get_result_string(result, &text) != abi::kSuccess || text == nullptr)
+    return "unknown error";
+  return text;
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+// CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side inverts
+// exactly (property cupti.clock), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock tuples there.
+
+constexpr int kClockShift = 32;
+constinit uint64_t g_base_ticks = 0, g_base_ns = 0, g_multiplier = 0;
+constinit bool g_pairs = false;  // CUPTI goes by its own clock
+
+uint64_t timestamp_from_tsc() {
+  const uint64_t ticks = __rdtsc() - g_base_ticks;
+  return g_base_ns + static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * g_multiplier) >> kClockShift);
+}
+uint64_t timestamp_from_raw() { return static_cast<uint64_t>(raw_now()); }
+
+// The same moment in CUPTI's clock and ours, the best of a few tries.
+void define_clock_pair() {
+  event::ClockPairRecord best{};
+  best.uncertainty = ~0ull;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    uint64_t theirs = 0;
+    const int64_t raw = raw_now();
+    const uint64_t before = host_ticks();
+    if (g_cupti.get_timestamp(&theirs) != abi::kSuccess) return;
+    const uint64_t after = host_ticks();
+    const auto uncertainty = static_cast<uint64_t>(raw_now() - raw) / 2;
+    if (uncertainty < best.uncertainty) {
+      best.host = before + (after - before) / 2;
+      best.device = theirs;
+      best.uncertainty = uncertainty;
+    }
+  }
+  best.header = {event::RecordKind::kClockPair, 0, sizeof best, event::kCuptiClock};
+  tape::define(&best.header);
+}
+
+void setup_clock() {
+  char text[128];
+  const char* kind = "cupti";
+  abi::Result result = abi::kNotSupported;
+  if (tape::config("cupti_clock") == "cupti") {
+    kind = "cupti";
+  } else if (host_clock_is_tsc()) {
+    const ClockTuple first = sample_clocks();
+    ClockTuple second = sample_clocks();
+    while (second.raw - first.raw < 50'000) second = sample_clocks();
+    const double ns_per_tick = static_cast<double>(second.raw - first.raw) / static_cast<double>(second.tsc - first.tsc);
+    g_multiplier = static_cast<uint64_t>(ns_per_tick * static_cast<double>(1ull << kClockShift));
+    g_base_ticks = first.tsc;
+    g_base_ns = static_cast<uint64_t>(first.raw);
+    kind = "tsc";
+    if (g_cupti.register_timestamp != nullptr) result = g_cupti.register_timestamp(timestamp_from_tsc);
+  } else {
+    kind = "raw";
+    if (g_cupti.register_timestamp != nullptr) result = g_cupti.register_timestamp(timestamp_from_raw);
+  }
+  if (result != abi::kSuccess) {
+    kind = "cupti";
+    g_pairs = true;
+  }
+  snprintf(text, sizeof text, "%s %llu %llu %llu %d", kind, static_cast<unsigned long long>(g_base_ticks),
+           static_cast<unsigned long long>(g_base_ns), static_cast<unsigned long long>(g_multiplier), kClockShift);
+  tape::define_property(event::Table::kProcess, 0, "cupti.clock", text);
+  if (g_pairs) define_clock_pair();
+}
+
+// ---- kinds ----------------------------------------------------------------------------------------------------------
+
+struct KindOfSource {
+  uint64_t source;
+  int kind;
+};
+constexpr KindOfSource kKinds[] = {
+    {tape::source_bit::kDispatch, abi::kind::kKernel},
+    {tape::source_bit::kDispatch, abi::kind::kGraphTrace},
+    {tape::source_bit::kCopy, abi::kind::kCopy},
+    {tape::source_bit::kCopy, abi::kind::kPeerCopy},
+    {tape::source_bit::kCopy, abi::kind::kFill},
+    {tape::source_bit::kApi, abi::kind::kRuntime},
+    {tape::source_bit::kApi, abi::kind::kDriver},
+    {tape::source_bit::kAllocation, abi::kind::kMemory2},
+    {tape::source_bit::kSync, abi::kind::kSynchronization},
+    {tape::source_bit::kOverhead, abi::kind::kOverhead},
+    {tape::source_bit::kOverhead, abi::kind::kJit},
+};
+
+// Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
+// them without the runtime.
+void switch_launching_driver_calls(bool on) {
+  // Single functions can be switched off at any time, but switched on only before the driver starts: so all, then fewer.
+  if (on) g_cupti.activity_enable(abi::kind::kDriver);
+  else g_cupti.activity_disable(abi::kind::kDriver);
+  if (!on || g_cupti.enable_driver_api == nullptr) return;
+  for (uint32_t id = 1; id < 2048; ++id) {
+    const char* name = nullptr;
+    if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) != abi::kSuccess || name == nullptr) continue;
+    if (strncmp(name, "cuLaunch", 8) != 0 && strncmp(name, "cuGraphLaunch", 13) != 0) g_cupti.enable_driver_api(id, 0);
+  }
+}
+
+void switch_kind(int kind, bool on) {
+  if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
+  if (kind == abi::kind::kDriver && !g_driver_all) return switch_launching_driver_calls(on);
+  const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
+  if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
+    char line[256];
+    snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none", result_text(result));
+    say(event::NoteSeverity::kError, line);
+  }
+}
+
+// CUPTI forgets work in flight when its kind is disabled: wait for it, but not for long.
+void wait_for_device(int64_t patience_ns) {
+  const int64_t begin = raw_now();
+  g_cupti.flush_all(0);
+  while (incomplete_records() != 0 && raw_now() - begin < patience_ns) {
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+    g_cupti.flush_all(0);
+  }
+}
+
+// Makes the kinds that are enabled follow `wanted` (source bits).
+void apply_sources(uint64_t wanted) {
+  while (g_switch_lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  const uint64_t active = g_active.load(std::memory_order_relaxed);
+  if (wanted != active) {
+    constexpr uint64_t kOnDevice = tape::source_bit::kDispatch | tape::source_bit::kCopy;
+    if ((active & ~wanted & kOnDevice) != 0) wait_for_device(50'000'000);
+    for (const KindOfSource& entry : kKinds) {
+      const bool now = (active & entry.source) != 0, then = (wanted & entry.source) != 0;
+      if (now != then) switch_kind(entry.kind, then);
+    }
+    g_active.store(wanted, std::memory_order_relaxed);
+  }
+  g_switch_lock.store(0, std::memory_order_release);
+}
+
+// Inside cuInit, once the driver can be asked.
+void on_driver_ready() {
+  int version = 0;
+  using GetVersion = int (*)(int*);
+  if (const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion")); get != nullptr && get(&version) == 0) {
+    char text[48];
+    snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
+    tape::define_property(event::Table::kProcess, 0, "cupti.driver", text);
+  }
+  if (tape::config("hw_trace", "1") == "1") {
+    const abi::Result result = g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
+    tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace", result == abi::kSuccess ? "used" : result_text(result));
+  }
+}
+
+// ---- callbacks ------------------------------------------------------------------------------------------------------
+
+void set_enabled(uint64_t sources) {
+  tape::pool()->enabled.store(sources, std::memory_order_relaxed);
+  apply_sources(sources);
+}
+
+// Launching calls are watched only when --start-on or --stop-on counts them.
+constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
+
+void count_launch() {
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (launch == g_start_launch) {
+    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+    set_enabled(pool->sources);
+  }
+  if (launch == g_stop_launch) {
+    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+    set_enabled(0);
+  }
+}
+
+bool launches(const char* function) {
+  if (function == nullptr || strstr(function, "HostFunc") != nullptr) return false;
+  return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
+}
+bool instantiates(const char* function) {
+  return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 || strncmp(function, "cuGraphInstantiate", 18) == 0);
+}
+
+void on_callback(void*, int domain, uint32_t id, const void* data) {
+  if (!session_active()) return;
+  if (domain == abi::domain::kResource) {
+    if (id == abi::callback::kInitFinished) on_driver_ready();
+    return;
+  }
+  if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
+  const auto* const call = static_cast<const abi::CallbackData*>(data);
+  if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
+    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources);
+  } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
+    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0);
+  } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
+    if (call->site == abi::kEnter) g_cupti.flush_all(0);
+  } else if (launches(call->function)) {
+    if (call->site == abi::kEnter) count_launch();
+  } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
+    // Every version's parameters begin with where the executable graph goes and the graph.
+    const auto* const parameters = static_cast<void* const*>(call->parameters);
+    const bool worked = call->result != nullptr && *static_cast<const int*>(call->result) == 0;
+    if (worked && parameters[0] != nullptr) describe_graph(g_cupti, parameters[1], *static_cast<void**>(parameters[0]));
+  }
+}
+
+void enable_callbacks() {
+  for (const uint32_t id : {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
+    g_cupti.enable_callback(1, g_subscriber, abi::domain::kRuntime, id);
+  g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
+  const bool count = g_start_launch != 0 || g_stop_launch != 0;
+  for (const int domain : {abi::domain::kRuntime, abi::domain::kDriver})
+    for (uint32_t id = 1; id < 2048; ++id) {
+      const char* name = nullptr;
+      if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
+      // The runtime instantiates through the driver: only one of the two may describe the graph.
+      if ((count && launches(name)) || (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
+        g_cupti.enable_callback(1, g_subscriber, domain, id);
+    }
+}
+
+// ---- flushing -------------------------------------------------------------------------------------------------------
+
+void* follow(void*) {
+  pthread_setname_np(pthread_self(), "tacho-cupti");
+  tape::PoolHeader* const pool = tape::pool();
+  const uint32_t period = pool->flush_period_ms == 0 ? 1000 : pool->flush_period_ms;
+  int64_t last_flush = raw_now();
+  while (g_finished.load(std::memory_order_relaxed) == 0) {
+    // Wakes at once when the launcher changes `enabled` and wakes its waiters, otherwise soon.
+    const uint64_t seen = pool->enabled.load(std::memory_order_relaxed);
+    if (seen == g_active.load(std::memory_order_relaxed)) {
+      const timespec wait{0, 50'000'000};
+      syscall(SYS_futex, &pool->enabled, FUTEX_WAIT, static_cast<uint32_t>(seen), &wait, nullptr, 0);
+    }
+    if (g_finished.load(std::memory_order_relaxed) != 0) break;
+    const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
+    if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
+    look_for_names();
+    const int64_t now = raw_now();
+    if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
+      g_cupti.flush_all(0);
+      if (g_pairs) define_clock_pair();
+      last_flush = raw_now();
+    }
+  }
+  return nullptr;
+}
+
+void start_thread() {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 256 * 1024);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, follow, nullptr) != 0)
+    say(event::NoteSeverity::kWarning, "no thread could be started to flush CUPTI's records: a killed program loses more of them");
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not wait for.
+void finish() {
+  if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
+  const int64_t begin = raw_now();
+  wait_for_device(200'000'000);
+  if (g_pairs) define_clock_pair();
+  mark_last_buffers();
+  g_cupti.flush_all(abi::kFlushForced);
+  count_dropped_records();
+  char text[32];
+  snprintf(text, sizeof text, "%lld", static_cast<long long>(raw_now() - begin));
+  tape::define_property(event::Table::kProcess, 0, "cupti.exit_ns", text);
+}
+
+// ---- start ----------------------------------------------------------------------------------------------------------
+
+uint32_t number_from(std::string_view text, uint32_t fallback) {
+  uint32_t number = 0;
+  if (text.empty()) return fallback;
+  for (const char c : text) {
+    if (c < '0' || c > '9' || number > 100'000'000) return fallback;
+    number = number * 10 + static_cast<uint32_t>(c - '0');
+  }
+  return number;
+}
+
+void set_size_attribute(int attribute, std::string_view value) {
+  size_t number = number_from(value, 0), size = sizeof number;
+  if (number != 0) g_cupti.set_attribute(attribute, &size, &number);
+}
+
+bool subscribe() {
+  abi::Result result;
+  char other[128] = {};
+  if (g_cupti.subscribe_v2 != nullptr) {
+    abi::SubscriberParameters parameters = {sizeof parameters, "tacho", other, sizeof other};
+    result = g_cupti.subscribe_v2(&g_subscriber, on_callback, nullptr, &parameters);
+  } else {
+    result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
+  }
+  if (result == abi::kSuccess) return true;
+  char line[1024];
+  if (result == abi::kMultipleSubscribers) {
+    snprintf(line, sizeof line, "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces the rest",
+             other[0] != '\0' ? ", " : "", other, static_cast<int>(getpid()));
+  } else if (result == abi::kInsufficientPrivileges) {
+    snprintf(line, sizeof line,
+             "the NVIDIA driver lets only administrators profile: the program runs, its CUDA activity is not traced; see "
+             "NVreg_RestrictProfilingToAdminUsers (developer.nvidia.com/ERR_NVGPUCTRPERM)");
+  } else {
+    snprintf(line, sizeof line, "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced", g_cupti.path,
+             result_text(result));
+  }
+  say(event::NoteSeverity::kWarning, line);
+  return false;
+}
+
+bool start_session() {
+  if (tape::config("cuda_trace", "1") == "0") return false;
+  if (tape::config("yield_to_app", "0") == "1") {
+    tape::note(event::NoteSeverity::kInfo, "CUPTI was left to the program (--yield-to-app): no CUDA activity in this trace");
+    return false;
+  }
+  char configured[512] = {}, tried[1024];
+  const std::string_view file = tape::config("cupti");
+  if (file.size() < sizeof configured) memcpy(configured, file.data(), file.size());
+  if (!load_cupti(g_cupti, configured, tried, sizeof tried)) {
+    char line[1280];
+    snprintf(line, sizeof line,
+             "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not traced; install "
+             "the toolkit's CUPTI or set CUDA_HOME", tried);
+    say(event::NoteSeverity::kWarning, line);
+    return false;
+  }
+  g_cupti.get_version(&g_version);
+  g_driver_all = tape::config("driver_trace", "launch") == "all";
+  g_graph_nodes = tape::config("graph_trace", "graph") == "node";
+  g_profiler_api = tape::config("profiler_api", "0") == "1";
+  g_start_launch = number_from(tape::config("start_launch"), 0);
+  g_stop_launch = number_from(tape::config("stop_launch"), 0);
+  if (!subscribe()) return false;
+  g_pid = getpid();
+  char text[64];
+  snprintf(text, sizeof text, "%u", g_version);
+  tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
+  tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
+  tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
+  setup_clock();
+  const bool thread_ids = g_cupti.set_thread_id_type != nullptr && g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
+  tape::define_property(event::Table::kProcess, 0, "cupti.thread_ids", thread_ids ? "kernel" : "buffer");
+  if (const std::string_view value = tape::config("cupti_per_thread"); !value.empty()) {
+    uint8_t number = value == "1";
+    size_t size = sizeof number;
+    g_cupti.set_attribute(abi::attribute::kPerThreadBuffer, &size, &number);
+  }
+  set_size_attribute(abi::attribute::kDeviceBufferSize, tape::config("cupti_device_buffer"));
+  set_size_attribute(abi::attribute::kDeviceBufferPoolLimit, tape::config("cupti_device_pool"));
+  const uint32_t blocks = number_from(tape::config("cupti_blocks"), 4);
+  setup_buffers(g_cupti, g_version, blocks == 0 || blocks > 256 ? 4 : blocks);
+  abi::Result result = g_cupti.register_callbacks(buffer_requested, buffer_completed);
+  if (result != abi::kSuccess) {
+    char line[256];
+    snprintf(line, sizeof line, "CUPTI takes no buffers from tacho (%s): the CUDA activity is not traced", result_text(result));
+    say(event::NoteSeverity::kError, line);
+    return false;
+  }
+  g_started.store(1);
+  enable_callbacks();
+  // What is there, always: devices, contexts and streams tell whose work the records are about.
+  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName}) g_cupti.activity_enable(kind);
+  apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
+  atexit(finish);
+  start_thread();
+  tape::define_property(event::Table::kProcess, 0, "cuda.attached", "1");
+  return true;
+}
+
+}  // namespace
+
+const Cupti* session_cupti() { return g_started.load(std::memory_order_acquire) != 0 ? &g_cupti : nullptr; }
+bool session_active() {
+  return g_started.load(std::memory_order_acquire) != 0 && g_finished.load(std::memory_order_relaxed) == 0 && getpid() == g_pid;
+}
+void say_warning(const char* sentence) { say(event::NoteSeverity::kWarning, sentence); }
+
+}  // namespace tacho::capture::cuda
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  if (!tacho::capture::start()) return 1;
+  tacho::capture::cuda::start_session();
+  return 1;  // never a reason for the driver to complain: the program runs in any case
+}

@@ -1,0 +1,399 @@
+// The ground that the OpenCL source stands on: the dispatch table of what is called next, the span of one API
+// call, and memory and locks that work inside other people's processes (no malloc, nothing that a forked
+// child inherits locked).
+#pragma once
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_1_APIS
+#define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#include <CL/cl_icd.h>
+#include <CL/cl_layer.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+
+#include "base/clock.h"
+#include "event/functions_opencl.h"
+#include "event/records.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::opencl {
+
+using event::opencl::Function;
+namespace bit = tape::source_bit;
+
+// ---- slots of the dispatch table
+// ---------------------------------------------------------------------------------
+
+/// The number (event::opencl::Function) of a member of cl_icd_dispatch.
+template <auto Member>
+struct SlotOf;
+#define TACHO_CL_FUNCTION(number, name, parameters) \
+  template <>                                       \
+  struct SlotOf<&cl_icd_dispatch::name> {           \
+    static constexpr uint16_t kNumber = number;     \
+  };
+#define TACHO_CL_OPAQUE(number, name)
+#include "capture/source/opencl/functions.inc"
+#undef TACHO_CL_FUNCTION
+#undef TACHO_CL_OPAQUE
+
+template <typename Member>
+struct PointeeOf;
+template <typename F>
+struct PointeeOf<F cl_icd_dispatch::*> {
+  using Type = F;
+};
+template <auto Member>
+using FunctionOf = typename PointeeOf<decltype(Member)>::Type;
+
+template <typename F>
+struct Signature;
+template <typename R, typename... A>
+struct Signature<R (*)(A...)> {
+  using Return = R;
+  using Arguments = std::tuple<A...>;
+  static constexpr size_t kArity = sizeof...(A);
+  template <size_t I>
+  using Argument = std::tuple_element_t<I, Arguments>;
+};
+
+template <typename T>
+inline constexpr bool kIsObject =
+    std::is_same_v<T, cl_platform_id> || std::is_same_v<T, cl_device_id> || std::is_same_v<T, cl_context> ||
+    std::is_same_v<T, cl_command_queue> || std::is_same_v<T, cl_mem> || std::is_same_v<T, cl_program> ||
+    std::is_same_v<T, cl_kernel> || std::is_same_v<T, cl_event> || std::is_same_v<T, cl_sampler>;
+
+/// The last of `args`.
+template <typename... A>
+auto& last_of(A&... args) {
+  return std::get<sizeof...(A) - 1>(std::tie(args...));
+}
+template <typename... A>
+inline constexpr bool kLastIsErrorCode = false;
+template <typename A, typename... B>
+inline constexpr bool kLastIsErrorCode<A, B...> =
+    std::is_same_v<std::tuple_element_t<sizeof...(B), std::tuple<A, B...>>, cl_int*>;
+
+/// What a function answers that the runtime does not have (or has, but would call for ever).
+template <typename F>
+struct Refusal;
+template <typename R, typename... A>
+struct Refusal<R (*)(A...)> {
+  static R CL_API_CALL answer(A... args) {
+    if constexpr (std::is_same_v<R, cl_int>) {
+      ((void)args, ...);
+      return CL_INVALID_OPERATION;
+    } else {
+      if constexpr (!std::is_void_v<R> && kLastIsErrorCode<A...>) {
+        if (last_of(args...) != nullptr) *last_of(args...) = CL_INVALID_OPERATION;
+      } else {
+        ((void)args, ...);
+      }
+      if constexpr (!std::is_void_v<R>) return R{};
+    }
+  }
+};
+
+/// What is called after us: the next layer, or the loader's own functions. No member is null once set up.
+extern cl_icd_dispatch g_next;
+/// True once a runtime was seen whose table has slots that lead back into the loader (see vendor.h).
+extern std::atomic<bool> g_detours;
+/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = the
+/// normal way. `refusal` is given back when that runtime has no function of its own.
+void* detour(uint16_t number, const void* object, void* refusal);
+
+template <typename... A>
+const void* first_object(const A&... args) {
+  if constexpr (sizeof...(A) == 0) {
+    return nullptr;
+  } else {
+    const auto& first = std::get<0>(std::tie(args...));
+    if constexpr (kIsObject<std::remove_cvref_t<decltype(first)>>)
+      return first;
+    else
+      return nullptr;
+  }
+}
+
+template <auto Member, typename F>
+struct NextCall;
+template <auto Member, typename R, typename... A>
+struct NextCall<Member, R (*)(A...)> {
+  static R call(A... args) {
+    auto function = g_next.*Member;
+    if (__builtin_expect(g_detours.load(std::memory_order_relaxed), 0)) {
+      if (void* const other = detour(SlotOf<Member>::kNumber, first_object(args...),
+                                     reinterpret_cast<void*>(&Refusal<R (*)(A...)>::answer)))
+        function = reinterpret_cast<R (*)(A...)>(other);
+    }
+    return function(args...);
+  }
+};
+/// Calls the function after us. Every call of a hook, and of ours on our own account, goes through here.
+template <auto Member, typename... A>
+auto next(A... args) {
+  return NextCall<Member, FunctionOf<Member>>::call(args...);
+}
+
+// ---- locks and memory
+// --------------------------------------------------------------------------------------------
+
+/// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
+struct Wiped {
+  std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
+  std::atomic<uint32_t> thread_started;  // the flush thread runs
+  std::atomic<uint32_t> kicked;          // futex: the flush thread is to run now
+  std::atomic<uint32_t> stopping;        // the process is at its end: no more calls by the flush thread
+  std::atomic<uint32_t> next_ordinal;    // dispatches launched
+  std::atomic<uint32_t> pass;            // lock: one pass over all queues at a time
+  std::atomic<uint32_t> objects;         // lock: handle maps and slabs
+  std::atomic<uint32_t> definitions;     // lock: devices, vendors, kernel descriptions
+  std::atomic<uint32_t> chunks;          // lock: free list of chunks
+  std::atomic<uint64_t> filtered;        // launches that the user's filter excluded, not yet reported
+  static constexpr uint32_t kQueueLocks = 480;
+  std::atomic<uint32_t> append[kQueueLocks];
+  std::atomic<uint32_t> drain[kQueueLocks];
+};
+static_assert(sizeof(Wiped) <= 4096);
+extern Wiped* g_wiped;
+inline void lock(std::atomic<uint32_t>& word) {
+  for (uint32_t spins = 0; word.exchange(1, std::memory_order_acquire) != 0; ++spins) {
+    if (spins < 100)
+      __builtin_ia32_pause();
+    else
+      sched_yield();
+  }
+}
+inline bool try_lock(std::atomic<uint32_t>& word) {
+  return word.exchange(1, std::memory_order_acquire) == 0;
+}
+inline void unlock(std::atomic<uint32_t>& word) {
+  word.store(0, std::memory_order_release);
+}
+class Guard {
+ public:
+  explicit Guard(std::atomic<uint32_t>& word) : word_(word) { lock(word_); }
+  ~Guard() { unlock(word_); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  std::atomic<uint32_t>& word_;
+};
+
+/// Zeroed pages that are never given back; nullptr when there is no memory.
+void* map_pages(size_t bytes);
+
+/// Objects of one type that are never unmapped: a stale pointer reads a recycled object, never bad memory.
+/// Under g_wiped->objects unless said otherwise.
+template <typename T>
+class Slab {
+ public:
+  /// A zeroed object, or nullptr without memory.
+  T* take() {
+    if (free_ == nullptr && !refill()) return nullptr;
+    Node* const node = free_;
+    free_ = node->next;
+    memset(static_cast<void*>(node), 0, sizeof(Node));
+    return reinterpret_cast<T*>(node);
+  }
+  void give(T* object) {
+    Node* const node = reinterpret_cast<Node*>(object);
+    node->next = free_;
+    free_ = node;
+  }
+
+ private:
+  union Node {
+    Node* next;
+    alignas(T) std::byte bytes[sizeof(T)];
+  };
+  bool refill() {
+    constexpr size_t kBytes = 64 * 1024;
+    auto* const nodes = static_cast<Node*>(map_pages(kBytes));
+    if (nodes == nullptr) return false;
+    for (size_t i = 0; i < kBytes / sizeof(Node); ++i) {
+      nodes[i].next = free_;
+      free_ = nodes + i;
+    }
+    return true;
+  }
+  Node* free_ = nullptr;
+};
+
+/// Handle -> state. find() takes no lock and never blocks; set() and erase() are called under
+/// g_wiped->objects.
+class HandleMap {
+ public:
+  void* find(const void* handle) const {
+    const Table* const table = table_.load(std::memory_order_acquire);
+    if (table == nullptr) return nullptr;
+    for (uint32_t at = hash(handle) & table->mask;; at = (at + 1) & table->mask) {
+      const void* const key = table->slots[at].key.load(std::memory_order_acquire);
+      if (key == handle) return table->slots[at].value.load(std::memory_order_acquire);
+      if (key == nullptr) return nullptr;
+    }
+  }
+  void set(const void* handle, void* value);
+  /// The value that `handle` had.
+  void* erase(const void* handle);
+  /// Calls `body(handle, value)` for every entry.
+  template <typename Body>
+  void for_each(Body body) const {
+    const Table* const table = table_.load(std::memory_order_acquire);
+    if (table == nullptr) return;
+    for (uint32_t i = 0; i <= table->mask; ++i)
+      if (void* const value = table->slots[i].value.load(std::memory_order_acquire))
+        body(table->slots[i].key.load(std::memory_order_acquire), value);
+  }
+
+ private:
+  struct Slot {
+    std::atomic<const void*> key;
+    std::atomic<void*> value;  // null: erased
+  };
+  struct Table {
+    uint32_t mask;
+    uint32_t used;  // slots with a key
+    uint32_t live;  // slots with a value
+    uint32_t spare;
+    Slot slots[1];
+  };
+  static uint32_t hash(const void* handle) {
+    const uint64_t word = reinterpret_cast<uintptr_t>(handle) * 0x9e3779b97f4a7c15ULL;
+    return static_cast<uint32_t>(word >> 32);
+  }
+  static Table* make(uint32_t capacity);
+  static void put(Table& table, const void* handle, void* value);
+  bool make_room();
+
+  std::atomic<Table*> table_{nullptr};
+  Table* resting_ = nullptr;  // the table before: becomes the next one of the same size
+};
+
+// ---- API calls
+// ---------------------------------------------------------------------------------------------------
+
+inline uint64_t enabled_bits() {
+  const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
+  return pool->enabled.load(std::memory_order_relaxed);
+}
+
+/// Marks calls that this thread makes from here on as the runtime's own: hooks only forward them.
+class Inner {
+ public:
+  Inner() { ++tape::t_state.inner; }
+  ~Inner() { --tape::t_state.inner; }
+  Inner(const Inner&) = delete;
+  Inner& operator=(const Inner&) = delete;
+};
+/// True when a hook must only forward.
+inline bool only_forward() {
+  return (tape::t_state.hidden | tape::t_state.inner) != 0;
+}
+
+/// When and as what a call was made; all 0 when it was not recorded.
+struct Times {
+  uint64_t correlation = 0, start = 0, end = 0;
+};
+
+/// One API call: takes the correlation and the start; end() takes the end and writes the row.
+class Span {
+ public:
+  explicit Span(uint64_t bits) : bits_(bits) {
+    tape::ThreadState& state = tape::t_state;
+    times_.correlation = tape::next_correlation();
+    outer_ = state.open_correlation;
+    state.open_correlation = times_.correlation;
+    times_.start = host_ticks();
+  }
+  void end(uint16_t function, cl_int result) {
+    times_.end = host_ticks();
+    tape::t_state.open_correlation = outer_;
+    if ((bits_ & bit::kApi) == 0) return;
+    const auto code = static_cast<int16_t>(result < INT16_MIN   ? INT16_MIN
+                                           : result > INT16_MAX ? INT16_MAX
+                                                                : result);
+    if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                                           event::api_value(function, code),
+                                                           static_cast<uint8_t>(event::Domain::kOpenCL))) {
+      record->start = times_.start;
+      record->end = times_.end;
+      record->correlation = times_.correlation;
+      tape::commit();
+    }
+  }
+  const Times& times() const { return times_; }
+
+ private:
+  uint64_t bits_, outer_;
+  Times times_;
+};
+
+/// Calls the function after us as one recorded call. A null errcode_ret is replaced, so that the code is
+/// known.
+template <auto Member, typename F = FunctionOf<Member>>
+struct Traced;
+template <auto Member, typename R, typename... A>
+struct Traced<Member, R (*)(A...)> {
+  static R call(uint64_t bits, Times& times, A... args) {
+    if constexpr (std::is_void_v<R>) {
+      Span span(bits);
+      next<Member, A...>(args...);
+      span.end(SlotOf<Member>::kNumber, 0);
+      times = span.times();
+    } else {
+      cl_int code = CL_SUCCESS;
+      const cl_int* where = &code;
+      if constexpr (!std::is_same_v<R, cl_int> && kLastIsErrorCode<A...>) {
+        if (last_of(args...) == nullptr) last_of(args...) = &code;
+        where = last_of(args...);
+      }
+      Span span(bits);
+      const R result = next<Member, A...>(args...);
+      if constexpr (std::is_same_v<R, cl_int>)
+        span.end(SlotOf<Member>::kNumber, result);
+      else
+        span.end(SlotOf<Member>::kNumber, *where);
+      times = span.times();
+      return result;
+    }
+  }
+};
+/// A call that is recorded when it is to be; for hooks that do something before or after it.
+template <auto Member, typename... A>
+auto traced(Times& times, A... args) {
+  const uint64_t bits = enabled_bits();
+  if (bits == 0 || only_forward()) return NextCall<Member, FunctionOf<Member>>::call(args...);
+  return Traced<Member>::call(bits, times, args...);
+}
+template <auto Member, typename... A>
+auto traced(A... args) {
+  Times times;
+  return traced<Member>(times, args...);
+}
+
+/// The hook of a function without a treatment of its own: the call as a row.
+template <auto Member, typename F = FunctionOf<Member>>
+struct Plain;
+template <auto Member, typename R, typename... A>
+struct Plain<Member, R (*)(A...)> {
+  static R CL_API_CALL call(A... args) {
+    const uint64_t bits = enabled_bits();
+    if (__builtin_expect((bits & bit::kApi) == 0 || only_forward(), 0)) return next<Member, A...>(args...);
+    Times times;
+    return Traced<Member>::call(bits, times, args...);
+  }
+};
+
+}  // namespace tacho::capture::opencl

@@ -1,0 +1,96 @@
+// The way of every command into its queue, shared by the hooks of the API's own functions and of extensions.
+#pragma once
+
+#include "capture/source/opencl/queues.h"
+
+namespace tacho::capture::opencl {
+
+/// The queue that a command buffer was made for.
+cl_command_queue queue_of_command_buffer(cl_command_buffer_khr buffer);
+
+template <typename F>
+struct EnqueueCall;
+/// One enqueueing function. Its parameters hold exactly one cl_event* (the event wanted back; null = none)
+/// and may hold one cl_int* (errcode_ret).
+template <typename R, typename... A>
+struct EnqueueCall<R (*)(A...)> {
+  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. `describe(command,
+  /// queue, args...)` is called after success and fills in what the command is; false = not to be recorded.
+  template <typename Forward, typename Describe>
+  static R call(uint16_t function, uint64_t wanted, Forward&& forward, Describe&& describe, A... args) {
+    if (only_forward()) return forward(args...);
+    const uint64_t bits = enabled_bits();
+    if (__builtin_expect((bits & (bit::kApi | wanted)) == 0, 0)) {
+      const R result = forward(args...);
+      if (wanted == bit::kDispatch && succeeded(result)) count_launch();
+      return result;
+    }
+    cl_event*& asked = std::get<cl_event*&>(std::tie(args...));
+    cl_event own = nullptr;
+    cl_event* const returned = asked;
+    Queue* const queue = (bits & wanted) != 0 ? queue_of(queue_argument(args...)) : nullptr;
+    if (queue != nullptr && asked == nullptr) asked = &own;
+    cl_int code = CL_SUCCESS;
+    if constexpr (!std::is_same_v<R, cl_int>) {
+      cl_int*& errcode = std::get<cl_int*&>(std::tie(args...));
+      if (errcode == nullptr) errcode = &code;
+    }
+    Span span(bits);
+    // A runtime may put one call together from others; but a copy that waits may run callbacks of the
+    // program.
+    const uint16_t outer = tape::t_state.inner;
+    tape::t_state.inner = wanted == bit::kCopy ? 0 : 1;
+    const R result = forward(args...);
+    tape::t_state.inner = outer;
+    if constexpr (std::is_same_v<R, cl_int>)
+      code = result;
+    else
+      code = *std::get<cl_int*&>(std::tie(args...));
+    span.end(function, code);
+    if (__builtin_expect(code != CL_SUCCESS, 0)) return result;
+    uint32_t ordinal = 0;
+    if (wanted == bit::kDispatch) ordinal = count_launch();
+    if (queue == nullptr) return result;
+    Command command;
+    command.event = returned != nullptr ? *returned : own;
+    command.correlation = span.times().correlation;
+    command.host_start = span.times().start;
+    command.host_end = span.times().end;
+    command.ordinal = ordinal;
+    command.flags = 0;
+    if (!describe(command, *queue, args...)) {
+      if (returned == nullptr && own != nullptr) next<&cl_icd_dispatch::clReleaseEvent>(own);
+      return result;
+    }
+    if (returned != nullptr) next<&cl_icd_dispatch::clRetainEvent>(command.event);
+    if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0) {
+      add_complete(*queue, command);
+      collect_after_wait(*queue);
+    } else {
+      add(*queue, command);
+    }
+    return result;
+  }
+
+ private:
+  // clEnqueueCommandBufferKHR has a list of queues; all others start with theirs.
+  template <typename... B>
+  static cl_command_queue queue_argument(cl_command_queue queue, B...) {
+    return queue;
+  }
+  template <typename... B>
+  static cl_command_queue queue_argument(cl_uint count, cl_command_queue* queues,
+                                         cl_command_buffer_khr buffer, B...) {
+    return count != 0 && queues != nullptr ? queues[0] : queue_of_command_buffer(buffer);
+  }
+  static bool succeeded(const R& result) {
+    if constexpr (std::is_same_v<R, cl_int>)
+      return result == CL_SUCCESS;
+    else
+      return result != nullptr;
+  }
+};
+
+void install_enqueue(cl_icd_dispatch& hooks);
+
+}  // namespace tacho::capture::opencl

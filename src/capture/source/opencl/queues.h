@@ -1,0 +1,112 @@
+// Command queues and the commands that were enqueued but whose times are not written yet.
+//
+// Every traced command has an event: the program's, which we retain once more, or one of our own. Its
+// description waits in a list of its queue until the event is complete; then its profiling times are read,
+// the record is written and the event released. That is done by whoever enqueues, in batches, by calls that
+// wait for the queue, and by a thread of ours at every flush period. Nothing is ever waited for.
+#pragma once
+
+#include "capture/source/opencl/core.h"
+#include "capture/source/opencl/objects.h"
+
+namespace tacho::capture::opencl {
+
+enum class CommandKind : uint8_t { kDone, kDispatch, kDispatchWide, kCopy, kFill, kSync };
+
+struct WideShape {
+  WideShape* next_free;
+  uint64_t grid[3], group[3], offset[3];
+};
+
+/// A command on its way. `value` and `flags` go into the record's header as they are.
+struct Command {
+  cl_event event;
+  uint64_t correlation;
+  uint64_t host_start, host_end;  // of the call that enqueued it
+  uint32_t value;
+  uint32_t ordinal;
+  CommandKind kind;
+  uint8_t flags;
+  uint16_t spare;
+  uint32_t pattern_bytes;
+  union {
+    struct {
+      uint32_t grid[3], group[3];
+    } shape;
+    WideShape* wide;
+    struct {
+      uint64_t bytes, pattern;
+    } data;
+  };
+};
+
+struct Chunk {
+  static constexpr uint32_t kCommands = 64;
+  std::atomic<Chunk*> next;
+  std::atomic<uint32_t> count;  // published
+  uint32_t first;               // before it all are done
+  Command commands[kCommands];
+};
+
+struct Queue {
+  std::atomic<uint32_t> references;  // the program's; 0 = retired
+  uint32_t number;
+  uint32_t index;  // in the list of queues; chooses the locks
+  cl_command_queue handle;
+  Device* device;
+  uint64_t context;
+  std::atomic<uint64_t> properties;  // that the program asked for
+  bool forced;                       // profiling is on because of us (or was asked for anyway)
+  std::atomic<bool> defined;
+  std::atomic<bool> in_use;
+  uint8_t array_words;  // of `array`, with the closing 0; 0 = the program gave none
+  event::DeviceClock clock;
+  cl_queue_properties array[15];
+
+  // who enqueues, under the append lock
+  Chunk* tail;
+  uint32_t since_poll, since_scan;
+  // who collects, under the drain lock
+  std::atomic<Chunk*> head;
+  std::atomic<uint64_t> appended, collected;
+  uint64_t best_pair_uncertainty;  // of the pairs written since `pair_window`
+  uint64_t pair_window;
+};
+
+/// nullptr when its commands cannot be traced.
+Queue* queue_of(cl_command_queue handle);
+Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked,
+                     bool forced, const cl_queue_properties* array);
+void queue_retained(cl_command_queue handle);
+/// Collects what is complete; forgets the queue with the program's last reference.
+void queue_released(cl_command_queue handle);
+
+/// Takes over `command` (and one reference of its event).
+void add(Queue& queue, const Command& command);
+/// As add() for a command that is complete already: writes it at once.
+void add_complete(Queue& queue, const Command& command);
+/// Writes what is complete, at most `limit` commands; stops at the first that is not complete unless `all`.
+void collect(Queue& queue, bool all, uint32_t limit);
+/// After a call that waited for the queue: collects a limited number and leaves more to the flush thread.
+void collect_after_wait(Queue& queue);
+void collect_all_queues();
+/// True if one of our references to `event` is alive.
+bool holds(cl_event event);
+
+WideShape* take_wide();
+/// Counts a launch (for triggers and checks) and gives its ordinal.
+uint32_t count_launch();
+void count_filtered();
+
+/// Describes the queue to the trace, if it is not yet. `first` may be null.
+void define_queue(Queue& queue, const Command* first);
+using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*,
+                                                   cl_int*);
+/// The hook of clCreateCommandQueueWithProperties and of its extension twin.
+cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
+                                 cl_device_id device, const cl_queue_properties* asked, cl_int* code);
+void install_queues(cl_icd_dispatch& hooks);
+/// Registers what is to be done at exit: once, after the runtime has set itself up.
+void watch_exit();
+
+}  // namespace tacho::capture::opencl

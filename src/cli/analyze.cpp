@@ -1,0 +1,287 @@
+// `tacho analyze`: metrics, roofline and findings of profile folders.
+#include "cli/analyze.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+
+#include "base/output_file.h"
+#include "cli/command.h"
+#include "cli/suggest.h"
+#include "metric/analysis.h"
+#include "metric/analysis_html.h"
+#include "metric/analysis_json.h"
+#include "metric/analysis_text.h"
+#include "metric/compare.h"
+#include "workload/csv.h"
+
+namespace tacho::cli {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> paths;
+  std::string baseline;
+  metric::AnalysisOptions analysis;
+  metric::TextOptions text;
+  std::vector<std::string> include_columns;
+  std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
+  std::vector<std::string> explain;
+  std::optional<std::string> list_metrics, list_blocks;
+  std::optional<double> fail_above;
+  bool overwrite = false, no_advice = false, ignored = false;
+  int ignored_level = 5;
+};
+
+/// Prints a list of all metrics of an architecture in the manner of the users' documents.
+Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
+  const auto known = metric::architecture_named(architecture);
+  std::string name = known ? std::string(*known) : architecture;
+  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, arguments.analysis.config_dirs));
+  std::string out;
+  for (const metric::Block& block : catalog.blocks) {
+    if (!metrics) {
+      std::string aliases;
+      for (const std::string_view alias : block.aliases) aliases += fmt::format("{}{}", aliases.empty() ? "" : ", ", alias);
+      out += fmt::format("{:<3} {:<54} {}\n", block.number, block.title, aliases.empty() ? std::string(block.slug) : aliases);
+      continue;
+    }
+    out += fmt::format("{} -> {}\n", block.number, block.title);
+    for (const metric::Table& table : block.tables) {
+      if (table.metrics.empty()) continue;
+      out += fmt::format("      {}.{} -> {}\n", block.number, table.number, table.title);
+      for (const metric::Metric& each : table.metrics) {
+        // A list is read beside a profile run, so its seed ids are those of the profile document.
+        std::string id = metric::to_string(each.id);
+        if (arguments.ids == "seed")
+          for (const metric::SeedId& seed : catalog.seed_ids)
+            if (seed.profile && seed.slug == each.slug) id = metric::to_string(seed.id);
+        out += fmt::format("               {} -> {}\n", id, each.name);
+      }
+    }
+  }
+  std::fputs(out.c_str(), stdout);
+  return {};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> corrections;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find(',', from), text.size());
+    const std::string item = text.substr(from, to - from);
+    from = to + 1;
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == item.size())
+      return fail("--specs-correction '{}': expected name:value,name:value, as in max_sclk:2100", item);
+    const std::string name = item.substr(0, colon), value = item.substr(colon + 1);
+    if (metric::is_specification(name)) {
+      const workload::CellNumber number = workload::parse_number(value);
+      if (!number.ok || !(number.value >= 0) || !std::isfinite(number.value))
+        return fail("--specs-correction {}: '{}' is not a number", name, value);
+    } else if (name != "gpu_arch" && name != "gpu_model" && name != "gpu_series") {
+      std::string known;
+      for (const std::string_view each : metric::specifications()) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+      return fail("--specs-correction: there is no value '{}'; known are {}, gpu_arch, gpu_model, gpu_series", name, known);
+    }
+    corrections.emplace_back(name, value);
+  }
+  return corrections;
+}
+
+void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
+  auto& o = a.analysis;
+  app.add_option("-p,--path,paths", a.paths, "profile folder; several are compared with the first")->type_name("DIR")->expected(1, -1);
+  app.add_option("--baseline", a.baseline, "the folder that the others are compared with")->type_name("DIR");
+  app.add_option("-b,--block", o.blocks, "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")->expected(1, -1)->type_name("ID");
+  app.add_option("-k,--kernel", o.kernels, "only these kernels: ids of table 0.1, names, regular expressions")->expected(1, -1)->type_name("KERNEL");
+  app.add_option("-d,--dispatch", o.dispatches, "only these dispatches: 3, 2:5, '> 10'")->expected(1, -1)->type_name("ID");
+  app.add_option("--gpu-id", o.gpus, "only dispatches on these GPUs")->expected(1, -1)->type_name("ID");
+  app.add_option("-n,--normal-unit", o.normalisation, "what counts are divided by")
+      ->check(CLI::IsMember({"per_wave", "per_cycle", "per_second", "per_kernel"}))->type_name("UNIT")->capture_default_str();
+  app.add_option("-t,--time-unit", o.time_unit, "s, ms, us or ns")->check(CLI::IsMember({"s", "ms", "us", "ns"}))->type_name("UNIT")->capture_default_str();
+  app.add_option("--ratio", a.ratio, "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
+      ->check(CLI::IsMember({"avg", "sum"}))->type_name("KIND")->capture_default_str();
+  app.add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")->check(CLI::IsMember({"3.3", "seed"}))->type_name("SCHEME")->capture_default_str();
+  app.add_option("--compat", a.compat, "3.3: values as rocprof-compute 3.3 gives them, its faults included")->check(CLI::IsMember({"3.3"}))->type_name("VERSION");
+  app.add_option("--specs-correction", a.specs, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")->type_name("NAME:VALUE,...");
+  app.add_option("--config-dir", o.config_dirs, "folder with metric or rule YAML of your own")->expected(1, -1)->type_name("DIR");
+  app.add_option("--explain", a.explain, "how these metrics come about on this run, step by step")->expected(1, -1)->type_name("METRIC");
+  app.add_option("--list-metrics", a.list_metrics, "all metrics of an architecture")->expected(0, 1)->type_name("ARCH");
+  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names")->expected(0, 1)->type_name("ARCH");
+  app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
+  app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
+  app.add_flag("--no-advice", a.no_advice, "no findings");
+  app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")->type_name("N")->capture_default_str();
+  app.add_option("--decimal", a.text.decimals, "decimals of printed numbers")->check(CLI::Range(0, 15))->type_name("N")->capture_default_str();
+  app.add_option("--cols", a.text.columns, "only these columns: numbers from 0, or titles")->expected(1, -1)->type_name("COLUMN");
+  app.add_option("--include-cols", a.include_columns, "columns that are hidden: Description")->expected(1, -1)->type_name("COLUMN");
+  app.add_option("--report-diff", a.text.report_diff, "several runs: mark changes above this many percent")->type_name("PCT");
+  app.add_option("--fail-above", a.fail_above, "several runs: exit 3 when a metric changed by more than this many percent")->type_name("PCT");
+  app.add_option("--output-format", a.format, "text, json, csv or html")->check(CLI::IsMember({"text", "json", "csv", "html", "stdout", "txt"}))->type_name("FORMAT")->capture_default_str();
+  app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")->type_name("NAME");
+  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")->type_name("DIR");
+  app.add_option("-R,--roofline-data-type", a.text.data_type, "data type of the roofs: FP32, FP64, FP16, I8, ...")->type_name("TYPE")->capture_default_str();
+  app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
+  if (face == AnalyzeFace::RocprofCompute) {
+    app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
+    app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
+    app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
+    app.add_option("--kernel-verbose", a.ignored_level, "accepted, changes nothing: names are shown as recorded")->check(CLI::Range(1, 5));
+  }
+}
+
+// The file name with the format's ending, unless it has one.
+std::string with_ending(const std::string& name, std::string_view format) {
+  const std::string_view ending = format == "json" ? ".json" : format == "html" ? ".html" : format == "csv" ? ".csv" : ".txt";
+  const std::size_t slash = name.rfind('/');
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string::npos && (slash == std::string::npos || dot > slash)) return name;
+  return name + std::string(ending);
+}
+
+Status save_tables(const metric::Analysis& run, const std::string& folder, const Arguments& arguments) {
+  TACHO_TRY(create_folders(folder));
+  std::vector<OutputFile> files;
+  for (const metric::SavedTable& saved : metric::saved_tables(run, arguments.text)) {
+    TACHO_ASSIGN(OutputFile file, OutputFile::create(folder + "/" + saved.file, arguments.overwrite));
+    file.write(report::to_csv(saved.table));
+    files.push_back(std::move(file));
+  }
+  return OutputFile::commit_all(files);
+}
+
+// stdout takes what it takes: a closed pipe or a full disk is an error of the command.
+Status print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return fail("standard output: {}", std::strerror(errno));
+  return {};
+}
+
+Result<int> run(Arguments& a, AnalyzeFace face) {
+  const std::string architecture = a.list_metrics.value_or(a.list_blocks.value_or(""));
+  if (a.list_metrics || a.list_blocks) {
+    std::string name = architecture;
+    if (name.empty() && !a.paths.empty()) {
+      TACHO_ASSIGN(const std::string folder, workload::find_workload(a.paths.front()));
+      TACHO_ASSIGN(const workload::SysInfo info, workload::read_sysinfo(folder));
+      name = info.get("gpu_arch");
+    }
+    if (name.empty()) {
+      std::string known;
+      for (const std::string_view each : metric::architectures()) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+      return fail("{} needs an architecture ({}) or a profile folder with -p", a.list_metrics ? "--list-metrics" : "--list-blocks", known);
+    }
+    TACHO_TRY(list_catalog(name, a, a.list_metrics.has_value()));
+    return kOk;
+  }
+  if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
+  if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
+  if (a.fail_above && a.paths.size() < 2) return fail("--fail-above compares runs; give at least two with -p");
+  for (std::size_t i = 0; i < a.paths.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (a.paths[i] == a.paths[j]) return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
+  if (a.format == "stdout" || a.format == "txt") a.format = "text";
+  a.analysis.sum_ratios = a.ratio == "sum";
+  a.analysis.compat = !a.compat.empty();
+  a.analysis.ids = a.ids == "seed" ? metric::IdScheme::SeedAnalyze : metric::IdScheme::V33;
+  a.analysis.advice = !a.no_advice && face == AnalyzeFace::Tacho;
+  if (a.text.per_kernel && a.paths.size() > 1) return fail("--per-kernel shows one run; give one folder");
+  for (const std::string& column : a.include_columns) {
+    if (column != "Description" && column != "description") return fail("--include-cols {}: there is no such hidden column; there is Description", column);
+    a.text.description = true;
+  }
+  TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
+  const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv");
+  const std::string file = a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
+  std::optional<OutputFile> output;  // made before any work: a name that is taken is refused at once
+  if (!file.empty() && !csv_folder) {
+    TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
+  }
+
+  std::vector<metric::Analysis> runs;
+  for (const std::string& path : a.paths) {
+    TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
+    for (const std::string& warning : analysis.warnings()) complain(kOk, warning);
+    if (runs.empty())
+      for (const std::string& note : analysis.id_notes()) complain(kOk, note);
+    runs.push_back(std::move(analysis));
+  }
+  TACHO_TRY(metric::check_columns(runs.front().catalog(), a.text.columns));
+  a.text.boxed = face == AnalyzeFace::RocprofCompute;
+  a.text.screen = report::screen_of(STDOUT_FILENO);
+  if (!file.empty()) a.text.screen = report::Screen{};
+
+  if (!a.explain.empty()) {
+    std::string out;
+    for (const std::string& each : a.explain) {
+      TACHO_ASSIGN(const std::string text, runs.front().explain(each));
+      out += (out.empty() ? "" : "\n") + text;
+    }
+    TACHO_TRY(print(out));
+    return kOk;
+  }
+  if (!a.save_folder.empty()) {
+    if (runs.size() > 1) return fail("--save-dfs saves one run; give one folder");
+    TACHO_TRY(save_tables(runs.front(), a.save_folder, a));
+  }
+  if (csv_folder) {
+    if (runs.size() > 1) return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
+    TACHO_TRY(save_tables(runs.front(), a.output_name, a));
+  } else {
+    std::string out;
+    if (a.format == "json") {
+      out = metric::to_json(runs, {a.text.per_kernel, 0});
+    } else if (a.format == "html") {
+      TACHO_ASSIGN(out, metric::to_html(runs));
+    } else if (a.format == "csv") {
+      out = report::to_csv(metric::tidy_table(runs));
+    } else {
+      out = metric::to_text(runs, a.text);
+    }
+    if (output) {
+      output->write(out);
+      TACHO_TRY(output->commit());
+    } else {
+      TACHO_TRY(print(out));
+    }
+  }
+  if (a.fail_above) {
+    const metric::LargestChange largest = metric::largest_change(metric::compare(runs));
+    if (largest.percent > *a.fail_above)
+      return complain(kFailAbove, fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed", largest.id,
+                                              largest.name, largest.percent, largest.run, runs[largest.run].workload().path,
+                                              *a.fail_above));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+int analyze(int argc, char** argv, AnalyzeFace face) {
+  CLI::App app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.", argv[0]);
+  Arguments arguments;
+  add_options(app, arguments, face);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kBadInput, error.what() + suggestion(app, error.what()));
+  }
+  const Result<int> code = run(arguments, face);
+  return code ? *code : complain(kBadInput, code.error().message);
+}
+
+int run_analyze(int argc, char** argv) {
+  std::string name = "tacho analyze";
+  argv[0] = name.data();
+  return analyze(argc, argv, AnalyzeFace::Tacho);
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,12 @@
+// `tacho analyze` as its personalities call it.
+#pragma once
+
+namespace tacho::cli {
+
+/// How the command presents itself.
+enum class AnalyzeFace { Tacho, RocprofCompute };
+
+/// argv[0] is the name shown in help and messages ("tacho analyze", "rocprof-compute analyze").
+int analyze(int argc, char** argv, AnalyzeFace face);
+
+}  // namespace tacho::cli

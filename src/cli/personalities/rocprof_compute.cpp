@@ -1,0 +1,49 @@
+// rocprof-compute (and its old name omniperf): which of its modes tacho does, and under which options.
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/format.h"
+#include "cli/analyze.h"
+#include "cli/command.h"
+
+namespace tacho::cli {
+
+namespace {
+
+// General options in front of the mode; they say how much is logged, of which there is nothing to say.
+bool is_general_flag(std::string_view text) {
+  return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" || text == "--quiet" ||
+         text == "--experimental";
+}
+
+}  // namespace
+
+int personality_rocprof_compute(int argc, char** argv) {
+  std::string program(argv[0]);
+  program = program.substr(program.rfind('/') + 1);
+  int mode = 1;
+  while (mode < argc && is_general_flag(argv[mode])) ++mode;
+  const std::string_view word = mode < argc ? argv[mode] : "";
+  if (word == "-v" || word == "--version") {
+    fmt::print("{} personality of tacho\n", program);
+    return kOk;
+  }
+  if (word == "analyze" || word.starts_with("--list-")) {
+    // "--list-metrics gfx90a" without a mode is analyze's list as well.
+    std::string name = program + " analyze";
+    std::vector<char*> rest = {name.data()};
+    for (int i = word == "analyze" ? mode + 1 : mode; i < argc; ++i) rest.push_back(argv[i]);
+    rest.push_back(nullptr);
+    return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::RocprofCompute);
+  }
+  if (word.empty() || word == "-h" || word == "--help") {
+    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} analyze -p DIR [options]\n", program);
+    return word.empty() ? kBadInput : kOk;
+  }
+  fmt::print(stderr, "{}: there is no mode '{}'; analyze is one\n", program, word);
+  return kBadInput;
+}
+
+}  // namespace tacho::cli

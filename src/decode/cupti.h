@@ -1,0 +1,169 @@
+// Decoder of CUPTI activity buffers (BlockKind::kCupti) into rows of a trace. One per process; runs in tacho's process.
+// Everything it reads was written by the target and is untrusted.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "decode/cupti_layout.h"
+#include "decode/process_context.h"
+#include "event/records.h"
+#include "event/schema.h"
+#include "tape/layout.h"
+#include "trace/writer.h"
+
+namespace tacho::decode {
+
+/// Rows that one process's buffers brought, for its summary and for checks.
+struct CuptiFacts {
+  int64_t launches = 0;      // successful calls that launch a kernel
+  int64_t kernels = 0;       // kernel records that no graph launched
+  int64_t unmatched = 0;     // launches outside of stream captures that brought no kernel record
+  int64_t graph_launches = 0;
+  int64_t graph_spans = 0;   // records of whole graph launches (--graph-trace graph)
+  int64_t without_time = 0;  // device work whose times CUPTI could not get
+  int64_t in_flight = 0;     // device work unfinished when the process ended
+  int64_t records = 0;
+};
+
+class CuptiDecoder {
+ public:
+  CuptiDecoder(ProcessContext& process, trace::TraceWriter& writer);
+  ~CuptiDecoder();
+  CuptiDecoder(const CuptiDecoder&) = delete;
+  CuptiDecoder& operator=(const CuptiDecoder&) = delete;
+
+  /// A NameRecord of the process: `number` stands for `text` in its buffers.
+  void name(event::NameSpace space, uint64_t number, std::string_view text);
+  /// A property of the process whose key begins with "cupti.".
+  void property(std::string_view key, std::string_view text);
+  /// A ClockPairRecord with device kCuptiClock: CUPTI's own clock, where it did not accept ours.
+  void clock_pair(uint64_t host_ticks, uint64_t cupti_ns);
+  /// A completed buffer (header.aux 1: handed over at exit, with work in it that had not ended); or, with `completed` false, the whole payload of a buffer that CUPTI still held when the process
+  /// ended: decoded up to where the records end.
+  void buffer(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true);
+  /// After the last buffer: rows still held back, and the check of launches against kernels.
+  void finish();
+
+  const CuptiFacts& facts() const { return facts_; }
+
+ private:
+  struct Call {  // an API call that may turn out to be nested in a later record's
+    int64_t start, end;
+    uint32_t callback, correlation, result;
+  };
+  struct Thread {
+    int64_t track = 0;
+    std::vector<Call> held;  // driver calls since the last runtime call, at most kMostHeld
+  };
+  struct KernelKey {  // what makes a row of table kernel, as raw bytes
+    uint64_t name;
+    uint32_t shape[9];
+    uint32_t cluster[3];
+    uint32_t graph;
+    uint16_t registers;
+    uint8_t cache_config, carveout;
+    bool operator==(const KernelKey&) const = default;
+  };
+  struct KernelSlot {
+    KernelKey key;
+    int64_t row = 0;
+  };
+  struct Segment {  // of the conversion of CUPTI's time, 2^21 ns long
+    uint64_t number = ~0ull;
+    int64_t base = 0;
+    double slope = 1;
+  };
+  struct Callback {
+    int64_t row = 0;  // of table function
+    enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
+  };
+  struct Times {
+    int64_t start, duration;
+    bool known;
+  };
+
+  uint32_t record_size(uint32_t record_kind, uint32_t version) const;
+  int64_t time(uint64_t cupti_ns);
+  int64_t convert(uint64_t cupti_ns) const;
+  Times device_times(event::Table table, uint64_t start, uint64_t end);
+  void miss(event::Table table);
+  uint64_t widen(uint32_t correlation);
+  int64_t device_row(uint32_t device);
+  int64_t device_of_context(uint32_t context);
+  int64_t stream_track(uint32_t device, uint32_t context, uint32_t stream);
+  int64_t text(uint64_t pointer) const;
+  Thread& thread(uint32_t tid);
+  Callback& callback(bool driver, uint32_t number);
+  int64_t kernel_row(const KernelKey& key);
+
+  void api(const std::byte* record, bool driver, uint32_t block_tid);
+  void emit_call(const Thread& thread, bool driver, const Call& call, uint64_t correlation);
+  void release(Thread& thread, const Call* outer);
+  void follow_launch(const Callback& callback, const Call& call, uint64_t correlation);
+  void match(uint64_t correlation, int64_t side);
+  void kernel(const std::byte* record, uint32_t size);
+  void copy(const std::byte* record, uint32_t size, bool peer);
+  void fill(const std::byte* record, uint32_t size);
+  void memory(const std::byte* record, uint32_t size, uint32_t block_tid);
+  void synchronization(const std::byte* record, uint32_t block_tid);
+  void overhead(const std::byte* record, uint32_t size, uint32_t block_tid);
+  void graph(const std::byte* record);
+  void jit(const std::byte* record, uint32_t size, uint32_t block_tid);
+  void device(const std::byte* record, uint32_t size);
+  void context(const std::byte* record);
+  void stream(const std::byte* record);
+  void object_name(const std::byte* record);
+  void unfinished(uint32_t record_kind, const std::byte* record, uint32_t size);
+
+  static constexpr size_t kMostHeld = 256;
+  static constexpr int64_t kKernelSide = event::kUnknown;
+  static constexpr size_t kMostUnmatched = 1 << 20;
+  static constexpr size_t kKernelSlots = 4096;
+  static constexpr size_t kSegments = 64;
+
+  ProcessContext& process_;
+  trace::TraceWriter& writer_;
+  CuptiFacts facts_;
+  std::array<uint32_t, cupti::kKinds> sizes_{};  // as the target reported them
+  std::array<int64_t, cupti::kKinds + 1> unknown_{};
+
+  enum class Clock { kTsc, kRaw, kPairs } clock_ = Clock::kRaw;
+  uint64_t base_ticks_ = 0, base_ns_ = 0, multiplier_ = 0;
+  int shift_ = 0;
+  std::vector<std::pair<uint64_t, int64_t>> pairs_;  // CUPTI ns, trace time; ascending
+  std::array<Segment, kSegments> segments_{};
+
+  uint64_t newest_correlation_ = 0;
+  tsl::robin_map<uint64_t, int64_t> texts_;            // pointer -> string row
+  tsl::robin_map<uint32_t, std::string> graph_names_;  // graph id -> text
+  std::array<std::vector<Callback>, 2> callbacks_;     // runtime, driver
+  tsl::robin_map<uint32_t, std::unique_ptr<Thread>> threads_;
+  Thread* last_thread_ = nullptr;
+  uint32_t last_tid_ = 0;
+  tsl::robin_map<uint64_t, int64_t> streams_;          // context << 32 | stream -> track
+  uint64_t last_stream_key_ = ~0ull;
+  int64_t last_stream_ = 0;
+  tsl::robin_map<uint32_t, int64_t> devices_;          // CUDA device number -> row
+  tsl::robin_map<uint32_t, uint32_t> contexts_;        // context -> device number
+  tsl::robin_map<uint64_t, int64_t> copy_shapes_;
+  std::vector<KernelSlot> kernel_slots_;
+  // Launching calls and kernel records that still wait for each other, by correlation: start of the call, or kKernelSide.
+  tsl::robin_map<uint64_t, int64_t> unmatched_;
+  bool matching_ = true;                               // false: gave up for lack of memory
+  std::vector<std::pair<int64_t, int>> captures_;      // stream captures: (time, +1 begin or -1 end)
+  std::string driver_version_;
+  bool thread_ids_ = false;                            // records carry kernel thread ids; else the block's owner is meant
+  bool api_seen_ = false;
+  event::LossReason missing_ = event::LossReason::kVendor;  // why work has no times in the buffer being decoded
+};
+
+}  // namespace tacho::decode

@@ -1,0 +1,19 @@
+// What a vendor's decoder needs to know about the process whose buffers it decodes.
+#pragma once
+
+#include <cstdint>
+
+namespace tacho::decode {
+
+class ProcessContext {
+ public:
+  virtual ~ProcessContext() = default;
+  /// Row of table process.
+  virtual int64_t row() = 0;
+  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's ProcessRecord).
+  virtual int64_t host_time(uint64_t ticks) const = 0;
+  /// Track of a thread by its kernel id; made at the first question.
+  virtual int64_t thread_track(uint32_t tid) = 0;
+};
+
+}  // namespace tacho::decode

@@ -1,0 +1,657 @@
+// The CSV files of a trace (csv.h): one pass over each table, rows put together from parts that are made
+// once.
+#include "format/csv/csv.h"
+
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "base/decimal.h"
+#include "base/output_file.h"
+#include "format/csv/parts.h"
+#include "format/csv/statistics.h"
+#include "format/view/clock.h"
+#include "format/view/launches.h"
+#include "format/view/tracks.h"
+
+namespace tacho::format {
+
+namespace column = event::column;
+using event::kUnknown;
+using event::Table;
+using namespace csv;
+
+namespace {
+
+constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
+constexpr size_t kMostReady = 24 * 1024;      // longer texts go through OutputFile::write()
+constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
+
+// A row under construction, in the file's own buffer.
+class Row {
+ public:
+  explicit Row(OutputFile& file) : file_(file) { begin(); }
+  void text(std::string_view text) {
+    if (text.size() > kMostReady || text.size() + kSpare > static_cast<size_t>(limit_ - at_)) {
+      flush();
+      if (text.size() > kMostReady) {
+        file_.write(text);
+        begin();
+        return;
+      }
+      begin();
+    }
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
+  void comma() { *at_++ = ','; }
+  void number(int64_t value) {
+    room();
+    at_ = write_signed(at_, value);
+  }
+  void unsigned_number(int64_t value) {
+    room();
+    at_ = write_unsigned(at_, static_cast<uint64_t>(value));
+  }
+  /// Nothing for kUnknown.
+  void known(int64_t value) {
+    if (value != kUnknown) number(value);
+  }
+  void end() {
+    *at_++ = '\n';
+    flush();
+    begin();
+  }
+  ~Row() { flush(); }
+  Row(const Row&) = delete;
+  Row& operator=(const Row&) = delete;
+
+ private:
+  static constexpr size_t kReserve = 48 * 1024, kSpare = 64;
+  void begin() {
+    begin_ = at_ = file_.reserve(kReserve);
+    limit_ = begin_ + kReserve;
+  }
+  void flush() {
+    file_.advance(static_cast<size_t>(at_ - begin_));
+    begin_ = at_;
+  }
+  void room() {
+    if (static_cast<size_t>(limit_ - at_) < kSpare) {
+      flush();
+      begin();
+    }
+  }
+  OutputFile& file_;
+  char *begin_ = nullptr, *at_ = nullptr, *limit_ = nullptr;
+};
+
+class Exporter {
+ public:
+  Exporter(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+           ClockMap clock)
+      : trace_(trace),
+        target_(target),
+        options_(options),
+        clock_(std::move(clock)),
+        agents_(trace, options.process),
+        tracks_(trace, agents_, options),
+        kernels_(trace, options) {
+    for (const Table table :
+         {Table::kDispatch, Table::kCopy, Table::kFill, Table::kAllocation, Table::kApi, Table::kMarker})
+      if (options.wants(table)) total_ += static_cast<uint64_t>(trace.rows(table));
+  }
+
+  Status run() {
+    TACHO_ASSIGN(OutputFile* const info, open("agent_info"));
+    info->write(agent_info(trace_, agents_));
+    TACHO_TRY(kernels());
+    TACHO_TRY(copies());
+    TACHO_TRY(fills());
+    TACHO_TRY(allocations());
+    TACHO_TRY(calls());
+    TACHO_TRY(markers());
+    TACHO_TRY(counters());
+    if (options_.statistics) TACHO_TRY(statistics_files());
+    return {};
+  }
+
+  Status commit(std::vector<std::string>& written) {
+    uint64_t bytes = 0;
+    for (const OutputFile& file : files_) bytes += file.size();
+    if (bytes < options_.minimum_bytes) return {};
+    std::vector<OutputFile> files;
+    for (OutputFile& file : files_) files.push_back(std::move(file));
+    TACHO_TRY(OutputFile::commit_all(files));
+    for (const OutputFile& file : files) written.push_back(file.path());
+    return {};
+  }
+
+ private:
+  Result<OutputFile*> open(std::string_view name) {
+    std::string path = target_.folder;
+    if (!path.empty() && path.back() != '/') path += '/';
+    path += fmt::format("{}_{}.csv", target_.prefix, name);
+    TACHO_ASSIGN(OutputFile file, OutputFile::create(path, options_.overwrite));
+    files_.push_back(std::move(file));
+    return &files_.back();
+  }
+
+  bool of_process(int64_t track) const {
+    return options_.process == 0 || tracks_.process(track) == options_.process;
+  }
+
+  // Visits the rows of the process in time order and gives them to `write` with the file, which is made for
+  // the first.
+  template <typename Write>
+  Status rows(Table table, std::span<const int> columns, std::string_view name, std::string_view header,
+              Write write) {
+    if (!options_.wants(table) || trace_.rows(table) == 0) return {};
+    trace::TimeCursor cursor(trace_, table, columns);
+    OutputFile* file = nullptr;
+    std::optional<Row> out;
+    while (cursor.next()) {
+      const auto row = cursor.row();
+      step();
+      if (!of_process(row[0])) continue;
+      if (file == nullptr) {
+        TACHO_ASSIGN(file, open(name));
+        file->write(header);
+        out.emplace(*file);
+      }
+      write(*out, row);
+      if (file->failed()) break;  // commit() will say it
+    }
+    return cursor.status();
+  }
+
+  void step() {
+    if (++done_ % 16384 == 0 && options_.progress != nullptr) options_.progress->at(done_, total_);
+  }
+
+  void times(Row& out, int64_t start, int64_t duration) {
+    const int64_t from = clock_(start);
+    out.number(from);
+    out.comma();
+    if (duration != kUnknown) out.number(std::max(clock_(start + duration), from));
+  }
+
+  Launches& launches() {
+    if (!launches_) launches_.emplace(trace_, options_.kernel_rename);
+    return *launches_;
+  }
+
+  // ---- kernel_trace
+
+  struct KernelText {
+    std::string before;  // Kernel_Id,"Kernel_Name",
+    std::string after;   // ,LDS_Block_Size ... Grid_Size_Z
+  };
+
+  bool amd(int64_t device) const {
+    return trace_.text(Table::kDevice, device, column::Device::architecture).starts_with("gfx");
+  }
+
+  KernelText kernel_text(int64_t kernel, bool round_lds) {
+    const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
+    KernelText text;
+    text.before = fmt::format("{},", kernels_.id(kernel));
+    if (!options_.kernel_rename) text.before += quoted(kernels_.name(kernel)) + ",";
+    const auto add = [&](int64_t value) {
+      text.after += value == kUnknown ? std::string(",") : fmt::format(",{}", value);
+    };
+    const int64_t fixed = cell(column::Kernel::shared_static), dynamic = cell(column::Kernel::shared_dynamic);
+    int64_t shared = kUnknown;
+    if (fixed != kUnknown || dynamic != kUnknown)
+      shared = (fixed == kUnknown ? 0 : fixed) + (dynamic == kUnknown ? 0 : dynamic);
+    constexpr int64_t kLdsUnit =
+        512;  // AMD allocates LDS in this unit, and rocprofv3 prints what is allocated
+    if (round_lds && shared >= 0) shared = (shared + kLdsUnit - 1) / kLdsUnit * kLdsUnit;
+    add(shared);
+    add(cell(column::Kernel::private_bytes));
+    add(cell(column::Kernel::registers));
+    add(cell(column::Kernel::accum_registers));
+    add(cell(column::Kernel::scalar_registers));
+    for (const int at : {column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z,
+                         column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z})
+      add(cell(at));
+    return text;
+  }
+  const KernelText& kernel(int64_t row, bool round_lds) {
+    if (row < 0 || row >= kMostRemembered) return scratch_ = kernel_text(row, round_lds);
+    // A kernel row belongs to one vendor's device in practice; the flag keeps the two roundings apart where
+    // it does not.
+    auto& ready = kernel_texts_[round_lds];
+    if (ready.size() <= static_cast<size_t>(row)) ready.resize(static_cast<size_t>(row) + 1);
+    KernelText& text = ready[static_cast<size_t>(row)];
+    if (text.before.empty()) text = kernel_text(row, round_lds);
+    return text;
+  }
+
+  struct QueueText {
+    std::string text;  // "KERNEL_DISPATCH","Agent 4",queue,stream,
+    bool amd = false;
+  };
+  const QueueText& queue(int64_t track) {
+    QueueText& text = queue_texts_[track];
+    if (text.text.empty()) {
+      const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
+      const int64_t queue = tracks_.queue(track), stream = tracks_.stream(track);
+      text.amd = amd(device);
+      // Without streams (OpenCL) rocprofv3's column is 0.
+      text.text =
+          fmt::format("\"KERNEL_DISPATCH\",{},{},{},", quoted(agents_.label(device, options_.agent_index)),
+                      queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
+                      stream == kUnknown ? 0 : stream);
+    }
+    return text;
+  }
+
+  // The thread that launched: of the API call with the correlation, else where the importer put it.
+  int64_t launching_thread(const Launch* launch, int64_t track) const {
+    if (launch != nullptr) return tracks_.tid(launch->track);
+    const int64_t tid = tracks_.tid(track);
+    return tid > 0 ? tid : kUnknown;
+  }
+
+  std::string_view renamed(const Launch* launch, int64_t kernel) {
+    if (launch != nullptr && launch->label != 0)
+      return trace_.text(Table::kLabel, launch->label, column::Label::name);
+    return kernels_.name(kernel);
+  }
+
+  Status kernels() {
+    static constexpr int kColumns[] = {column::Dispatch::track,       column::Dispatch::start,
+                                       column::Dispatch::duration,    column::Dispatch::dim,
+                                       column::Dispatch::correlation, column::Dispatch::ordinal};
+    const Status done = rows(
+        Table::kDispatch, kColumns, "kernel_trace",
+        "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
+        "\"Kernel_Name\","
+        "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_"
+        "Count\","
+        "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
+        "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n",
+        [&](Row& out, std::span<const int64_t> row) {
+          const QueueText& on = queue(row[0]);
+          const KernelText& text = kernel(row[3], on.amd);
+          const Launch* const launch = launches().find(tracks_.process(row[0]), row[4], row[1]);
+          out.text(on.text);
+          out.known(launching_thread(launch, row[0]));
+          out.comma();
+          if (row[5] != kUnknown) out.number(row[5] + 1);
+          out.comma();
+          out.text(text.before);
+          if (options_.kernel_rename) {
+            out.text(quoted(renamed(launch, row[3])));
+            out.comma();
+            if (row[2] != kUnknown) renamed_[std::string(renamed(launch, row[3]))].add(row[2]);
+          }
+          out.unsigned_number(row[4]);
+          out.comma();
+          times(out, row[1], row[2]);
+          out.text(text.after);
+          out.end();
+        });
+    if (launches_) TACHO_TRY(launches_->status());
+    launches_.reset();  // its sweep only moves forward
+    return done;
+  }
+
+  // ---- memory
+
+  Status copies() {
+    static constexpr int kColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
+                                       column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
+    std::unordered_map<int64_t, std::string> shapes;  // ,"Agent 0","Agent 1", by dimension
+    return rows(Table::kCopy, kColumns, "memory_copy_trace",
+                options_.extra_columns
+                    ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
+                      "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n"
+                    : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
+                      "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n",
+                [&](Row& out, std::span<const int64_t> row) {
+                  const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
+                  std::string& agents = shapes[row[3]];
+                  if (agents.empty())
+                    agents = fmt::format(
+                        ",{},{},",
+                        quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
+                        quoted(agents_.label(cell(column::CopyShape::target_device), options_.agent_index)));
+                  out.text("\"MEMORY_COPY\",\"");
+                  out.text(copy_direction_name(cell(column::CopyShape::direction)));
+                  out.text("\",");
+                  const int64_t stream = tracks_.stream(row[0]);
+                  out.unsigned_number(stream == kUnknown ? 0 : stream);
+                  out.text(agents);
+                  out.unsigned_number(row[4]);
+                  out.comma();
+                  times(out, row[1], row[2]);
+                  if (options_.extra_columns) {
+                    out.comma();
+                    out.known(row[5]);
+                  }
+                  out.end();
+                });
+  }
+
+  Status fills() {
+    static constexpr int kColumns[] = {column::Fill::track, column::Fill::start,       column::Fill::duration,
+                                       column::Fill::dim,   column::Fill::correlation, column::Fill::bytes};
+    return rows(
+        Table::kFill, kColumns, "memory_fill_trace",
+        "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_"
+        "Bytes\"\n",
+        [&](Row& out, std::span<const int64_t> row) {
+          out.text("\"MEMORY_FILL\",");
+          out.text(quoted(agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device),
+                                        options_.agent_index)));
+          out.comma();
+          const int64_t stream = tracks_.stream(row[0]);
+          out.unsigned_number(stream == kUnknown ? 0 : stream);
+          out.comma();
+          out.unsigned_number(row[4]);
+          out.comma();
+          times(out, row[1], row[2]);
+          out.comma();
+          out.known(row[5]);
+          out.end();
+        });
+  }
+
+  Status allocations() {
+    static constexpr int kColumns[] = {column::Allocation::track,       column::Allocation::start,
+                                       column::Allocation::duration,    column::Allocation::dim,
+                                       column::Allocation::correlation, column::Allocation::bytes,
+                                       column::Allocation::address};
+    return rows(Table::kAllocation, kColumns, "memory_allocation_trace",
+                "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\","
+                "\"Start_Timestamp\",\"End_Timestamp\"\n",
+                [&](Row& out, std::span<const int64_t> row) {
+                  const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
+                  const int64_t operation = cell(column::AllocationShape::operation);
+                  out.text("\"MEMORY_ALLOCATION\",\"");
+                  out.text(allocation_name(operation));
+                  out.text("\",");
+                  out.text(is_free(operation) ? std::string("\"\"")
+                                              : quoted(agents_.label(cell(column::AllocationShape::device),
+                                                                     options_.agent_index)));
+                  out.comma();
+                  out.known(row[5]);
+                  out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row[6])));
+                  out.unsigned_number(row[4]);
+                  out.comma();
+                  times(out, row[1], row[2]);
+                  out.end();
+                });
+  }
+
+  // ---- API calls and markers
+
+  static constexpr std::string_view kCallHeader =
+      "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_"
+      "Timestamp\"\n";
+
+  const std::string& thread_text(int64_t track) {  // Process_Id,Thread_Id,
+    std::string& text = thread_texts_[track];
+    if (text.empty()) {
+      const int64_t pid = trace_.cell(Table::kProcess, tracks_.process(track), column::Process::pid),
+                    tid = tracks_.tid(track);
+      text =
+          fmt::format("{},{},", pid == kUnknown ? 0 : pid, tid > 0 ? fmt::format("{}", tid) : std::string());
+    }
+    return text;
+  }
+
+  Status calls() {
+    if (!options_.wants(Table::kApi) || trace_.rows(Table::kApi) == 0) return {};
+    static constexpr int kColumns[] = {column::Api::track, column::Api::start, column::Api::duration,
+                                       column::Api::dim, column::Api::correlation};
+    struct Sink {
+      OutputFile* file = nullptr;
+      std::unique_ptr<Row> out;
+    };
+    std::map<std::string_view, Sink> sinks;
+    struct Function {
+      std::string text;  // "DOMAIN","name",
+      Sink* sink = nullptr;
+      bool wanted = true;
+    };
+    std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+    trace::TimeCursor cursor(trace_, Table::kApi, kColumns);
+    while (cursor.next()) {
+      const auto row = cursor.row();
+      step();
+      if (!of_process(row[0])) continue;
+      const auto at =
+          row[3] >= 0 && row[3] < static_cast<int64_t>(functions.size()) ? static_cast<size_t>(row[3]) : 0;
+      Function& function = functions[at];
+      if (!function.wanted) continue;
+      if (function.sink == nullptr) {
+        const auto domain = domain_of(trace_.cell(Table::kFunction, row[3], column::Function::domain));
+        function.wanted = options_.wants(domain);
+        if (!function.wanted) continue;
+        const std::string_view api = api_of(domain).empty() ? "unknown" : api_of(domain);
+        Sink& sink = sinks[api];
+        if (sink.file == nullptr) {
+          TACHO_ASSIGN(sink.file, open(fmt::format("{}_api_trace", api)));
+          sink.file->write(kCallHeader);
+          sink.out = std::make_unique<Row>(*sink.file);
+        }
+        function.sink = &sink;
+        function.text = fmt::format("\"{}\",{},", api_domain_name(domain),
+                                    quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
+      }
+      Row& out = *function.sink->out;
+      out.text(function.text);
+      out.text(thread_text(row[0]));
+      out.unsigned_number(row[4]);
+      out.comma();
+      times(out, row[1], row[2]);
+      out.end();
+      if (function.sink->file->failed()) break;
+    }
+    return cursor.status();
+  }
+
+  Status markers() {
+    static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
+                                       column::Marker::dim, column::Marker::correlation};
+    return rows(Table::kMarker, kColumns, "marker_api_trace", kCallHeader,
+                [&](Row& out, std::span<const int64_t> row) {
+                  const bool mark = trace_.cell(Table::kLabel, row[3], column::Label::kind) ==
+                                    static_cast<int64_t>(event::MarkerKind::kMark);
+                  out.text(mark ? "\"MARKER_CORE_API\"," : "\"MARKER_CORE_RANGE_API\",");
+                  out.text(quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
+                  out.comma();
+                  out.text(thread_text(row[0]));
+                  out.unsigned_number(row[4]);
+                  out.comma();
+                  times(out, row[1], row[2]);
+                  out.end();
+                });
+  }
+
+  // ---- counter_collection: one row per dispatch and counter, instances summed
+
+  struct Collected {
+    int64_t track, start, ordinal;
+    std::vector<std::pair<int64_t, double>> values;  // by counter, in order of appearance
+  };
+  struct Launched {
+    int64_t track, start, duration, dim, correlation;
+  };
+
+  Status counters() {
+    if (!options_.wants(Table::kCounterValue) || trace_.rows(Table::kCounterValue) == 0) return {};
+    static constexpr int kValues[] = {column::CounterValue::track, column::CounterValue::start,
+                                      column::CounterValue::ordinal, column::CounterValue::dim,
+                                      column::CounterValue::value};
+    static constexpr int kDispatches[] = {column::Dispatch::track,       column::Dispatch::start,
+                                          column::Dispatch::duration,    column::Dispatch::dim,
+                                          column::Dispatch::correlation, column::Dispatch::ordinal};
+    trace::TimeCursor values(trace_, Table::kCounterValue, kValues);
+    trace::TimeCursor dispatches(trace_, Table::kDispatch, kDispatches);
+    bool more = dispatches.next();
+    // Dispatches whose values may still come; values are stamped with their dispatch's start.
+    std::unordered_map<uint64_t, Launched> waiting;
+    std::deque<uint64_t> order;
+    constexpr size_t kMostWaiting = 1 << 18;
+    const auto key = [](int64_t process, int64_t ordinal) {
+      return static_cast<uint64_t>(process) << 48 ^ static_cast<uint64_t>(ordinal);
+    };
+    OutputFile* file = nullptr;
+    std::optional<Row> out;
+    std::optional<Collected> now;
+    Status status;
+    const auto flush = [&]() -> Status {
+      if (!now) return {};
+      if (file == nullptr) {
+        TACHO_ASSIGN(file, open("counter_collection"));
+        file->write(
+            "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\","
+            "\"Grid_Size\",\"Kernel_Id\","
+            "\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_"
+            "VGPR_Count\","
+            "\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\",\"Start_Timestamp\",\"End_Timestamp\"\n");
+        out.emplace(*file);
+      }
+      const auto found = waiting.find(key(tracks_.process(now->track), now->ordinal));
+      write_counters(*out, *now, found == waiting.end() ? nullptr : &found->second);
+      now.reset();
+      return {};
+    };
+    while (values.next()) {
+      const auto row = values.row();
+      if (!of_process(row[0])) continue;
+      while (more &&
+             (dispatches.start() <= row[1] || !waiting.contains(key(tracks_.process(row[0]), row[2])))) {
+        const auto dispatch = dispatches.row();
+        const uint64_t at = key(tracks_.process(dispatch[0]), dispatch[5]);
+        if (waiting
+                .insert_or_assign(at,
+                                  Launched{dispatch[0], dispatch[1], dispatch[2], dispatch[3], dispatch[4]})
+                .second)
+          order.push_back(at);
+        if (order.size() > kMostWaiting) {
+          waiting.erase(order.front());
+          order.pop_front();
+        }
+        more = dispatches.next();
+      }
+      if (now && (now->track != row[0] || now->start != row[1] || now->ordinal != row[2])) TACHO_TRY(flush());
+      if (!now) now = Collected{row[0], row[1], row[2], {}};
+      const double value = std::bit_cast<double>(row[4]);
+      bool known = false;
+      for (auto& [counter, sum] : now->values)
+        if (counter == row[3]) {
+          sum += value;
+          known = true;
+        }
+      if (!known) now->values.emplace_back(row[3], value);
+    }
+    TACHO_TRY(flush());
+    TACHO_TRY(values.status());
+    return dispatches.status();
+  }
+
+  void write_counters(Row& out, const Collected& collected, const Launched* dispatch) {
+    const int64_t kernel = dispatch != nullptr ? dispatch->dim : 0;
+    const auto cell = [&](int at) {
+      return kernel == 0 ? kUnknown : trace_.cell(Table::kKernel, kernel, at);
+    };
+    const auto product = [&](int x, int y, int z) {
+      int64_t value = 0;
+      if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown ||
+          __builtin_mul_overflow(cell(x), cell(y), &value) || __builtin_mul_overflow(value, cell(z), &value))
+        return kUnknown;
+      return value;
+    };
+    const int64_t device = trace_.cell(Table::kTrack, collected.track, column::Track::device);
+    const int64_t process = tracks_.process(collected.track);
+    const int64_t correlation = dispatch != nullptr ? dispatch->correlation : 0;
+    const Launch* const launch =
+        dispatch != nullptr ? launches().find(process, correlation, dispatch->start) : nullptr;
+    const auto text = [&](int64_t value) {
+      return value == kUnknown ? std::string() : fmt::format("{}", value);
+    };
+    const std::string head =
+        fmt::format("{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation),
+                    text(collected.ordinal == kUnknown ? kUnknown : collected.ordinal + 1),
+                    quoted(agents_.label(device, options_.agent_index)), text(tracks_.queue(collected.track)),
+                    text(trace_.cell(Table::kProcess, process, column::Process::pid)),
+                    text(launching_thread(launch, collected.track)),
+                    text(product(column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z)),
+                    kernel == 0 ? std::string() : fmt::format("{}", kernels_.id(kernel)),
+                    quoted(kernel == 0 ? std::string_view() : renamed(launch, kernel)),
+                    text(product(column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z)));
+    // LDS_Block_Size ... SGPR_Count are the first five of kernel_trace's tail.
+    std::string sizes = ",,,,";
+    if (kernel != 0) {
+      const std::string& after = this->kernel(kernel, amd(device)).after;
+      size_t end = 0;
+      for (int i = 0; i < 6; ++i) end = after.find(',', i == 0 ? 0 : end + 1);
+      sizes = after.substr(1, end - 1);
+    }
+    for (const auto& [counter, value] : collected.values) {
+      out.text(head);
+      out.text(sizes);
+      out.text(fmt::format(",{},{},", quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),
+                           csv::counter_value(value)));
+      times(out, dispatch != nullptr ? dispatch->start : collected.start,
+            dispatch != nullptr ? dispatch->duration : kUnknown);
+      out.end();
+    }
+  }
+
+  // ---- statistics
+
+  Status statistics_files() {
+    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_));
+    std::vector<NamedSums> all;
+    for (DomainSums& domain : domains) {
+      if (options_.kernel_rename && domain.domain == "KERNEL_DISPATCH") {
+        domain.rows.clear();
+        for (const auto& [name, sums] : renamed_) domain.rows.push_back({name, sums});
+      }
+      TACHO_ASSIGN(OutputFile* const file, open(fmt::format("{}_stats", domain.file)));
+      all.push_back({domain.domain, total_of(domain)});
+      file->write(statistics(std::move(domain.rows)));
+    }
+    if (all.empty()) return {};
+    TACHO_ASSIGN(OutputFile* const file, open("domain_stats"));
+    file->write(statistics(std::move(all)));
+    return {};
+  }
+
+  const trace::Trace& trace_;
+  const ExportTarget& target_;
+  ExportOptions options_;
+  ClockMap clock_;
+  Agents agents_;
+  Tracks tracks_;
+  KernelNames kernels_;
+  std::optional<Launches> launches_;
+  std::deque<OutputFile> files_;
+  std::vector<KernelText> kernel_texts_[2];
+  KernelText scratch_;
+  std::unordered_map<int64_t, QueueText> queue_texts_;
+  std::unordered_map<int64_t, std::string> thread_texts_;
+  std::unordered_map<std::string, analysis::Sums> renamed_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+Status write_csv(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                 std::vector<std::string>& written) {
+  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+  Exporter exporter(trace, target, options, std::move(clock));
+  TACHO_TRY(exporter.run());
+  return exporter.commit(written);
+}
+
+}  // namespace tacho::format

@@ -1,0 +1,55 @@
+// Number formats and statistics files (parts.h).
+#include "format/csv/parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tacho::format::csv {
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  out += '"';
+  return out;
+}
+
+std::string statistic(double value) {
+  return value > 0.01 ? fmt::format("{:.6f}", value) : fmt::format("{:.8e}", value);
+}
+
+std::string percentage(double value) {
+  if (value >= 1.0) return fmt::format("{:.2f}", value);
+  return value > 0.01 ? fmt::format("{:.4f}", value) : fmt::format("{:.3e}", value);
+}
+
+std::string counter_value(double value) {
+  return value >= 1.0 ? fmt::format("{:.6f}", value) : fmt::format("{:.8e}", value);
+}
+
+std::string statistics(std::vector<NamedSums> rows) {
+  std::sort(rows.begin(), rows.end(), [](const NamedSums& a, const NamedSums& b) {
+    return a.sums.total != b.sums.total ? a.sums.total > b.sums.total : a.name < b.name;
+  });
+  double total = 0;
+  for (const NamedSums& row : rows) total += static_cast<double>(row.sums.total);
+  std::string out =
+      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
+  for (const auto& [name, sums] : rows) {
+    out += fmt::format("{},{},", quoted(name), sums.count + sums.unknown);
+    if (sums.count == 0) {
+      out += ",,,,,\n";
+      continue;
+    }
+    const double share = total > 0 ? static_cast<double>(sums.total) / total * 100.0 : 0.0;
+    out += fmt::format("{},{},{},{},{},{}\n", sums.total, statistic(sums.mean), percentage(share), sums.min,
+                       sums.max, statistic(sums.stddev()));
+  }
+  return out;
+}
+
+}  // namespace tacho::format::csv

@@ -1,0 +1,37 @@
+// Parts of the CSV writer that stand alone: quoting, number formats, statistics, agents.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/accumulate.h"
+#include "format/view/agents.h"
+#include "format/view/names.h"
+#include "trace/trace.h"
+
+namespace tacho::format::csv {
+
+/// "text" with quotes inside doubled (RFC 4180; rocprofv3 leaves them as they are, which no reader can take
+/// apart).
+std::string quoted(std::string_view text);
+
+/// A number of a statistics file: above 0.01 six decimals, else scientific with eight.
+std::string statistic(double value);
+/// A percentage: from 1 two decimals, above 0.01 four, else scientific with three.
+std::string percentage(double value);
+/// A counter's value: from 1 six decimals, else scientific with eight.
+std::string counter_value(double value);
+
+struct NamedSums {
+  std::string name;
+  analysis::Sums sums;
+};
+/// "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev", longest total first.
+/// Rows whose duration is not known count as calls only.
+std::string statistics(std::vector<NamedSums> rows);
+
+std::string agent_info(const trace::Trace& trace, const Agents& agents);
+
+}  // namespace tacho::format::csv

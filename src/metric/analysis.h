@@ -1,0 +1,156 @@
+// The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen dispatches,
+// with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "metric/catalog.h"
+#include "metric/program.h"
+#include "report/table.h"
+#include "workload/workload.h"
+
+namespace tacho::metric {
+
+struct AnalysisOptions {
+  std::vector<std::string> blocks;      ///< -b: ids, slugs, aliases; empty = everything that was recorded
+  std::vector<std::string> kernels;     ///< -k: ids (rows of table 0.1), names or regular expressions
+  std::vector<std::string> dispatches;  ///< -d: "3", "1:4", "> 5"
+  std::vector<std::string> gpus;        ///< --gpu-id
+  std::string normalisation = "per_kernel";
+  std::string time_unit = "ns";
+  IdScheme ids = IdScheme::V33;
+  bool sum_ratios = false;  ///< --ratio sum
+  bool compat = false;      ///< --compat 3.3: upstream's values where ours differ
+  bool advice = true;
+  std::size_t most_findings = 5;  ///< of one kernel
+  std::vector<std::string> config_dirs;
+  std::vector<std::pair<std::string, std::string>> specs_correction;
+};
+
+struct ResultRow {
+  const Metric* metric = nullptr;
+  std::string id;               ///< "2.1.3", "18.2.17"; as the id scheme prints it
+  std::int32_t channel = -1;
+  std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
+};
+
+struct ResultTable {
+  const Block* block = nullptr;
+  const Table* table = nullptr;
+  std::vector<ResultRow> rows;
+
+  std::string id() const;
+  /// The table's title; "normUnit" in it is the normalisation: "L2 Requests (per kernel)".
+  std::string title(std::string_view normalisation) const;
+  /// True when the row has a value; a peak alone, which needs no counters, is none.
+  bool has_value(const ResultRow& row) const;
+  /// True when no row has a value.
+  bool empty() const;
+};
+
+struct KernelStatistics {
+  std::uint32_t kernel = 0;  ///< index into Workload::kernels
+  std::size_t count = 0;
+  double sum = 0, mean = 0, median = 0;  ///< ns
+  double share = 0;                      ///< percent of all kernels' time
+  bool selected = true;                  ///< passes -k
+};
+
+/// A metric that has no value at all, and why.
+struct NotComputable {
+  const Metric* metric = nullptr;
+  std::string id;
+  std::vector<std::string> missing;  ///< counters, values ("$max_sclk") and passes that the run does not have
+  bool on_this_gpu = true;           ///< false: the architecture cannot count it; with nothing missing: 0 / 0
+};
+
+/// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.
+struct IntensityPoint {
+  std::uint32_t kernel = 0;
+  std::size_t calls = 0;
+  double total_duration = 0;  ///< ns
+  double l1 = 0, l2 = 0, hbm = 0;  ///< FLOP / byte; NaN: not computable
+  double performance = 0;          ///< GFLOP/s; NaN: not computable
+};
+
+struct Evidence {
+  std::string id, name, unit;
+  double value = 0;
+  std::string comparison;  ///< ">" etc., "" when it only illustrates
+  double threshold = 0;
+  std::optional<double> peak;
+  std::string term;        ///< "lds-bank-conflicts / lds-accesses"
+};
+
+struct Finding {
+  std::uint32_t kernel = 0;
+  std::string slug, title, meaning;
+  std::vector<std::string> advice;
+  double severity = 0;  ///< 0..1
+  double share = 0;     ///< of the kernel in the run's time, percent
+  std::vector<Evidence> evidence;
+};
+
+/// Everything computed over one choice of dispatches.
+struct Evaluation {
+  std::vector<ResultTable> tables;
+  std::vector<NotComputable> not_computable;
+};
+
+class Analysis {
+ public:
+  /// Reads the folder, selects and evaluates. The error is one sentence for the user.
+  static Result<Analysis> run(const std::string& path, const AnalysisOptions& options);
+
+  Analysis(Analysis&&) noexcept;
+  Analysis& operator=(Analysis&&) noexcept;
+  ~Analysis();
+
+  const AnalysisOptions& options() const;
+  const workload::Workload& workload() const;
+  const Catalog& catalog() const;
+  /// Dispatches that passed -d, -k and --gpu-id (indices into workload().dispatches).
+  const std::vector<std::uint32_t>& rows() const;
+  /// Kernels by total time, over the dispatches that passed -d and --gpu-id.
+  const std::vector<KernelStatistics>& kernels() const;
+  /// Dispatches that passed -d and --gpu-id.
+  const std::vector<std::uint32_t>& listed_rows() const;
+  const Evaluation& all() const;
+  const std::vector<std::string>& warnings() const;
+  /// At most one line: the ids given that the users' documents use with another meaning.
+  const std::vector<std::string>& id_notes() const;
+  bool shows(int block, int table) const;  ///< selected by -b (or recorded)
+  const std::vector<IntensityPoint>& kernel_points() const;
+  const std::vector<IntensityPoint>& dispatch_points() const;
+  const std::vector<Finding>& findings() const;
+
+  /// The same over the dispatches of one kernel only.
+  Evaluation of_kernel(std::uint32_t kernel) const;
+  /// A value of $name as formulas see it.
+  double specification(std::string_view name) const;
+  /// Value of one metric's column over the analysed dispatches; nullptr when it is not in the tables.
+  const report::Cell* cell(std::string_view slug, std::string_view column) const;
+
+  /// What --explain prints: formula, inputs and every step on this run.
+  Result<std::string> explain(std::string_view metric) const;
+
+ private:
+  struct Impl;
+  explicit Analysis(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// {Avg -> AVG, Q1 -> QUANTILE 0.25, ...}
+std::pair<Op, double> reduction_op(Reduction reduction);
+
+/// Divisor from ns for "s", "ms", "us", "ns"; 0 for anything else.
+double time_unit_divisor(std::string_view unit);
+
+}  // namespace tacho::metric

@@ -1,0 +1,52 @@
+// The formula language of the metric catalog: text to a flat list of operations (docs/metrics.md describes it).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::metric {
+
+/// What one step of a formula does. Binary and ternary steps take the results of earlier steps.
+enum class Op : std::uint8_t {
+  Number,   ///< number
+  None,     ///< "no value": skipped by every reduction
+  Counter,  ///< text: a column of the run, "SQ_WAVES"; with first >= 0 one instance, "TCC_HIT[3]"
+  Channel,  ///< text: the instance of the row the formula is evaluated for, "TCC_HIT[$channel]"
+  SumOf,    ///< text: the sum of the instances first..last; last = kAll: all of them, "TCC_HIT[*]"
+  Value,    ///< text: a built-in or specification value without the $
+  Negate, Not,
+  Add, Subtract, Multiply, Divide, Modulo, FloorDivide, Power,
+  Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual,
+  And, Or,
+  Select,  ///< a where c is true, b elsewhere: "a if c else b"
+  // Functions. Reductions over the dispatches come first.
+  Avg, Sum, Median, Std, Min, Max, Quantile,
+  ToInt, Round, Mod, Concat,
+};
+
+struct Step {
+  Op op = Op::None;
+  std::uint32_t arguments[3] = {0, 0, 0};  ///< indices of earlier steps; Min and Max with n arguments are nested
+  std::uint8_t argument_count = 0;
+  std::int32_t first = -1, last = -1;
+  double number = 0;
+  std::string_view text;  ///< points into the text that was parsed
+};
+
+/// A parsed formula; the last step is its value. Lives no longer than the text it was parsed from.
+struct Formula {
+  static constexpr std::int32_t kAll = -2;
+  std::vector<Step> steps;
+};
+
+/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth and size.
+Result<Formula> parse_formula(std::string_view text);
+
+/// Names of the functions, for messages and completion.
+std::string_view function_name(Op op);
+bool is_reduction(Op op);
+
+}  // namespace tacho::metric

@@ -1,0 +1,132 @@
+// Roofline arithmetic.
+#include "metric/roofline_points.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace tacho::metric {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat) {
+  IntensityFormulas formulas;
+  if (architecture == "gfx908") return formulas;
+  for (const std::string_view type : {"F16", "F32", "F64"})
+    formulas.flops += fmt::format("{0}64 * (SQ_INSTS_VALU_ADD_{1} + SQ_INSTS_VALU_MUL_{1} + 2 * SQ_INSTS_VALU_FMA_{1} + SQ_INSTS_VALU_TRANS_{1})",
+                                  formulas.flops.empty() ? "" : " + ", type);
+  std::vector<std::string_view> matrix = {"F16", "BF16", "F32", "F64"};
+  if (architecture.starts_with("gfx94") || architecture == "gfx950") matrix.push_back("F8");
+  if (architecture == "gfx950") matrix.push_back("F6F4");
+  for (const std::string_view type : matrix) formulas.flops += fmt::format(" + 512 * SQ_INSTS_VALU_MFMA_MOPS_{}", type);
+  formulas.l1_bytes = "64 * TCP_TOTAL_CACHE_ACCESSES_sum";
+  formulas.l2_bytes =
+      "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum)";
+  const bool first_fabric = compat ? gpu_series == "MI200" : architecture == "gfx90a";
+  formulas.hbm_bytes =
+      first_fabric ? "32 * TCC_EA_RDREQ_32B_sum + 64 * (TCC_EA_RDREQ_sum - TCC_EA_RDREQ_32B_sum) + 64 * TCC_EA_WRREQ_64B_sum + "
+                     "32 * (TCC_EA_WRREQ_sum - TCC_EA_WRREQ_64B_sum)"
+                   : "128 * TCC_BUBBLE_sum + 32 * TCC_EA0_RDREQ_32B_sum + "
+                     "64 * (TCC_EA0_RDREQ_sum - TCC_BUBBLE_sum - TCC_EA0_RDREQ_32B_sum) + "
+                     "32 * (TCC_EA0_WRREQ_sum - TCC_EA0_WRREQ_64B_sum) + 64 * TCC_EA0_WRREQ_64B_sum";
+  return formulas;
+}
+
+std::vector<IntensityPoint> intensity_points(const workload::Workload& workload, std::span<const std::uint32_t> rows,
+                                             const IntensityInputs& inputs, bool by_kernel, bool compat) {
+  // Sums of two quantities over the dispatches that have both; upstream adds up whatever there is.
+  struct Pair {
+    double above = 0, below = 0;
+    std::size_t count = 0;
+    void add(double a, double b, bool everything) {
+      if (!everything && (std::isnan(a) || std::isnan(b))) return;
+      above += a;
+      below += b;
+      ++count;
+    }
+    double ratio(bool zero_for_none) const {
+      if (below == 0 || count == 0) return zero_for_none ? 0 : kNaN;
+      return above / below;
+    }
+  };
+  struct Group {
+    IntensityPoint point;
+    Pair l1, l2, hbm, rate;
+  };
+  std::vector<Group> groups;
+  std::map<std::string_view, std::size_t> group_of;
+  const auto value = [&](std::span<const double> column, std::size_t i) {
+    return column.empty() ? (compat ? 0 : kNaN) : column[i];
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint32_t kernel = workload.dispatches[rows[i]].kernel;
+    std::size_t at = groups.size();
+    if (by_kernel) at = group_of.try_emplace(workload.kernels[kernel], groups.size()).first->second;
+    if (at == groups.size()) {
+      groups.emplace_back();
+      groups.back().point.kernel = kernel;
+    }
+    Group& group = groups[at];
+    ++group.point.calls;
+    const double duration = value(inputs.duration, i);
+    const double flops = value(inputs.flops, i);
+    if (!std::isnan(duration)) group.point.total_duration += duration;
+    group.l1.add(flops, value(inputs.l1_bytes, i), compat);
+    group.l2.add(flops, value(inputs.l2_bytes, i), compat);
+    group.hbm.add(flops, value(inputs.hbm_bytes, i), compat);
+    group.rate.add(flops, duration, compat);
+  }
+  std::vector<IntensityPoint> points;
+  for (Group& group : groups) {
+    group.point.l1 = group.l1.ratio(compat);
+    group.point.l2 = group.l2.ratio(compat);
+    group.point.hbm = group.hbm.ratio(compat);
+    group.point.performance = group.rate.ratio(compat);
+    points.push_back(group.point);
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const IntensityPoint& a, const IntensityPoint& b) { return a.total_duration > b.total_duration; });
+  return points;
+}
+
+std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type) {
+  const auto rate = [&](std::string prefix) {
+    const double flops = ceilings.get(prefix + "Flops");
+    return std::isnan(flops) ? ceilings.get(prefix + "Ops") : flops;
+  };
+  const std::string type(data_type);
+  // "FP32" names the vector ALU's column; the matrix unit's is "MFMAF32" (and "MFMABF16", "MFMAI8").
+  const double valu = rate(type);
+  const double mfma = rate("MFMA" + (type.starts_with("FP") ? "F" + type.substr(2) : type));
+  const double peak = std::fmax(valu, mfma);  // fmax ignores a NaN
+  std::vector<Roof> result;
+  if (std::isnan(peak)) return result;
+  constexpr double kLeft = 0.01, kRight = 1000;
+  for (const auto& [name, column] : {std::pair{"hbm", "HBMBw"}, {"l2", "L2Bw"}, {"l1", "L1Bw"}, {"lds", "LDSBw"}}) {
+    const double bandwidth = ceilings.get(column);
+    if (!(bandwidth > 0)) continue;
+    result.push_back({name, kLeft, peak / bandwidth, kLeft * bandwidth, peak, bandwidth});
+  }
+  double reference = kNaN;  // the fastest memory: compute roofs begin where it reaches them
+  for (const Roof& roof : result) reference = std::fmax(reference, roof.peak);
+  for (const auto& [name, value] : {std::pair{"valu", valu}, {"mfma", mfma}})
+    if (!std::isnan(value)) result.push_back({name, std::isnan(reference) ? kLeft : value / reference, kRight, value, value, value});
+  return result;
+}
+
+std::vector<std::string_view> roofline_data_types(const workload::RooflineCeilings& ceilings) {
+  static constexpr std::array<std::string_view, 10> kTypes = {"FP4",  "FP6",  "FP8", "FP16", "BF16",
+                                                              "FP32", "FP64", "I8",  "I32",  "I64"};
+  std::vector<std::string_view> found;
+  for (const std::string_view type : kTypes)
+    if (!roofs(ceilings, type).empty()) found.push_back(type);
+  return found;
+}
+
+}  // namespace tacho::metric

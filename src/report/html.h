@@ -1,0 +1,17 @@
+// Pages with data inside: how a report becomes one self-contained HTML file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tacho::report {
+
+/// What stands in a page where the data goes.
+constexpr std::string_view kJsonPlace = "/*TACHO_JSON*/null";
+
+/// The page with `json` in the place of kJsonPlace, made safe for a script element. Fails when the page has no such place.
+Result<std::string> embed_json(std::string_view page, std::string_view json);
+
+}  // namespace tacho::report

@@ -1,0 +1,343 @@
+// Finding and reading a profile folder: which of its files hold counters, and how they go together.
+#include "workload/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "workload/layout.h"
+
+namespace tacho::workload {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Files {
+  std::string joined;               // pmc_perf.csv
+  std::vector<std::string> passes;  // pmc_perf_<n>.csv, results_<n>.csv
+  std::vector<std::string> levels;  // SQ_*.csv
+};
+
+bool has_csv_ending(std::string_view name) { return name.ends_with(".csv") || name.ends_with(".csv.gz"); }
+
+std::string_view stem(std::string_view name) {
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  if (name.ends_with(".csv")) name.remove_suffix(4);
+  return name;
+}
+
+// pmc_perf_2 before pmc_perf_10.
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view name) {
+    const std::string_view digits = name.substr(name.find_last_not_of("0123456789") + 1);
+    return digits.size() > 9 || digits.empty() ? -1L : std::stol(std::string(digits));
+  };
+  const std::string_view sa = stem(a), sb = stem(b);
+  const std::string_view ta = sa.substr(0, sa.find_last_not_of("0123456789") + 1);
+  const std::string_view tb = sb.substr(0, sb.find_last_not_of("0123456789") + 1);
+  if (ta != tb) return ta < tb;
+  return std::pair(number(sa), sa) < std::pair(number(sb), sb);
+}
+
+std::vector<std::string> entries_of(const std::string& folder, bool folders) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored) == folders) names.push_back(it->path().filename().string());
+    if (names.size() > 100000) break;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Files files_of(const std::string& folder) {
+  Files files;
+  for (const std::string& name : entries_of(folder, false)) {
+    if (!has_csv_ending(name)) continue;
+    const std::string path = folder + "/" + name;
+    const std::string_view base = stem(name);
+    if (name == "pmc_perf.csv" || name == "pmc_perf.csv.gz") {
+      files.joined = path;
+    } else if (base.ends_with("_marker_api_trace") || base.ends_with("_converted")) {
+      continue;
+    } else if (base.starts_with("pmc_perf_") || base.starts_with("results_")) {
+      files.passes.push_back(path);
+    } else if (base.starts_with("SQ")) {
+      files.levels.push_back(path);
+    }
+  }
+  std::sort(files.passes.begin(), files.passes.end(), natural_less);
+  return files;
+}
+
+bool has_counters(const std::string& folder) {
+  const Files files = files_of(folder);
+  return !files.joined.empty() || !files.passes.empty();
+}
+
+void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
+  if (depth == 0 || found.size() > 64) return;
+  for (const std::string& name : entries_of(folder, true)) {
+    if (name == "perfmon" || name == "out" || name.starts_with(".")) continue;
+    const std::string path = folder + "/" + name;
+    if (has_counters(path)) {
+      found.push_back(path);
+    } else {
+      collect_workloads(path, depth - 1, found);
+    }
+  }
+}
+
+// What a folder without counters seems to be, as the end of a sentence.
+std::string guess(const std::string& folder) {
+  bool any = false;
+  for (const std::string& name : entries_of(folder, false)) {
+    any = true;
+    if (name.ends_with("_kernel_trace.csv") || name.ends_with("_hip_api_trace.csv") ||
+        name.ends_with("_counter_collection.csv"))
+      return fmt::format("it holds output of rocprofv3 ({}), which `tacho stats` reads", name);
+    if (name.ends_with(".rpd") || name.ends_with(".tacho") || name.ends_with(".db"))
+      return fmt::format("it holds a trace ({}), which `tacho stats` reads", name);
+    if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep")) return fmt::format("it holds output of NVIDIA's tools ({})", name);
+    if (name == "sysinfo.csv") return "it has a sysinfo.csv, but its pmc_perf.csv is missing: the profile run did not finish";
+  }
+  return any ? "it holds nothing that rocprof-compute writes" : "it is empty";
+}
+
+std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings) {
+  std::vector<RooflineCeilings> ceilings;
+  auto opened = CsvReader::open(path);
+  if (!opened) return ceilings;
+  std::vector<std::string_view> fields;
+  std::vector<std::string> names;
+  FaultLog log(path);
+  for (;;) {
+    const auto more = opened->next(fields);
+    if (!more) {
+      warnings.push_back(more.error().message);
+      break;
+    }
+    if (!*more) break;
+    if (names.empty()) {
+      names.assign(fields.begin(), fields.end());
+      continue;
+    }
+    if (fields.size() != names.size()) {
+      log.add("row has another number of fields than the header", "left out", opened->row(),
+              fmt::format("{} of {} fields", fields.size(), names.size()));
+      continue;
+    }
+    RooflineCeilings row;
+    row.device = fields[0];
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      const CellNumber number = parse_number(fields[i]);
+      if (!number.ok) log.add("ceiling is not a number", "treated as missing", opened->row(), names[i]);
+      row.values.emplace_back(names[i], number.value);
+    }
+    ceilings.push_back(std::move(row));
+  }
+  log.report(warnings);
+  return ceilings;
+}
+
+// filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what Python's yaml
+// writes of a flat namespace, so lines are enough.
+std::vector<std::string> read_recorded_blocks(const std::string& path) {
+  std::vector<std::string> blocks;
+  std::ifstream file(path);
+  std::string line;
+  bool inside = false;
+  const auto add = [&](std::string text) {
+    std::erase_if(text, [](char c) { return c == '\'' || c == '"' || c == ' ' || c == '\r'; });
+    if (!text.empty() && blocks.size() < 10000) blocks.push_back(std::move(text));
+  };
+  while (std::getline(file, line) && line.size() < 100000) {
+    if (line.starts_with("filter_blocks:")) {
+      inside = true;
+      std::string rest = line.substr(14);
+      if (const std::size_t open = rest.find_first_of("[{"); open != std::string::npos) {
+        rest = rest.substr(open + 1, rest.find_first_of("]}") - open - 1);
+        for (std::size_t from = 0; from <= rest.size();) {
+          const std::size_t to = std::min(rest.find(',', from), rest.size());
+          const std::string item = rest.substr(from, to - from);
+          add(item.substr(0, item.find(':')));
+          from = to + 1;
+        }
+        inside = false;
+      }
+    } else if (inside) {
+      const std::size_t first = line.find_first_not_of(' ');
+      if (first != std::string::npos && line[first] == '-') {
+        add(line.substr(first + 1));
+      } else if (first != std::string::npos && first > 0) {
+        add(line.substr(first, line.find(':', first) - first));
+      } else {
+        inside = false;
+      }
+    }
+  }
+  return blocks;
+}
+
+// Rows of the result in the order given; dispatches and every pass alike.
+Status keep_rows(Workload& workload, const std::vector<std::uint32_t>& rows) {
+  std::vector<Dispatch> dispatches;
+  for (const std::uint32_t row : rows) dispatches.push_back(workload.dispatches[row]);
+  workload.dispatches = std::move(dispatches);
+  for (Pass& pass : workload.passes) {
+    TACHO_ASSIGN(pass.counters, pass.counters.reordered(rows));
+  }
+  return {};
+}
+
+// Dispatches whose numbers cannot be true are left out, counted and named.
+Status drop_contradictions(Workload& workload, const std::string& file, bool compat) {
+  const CounterTable& counters = workload.passes.front().counters;
+  const auto start = counters.column("Start_Timestamp");
+  const auto end = counters.column("End_Timestamp");
+  const auto active = counters.column("GRBM_GUI_ACTIVE");
+  const std::size_t count = workload.dispatches.size();
+  const bool roofline_only = workload.sysinfo.get("ip_blocks") == "roofline";
+  std::vector<std::uint32_t> kept;
+  std::size_t idle = 0, backwards = 0, first_idle = 0, first_backwards = 0;
+  for (std::uint32_t r = 0; r < count; ++r) {
+    const bool is_idle = !active.empty() && active[r] == 0 && !roofline_only;
+    const bool is_backwards = !compat && !start.empty() && !end.empty() && end[r] < start[r];
+    if (is_idle && idle++ == 0) first_idle = r;
+    if (is_backwards && backwards++ == 0) first_backwards = r;
+    if (!is_idle && !is_backwards) kept.push_back(r);
+  }
+  if (idle > 0 && (compat || kept.empty()))
+    return fail("{}: row {}: GRBM_GUI_ACTIVE is 0 in {} of {} dispatches, so nothing was counted there{}", file, first_idle + 2,
+                idle, count, compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
+  if (idle > 0)
+    workload.warnings.push_back(fmt::format(
+        "{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so nothing was counted there; they were left out",
+        file, idle, count, first_idle + 2));
+  if (backwards > 0 && kept.empty())
+    return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file, first_backwards + 2);
+  if (backwards > 0)
+    workload.warnings.push_back(
+        fmt::format("{}: {} of {} dispatches end before they start (first: row {}); they were left out", file, backwards, count,
+                    first_backwards + 2));
+  if (kept.size() != count) return keep_rows(workload, kept);
+  return {};
+}
+
+}  // namespace
+
+double RooflineCeilings::get(std::string_view name) const {
+  for (const auto& [key, value] : values)
+    if (key == name) return value;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+const Pass* Workload::pass(std::string_view name) const {
+  for (const Pass& pass : passes)
+    if (pass.name == name) return &pass;
+  return nullptr;
+}
+
+Result<std::string> find_workload(const std::string& given) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) return fail("{}: there is no such folder", given);
+  if (!fs::is_directory(status)) return fail("{}: is a file; give the folder that the profile run wrote", given);
+  if (has_counters(path)) return path;
+  std::vector<std::string> found;
+  collect_workloads(path, 4, found);
+  if (found.size() == 1) return found.front();
+  if (found.empty()) return fail("{}: no profiling data found: {}", given, guess(path));
+  std::string list;
+  for (std::size_t i = 0; i < found.size() && i < 12; ++i) list += (i == 0 ? "" : ", ") + found[i];
+  if (found.size() > 12) list += ", ...";
+  return fail("{}: holds no counter data itself but {} profile folders; give one of them with -p: {}", given, found.size(), list);
+}
+
+Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options) {
+  const Files files = files_of(folder);
+  Workload workload;
+  workload.path = folder;
+  workload.sysinfo = std::move(sysinfo);
+  NameTable kernels;
+  RawTable main;
+  bool levels_joined = false;
+  if (!files.joined.empty()) {
+    TACHO_ASSIGN(workload.long_form, is_long_form(files.joined));
+    if (workload.long_form) {
+      TACHO_ASSIGN(main, read_long({CsvSource{files.joined}}, options, kernels, workload.warnings));
+    } else {
+      TACHO_ASSIGN(main, read_wide({files.joined}, options, kernels, workload.warnings));
+    }
+  } else if (!files.passes.empty()) {
+    TACHO_ASSIGN(workload.long_form, is_long_form(files.passes.front()));
+    if (workload.long_form) {
+      std::vector<CsvSource> sources;
+      for (const std::string& path : files.passes) sources.push_back({path});
+      TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
+    } else {
+      std::vector<std::string> paths = files.passes;
+      paths.insert(paths.end(), files.levels.begin(), files.levels.end());
+      std::vector<RawTable> passes;
+      for (const std::string& path : paths) {
+        TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
+        passes.push_back(std::move(pass));
+      }
+      TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
+      levels_joined = true;
+    }
+  } else {
+    return fail("{}: no profiling data found: {}", folder, guess(folder));
+  }
+
+  std::vector<Pass> levels;
+  if (!workload.long_form)
+    for (const std::string& path : files.levels) {
+      std::vector<std::string> level_warnings;
+      auto read = read_wide({path}, options, kernels, level_warnings);
+      if (!read) {
+        workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
+        continue;
+      }
+      if (!levels_joined) workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
+      std::vector<std::uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
+      bool same = read->dispatches.size() == order.size();
+      for (std::size_t r = 0; r < order.size() && r < read->dispatches.size(); ++r) {
+        order[r] = static_cast<std::uint32_t>(r);
+        same = same && plain_kernel_name(kernels.names()[main.dispatches[r].kernel]) ==
+                           plain_kernel_name(kernels.names()[read->dispatches[r].kernel]);
+      }
+      if (!same && !options.compat) {
+        order = match_rows(main, *read, kernels);
+        const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
+        if (missing > 0)
+          workload.warnings.push_back(fmt::format(
+              "{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path, missing, order.size(),
+              main.file));
+      }
+      if (same) {
+        levels.push_back({std::string(stem(path)), std::move(read->counters)});
+      } else {
+        TACHO_ASSIGN(CounterTable matched, read->counters.reordered(order));
+        levels.push_back({std::string(stem(path)), std::move(matched)});
+      }
+    }
+  workload.kernels = kernels.names();
+  workload.dispatches = std::move(main.dispatches);
+  workload.passes.push_back({"pmc_perf", std::move(main.counters)});
+  for (Pass& level : levels) workload.passes.push_back(std::move(level));
+  TACHO_TRY(drop_contradictions(workload, main.file, options.compat));
+  workload.ceilings = read_ceilings(folder + "/roofline.csv", workload.warnings);
+  workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");
+  return workload;
+}
+
+}  // namespace tacho::workload

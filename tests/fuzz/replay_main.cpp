@@ -1,0 +1,103 @@
+// Stands in for libFuzzer where the compiler has none: runs a fuzz target over the files named, then over
+// -runs=N inputs that it makes with a simple mutator of its own, always the same ones. So every build tries
+// every target a little.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" {
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+__attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                                     unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+}
+
+namespace {
+std::mt19937_64 random_words(1);
+}
+
+// Flips, overwrites, copies, inserts or removes a few bytes.
+size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
+  for (uint64_t changes = 1 + random_words() % 4; changes > 0; --changes) {
+    const size_t at = size == 0 ? 0 : random_words() % size;
+    switch (random_words() % 6) {
+      case 0:
+        if (size > 0) data[at] = static_cast<uint8_t>(data[at] ^ (1u << (random_words() % 8)));
+        break;
+      case 1:
+        if (size > 0) data[at] = static_cast<uint8_t>(random_words());
+        break;
+      case 2:
+        if (size >= 8) {
+          constexpr uint64_t kTelling[] = {0,          1,          0x7f,      0xff,       0xffff,
+                                           0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, 65536};
+          const uint64_t value = kTelling[random_words() % std::size(kTelling)];
+          memcpy(data + random_words() % (size - 7), &value, size_t{1} << (random_words() % 4));
+        }
+        break;
+      case 3:
+        if (size > 1)
+          memmove(data + at, data + random_words() % size,
+                  1 + random_words() % (size - at) % 16 % (size - at));
+        break;
+      case 4:
+        if (size > 1) memmove(data + at, data + at + 1, size - at - 1), --size;
+        break;
+      default:
+        if (size < max_size) {
+          memmove(data + at + 1, data + at, size - at);
+          data[at] = static_cast<uint8_t>(random_words());
+          ++size;
+        }
+    }
+  }
+  return size;
+}
+
+int main(int argc, char** argv) {
+  constexpr size_t kMaxSize = 16384;
+  constexpr size_t kPool = 64;
+  if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
+  std::vector<std::vector<uint8_t>> pool(1);
+  long runs = 10'000;
+  for (int i = 1; i < argc; ++i) {
+    if (strncmp(argv[i], "-runs=", 6) == 0) {
+      runs = atol(argv[i] + 6);
+      continue;
+    }
+    std::ifstream in(argv[i], std::ios::binary);
+    if (!in) {
+      fprintf(stderr, "%s: cannot be read\n", argv[i]);
+      return 1;
+    }
+    std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    pool.push_back(std::move(bytes));
+  }
+  for (long run = 0; run < runs; ++run) {
+    std::vector<uint8_t> bytes = pool[random_words() % pool.size()];
+    size_t size = bytes.size();
+    bytes.resize(std::max(size, kMaxSize));
+    size = LLVMFuzzerCustomMutator != nullptr ? LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(),
+                                                                        static_cast<unsigned>(random_words()))
+                                              : LLVMFuzzerMutate(bytes.data(), size, bytes.size());
+    bytes.resize(size);
+    bytes.shrink_to_fit();
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    if (pool.size() < kPool) {
+      pool.push_back(std::move(bytes));
+    } else if (random_words() % 8 == 0) {
+      pool[random_words() % kPool] = std::move(bytes);
+    }
+  }
+  printf("%ld inputs\n", runs);
+  return 0;
+}

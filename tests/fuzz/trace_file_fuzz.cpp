@@ -1,0 +1,190 @@
+// Fuzzes the reader of .tacho files. Inputs start as small valid files of every kind, made here; the mutator
+// changes bytes and, knowing the layout, fields of heads, and then sets the checksums right, so that what
+// lies behind them is reached.
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/format.h"
+#include "trace/layout_helpers.h"
+#include "trace/reader.h"
+#include "trace/trace.h"
+#include "trace/writer.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+namespace tacho::trace {
+namespace {
+
+using event::Table;
+
+std::vector<std::vector<uint8_t>> seeds;
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::vector<uint8_t> bytes;
+  FILE* file = fopen(path.c_str(), "rb");
+  if (file == nullptr) abort();
+  uint8_t block[4096];
+  for (size_t got = 0; (got = fread(block, 1, sizeof block, file)) > 0;)
+    bytes.insert(bytes.end(), block, block + got);
+  fclose(file);
+  return bytes;
+}
+
+// One small file; what is in it depends on the bits of `kind`.
+std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
+  WriterOptions options;
+  options.overwrite = true;
+  options.slab_rows = kind % 2 == 0 ? 40 : 65536;
+  options.aggregate = kind == 6;
+  auto writer = TraceWriter::create(path, options);
+  if (!writer) abort();
+  std::mt19937_64 random(kind);
+  const int rows = kind == 5 ? 300 : 90;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t name =
+        (*writer)->string(fmt::format("a name {} that is repeated a name that is repeated", i % 9));
+    const int64_t dim = (*writer)->dimension(Table::kFunction, {name, i % 3});
+    const auto noise = [&](uint64_t range) { return static_cast<int64_t>(random() % range); };
+    (*writer)->add(Table::kApi,
+                   {1 + i % 2, i * 1000 + noise(3000), i % 11 == 0 ? event::kUnknown : noise(90), dim, i, 0});
+    if (kind >= 2)
+      (*writer)->add(Table::kCopy, {3, i * 900, noise(5000), i % 4, i, int64_t{1} << (12 + i % 5 * 7),
+                                    event::kUnknown, i, 0});
+    if (kind == 4) (*writer)->add(Table::kReading, {5, i * i, noise(UINT64_MAX)});
+    if (i % 30 == 29) {
+      (*writer)->note(0, event::NoteSeverity::kWarning, "something to know");
+      (*writer)->lose(0, Table::kApi, event::LossReason::kPoolFull, 3);
+      (*writer)->update(Table::kFunction, 1, 1, i);
+      if (!(*writer)->flush()) abort();
+    }
+  }
+  if (kind == 3) {
+    if (!(*writer)->flush()) abort();
+    return read_file((*writer)->temporary_path());
+  }
+  if (!(*writer)->finish()) abort();
+  return read_file(path);
+}
+
+// Everything a reader can ask, with a bound on the work.
+void read_all(const Trace& trace) {
+  constexpr size_t kChunks = 4;
+  constexpr int64_t kRows = 64;
+  int64_t budget = 20'000;  // facts: a few bytes can stand for 64 Ki rows, which only costs time
+  std::vector<int64_t> out;
+  (void)trace.note().size();
+  (void)trace.time_range();
+  (void)trace.property(Table::kEnd, 0, "key");
+  for (const event::TableInfo& info : event::all_tables()) {
+    if (!event::is_fact(info.table)) {
+      const int64_t rows = trace.rows(info.table);
+      for (int64_t row = 0; row < std::min(rows, kRows); ++row) {
+        const std::string_view text = trace.string(row);
+        if (!text.empty() && text.back() == '\0' && text.front() == '\1') out.clear();
+        for (size_t c = 0; c < info.columns.size(); ++c)
+          (void)trace.cell(info.table, row, static_cast<int>(c));
+      }
+      (void)trace.cell(info.table, rows - 1, 0);
+      (void)trace.text(info.table, rows, 0);
+      continue;
+    }
+    const size_t chunks = trace.chunks(info.table).size();
+    for (size_t chunk = 0; chunk < std::min(chunks, kChunks); ++chunk) {
+      if ((budget -= trace.chunks(info.table)[chunk].rows) < 0) continue;
+      for (size_t c = 0; c < info.columns.size(); ++c)
+        (void)trace.decode(info.table, chunk, static_cast<int>(c), out);
+    }
+    if (chunks > kChunks || (budget -= trace.rows(info.table)) < 0) continue;
+    (void)trace.merged_summaries(info.table);
+    (void)trace.merged_histogram(info.table);
+    (void)trace.merged_busy(info.table);
+    const int columns[] = {0, 1};
+    int visits = 0;
+    (void)visit_by_time(trace, info.table, columns, std::numeric_limits<int64_t>::min(),
+                        std::numeric_limits<int64_t>::max(), [&](auto) { return ++visits < 500; });
+  }
+}
+
+// Sets a field of a section, chunk or blob head to something telling.
+void change_field(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
+  const std::vector<SectionSpan> sections = sections_of(bytes);
+  if (sections.empty()) return;
+  const SectionSpan& section = sections[random() % sections.size()];
+  const uint64_t telling[] = {0,           1,          2,         8,          64,
+                              255,         256,        65535,     65536,      65537,
+                              1u << 31,    UINT32_MAX, INT64_MAX, UINT64_MAX, section.header.bytes,
+                              bytes.size()};
+  const uint64_t value = telling[random() % std::size(telling)];
+  const size_t width = size_t{1} << (random() % 4);
+  const size_t head = section.header.head_bytes;
+  size_t at = section.offset;
+  switch (random() % 4) {
+    case 0:
+      at += random() % sizeof(SectionHeader);
+      break;
+    case 1:
+      at += sizeof(SectionHeader) + (head == 0 ? 0 : random() % head);
+      break;
+    default:  // the beginnings of columns: encoding, widths, counts
+      if (head < 8 + sizeof(ChunkHead) + sizeof(Blob) ||
+          section.offset + sizeof(SectionHeader) + head > bytes.size())
+        return;
+      const size_t blobs = (head - 8 - sizeof(ChunkHead)) / sizeof(Blob);
+      const auto blob = load<Blob>(bytes.data() + section.offset + sizeof(SectionHeader) + 8 +
+                                   sizeof(ChunkHead) + random() % blobs * sizeof(Blob));
+      at += sizeof(SectionHeader) + head + blob.offset + random() % 12;
+  }
+  if (at + width <= bytes.size()) memcpy(bytes.data() + at, &value, width);
+}
+
+}  // namespace
+}  // namespace tacho::trace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  const char* folder = getenv("TMPDIR");
+  std::string path = fmt::format("{}/tacho-fuzz-XXXXXX", folder != nullptr ? folder : "/tmp");
+  if (mkdtemp(path.data()) == nullptr) abort();
+  for (unsigned kind = 0; kind < 7; ++kind)
+    tacho::trace::seeds.push_back(tacho::trace::make_seed(path + "/seed.tacho", kind));
+  remove((path + "/seed.tacho").c_str());
+  remove(path.c_str());
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  using namespace tacho::trace;
+  std::minstd_rand random(seed);
+  if (size < sizeof(FileHeader) || random() % 200 == 0) {
+    const std::vector<uint8_t>& fresh = seeds[random() % seeds.size()];
+    size = std::min(fresh.size(), max_size);
+    memcpy(data, fresh.data(), size);
+  }
+  if (random() % 2 == 0) size = LLVMFuzzerMutate(data, size, max_size);
+  std::vector<uint8_t> bytes(data, data + size);
+  for (unsigned changes = static_cast<unsigned>(random() % 4); changes > 0; --changes)
+    change_field(bytes, random);
+  if (random() % 50 == 0) bytes.resize(random() % (bytes.size() + 1));
+  if (random() % 16 != 0) {
+    if (bytes.size() >= sizeof(FileHeader)) {  // magic, version and schema right too
+      memcpy(bytes.data(), seeds[0].data(), 24);
+    }
+    reseal(bytes);
+  }
+  memcpy(data, bytes.data(), bytes.size());
+  return bytes.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto trace = tacho::trace::open_bytes({data, size}, "input");
+  if (trace) {
+    tacho::trace::read_all(**trace);
+  } else if (trace.error().message.empty() || trace.error().message.find('\n') != std::string::npos) {
+    abort();  // an error is one sentence
+  }
+  return 0;
+}

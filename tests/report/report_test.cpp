@@ -1,0 +1,111 @@
+// Number, text and table formatting.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "report/table.h"
+#include "report/text.h"
+
+namespace tacho::report {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+TEST(Text, Numbers) {
+  EXPECT_EQ(format_fixed(163840, 2), "163840.00");
+  EXPECT_EQ(format_fixed(-0.001, 2), "0.00");
+  EXPECT_EQ(format_fixed(kInf, 2), "inf");
+  EXPECT_EQ(format_fixed(-kInf, 2), "-inf");
+  EXPECT_EQ(format_si(999, 2), "999.00");
+  EXPECT_EQ(format_si(163840, 2), "163.84k");
+  EXPECT_EQ(format_si(13191687616.0, 2), "13.19G");
+  EXPECT_EQ(format_si(-2500, 1), "-2.5k");
+  EXPECT_EQ(format_duration(812), "812 ns");
+  EXPECT_EQ(format_duration(1530), "1.53 us");
+  EXPECT_EQ(format_duration(20.4e6), "20.40 ms");
+  EXPECT_EQ(format_duration(3.21e9), "3.21 s");
+  EXPECT_EQ(format_duration(125e9), "2 min 05 s");
+  EXPECT_EQ(format_bytes(512), "512 B");
+  EXPECT_EQ(format_bytes(1536), "1.50 KiB");
+}
+
+TEST(Text, WidthCleaningAndCutting) {
+  EXPECT_EQ(display_width("a→b™"), 4U);
+  EXPECT_EQ(display_width("日本"), 4U);
+  EXPECT_EQ(clean("a\x1b[31mb\r\n"), "a?[31mb? ");
+  EXPECT_EQ(clean("\xff\xfeok"), "??ok");
+  EXPECT_EQ(shortened("kernel<float>", 8), "kernel<…");
+  EXPECT_EQ(shortened("short", 8), "short");
+  EXPECT_EQ(padded_left("→", 3), "  →");
+  EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
+}
+
+TEST(Text, Quoting) {
+  EXPECT_EQ(json_quoted("a\"b\\c\n\x01\xff"), "\"a\\\"b\\\\c\\n\\u0001\xEF\xBF\xBD\"");
+  EXPECT_EQ(csv_quoted("plain"), "plain");
+  EXPECT_EQ(csv_quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
+}
+
+Table sample() {
+  Table table;
+  table.columns = {{"Metric_ID"}, {"Metric"}, {"Avg"}, {"Unit"}, {"Peak"}, {"Pct of Peak"}};
+  table.rows = {{std::string("2.1.2"), std::string("MFMA FLOPs (BF16)"), 0.0, std::string("Gflop"), 1961164.80, 0.0},
+                {std::string("2.1.3"), std::string("MFMA FLOPs (F16)"), 4303.42, std::string("Gflop"), 1961164.80, 0.2194}};
+  return table;
+}
+
+// The grid of the users' document, byte for byte.
+TEST(Table, BoxGridIsTheOneInTheDocuments) {
+  TextStyle style;
+  style.border = Border::Box;
+  EXPECT_EQ(to_text(sample(), style),
+            "╒═════════════╤═══════════════════╤═════════╤════════╤════════════╤═══════════════╕\n"
+            "│ Metric_ID   │ Metric            │     Avg │ Unit   │       Peak │   Pct of Peak │\n"
+            "╞═════════════╪═══════════════════╪═════════╪════════╪════════════╪═══════════════╡\n"
+            "│ 2.1.2       │ MFMA FLOPs (BF16) │    0.00 │ Gflop  │ 1961164.80 │          0.00 │\n"
+            "├─────────────┼───────────────────┼─────────┼────────┼────────────┼───────────────┤\n"
+            "│ 2.1.3       │ MFMA FLOPs (F16)  │ 4303.42 │ Gflop  │ 1961164.80 │          0.22 │\n"
+            "╘═════════════╧═══════════════════╧═════════╧════════╧════════════╧═══════════════╛\n");
+}
+
+TEST(Table, PlainAlignsAndFits) {
+  TextStyle style;
+  const std::string full = to_text(sample(), style);
+  EXPECT_NE(full.find("  1961164.80 "), std::string::npos) << full;
+  style.width = 64;
+  Table table = sample();
+  table.columns[1].shrink = true;
+  const std::string fitted = to_text(table, style);
+  EXPECT_NE(fitted.find("1.96M"), std::string::npos) << fitted;
+  for (std::size_t from = 0; from < fitted.size();) {
+    const std::size_t to = fitted.find('\n', from);
+    EXPECT_LE(display_width(fitted.substr(from, to - from)), 64U) << fitted;
+    from = to + 1;
+  }
+}
+
+TEST(Table, MissingValuesAndLongNames) {
+  Table table;
+  table.columns = {{"name"}, {"value"}};
+  table.columns[0].wrap = 10;
+  table.columns[0].max_lines = 2;
+  table.rows = {{std::string("abcdefghijklmnopqrstuvwxyz"), Cell{}}, {std::string("b"), 1.5}};
+  TextStyle style;
+  style.border = Border::Box;
+  const std::string box = to_text(table, style);
+  EXPECT_NE(box.find("klmnopq..."), std::string::npos) << box;
+  EXPECT_NE(box.find("—"), std::string::npos);
+  EXPECT_EQ(to_csv(table), "name,value\nabcdefghijklmnopqrstuvwxyz,\nb,1.5\n");
+}
+
+TEST(Json, NumbersInFullAndWordsForInfinity) {
+  std::string out;
+  JsonWriter writer(out);
+  writer.begin_object().key("a").begin_array().value(0.1).value(std::int64_t{7}).value(kInf).value(std::nan("")).null();
+  writer.value("x\"").end_array().key("b").value(true).end_object();
+  EXPECT_EQ(out, R"({"a": [0.1,7,"inf",null,null,"x\""],"b": true})");
+}
+
+}  // namespace
+}  // namespace tacho::report

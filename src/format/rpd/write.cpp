@@ -206,7 +206,7 @@ Status Writer::operations() {
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   static constexpr int kDispatchColumns[] = {column::Dispatch::track, column::Dispatch::start, column::Dispatch::duration, column::Dispatch::dim,
                                              column::Dispatch::correlation, column::Dispatch::graph_node};
-  static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start, column::Copy::duration, column::Copy::dim, column::Copy::correlation, column::Copy::bytes};
+  static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start, column::Copy::duration, column::Copy::dim, column::Copy::correlation, column::Copy::bytes, column::Copy::graph_node};
   trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns), fill(trace_, Table::kFill, kCopyColumns);
   trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
   bool more[3];
@@ -256,7 +256,7 @@ Status Writer::operations() {
         links.begin(++link);
         links.null().integer(call).integer(id).end();
         if (which == 0 && row[5] == 0) launch_rows_.add({call, row[3], track.native});
-        if (which == 1) copy_rows_.add({call, row[3], row[5], track.native});
+        if (which == 1 && row[6] == 0) copy_rows_.add({call, row[3], row[5], track.native});
       }
     }
     more[which] = cursors[which]->next();

@@ -38,6 +38,11 @@ class Cuda(harness.Case):
         self.assertEqual({row["Calls"] for row in self.stats("kernel").values()}, {1})
         self.assertEqual(len(self.stats("kernel")), 3000)
 
+    def test_chosen_kernels(self):
+        self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])
+        self.assertEqual(set(self.stats("kernel")), {"kernel_1", *(f"kernel_1{n}" for n in range(10) if n != 5)})
+        self.assertRegex(self.losses(), "90 .*filtered")
+
     def test_cuptis_own_clock(self):
         self.fake("done", 100, env={"FAKE_CUPTI_OWN_CLOCK": "1"})
         self.assertAlmostEqual(self.stats("kernel")["vecAdd(float*, int)"]["AverageNs"], 1000, delta=50)

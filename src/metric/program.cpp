@@ -155,6 +155,8 @@ struct Program::Impl {
     bool column = false;
     bool kept = false;
     bool done = false;
+    bool released = false; // its last user has been computed
+    bool dropped = false;  // its buffer was taken while it still had users: computed again when they come
     Node a = 0, b = 0, c = 0;
     std::uint32_t uses = 0;
     double number = 0;  // Constant: its value; after run(): the result of a scalar
@@ -188,6 +190,9 @@ struct Program::Impl {
   std::size_t rows = 0;
   std::vector<std::unique_ptr<double[]>> buffers;
   std::vector<double*> free_buffers;
+  std::vector<Node> under_way;  // what compute() is computing, outermost first
+  std::vector<Node> holders;    // nodes that got a buffer, in that order
+  std::unordered_map<Node, int> protected_by;
   std::vector<double> scratch;  // the numbers of scratch_of, without NaN, in any order
   Node scratch_of = ~Node{0};
 
@@ -480,7 +485,13 @@ struct Program::Impl {
     return (kind >= Kind::Add && kind <= Kind::Select) || kind == Kind::OnlyWhere || kind == Kind::Round || kind == Kind::Concat;
   }
 
+  // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be held.
+  std::size_t most_buffers() const {
+    return std::max<std::size_t>(12, env.column_budget / (std::max<std::size_t>(rows, 1) * sizeof(double)));
+  }
+
   double* take_buffer() {
+    if (free_buffers.empty() && buffers.size() >= most_buffers()) drop_one();
     if (!free_buffers.empty()) {
       double* buffer = free_buffers.back();
       free_buffers.pop_back();
@@ -490,6 +501,64 @@ struct Program::Impl {
     return buffers.back().get();
   }
 
+  // Takes the buffer of the node that was computed first and is not needed by what is being computed now.
+  void drop_one() {
+    for (const Node pending : under_way)
+      for_each_operand(nodes[pending], [&](Node operand) { ++protected_by[operand]; });
+    Node victim = 0;
+    for (const Node id : holders)
+      if (nodes[id].buffer != nullptr && !nodes[id].kept && !protected_by.contains(id)) {
+        victim = id;
+        break;
+      }
+    protected_by.clear();
+    std::erase_if(holders, [&](Node id) { return id == victim || nodes[id].buffer == nullptr; });
+    if (victim == 0) return;
+    NodeData& node = nodes[victim];
+    free_buffers.push_back(node.buffer);
+    node.buffer = nullptr;
+    node.values = nullptr;
+    node.done = false;
+    node.dropped = true;
+    if (scratch_of == victim) scratch_of = ~Node{0};
+  }
+
+  // Computes a node after what it needs; the stack is explicit because chains of operations can be long.
+  void compute(Node wanted) {
+    under_way.assign(1, wanted);
+    while (!under_way.empty()) {
+      const Node id = under_way.back();
+      Node missing_operand = 0;
+      bool ready = true;
+      if (nodes[id].dropped) {
+        // Its users' claims on its operands ended when it was first computed.
+        for_each_operand(nodes[id], [&](Node operand) { ++nodes[operand].uses; });
+        nodes[id].dropped = false;
+      }
+      for_each_operand(nodes[id], [&](Node operand) {
+        if (ready && !nodes[operand].done) {
+          missing_operand = operand;
+          ready = false;
+        }
+      });
+      if (!ready) {
+        // A node that was released after its last use can be needed again by a dropped one; it claims its operands anew.
+        if (nodes[missing_operand].released) {
+          nodes[missing_operand].released = false;
+          for_each_operand(nodes[missing_operand], [&](Node operand) { ++nodes[operand].uses; });
+        }
+        under_way.push_back(missing_operand);
+        continue;
+      }
+      evaluate(id);
+      nodes[id].done = true;
+      if (nodes[id].buffer != nullptr) holders.push_back(id);
+      under_way.pop_back();
+      const NodeData copy = nodes[id];
+      for_each_operand(copy, [&](Node operand) { release(operand); });
+    }
+  }
+
   void release(Node id) {
     NodeData& node = nodes[id];
     if (node.uses > 0) --node.uses;
@@ -497,7 +566,8 @@ struct Program::Impl {
     free_buffers.push_back(node.buffer);
     node.buffer = nullptr;
     node.values = nullptr;
-    node.done = false;  // recomputed if a later run() needs it
+    node.done = false;  // computed again if a dropped node or a later run() needs it
+    node.released = true;
     if (scratch_of == id) scratch_of = ~Node{0};
   }
 
@@ -508,16 +578,16 @@ struct Program::Impl {
       NodeData& node = nodes[id];
       if (node.done || (node.kept == false && needed[id] == 0)) continue;
       needed[id] = 1;
+      node.released = node.dropped = false;
       for_each_operand(node, [&](Node operand) {
         ++nodes[operand].uses;
         needed[operand] = 1;
       });
     }
     for (Node id = 0; id < nodes.size(); ++id) {
-      if (needed[id] == 0 || nodes[id].done) continue;
-      evaluate(id);
-      nodes[id].done = true;
-      for_each_operand(nodes[id], [&](Node operand) { release(operand); });
+      // A node that only a dropped one needs again is computed with that one.
+      if (needed[id] == 0 || nodes[id].done || nodes[id].released || nodes[id].dropped) continue;
+      compute(id);
     }
   }
 

@@ -24,6 +24,9 @@ struct Environment {
   std::string_view normalisation = "per_kernel";
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
+  /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the oldest are
+  /// dropped and computed again.
+  std::size_t column_budget = std::size_t{48} << 20;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
   bool compat = false;
 };

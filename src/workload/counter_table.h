@@ -36,11 +36,11 @@ class WantedColumns {
   StringMap<char> names_;
 };
 
-/// Column store with a fixed number of rows. Small ones live in memory; above kSpillBytes the values stand in an unlinked
-/// temporary file, so that a table of any size costs little anonymous memory.
+/// Column store with a fixed number of rows. As long as all tables together have at most kSpillBytes they live in memory;
+/// beyond, values stand in an unlinked temporary file, so that runs of any size cost little anonymous memory.
 class CounterTable {
  public:
-  static constexpr std::size_t kSpillBytes = std::size_t{160} << 20;
+  static constexpr std::size_t kSpillBytes = std::size_t{96} << 20;
 
   CounterTable() = default;
 

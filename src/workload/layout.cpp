@@ -8,6 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/progress.h"
+
 namespace tacho::workload {
 
 namespace {
@@ -193,9 +195,11 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   std::size_t r = 0;
   std::string last_name;  // long runs of one kernel are common
   std::uint32_t last_kernel = 0;
+  Progress progress("reading " + path);
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
     if (!more) break;
+    if (reader.row() % 512 == 0) progress.at(reader.row(), row_bound);
     if (fields.size() != header.names.size()) {
       log_ragged(log, reader, fields.size(), header.names.size());
       continue;
@@ -317,9 +321,11 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     std::uint32_t last_kernel = 0, last_counter_number = 0, group_number = 0;
     bool have_name = false, have_counter = false, have_group = false;
     Key last_key{};
+    Progress progress("reading " + path);
     for (;;) {
       TACHO_ASSIGN(const bool more, reader.next(fields));
       if (!more) break;
+      if (reader.row() % 8192 == 0) progress.at(reader.row(), row_bound);
       if (fields.size() != header.names.size()) {
         log_ragged(log, reader, fields.size(), header.names.size());
         continue;

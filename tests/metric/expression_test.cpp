@@ -259,5 +259,39 @@ TEST(Formula, AgreesWithDirectComputation) {
   }
 }
 
+// Results do not depend on how many columns may be held: with hardly any, shared ones are dropped and computed again.
+TEST(Program, DroppedColumnsAreComputedAgain) {
+  std::mt19937_64 random(5);
+  testing::Columns columns;
+  for (int c = 0; c < 30; ++c)
+    for (int r = 0; r < 50; ++r) columns[fmt::format("C[{}]", c)].push_back(static_cast<double>(random() % 1000));
+  workload::Workload run = make_run(columns, {{"total_l2_chan", "30"}});
+  // Each of 30 shared sums is used by three formulas that come far apart.
+  std::vector<std::string> texts;
+  for (const char* shape : {"AVG({0} / {1})", "MAX(({0}) * 2 - {1})", "QUANTILE({0} if ({0}) != ({1}) else None, 0.25)", "SUM(C[*] / (1 + {0}))"})
+    for (int c = 0; c < 30; ++c)
+      texts.push_back(fmt::format(fmt::runtime(shape), fmt::format("(C[{}] + C[{}])", c, (c + 7) % 30),
+                                  fmt::format("(1 + C[{}] * C[{}])", c, (c + 1) % 30)));
+  for (const bool chosen : {false, true}) {
+    std::vector<double> results[2];
+    for (int budget = 0; budget < 2; ++budget) {
+      Environment environment;
+      environment.workload = &run;
+      environment.column_budget = budget == 0 ? 0 : std::size_t{1} << 30;
+      if (chosen) environment.rows = std::vector<std::uint32_t>{0, 3, 4, 20, 49};
+      Program program(environment);
+      std::vector<Program::Node> nodes;
+      for (int half = 0; half < 2; ++half) {
+        for (std::size_t i = half == 0 ? 0 : texts.size() / 2; i < (half == 0 ? texts.size() / 2 : texts.size()); ++i)
+          nodes.push_back(program.add(*parse_formula(texts[i]), {}));
+        program.run();  // in two parts, as the second may need what the first has freed
+      }
+      for (const Program::Node node : nodes) results[budget].push_back(program.value(node).number);
+    }
+    ASSERT_EQ(results[0].size(), texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(results[0][i], results[1][i]) << texts[i];
+  }
+}
+
 }  // namespace
 }  // namespace tacho::metric

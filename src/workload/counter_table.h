@@ -40,7 +40,7 @@ class WantedColumns {
 /// beyond, values stand in an unlinked temporary file, so that runs of any size cost little anonymous memory.
 class CounterTable {
  public:
-  static constexpr std::size_t kSpillBytes = std::size_t{96} << 20;
+  static constexpr std::size_t kSpillBytes = std::size_t{64} << 20;
 
   CounterTable() = default;
 

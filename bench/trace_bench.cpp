@@ -322,8 +322,15 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
   int64_t visited = 0;
   must(visit_by_time(*trace, Table::kApi, std::array{0, 1, 2, 3}, INT64_MIN, INT64_MAX,
                      [&](auto) { return ++visited > 0; }));
-  fmt::print("{:<34} open {:.2f} ms  summaries of all tables {:.2f} ms  rows by time {:.1f} M/s\n", "",
-             open * 1e3, sums * 1e3, static_cast<double>(visited) / (cpu_seconds() - start) / 1e6);
+  const double by_time = cpu_seconds() - start;
+  const double busy_start = cpu_seconds();
+  for (const Table table : {Table::kApi, Table::kDispatch, Table::kCopy})
+    (void)must(trace->merged_busy(table));
+  fmt::print(
+      "{:<34} open {:.2f} ms  summaries of all tables {:.2f} ms  busy times {:.1f} ms  rows by time {:.1f} "
+      "M/s\n",
+      "", open * 1e3, sums * 1e3, (cpu_seconds() - busy_start) * 1e3,
+      static_cast<double>(visited) / by_time / 1e6);
 }
 
 int64_t status_kib(const char* key) {

@@ -1,17 +1,22 @@
-# CUDA examples, built where nvcc is: static runtime, so that they start wherever a driver is.
+# CUDA programs, built where nvcc is: static runtime, so that they start wherever a driver is.
 find_program(TACHO_NVCC nvcc HINTS ${TACHO_CUDA_HOME}/bin)
-if(TACHO_NVCC)
-  set(TACHO_CUDA_ARCHITECTURE "sm_90" CACHE STRING "nvcc -arch of the CUDA examples")
-  set(cuda_examples)
-  file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
-  foreach(source ${cuda_sources})
-    get_filename_component(name ${source} NAME_WE)
-    set(program ${CMAKE_BINARY_DIR}/examples/${name}_cuda)
-    add_custom_command(OUTPUT ${program}
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/examples
-      COMMAND ${TACHO_NVCC} -std=c++17 -O2 -arch=${TACHO_CUDA_ARCHITECTURE} -cudart static -o ${program} ${source}
-      DEPENDS ${source} COMMENT "nvcc ${name}.cu" VERBATIM)
-    list(APPEND cuda_examples ${program})
-  endforeach()
-  add_custom_target(examples_cuda ALL DEPENDS ${cuda_examples})
-endif()
+set(TACHO_CUDA_ARCH "sm_80" CACHE STRING "nvcc -arch of the CUDA examples")
+
+# tacho_cuda_program(folder/name source [nvcc options]): build/<folder>/<name>.
+function(tacho_cuda_program program source)
+  if(NOT TACHO_NVCC)
+    return()
+  endif()
+  set(output ${CMAKE_BINARY_DIR}/${program})
+  get_filename_component(folder ${output} DIRECTORY)
+  get_filename_component(name ${output} NAME)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+    COMMAND ${TACHO_NVCC} -O2 -std=c++17 -arch=${TACHO_CUDA_ARCH} -cudart static ${ARGN} -o ${output} ${source}
+    DEPENDS ${source} COMMENT "nvcc ${name}" VERBATIM)
+  add_custom_target(cuda_${name} ALL DEPENDS ${output})
+endfunction()
+
+tacho_cuda_program(examples/launch_storm_cuda ${CMAKE_CURRENT_SOURCE_DIR}/launch_storm.cu)
+tacho_cuda_program(tests/device/cuda_endings ${CMAKE_SOURCE_DIR}/tests/device/cuda_endings.cu)
+tacho_cuda_program(tests/device/cuda_endings_ptds ${CMAKE_SOURCE_DIR}/tests/device/cuda_endings.cu --default-stream per-thread)

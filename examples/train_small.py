@@ -21,6 +21,7 @@ def main():
     parser.add_argument("--profiler", choices=["none", "cuda", "both"], default="none")
     parser.add_argument("--counts", help="JSON file for what torch.profiler saw")
     parser.add_argument("--trace", help="Chrome JSON file that torch.profiler writes")
+    parser.add_argument("--mark-region", action="store_true", help="cudaProfilerStart/Stop around the timed steps")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
 
@@ -66,6 +67,8 @@ def main():
         profiler = profile(activities=activities)
         profiler.__enter__()
 
+    if arguments.mark_region:
+        torch.cuda.profiler.start()
     times = []
     loss = None
     for _ in range(arguments.steps):
@@ -74,18 +77,21 @@ def main():
         synchronize()
         times.append(time.perf_counter() - begin)
 
+    if arguments.mark_region:
+        torch.cuda.profiler.stop()
     if profiler is not None:
         profiler.__exit__(None, None, None)
         if arguments.trace:
             profiler.export_chrome_trace(arguments.trace)
         if arguments.counts:
-            kernels = collections.defaultdict(lambda: [0, 0])
+            work = collections.defaultdict(lambda: [0, 0, 0])
             for event in profiler.profiler.kineto_results.events():
                 if "CUDA" in str(event.device_type()):
-                    kernels[event.name()][0] += 1
-                    kernels[event.name()][1] += event.duration_ns()
+                    work[event.name()][0] += 1
+                    work[event.name()][1] += event.duration_ns()
+                    work[event.name()][2] += event.nbytes()
             with open(arguments.counts, "w") as file:
-                json.dump({name: {"count": c, "ns": ns} for name, (c, ns) in kernels.items()}, file, indent=1)
+                json.dump({name: dict(zip(("count", "ns", "bytes"), values)) for name, values in work.items()}, file, indent=1)
 
     print(f"train_small: {arguments.layers} layers, {arguments.steps} steps: "
           f"{1000 * statistics.median(times):.3f} ms/step, loss {loss.item():.6f}")

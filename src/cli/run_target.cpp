@@ -34,6 +34,9 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
+  what->add_option("--cupti-device-buffers", r.cupti_device_buffers, "CUDA: most device buffers of CUPTI per context (default: CUPTI's, 250)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
   auto* when = app.add_option_group("When to record");
   when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
   when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
@@ -142,6 +145,8 @@ Status prepare(TraceRequest& r) {
   config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
   config.emplace_back("graph_trace", r.graph_trace);
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
+  if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
+  if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
   for (const auto& [key, value] : config)
     if (value.find('\n') != std::string::npos) return fail("--{}: a line break cannot be in it", key);
   if (r.output.empty()) {

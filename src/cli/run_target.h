@@ -26,6 +26,7 @@ struct TraceRequest {
   bool driver_trace = false;
   std::string graph_trace = "graph";
   bool yield_to_app = false;
+  uint32_t cupti_device_buffers = 0;  // 0 = CUPTI's default
 };
 
 /// Declares the options on `app`, bound to `request`.

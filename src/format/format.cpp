@@ -8,6 +8,7 @@
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
 #include "format/perfetto/perfetto.h"
+#include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
 
 namespace tacho::format {
@@ -24,6 +25,7 @@ std::span<const Writer> writers() {
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
       {"rpd", rpd::accepts, rpd::read},
+      {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
       {"json", kineto::accepts, kineto::read},
   };
   return kReaders;

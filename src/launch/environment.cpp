@@ -1,6 +1,8 @@
 // How sources get into a target (environment.h).
 #include "launch/environment.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -11,6 +13,25 @@
 extern char** environ;
 
 namespace tacho::launch {
+namespace {
+
+// AMD's own ROCTx is where the loader would find it.
+bool rocm_roctx_installed(const std::string& library_path) {
+  std::string folders = library_path;
+  if (const char* rocm = std::getenv("ROCM_PATH"); rocm != nullptr) folders += std::string(":") + rocm + "/lib";
+  folders += ":/opt/rocm/lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/lib64";
+  for (size_t begin = 0; begin < folders.size();) {
+    size_t end = folders.find(':', begin);
+    if (end == std::string::npos) end = folders.size();
+    const std::string folder = folders.substr(begin, end - begin);
+    for (const char* name : {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"})
+      if (!folder.empty() && access((folder + "/" + name).c_str(), R_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes) {
   std::map<std::string, std::string> variables;
@@ -37,6 +58,12 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options, s
   set_unless_taken("CUDA_INJECTION64_PATH", "CUDA");
   set_unless_taken("NVTX_INJECTION64_PATH", "NVTX");
   prepend("ROCP_TOOL_LIBRARIES");
+  // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
+  const std::string stand_ins = options.library.substr(0, options.library.rfind('/')) + "/roctx";
+  if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 && !rocm_roctx_installed(variables["LD_LIBRARY_PATH"])) {
+    std::string& path = variables["LD_LIBRARY_PATH"];
+    path = path.empty() ? stand_ins : path + ":" + stand_ins;
+  }
   for (const auto& [name, value] : options.extra) variables[name] = value;
   std::vector<std::string> block;
   block.reserve(variables.size());

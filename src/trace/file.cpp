@@ -107,6 +107,10 @@ Result<OutputFile> OutputFile::unnamed() {
   return file;
 }
 
+Result<OutputFile> OutputFile::another() const {
+  return temporary_.empty() ? unnamed() : beside(path_, overwrite_);
+}
+
 OutputFile::OutputFile(OutputFile&& other) noexcept {
   *this = std::move(other);
 }
@@ -203,7 +207,8 @@ std::string temporary_name(const std::string& path) {
     struct stat info {};
     if (stat(candidate.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     const timespec time = info.st_mtim;
-    const bool newer = time.tv_sec != newest_time.tv_sec ? time.tv_sec > newest_time.tv_sec : time.tv_nsec > newest_time.tv_nsec;
+    const bool newer = time.tv_sec != newest_time.tv_sec ? time.tv_sec > newest_time.tv_sec
+                                                         : time.tv_nsec > newest_time.tv_nsec;
     if (!newest.empty() && !newer) continue;
     newest = candidate;
     newest_time = time;

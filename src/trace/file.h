@@ -29,6 +29,9 @@ class OutputFile {
   /// Where it lies until it is published; empty for an unnamed file.
   const std::string& temporary() const { return temporary_; }
 
+  /// A second new file in the same place with the same final name; whichever is published first gets it.
+  Result<OutputFile> another() const;
+
   /// 0, or the errno of the first failure; then an unknown part of `bytes` was written.
   int write_at(uint64_t offset, std::span<const uint8_t> bytes);
   /// As write_at for the other direction; EIO when the file ends before.

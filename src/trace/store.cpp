@@ -196,11 +196,11 @@ int SectionStore::write_footer() {
   return 0;
 }
 
-void SectionStore::compact(Result<OutputFile> (*open)(const OutputFile& like)) {
+void SectionStore::compact() {
   uint64_t gaps = 0;
   for (const Room& room : rooms_) gaps += room.bytes;
   if (gaps <= end_ / 16) return;
-  Result<OutputFile> fresh = open(file_);
+  Result<OutputFile> fresh = file_.another();
   if (!fresh) return;
   Result<SectionStore> made = create(std::move(*fresh), file_header_.flags);
   if (!made) return;

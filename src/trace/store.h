@@ -50,7 +50,7 @@ class SectionStore {
   int write_footer();
   /// Copies the sections in the order of their sequence into a new file without gaps, when gaps take more
   /// than 1/16. Where that is not possible (no room for a second file) everything stays.
-  void compact(Result<OutputFile> (*open)(const OutputFile& like));
+  void compact();
 
   std::span<const StoredSection> sections() const { return sections_; }
   uint64_t end() const { return end_; }

@@ -228,9 +228,7 @@ class FileWriter final : public TraceWriter {
     finishing_ = true;
     write_slabs(true);
     if (failed_ == 0 && write_dictionary() && write_aggregate()) {
-      store_.compact([](const OutputFile& like) {
-        return like.temporary().empty() ? OutputFile::unnamed() : OutputFile::beside(like.path(), true);
-      });
+      store_.compact();
     }
     // On a full disk the newest slabs go until the end fits: a whole file that says what it misses is worth
     // more.

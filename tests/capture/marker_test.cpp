@@ -211,5 +211,31 @@ TEST(Nvtx, RefusesWhenNotTraced) {
   EXPECT_TRUE(run.rows().rows.empty());
 }
 
+TEST(Python, Markers) {
+  const char* const source = getenv("TACHO_SOURCE");
+  ASSERT_NE(source, nullptr);
+  if (access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no /usr/bin/python3";
+  for (const bool preload : {true, false}) {
+    PoolRun run;
+    const std::string folder = std::string("PYTHONPATH=") + source + "/python";
+    EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py"}, {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload), 0);
+    const Rows& rows = run.rows();
+    const Row* full = find(rows, RecordKind::kMark, "gr\u00fc\u00df");
+    ASSERT_NE(full, nullptr);
+    EXPECT_EQ(full->domain, "d");
+    EXPECT_EQ(full->category, "c");
+    EXPECT_EQ(full->color, 0xff00ff00u);
+    EXPECT_EQ(full->payload, 3u);
+    EXPECT_EQ(rows.count(RecordKind::kMark), 3u);
+    EXPECT_EQ(rows.count(RecordKind::kPush, "call"), 3u);
+    EXPECT_EQ(rows.count(RecordKind::kPush), 6u);
+    EXPECT_EQ(rows.count(RecordKind::kPop), 6u);
+    EXPECT_EQ(rows.count(RecordKind::kRangeStop), 1u);
+  }
+  PoolRun run;
+  EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py", "untraced"},
+                    {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"}, false), 0);
+}
+
 }  // namespace
 }  // namespace tacho::test

@@ -121,7 +121,7 @@ TEST(Pool, SaysWhichFoldersFailed) {
     setrlimit(RLIMIT_FSIZE, &limit);
     const auto pool = Pool::create(small());
     const bool right = !pool && pool.error().message.find("TACHO_POOL_DIR") != std::string::npos &&
-                       pool.error().message.find("/dev/shm: no room") != std::string::npos;
+                       pool.error().message.find("/dev/shm: larger than the file size limit") != std::string::npos;
     _exit(right ? 0 : 1);
   }
   int status = -1;

@@ -301,7 +301,9 @@ std::vector<Row> fill(TraceWriter& writer, int count, uint64_t seed) {
     writer.add(Table::kApi, row);
     if (i % 1000 == 0) writer.add(Table::kClock, {0, i, i, i, i, kUnknown, 0});
     if (i % 1000 == 500) writer.note(0, event::NoteSeverity::kInfo, fmt::format("note {}", i));
-    if (i % 777 == 0) writer.flush();
+    if (i % 3001 == 0) {
+      EXPECT_TRUE(writer.flush());
+    }
   }
   return rows;
 }

@@ -80,10 +80,8 @@ class Exporter {
   void point(const Happening& what) {
     const int64_t time = clock_(what.start);
     if (what.table == Table::kReading || what.table == Table::kCounterValue) return counter(what, time);
-    const int64_t track = timeline_.track_of(what.track);
-    auto [line, fresh] = points_.try_emplace(track);
-    if (fresh) line->second = open_line(track, 0);
-    char* at = start_event("{\"ph\":\"i\",\"s\":\"t\"", line->second, time);
+    const Line& line = what.table == Table::kSample ? sample_line(what.track) : lanes_[what.lane];
+    char* at = start_event("{\"ph\":\"i\",\"s\":\"t\"", line, time);
     file_.advance(static_cast<size_t>(at - begin_));
     describe(what);
   }
@@ -112,6 +110,13 @@ class Exporter {
     first_event_ = false;
     file_.write(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\"{},\"args\":{{\"name\":{}}}}}", kind, numbers,
                             report::json_quoted(text)));
+  }
+
+  const Line& sample_line(int64_t track) {
+    if (const Line* const known = line_of_thread(track)) return *known;
+    const auto [line, fresh] = points_.try_emplace(track);
+    if (fresh) line->second = open_line(track, 0);
+    return line->second;
   }
 
   int64_t name_process(int64_t process) {

@@ -109,19 +109,15 @@ class Exporter {
         break;
     }
     const int64_t time = advance(what.start);
-    const int64_t track = timeline_.track_of(what.track);
-    uint64_t& uuid = track_facts_[static_cast<size_t>(track)].points;
-    if (uuid == 0) uuid = point_track(track);
     more_.clear();
     const std::string_view body = describe(what);
-    packets_.instant(time, uuid, body, more_.bytes(), what.correlation != 0, flow_id(what));
+    packets_.instant(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
   }
 
  private:
   struct TrackFacts {
     bool described = false;
     std::string annotations;                             // agent, queue, stream
-    uint64_t points = 0;                                 // track of its instants
     uint64_t counter = 0;                                // readings
     int64_t last_start = kUnknown, last_end = kUnknown;  // of the newest dispatch
   };
@@ -163,17 +159,6 @@ class Exporter {
       packets_.process(uuid, tracks_.pid(process), tracks_.process_name(process),
                        trace_.text(Table::kProcess, process, column::Process::command));
     }
-    return uuid;
-  }
-
-  // Instants share the track's first lane where it has one, so that they stand in the same line.
-  uint64_t point_track(int64_t track) {
-    for (size_t number = 0; number < lanes_.size(); ++number)
-      if (lanes_[number] != 0 && timeline_.lane(static_cast<uint32_t>(number)).track == track &&
-          timeline_.lane(static_cast<uint32_t>(number)).index == 0)
-        return lanes_[number];
-    const uint64_t uuid = packets_.new_track();
-    packets_.track(uuid, process_track(tracks_.process(track)), tracks_.name(track));
     return uuid;
   }
 

@@ -154,6 +154,19 @@ uint32_t Timeline::choose_lane(const Happening& what, int64_t end, bool& fresh) 
   }
   if (lanes.size() >= kMostLanes) return kNoLane;
   fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::first_lane(const Happening& what, bool& fresh) {
+  const int64_t track = track_of(what.track);
+  const auto& lanes = lanes_of_[static_cast<size_t>(track)];
+  if (!lanes.empty()) return lanes.front();
+  fresh = true;
+  return add_lane(track);
+}
+
+uint32_t Timeline::add_lane(int64_t track) {
+  auto& lanes = lanes_of_[static_cast<size_t>(track)];
   const auto number = static_cast<uint32_t>(lanes_.size());
   lanes_.push_back({{track, static_cast<uint32_t>(lanes.size())}, {}});
   lanes.push_back(number);

@@ -25,7 +25,7 @@ struct Happening {
   int64_t dim;          // of the table's dimension
   int64_t correlation;  // 0 = none
   int64_t extra[3];     // by table, see timeline_columns()
-  uint32_t lane;        // slices only
+  uint32_t lane;        // of slices, and of points that are drawn in a line
 };
 
 /// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
@@ -82,7 +82,13 @@ class Timeline {
   bool wanted(const Happening& what) const;
   /// The lane for a slice, or kNoLane; `fresh` when it was made for it.
   uint32_t choose_lane(const Happening& what, int64_t end, bool& fresh);
+  uint32_t first_lane(const Happening& what, bool& fresh);
+  uint32_t add_lane(int64_t track);
   bool point(const Happening& what) const;
+  static bool on_a_line(event::Table table) {
+    return table != event::Table::kReading && table != event::Table::kCounterValue &&
+           table != event::Table::kSample;
+  }
 
   const trace::Trace& trace_;
   ExportOptions options_;
@@ -112,11 +118,19 @@ Status Timeline::run(Visitor& visitor) {
     }
   };
   const auto place = [&](Happening& what) {
-    if (point(what)) return visitor.point(what);
+    const auto show_point = [&] {
+      if (on_a_line(what.table)) {
+        bool first = false;
+        what.lane = first_lane(what, first);
+        if (first) visitor.lane_opened(what.lane);
+      }
+      visitor.point(what);
+    };
+    if (point(what)) return show_point();
     const int64_t end = what.end == event::kUnknown ? kNever : what.end;
     bool fresh = false;
     what.lane = choose_lane(what, end, fresh);
-    if (what.lane == kNoLane) return visitor.point(what);
+    if (what.lane == kNoLane) return show_point();
     if (fresh) visitor.lane_opened(what.lane);
     visitor.begin(what);
     lanes_[what.lane].open.emplace_back(end, what.table);

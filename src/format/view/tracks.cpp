@@ -85,6 +85,10 @@ int64_t Tracks::tid(int64_t track) const {
 }
 
 int64_t Tracks::queue(int64_t track) const {
+  int64_t own = 0;
+  if (const auto text = trace_.property(Table::kTrack, track, "queue");
+      text && std::from_chars(text->data(), text->data() + text->size(), own).ec == std::errc())
+    return own;
   return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(TrackKind::kQueue)
              ? trace_.cell(Table::kTrack, track, column::Track::native)
              : kUnknown;

@@ -40,8 +40,8 @@ void HandleMap::put(Table& table, const void* handle, void* value) {
   Slot& slot = grave != nullptr ? *grave : table.slots[at];
   if (grave == nullptr) ++table.used;
   ++table.live;
-  // Key first: who finds the new key before its value takes the handle for unknown; who still looks for the key that
-  // the grave had asks for a handle that is dead.
+  // Key first: who finds the new key before its value takes the handle for unknown; who still looks for the
+  // key that the grave had asks for a handle that is dead.
   slot.key.store(handle, std::memory_order_release);
   slot.value.store(value, std::memory_order_release);
 }

@@ -1,5 +1,6 @@
-// The ground that the OpenCL source stands on: the dispatch table of what is called next, the span of one API call, and
-// memory and locks that work inside other people's processes (no malloc, nothing that a forked child inherits locked).
+// The ground that the OpenCL source stands on: the dispatch table of what is called next, the span of one API
+// call, and memory and locks that work inside other people's processes (no malloc, nothing that a forked
+// child inherits locked).
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
@@ -30,7 +31,8 @@ namespace tacho::capture::opencl {
 using event::opencl::Function;
 namespace bit = tape::source_bit;
 
-// ---- slots of the dispatch table ---------------------------------------------------------------------------------
+// ---- slots of the dispatch table
+// ---------------------------------------------------------------------------------
 
 /// The number (event::opencl::Function) of a member of cl_icd_dispatch.
 template <auto Member>
@@ -106,8 +108,8 @@ struct Refusal<R (*)(A...)> {
 extern cl_icd_dispatch g_next;
 /// True once a runtime was seen whose table has slots that lead back into the loader (see vendor.h).
 extern std::atomic<bool> g_detours;
-/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = the normal way.
-/// `refusal` is given back when that runtime has no function of its own.
+/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = the
+/// normal way. `refusal` is given back when that runtime has no function of its own.
 void* detour(uint16_t number, const void* object, void* refusal);
 
 template <typename... A>
@@ -143,12 +145,14 @@ auto next(A... args) {
   return NextCall<Member, FunctionOf<Member>>::call(args...);
 }
 
-// ---- locks and memory --------------------------------------------------------------------------------------------
+// ---- locks and memory
+// --------------------------------------------------------------------------------------------
 
 /// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct Wiped {
-  std::atomic<uint32_t> alive;           // 1 in the process that set it up; 0 = a child that has not taken over yet
+  std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
   std::atomic<uint32_t> thread_started;  // the flush thread runs
+  std::atomic<uint32_t> kicked;          // futex: the flush thread is to run now
   std::atomic<uint32_t> stopping;        // the process is at its end: no more calls by the flush thread
   std::atomic<uint32_t> next_ordinal;    // dispatches launched
   std::atomic<uint32_t> pass;            // lock: one pass over all queues at a time
@@ -170,8 +174,12 @@ inline void lock(std::atomic<uint32_t>& word) {
       sched_yield();
   }
 }
-inline bool try_lock(std::atomic<uint32_t>& word) { return word.exchange(1, std::memory_order_acquire) == 0; }
-inline void unlock(std::atomic<uint32_t>& word) { word.store(0, std::memory_order_release); }
+inline bool try_lock(std::atomic<uint32_t>& word) {
+  return word.exchange(1, std::memory_order_acquire) == 0;
+}
+inline void unlock(std::atomic<uint32_t>& word) {
+  word.store(0, std::memory_order_release);
+}
 class Guard {
  public:
   explicit Guard(std::atomic<uint32_t>& word) : word_(word) { lock(word_); }
@@ -186,8 +194,8 @@ class Guard {
 /// Zeroed pages that are never given back; nullptr when there is no memory.
 void* map_pages(size_t bytes);
 
-/// Objects of one type that are never unmapped: a stale pointer reads a recycled object, never bad memory. Under
-/// g_wiped->objects unless said otherwise.
+/// Objects of one type that are never unmapped: a stale pointer reads a recycled object, never bad memory.
+/// Under g_wiped->objects unless said otherwise.
 template <typename T>
 class Slab {
  public:
@@ -223,7 +231,8 @@ class Slab {
   Node* free_ = nullptr;
 };
 
-/// Handle -> state. find() takes no lock and never blocks; set() and erase() are called under g_wiped->objects.
+/// Handle -> state. find() takes no lock and never blocks; set() and erase() are called under
+/// g_wiped->objects.
 class HandleMap {
  public:
   void* find(const void* handle) const {
@@ -272,7 +281,8 @@ class HandleMap {
   Table* resting_ = nullptr;  // the table before: becomes the next one of the same size
 };
 
-// ---- API calls ---------------------------------------------------------------------------------------------------
+// ---- API calls
+// ---------------------------------------------------------------------------------------------------
 
 inline uint64_t enabled_bits() {
   const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
@@ -288,7 +298,9 @@ class Inner {
   Inner& operator=(const Inner&) = delete;
 };
 /// True when a hook must only forward.
-inline bool only_forward() { return (tape::t_state.hidden | tape::t_state.inner) != 0; }
+inline bool only_forward() {
+  return (tape::t_state.hidden | tape::t_state.inner) != 0;
+}
 
 /// When and as what a call was made; all 0 when it was not recorded.
 struct Times {
@@ -309,10 +321,12 @@ class Span {
     times_.end = host_ticks();
     tape::t_state.open_correlation = outer_;
     if ((bits_ & bit::kApi) == 0) return;
-    const auto code = static_cast<int16_t>(result < INT16_MIN ? INT16_MIN : result > INT16_MAX ? INT16_MAX : result);
-    if (auto* const record = tape::begin<event::ApiRecord>(
-            event::RecordKind::kApi, event::Table::kApi, event::api_value(function, code),
-            static_cast<uint8_t>(event::Domain::kOpenCL))) {
+    const auto code = static_cast<int16_t>(result < INT16_MIN   ? INT16_MIN
+                                           : result > INT16_MAX ? INT16_MAX
+                                                                : result);
+    if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                                           event::api_value(function, code),
+                                                           static_cast<uint8_t>(event::Domain::kOpenCL))) {
       record->start = times_.start;
       record->end = times_.end;
       record->correlation = times_.correlation;
@@ -326,7 +340,8 @@ class Span {
   Times times_;
 };
 
-/// Calls the function after us as one recorded call. A null errcode_ret is replaced, so that the code is known.
+/// Calls the function after us as one recorded call. A null errcode_ret is replaced, so that the code is
+/// known.
 template <auto Member, typename F = FunctionOf<Member>>
 struct Traced;
 template <auto Member, typename R, typename... A>

@@ -12,15 +12,16 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind;
 
-// ---- what a command is ------------------------------------------------------------------------------------------------
+// ---- what a command is
+// ------------------------------------------------------------------------------------------------
 
 // Each fill_command() describes the command of one function from its arguments, after the call has succeeded.
 
-void copy(Command& command, uint64_t bytes, CopyDirection direction, CopyKind kind, MemoryKind source, MemoryKind target,
-          bool blocking) {
+void copy(Command& command, uint64_t bytes, CopyDirection direction, CopyKind kind, MemoryKind source,
+          MemoryKind target, bool blocking) {
   command.kind = CommandKind::kCopy;
-  command.value = static_cast<uint32_t>(direction) | static_cast<uint32_t>(kind) << 8 | static_cast<uint32_t>(source) << 16 |
-                  static_cast<uint32_t>(target) << 24;
+  command.value = static_cast<uint32_t>(direction) | static_cast<uint32_t>(kind) << 8 |
+                  static_cast<uint32_t>(source) << 16 | static_cast<uint32_t>(target) << 24;
   command.flags = blocking ? 0 : event::kCopyAsynchronous;
   command.data.bytes = bytes;
   command.data.pattern = 0;
@@ -34,18 +35,22 @@ uint64_t element_of(cl_mem image) {
   const Memory* const memory = memory_of(image);
   return memory != nullptr ? memory->element_bytes : 0;
 }
-uint64_t volume(const size_t* region) { return static_cast<uint64_t>(region[0]) * region[1] * region[2]; }
+uint64_t volume(const size_t* region) {
+  return static_cast<uint64_t>(region[0]) * region[1] * region[2];
+}
 
-bool is_host(MemoryKind kind) { return kind == MemoryKind::kPageable || kind == MemoryKind::kHost; }
+bool is_host(MemoryKind kind) {
+  return kind == MemoryKind::kPageable || kind == MemoryKind::kHost;
+}
 
 // Copies between pointers: what is not known shared memory is the host's.
 void pointer_copy(Command& command, const void* target, const void* source, uint64_t bytes, bool blocking) {
   const MemoryKind from = shared_at(source).kind, to = shared_at(target).kind;
   const MemoryKind from_kind = from == MemoryKind::kUnknown ? MemoryKind::kPageable : from;
   const MemoryKind to_kind = to == MemoryKind::kUnknown ? MemoryKind::kPageable : to;
-  const CopyDirection direction = is_host(from_kind)
-                                      ? (is_host(to_kind) ? CopyDirection::kHostToHost : CopyDirection::kHostToDevice)
-                                      : (is_host(to_kind) ? CopyDirection::kDeviceToHost : CopyDirection::kDeviceToDevice);
+  const CopyDirection direction =
+      is_host(from_kind) ? (is_host(to_kind) ? CopyDirection::kHostToHost : CopyDirection::kHostToDevice)
+                         : (is_host(to_kind) ? CopyDirection::kDeviceToHost : CopyDirection::kDeviceToDevice);
   copy(command, bytes, direction, CopyKind::kSvm, from_kind, to_kind, blocking);
 }
 
@@ -63,68 +68,78 @@ void fill(Command& command, uint64_t bytes, const void* pattern, size_t pattern_
 template <auto Member>
 struct Of {};
 
-void describe(Of<&D::clEnqueueReadBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
-              size_t bytes, void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, bytes, CopyDirection::kDeviceToHost, CopyKind::kPlain, kind_of(buffer), MemoryKind::kPageable, blocking);
+void describe(Of<&D::clEnqueueReadBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+              size_t, size_t bytes, void*, cl_uint, const cl_event*, cl_event*) {
+  copy(c, bytes, CopyDirection::kDeviceToHost, CopyKind::kPlain, kind_of(buffer), MemoryKind::kPageable,
+       blocking);
 }
-void describe(Of<&D::clEnqueueWriteBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, size_t,
-              size_t bytes, const void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kPlain, MemoryKind::kPageable, kind_of(buffer), blocking);
+void describe(Of<&D::clEnqueueWriteBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+              size_t, size_t bytes, const void*, cl_uint, const cl_event*, cl_event*) {
+  copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kPlain, MemoryKind::kPageable, kind_of(buffer),
+       blocking);
 }
-void describe(Of<&D::clEnqueueReadBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, const size_t*,
-              const size_t*, const size_t* region, size_t, size_t, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region), CopyDirection::kDeviceToHost, CopyKind::kRectangle, kind_of(buffer), MemoryKind::kPageable, blocking);
+void describe(Of<&D::clEnqueueReadBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, void*,
+              cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region), CopyDirection::kDeviceToHost, CopyKind::kRectangle, kind_of(buffer),
+       MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, const size_t*,
-              const size_t*, const size_t* region, size_t, size_t, size_t, size_t, const void*, cl_uint, const cl_event*,
-              cl_event*) {
-  copy(c, volume(region), CopyDirection::kHostToDevice, CopyKind::kRectangle, MemoryKind::kPageable, kind_of(buffer), blocking);
+void describe(Of<&D::clEnqueueWriteBufferRect>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, const void*,
+              cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region), CopyDirection::kHostToDevice, CopyKind::kRectangle, MemoryKind::kPageable,
+       kind_of(buffer), blocking);
 }
-void describe(Of<&D::clEnqueueCopyBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t, size_t,
-              size_t bytes, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueCopyBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
+              size_t, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   copy(c, bytes, CopyDirection::kDeviceToDevice, CopyKind::kPlain, kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyBufferRect>, Command& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
-              const size_t*, const size_t* region, size_t, size_t, size_t, size_t, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region), CopyDirection::kDeviceToDevice, CopyKind::kRectangle, kind_of(source), kind_of(target), false);
+void describe(Of<&D::clEnqueueCopyBufferRect>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+              const size_t*, const size_t*, const size_t* region, size_t, size_t, size_t, size_t, cl_uint,
+              const cl_event*, cl_event*) {
+  copy(c, volume(region), CopyDirection::kDeviceToDevice, CopyKind::kRectangle, kind_of(source),
+       kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueReadImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
-              const size_t* region, size_t, size_t, void*, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueReadImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
+              const size_t*, const size_t* region, size_t, size_t, void*, cl_uint, const cl_event*,
+              cl_event*) {
   copy(c, volume(region) * element_of(image), CopyDirection::kDeviceToHost, CopyKind::kImage, kind_of(image),
        MemoryKind::kPageable, blocking);
 }
-void describe(Of<&D::clEnqueueWriteImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, const size_t*,
-              const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region) * element_of(image), CopyDirection::kHostToDevice, CopyKind::kImage, MemoryKind::kPageable,
-       kind_of(image), blocking);
+void describe(Of<&D::clEnqueueWriteImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
+              const size_t*, const size_t* region, size_t, size_t, const void*, cl_uint, const cl_event*,
+              cl_event*) {
+  copy(c, volume(region) * element_of(image), CopyDirection::kHostToDevice, CopyKind::kImage,
+       MemoryKind::kPageable, kind_of(image), blocking);
 }
-void describe(Of<&D::clEnqueueCopyImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
-              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImage, kind_of(source),
-       kind_of(target), false);
+void describe(Of<&D::clEnqueueCopyImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+              const size_t*, const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImage,
+       kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyImageToBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target, const size_t*,
-              const size_t* region, size_t, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImageToBuffer, kind_of(source),
-       kind_of(target), false);
+void describe(Of<&D::clEnqueueCopyImageToBuffer>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+              const size_t*, const size_t* region, size_t, cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region) * element_of(source), CopyDirection::kDeviceToDevice, CopyKind::kImageToBuffer,
+       kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueCopyBufferToImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target, size_t,
-              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
-  copy(c, volume(region) * element_of(target), CopyDirection::kDeviceToDevice, CopyKind::kBufferToImage, kind_of(source),
-       kind_of(target), false);
+void describe(Of<&D::clEnqueueCopyBufferToImage>, Command& c, cl_command_queue, cl_mem source, cl_mem target,
+              size_t, const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
+  copy(c, volume(region) * element_of(target), CopyDirection::kDeviceToDevice, CopyKind::kBufferToImage,
+       kind_of(source), kind_of(target), false);
 }
-void describe(Of<&D::clEnqueueMapBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,
-              size_t, size_t bytes, cl_uint, const cl_event*, cl_event*, cl_int*) {
-  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
-       kind_of(buffer), MemoryKind::kHost, blocking);
+void describe(Of<&D::clEnqueueMapBuffer>, Command& c, cl_command_queue, cl_mem buffer, cl_bool blocking,
+              cl_map_flags flags, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*, cl_int*) {
+  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost,
+       CopyKind::kMap, kind_of(buffer), MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueMapImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking, cl_map_flags flags,
-              const size_t*, const size_t* region, size_t*, size_t*, cl_uint, const cl_event*, cl_event*, cl_int*) {
+void describe(Of<&D::clEnqueueMapImage>, Command& c, cl_command_queue, cl_mem image, cl_bool blocking,
+              cl_map_flags flags, const size_t*, const size_t* region, size_t*, size_t*, cl_uint,
+              const cl_event*, cl_event*, cl_int*) {
   copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : volume(region) * element_of(image),
        CopyDirection::kDeviceToHost, CopyKind::kMap, kind_of(image), MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, cl_uint count, const cl_mem* objects,
-              cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, cl_uint count,
+              const cl_mem* objects, cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
   MemoryKind kind = MemoryKind::kUnknown;
   for (cl_uint i = 0; i < count; ++i)
@@ -138,59 +153,68 @@ void describe(Of<&D::clEnqueueMigrateMemObjects>, Command& c, cl_command_queue, 
   else
     copy(c, bytes, CopyDirection::kHostToDevice, CopyKind::kMigrate, MemoryKind::kUnknown, kind, false);
 }
-void describe(Of<&D::clEnqueueSVMMemcpy>, Command& c, cl_command_queue, cl_bool blocking, void* target, const void* source,
-              size_t bytes, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueSVMMemcpy>, Command& c, cl_command_queue, cl_bool blocking, void* target,
+              const void* source, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   pointer_copy(c, target, source, bytes, blocking);
 }
-void describe(Of<&D::clEnqueueSVMMap>, Command& c, cl_command_queue, cl_bool blocking, cl_map_flags flags, void*,
-              size_t bytes, cl_uint, const cl_event*, cl_event*) {
-  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost, CopyKind::kMap,
-       MemoryKind::kSvm, MemoryKind::kHost, blocking);
+void describe(Of<&D::clEnqueueSVMMap>, Command& c, cl_command_queue, cl_bool blocking, cl_map_flags flags,
+              void*, size_t bytes, cl_uint, const cl_event*, cl_event*) {
+  copy(c, (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 ? 0 : bytes, CopyDirection::kDeviceToHost,
+       CopyKind::kMap, MemoryKind::kSvm, MemoryKind::kHost, blocking);
 }
-void describe(Of<&D::clEnqueueSVMUnmap>, Command& c, cl_command_queue, void* at, cl_uint, const cl_event*, cl_event*) {
-  copy(c, shared_at(at).bytes, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost, MemoryKind::kSvm, false);
+void describe(Of<&D::clEnqueueSVMUnmap>, Command& c, cl_command_queue, void* at, cl_uint, const cl_event*,
+              cl_event*) {
+  copy(c, shared_at(at).bytes, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost,
+       MemoryKind::kSvm, false);
 }
 void describe(Of<&D::clEnqueueSVMMigrateMem>, Command& c, cl_command_queue, cl_uint count, const void** at,
               const size_t* sizes, cl_mem_migration_flags flags, cl_uint, const cl_event*, cl_event*) {
   uint64_t bytes = 0;
-  for (cl_uint i = 0; i < count; ++i) bytes += sizes != nullptr && sizes[i] != 0 ? sizes[i] : shared_at(at[i]).bytes;
+  for (cl_uint i = 0; i < count; ++i)
+    bytes += sizes != nullptr && sizes[i] != 0 ? sizes[i] : shared_at(at[i]).bytes;
   if ((flags & CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED) != 0) bytes = 0;
   const bool to_host = (flags & CL_MIGRATE_MEM_OBJECT_HOST) != 0;
-  copy(c, bytes, to_host ? CopyDirection::kDeviceToHost : CopyDirection::kHostToDevice, CopyKind::kMigrate, MemoryKind::kSvm,
-       MemoryKind::kSvm, false);
+  copy(c, bytes, to_host ? CopyDirection::kDeviceToHost : CopyDirection::kHostToDevice, CopyKind::kMigrate,
+       MemoryKind::kSvm, MemoryKind::kSvm, false);
 }
-void describe(Of<&D::clEnqueueSVMMemFill>, Command& c, cl_command_queue, void*, const void* pattern, size_t pattern_bytes,
-              size_t bytes, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueSVMMemFill>, Command& c, cl_command_queue, void*, const void* pattern,
+              size_t pattern_bytes, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   fill(c, bytes, pattern, pattern_bytes, MemoryKind::kSvm);
 }
 void describe(Of<&D::clEnqueueFillBuffer>, Command& c, cl_command_queue, cl_mem buffer, const void* pattern,
               size_t pattern_bytes, size_t, size_t bytes, cl_uint, const cl_event*, cl_event*) {
   fill(c, bytes, pattern, pattern_bytes, kind_of(buffer));
 }
-void describe(Of<&D::clEnqueueFillImage>, Command& c, cl_command_queue, cl_mem image, const void* color, const size_t*,
-              const size_t* region, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueFillImage>, Command& c, cl_command_queue, cl_mem image, const void* color,
+              const size_t*, const size_t* region, cl_uint, const cl_event*, cl_event*) {
   fill(c, volume(region) * element_of(image), color, 16, kind_of(image));
 }
 void sync(Command& c, event::SyncKind kind) {
   c.kind = CommandKind::kSync;
   c.value = static_cast<uint32_t>(kind);
 }
-void describe(Of<&D::clEnqueueMarker>, Command& c, cl_command_queue, cl_event*) { sync(c, event::SyncKind::kMarker); }
-void describe(Of<&D::clEnqueueMarkerWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueMarker>, Command& c, cl_command_queue, cl_event*) {
   sync(c, event::SyncKind::kMarker);
 }
-void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*, cl_event*) {
+void describe(Of<&D::clEnqueueMarkerWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*,
+              cl_event*) {
+  sync(c, event::SyncKind::kMarker);
+}
+void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue, cl_uint, const cl_event*,
+              cl_event*) {
   sync(c, event::SyncKind::kBarrier);
 }
 
-// ---- the hook ------------------------------------------------------------------------------------------------------------
+// ---- the hook
+// ------------------------------------------------------------------------------------------------------------
 
 template <auto Member>
 struct Enqueue : EnqueueCall<FunctionOf<Member>> {
   template <typename R, typename... A>
   static R run(uint64_t wanted, A... args) {
     return EnqueueCall<R (*)(A...)>::call(
-        SlotOf<Member>::kNumber, wanted, [](auto... inner) { return NextCall<Member, FunctionOf<Member>>::call(inner...); },
+        SlotOf<Member>::kNumber, wanted,
+        [](auto... inner) { return NextCall<Member, FunctionOf<Member>>::call(inner...); },
         [](Command& command, Queue&, auto... inner) {
           describe(Of<Member>{}, command, inner...);
           return true;
@@ -206,10 +230,11 @@ struct Hook<Member, Wanted, R (*)(A...)> {
 };
 
 // Maps: as any command, and what was mapped is remembered for the unmapping, recorded or not.
-void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset,
-                             size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event, cl_int* code) {
-  void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags, offset, bytes,
-                                                               waits, wait_list, event, code);
+void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,
+                             size_t offset, size_t bytes, cl_uint waits, const cl_event* wait_list,
+                             cl_event* event, cl_int* code) {
+  void* const at = Enqueue<&D::clEnqueueMapBuffer>::run<void*>(bit::kCopy, queue, buffer, blocking, flags,
+                                                               offset, bytes, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
     if (Memory* const memory = memory_of(buffer))
       mapped(*memory, at, bytes, (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
@@ -217,10 +242,12 @@ void* CL_API_CALL map_buffer(cl_command_queue queue, cl_mem buffer, cl_bool bloc
 }
 
 void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_map_flags flags,
-                            const size_t* origin, const size_t* region, size_t* row_pitch, size_t* slice_pitch,
-                            cl_uint waits, const cl_event* wait_list, cl_event* event, cl_int* code) {
-  void* const at = Enqueue<&D::clEnqueueMapImage>::run<void*>(bit::kCopy, queue, image, blocking, flags, origin, region,
-                                                              row_pitch, slice_pitch, waits, wait_list, event, code);
+                            const size_t* origin, const size_t* region, size_t* row_pitch,
+                            size_t* slice_pitch, cl_uint waits, const cl_event* wait_list, cl_event* event,
+                            cl_int* code) {
+  void* const at =
+      Enqueue<&D::clEnqueueMapImage>::run<void*>(bit::kCopy, queue, image, blocking, flags, origin, region,
+                                                 row_pitch, slice_pitch, waits, wait_list, event, code);
   if (at != nullptr && !only_forward())
     if (Memory* const memory = memory_of(image))
       mapped(*memory, at, volume(region) * memory->element_bytes,
@@ -228,8 +255,8 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem image, cl_bool blocki
   return at;
 }
 
-cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uint waits, const cl_event* wait_list,
-                         cl_event* event) {
+cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uint waits,
+                         const cl_event* wait_list, cl_event* event) {
   if (only_forward()) return next<&D::clEnqueueUnmapMemObject>(queue, object, at, waits, wait_list, event);
   Memory* const memory = memory_of(object);
   const Mapping was = memory != nullptr ? unmapped(*memory, at) : Mapping{};
@@ -237,20 +264,22 @@ cl_int CL_API_CALL unmap(cl_command_queue queue, cl_mem object, void* at, cl_uin
       SlotOf<&D::clEnqueueUnmapMemObject>::kNumber, bit::kCopy,
       [](auto... inner) { return next<&D::clEnqueueUnmapMemObject>(inner...); },
       [&](Command& command, Queue&, auto...) {
-        copy(command, was.written ? was.bytes : 0, CopyDirection::kHostToDevice, CopyKind::kUnmap, MemoryKind::kHost,
-             memory != nullptr ? memory->kind : MemoryKind::kUnknown, false);
+        copy(command, was.written ? was.bytes : 0, CopyDirection::kHostToDevice, CopyKind::kUnmap,
+             MemoryKind::kHost, memory != nullptr ? memory->kind : MemoryKind::kUnknown, false);
         return true;
       },
       queue, object, at, waits, wait_list, event);
 }
 
 cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void** pointers,
-                                     void(CL_CALLBACK* free_function)(cl_command_queue, cl_uint, void**, void*), void* data,
-                                     cl_uint waits, const cl_event* wait_list, cl_event* event) {
+                                     void(CL_CALLBACK* free_function)(cl_command_queue, cl_uint, void**,
+                                                                      void*),
+                                     void* data, cl_uint waits, const cl_event* wait_list, cl_event* event) {
   Times times;
-  const cl_int result = traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data, waits, wait_list, event);
-  // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some time after
-  // this call: the moment of the call is what is recorded.
+  const cl_int result = traced<&D::clEnqueueSVMFree>(times, queue, count, pointers, free_function, data,
+                                                     waits, wait_list, event);
+  // With a function of the program's own, that frees, through clSVMFree. Otherwise the runtime does, at some
+  // time after this call: the moment of the call is what is recorded.
   if (result != CL_SUCCESS || free_function != nullptr || only_forward()) return result;
   for (cl_uint i = 0; i < count; ++i) {
     SharedMemory was{};
@@ -261,7 +290,8 @@ cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void
   return result;
 }
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------------
+// ---- kernels
+// ---------------------------------------------------------------------------------------------------------------
 
 bool narrow_shape(cl_uint dimensions, const size_t* global, const size_t* local) {
   size_t all = 0;
@@ -269,9 +299,9 @@ bool narrow_shape(cl_uint dimensions, const size_t* global, const size_t* local)
   return all <= UINT32_MAX;
 }
 
-cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_handle, cl_uint dimensions, const size_t* offset,
-                                  const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
-                                  cl_event* event) {
+cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_handle, cl_uint dimensions,
+                                  const size_t* offset, const size_t* global, const size_t* local,
+                                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
   using Call = EnqueueCall<FunctionOf<&D::clEnqueueNDRangeKernel>>;
   return Call::call(
       SlotOf<&D::clEnqueueNDRangeKernel>::kNumber, bit::kDispatch,
@@ -284,12 +314,15 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
           return false;
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kKernel);
-        const bool moved = offset != nullptr && (offset[0] | (dimensions > 1 ? offset[1] : 0) | (dimensions > 2 ? offset[2] : 0)) != 0;
+        const bool moved = offset != nullptr && (offset[0] | (dimensions > 1 ? offset[1] : 0) |
+                                                 (dimensions > 2 ? offset[2] : 0)) != 0;
         if (!moved && global != nullptr && narrow_shape(dimensions, global, local)) {
           command.kind = CommandKind::kDispatch;
           for (cl_uint i = 0; i < 3; ++i) {
             command.shape.grid[i] = i < dimensions ? static_cast<uint32_t>(global[i]) : 1;
-            command.shape.group[i] = local == nullptr ? 0 : i < dimensions ? static_cast<uint32_t>(local[i]) : 1;
+            command.shape.group[i] = local == nullptr ? 0
+                                     : i < dimensions ? static_cast<uint32_t>(local[i])
+                                                      : 1;
           }
           return true;
         }
@@ -306,11 +339,12 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
       handle, kernel_handle, dimensions, offset, global, local, waits, wait_list, event);
 }
 
-cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle, cl_uint waits, const cl_event* wait_list,
-                                cl_event* event) {
+cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle, cl_uint waits,
+                                const cl_event* wait_list, cl_event* event) {
   using Call = EnqueueCall<FunctionOf<&D::clEnqueueTask>>;
   return Call::call(
-      SlotOf<&D::clEnqueueTask>::kNumber, bit::kDispatch, [](auto... inner) { return next<&D::clEnqueueTask>(inner...); },
+      SlotOf<&D::clEnqueueTask>::kNumber, bit::kDispatch,
+      [](auto... inner) { return next<&D::clEnqueueTask>(inner...); },
       [&](Command& command, Queue& queue, auto...) {
         Kernel* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
@@ -326,9 +360,10 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
       handle, kernel_handle, waits, wait_list, event);
 }
 
-cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* function)(void*), void* arguments,
-                                  size_t arguments_size, cl_uint objects, const cl_mem* object_list, const void** places,
-                                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* function)(void*),
+                                  void* arguments, size_t arguments_size, cl_uint objects,
+                                  const cl_mem* object_list, const void** places, cl_uint waits,
+                                  const cl_event* wait_list, cl_event* event) {
   using Call = EnqueueCall<FunctionOf<&D::clEnqueueNativeKernel>>;
   return Call::call(
       SlotOf<&D::clEnqueueNativeKernel>::kNumber, bit::kDispatch,
@@ -344,10 +379,13 @@ cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* fun
         } else {
           const char* const slash = at.dli_fname != nullptr ? strrchr(at.dli_fname, '/') : nullptr;
           size = snprintf(name, sizeof name, "native kernel %s+0x%zx",
-                          slash != nullptr ? slash + 1 : at.dli_fname != nullptr ? at.dli_fname : "",
+                          slash != nullptr          ? slash + 1
+                          : at.dli_fname != nullptr ? at.dli_fname
+                                                    : "",
                           reinterpret_cast<size_t>(function) - reinterpret_cast<size_t>(at.dli_fbase));
         }
-        const std::string_view text(name, static_cast<size_t>(size) < sizeof name ? static_cast<size_t>(size) : sizeof name - 1);
+        const std::string_view text(
+            name, static_cast<size_t>(size) < sizeof name ? static_cast<size_t>(size) : sizeof name - 1);
         if (!name_included(text)) {
           count_filtered();
           return false;

@@ -10,12 +10,12 @@ cl_command_queue queue_of_command_buffer(cl_command_buffer_khr buffer);
 
 template <typename F>
 struct EnqueueCall;
-/// One enqueueing function. Its parameters hold exactly one cl_event* (the event wanted back; null = none) and may hold
-/// one cl_int* (errcode_ret).
+/// One enqueueing function. Its parameters hold exactly one cl_event* (the event wanted back; null = none)
+/// and may hold one cl_int* (errcode_ret).
 template <typename R, typename... A>
 struct EnqueueCall<R (*)(A...)> {
-  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. `describe(command, queue, args...)`
-  /// is called after success and fills in what the command is; false = not to be recorded.
+  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. `describe(command,
+  /// queue, args...)` is called after success and fills in what the command is; false = not to be recorded.
   template <typename Forward, typename Describe>
   static R call(uint16_t function, uint64_t wanted, Forward&& forward, Describe&& describe, A... args) {
     if (only_forward()) return forward(args...);
@@ -36,7 +36,8 @@ struct EnqueueCall<R (*)(A...)> {
       if (errcode == nullptr) errcode = &code;
     }
     Span span(bits);
-    // A runtime may put one call together from others; but a copy that waits may run callbacks of the program.
+    // A runtime may put one call together from others; but a copy that waits may run callbacks of the
+    // program.
     const uint16_t outer = tape::t_state.inner;
     tape::t_state.inner = wanted == bit::kCopy ? 0 : 1;
     const R result = forward(args...);
@@ -62,10 +63,12 @@ struct EnqueueCall<R (*)(A...)> {
       return result;
     }
     if (returned != nullptr) next<&cl_icd_dispatch::clRetainEvent>(command.event);
-    if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0)
+    if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0) {
       add_complete(*queue, command);
-    else
+      collect_after_wait(*queue);
+    } else {
       add(*queue, command);
+    }
     return result;
   }
 
@@ -76,7 +79,8 @@ struct EnqueueCall<R (*)(A...)> {
     return queue;
   }
   template <typename... B>
-  static cl_command_queue queue_argument(cl_uint count, cl_command_queue* queues, cl_command_buffer_khr buffer, B...) {
+  static cl_command_queue queue_argument(cl_uint count, cl_command_queue* queues,
+                                         cl_command_buffer_khr buffer, B...) {
     return count != 0 && queues != nullptr ? queues[0] : queue_of_command_buffer(buffer);
   }
   static bool succeeded(const R& result) {

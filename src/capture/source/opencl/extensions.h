@@ -1,4 +1,5 @@
-// Extension functions that the program asks for by name: those that enqueue work or allocate memory are wrapped.
+// Extension functions that the program asks for by name: those that enqueue work or allocate memory are
+// wrapped.
 #pragma once
 
 #include "capture/source/opencl/core.h"

@@ -1,9 +1,11 @@
-// How the OpenCL source gets into a program: as a layer of the ICD loader (clInitLayer), or, when the program's loader
-// knows no layers, through the OpenCL functions that libtacho.so exports and that come first when it is preloaded.
+// How the OpenCL source gets into a program: as a layer of the ICD loader (clInitLayer), or, when the
+// program's loader knows no layers, through the OpenCL functions that libtacho.so exports and that come first
+// when it is preloaded.
 //
-// Every exported function jumps through g_entry. It starts with stubs that find the real functions, forward the first
-// call and then know whether the loader has called clInitLayer meanwhile (loaders read OPENCL_LAYERS at their first call):
-// if so, the exported functions only forward from then on; if not, they are the hooks.
+// Every exported function jumps through g_entry. It starts with stubs that find the real functions, forward
+// the first call and then know whether the loader has called clInitLayer meanwhile (loaders read
+// OPENCL_LAYERS at their first call): if so, the exported functions only forward from then on; if not, they
+// are the hooks.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -58,7 +60,8 @@ void refuse_what_is_missing() {
 #undef TACHO_CL_OPAQUE
 }
 
-// ---- interposition -----------------------------------------------------------------------------------------------------
+// ---- interposition
+// -----------------------------------------------------------------------------------------------------
 
 // The library whose functions the program would call if libtacho.so were not there.
 void* find_real(const char* name, const void* caller) {
@@ -93,8 +96,8 @@ void find_all_real(const void* caller) {
       Dl_info at{};
       return found != nullptr && dladdr(found, &at) != 0 && at.dli_fbase == self.dli_fbase ? nullptr : found;
     };
-#define TACHO_CL_FUNCTION(number, name, parameters)                                                \
-  g_real.name = reinterpret_cast<FunctionOf<&D::name>>(other(find_real(#name, caller)));           \
+#define TACHO_CL_FUNCTION(number, name, parameters)                                      \
+  g_real.name = reinterpret_cast<FunctionOf<&D::name>>(other(find_real(#name, caller))); \
   if (g_real.name == nullptr) g_real.name = &Refusal<FunctionOf<&D::name>>::answer;
 #define TACHO_CL_OPAQUE(number, name)
 #include "capture/source/opencl/functions.inc"
@@ -115,6 +118,7 @@ Mode decide() {
     g_next = g_real;
     if (set_up()) {
       tape::define_property(event::Table::kEnd, 0, "opencl.attached", "interposed");
+      add_code_range(reinterpret_cast<const void*>(g_real.clGetPlatformIDs));
       mode = Mode::kInterposed;
     } else {
       mode = Mode::kOff;
@@ -145,8 +149,13 @@ struct Exported;
 template <auto Member, typename R, typename... A>
 struct Exported<Member, R (*)(A...)> {
   static R call(const void* caller, A... args) {
-    if (const auto function = __atomic_load_n(&(g_entry.*Member), __ATOMIC_ACQUIRE); __builtin_expect(function != nullptr, 1))
+    if (const auto function = __atomic_load_n(&(g_entry.*Member), __ATOMIC_ACQUIRE);
+        __builtin_expect(function != nullptr, 1)) {
+      // A library without a loader in front (or a runtime that finds our symbols first) calls its own
+      // functions here.
+      if (function != g_real.*Member && called_by_runtime(caller)) return (g_real.*Member)(args...);
       return function(args...);
+    }
     return first(caller, args...);
   }
   __attribute__((noinline)) static R first(const void* caller, A... args) {
@@ -183,9 +192,10 @@ struct Exported<Member, R (*)(A...)> {
     const uint64_t bits = enabled_bits();
     if ((bits & bit::kApi) == 0) return;
     const uint64_t end = host_ticks();
-    if (auto* const record = tape::begin<event::ApiRecord>(
-            event::RecordKind::kApi, event::Table::kApi, event::api_value(function, static_cast<int16_t>(code)),
-            static_cast<uint8_t>(event::Domain::kOpenCL))) {
+    if (auto* const record =
+            tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                          event::api_value(function, static_cast<int16_t>(code)),
+                                          static_cast<uint8_t>(event::Domain::kOpenCL))) {
       record->start = start;
       record->end = end;
       record->correlation = tape::next_correlation();
@@ -202,11 +212,13 @@ using Result = typename Signature<FunctionOf<Member>>::Return;
 }  // namespace
 
 void flush() {
-  if (g_mode.load(std::memory_order_acquire) == Mode::kLayer || g_mode.load(std::memory_order_acquire) == Mode::kInterposed)
+  if (g_mode.load(std::memory_order_acquire) == Mode::kLayer ||
+      g_mode.load(std::memory_order_acquire) == Mode::kInterposed)
     collect_all_queues();
 }
 
-cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret, const cl_icd_dispatch** layer_ret) {
+cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret,
+                  const cl_icd_dispatch** layer_ret) {
   if (target == nullptr || entries_ret == nullptr || layer_ret == nullptr) return CL_INVALID_VALUE;
   constexpr auto kEntries = static_cast<cl_uint>(sizeof(cl_icd_dispatch) / sizeof(void*));
   while (g_starting.exchange(1, std::memory_order_acquire) != 0) sched_yield();
@@ -258,7 +270,8 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
   return tacho::capture::opencl::init_layer(entries, target, entries_ret, layer_ret);
 }
 
-// ---- exported OpenCL functions: the parameters by position, as the headers declare them ------------------------------
+// ---- exported OpenCL functions: the parameters by position, as the headers declare them
+// ------------------------------
 
 #define P(name, i) tacho::capture::opencl::Parameter<&cl_icd_dispatch::name, i> a##i
 #define TACHO_P0(n)
@@ -291,10 +304,10 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
 #define TACHO_A12 TACHO_A11, a11
 #define TACHO_A13 TACHO_A12, a12
 #define TACHO_A14 TACHO_A13, a13
-#define TACHO_CL_FUNCTION(number, name, parameters)                                                               \
-  TACHO_EXPORT tacho::capture::opencl::Result<&cl_icd_dispatch::name> name(TACHO_P##parameters(name)) {           \
-    return tacho::capture::opencl::Exported<&cl_icd_dispatch::name, decltype(cl_icd_dispatch::name)>::call(       \
-        __builtin_return_address(0) TACHO_A##parameters);                                                         \
+#define TACHO_CL_FUNCTION(number, name, parameters)                                                         \
+  TACHO_EXPORT tacho::capture::opencl::Result<&cl_icd_dispatch::name> name(TACHO_P##parameters(name)) {     \
+    return tacho::capture::opencl::Exported<&cl_icd_dispatch::name, decltype(cl_icd_dispatch::name)>::call( \
+        __builtin_return_address(0) TACHO_A##parameters);                                                   \
   }
 #define TACHO_CL_OPAQUE(number, name)
 #include "capture/source/opencl/functions.inc"

@@ -1,5 +1,5 @@
-// What the OpenCL source knows about the program's objects: devices, contexts, kernels, memory. Everything is found by
-// handle without a lock; a handle that was never seen being created is asked about at its first use.
+// What the OpenCL source knows about the program's objects: devices, contexts, kernels, memory. Everything is
+// found by handle without a lock; a handle that was never seen being created is asked about at its first use.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -58,11 +58,11 @@ struct Memory {
   event::MemoryKind kind;
   uint32_t element_bytes;  // of an image
   uint32_t device;
-  uint32_t name;           // string: "buffer", "image2D" ...
+  uint32_t name;  // string: "buffer", "image2D" ...
   uint64_t bytes;
   Memory* parent;
   cl_mem handle;
-  Mapping* mappings;       // under g_wiped->objects
+  Mapping* mappings;  // under g_wiped->objects
 };
 /// nullptr when the object was made in a way that we do not see (interoperation).
 Memory* memory_of(cl_mem handle);
@@ -84,8 +84,8 @@ bool shared_freed(const void* at, SharedMemory* was);
 /// The allocation that `at` lies in; kind kUnknown when in none.
 SharedMemory shared_at(const void* at);
 
-void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind, uint32_t device,
-                      uint64_t bytes, uint64_t address, uint32_t name);
+void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind,
+                      uint32_t device, uint64_t bytes, uint64_t address, uint32_t name);
 
 void install_objects(cl_icd_dispatch& hooks);
 

@@ -14,10 +14,16 @@ namespace {
 
 using D = cl_icd_dispatch;
 
-// A batch: so many commands gather before who enqueues looks for complete ones. Small enough to stay in the cache.
+// A batch: so many commands gather before who enqueues looks for complete ones. Small enough to stay in the
+// cache.
 constexpr uint32_t kBatch = 48;
-// So many commands go by before the whole queue is looked through although its first command does not complete.
+// So many commands go by before the whole queue is looked through although its first command does not
+// complete.
 constexpr uint32_t kScanAfter = 2048;
+
+// So many commands are collected by who has waited for them; a longer list is left to the flush thread, which
+// is woken.
+constexpr uint32_t kAfterWait = 256;
 
 constexpr uint32_t kMaxQueues = 1 << 16;
 constinit HandleMap g_queues;
@@ -28,8 +34,12 @@ constinit std::atomic<Queue*>* g_list = nullptr;
 constinit std::atomic<uint32_t> g_list_size{0};
 constinit std::atomic<bool> g_exit_watched{false};
 
-std::atomic<uint32_t>& append_lock(const Queue& queue) { return g_wiped->append[queue.index % Wiped::kQueueLocks]; }
-std::atomic<uint32_t>& drain_lock(const Queue& queue) { return g_wiped->drain[queue.index % Wiped::kQueueLocks]; }
+std::atomic<uint32_t>& append_lock(const Queue& queue) {
+  return g_wiped->append[queue.index % Wiped::kQueueLocks];
+}
+std::atomic<uint32_t>& drain_lock(const Queue& queue) {
+  return g_wiped->drain[queue.index % Wiped::kQueueLocks];
+}
 
 Chunk* new_chunk() {
   const Guard guard(g_wiped->chunks);
@@ -40,19 +50,22 @@ void free_chunk(Chunk* chunk) {
   g_chunk_slab.give(chunk);
 }
 
-// Stands in the map for queues that the program gave up: their events may live on and be asked for profiling times that
-// the program never wanted.
+// Stands in the map for queues that the program gave up: their events may live on and be asked for profiling
+// times that the program never wanted.
 constinit Queue g_given_up = {};  // forced is set at start
 
-// True if the program must not see profiling times of the queue: it did not ask, and the runtime would not have told.
+// True if the program must not see profiling times of the queue: it did not ask, and the runtime would not
+// have told.
 bool hides_profiling(const Queue* queue) {
-  if (queue == nullptr || !queue->forced || (queue->properties.load(std::memory_order_relaxed) & CL_QUEUE_PROFILING_ENABLE) != 0)
+  if (queue == nullptr || !queue->forced ||
+      (queue->properties.load(std::memory_order_relaxed) & CL_QUEUE_PROFILING_ENABLE) != 0)
     return false;
-  return queue->device == nullptr || queue->device->vendor == nullptr || !queue->device->vendor->always_profiles;
+  return queue->device == nullptr || queue->device->vendor == nullptr ||
+         !queue->device->vendor->always_profiles;
 }
 
-// True if this process image's commands are in the lists. A forked child starts with empty ones: its parent's commands
-// are not its own.
+// True if this process image's commands are in the lists. A forked child starts with empty ones: its parent's
+// commands are not its own.
 bool ours() {
   if (__builtin_expect(g_wiped->alive.load(std::memory_order_acquire) != 0, 1)) return true;
   const Guard guard(g_wiped->objects);
@@ -71,7 +84,8 @@ bool ours() {
   return true;
 }
 
-// ---- clocks ----------------------------------------------------------------------------------------------------------
+// ---- clocks
+// ----------------------------------------------------------------------------------------------------------
 
 constinit ClockTuple g_first_tuple = {};
 
@@ -89,12 +103,14 @@ int64_t to_raw(uint64_t ticks, const ClockTuple& now, double scale) {
 
 uint64_t profiling_value(cl_event event, cl_profiling_info what) {
   cl_ulong value = 0;
-  return next<&D::clGetEventProfilingInfo>(event, what, sizeof value, static_cast<void*>(&value), nullptr) == CL_SUCCESS
+  return next<&D::clGetEventProfilingInfo>(event, what, sizeof value, static_cast<void*>(&value), nullptr) ==
+                 CL_SUCCESS
              ? value
              : 0;
 }
 
-// In which clock a runtime that we do not know counts: the one in which the command was queued during its call.
+// In which clock a runtime that we do not know counts: the one in which the command was queued during its
+// call.
 event::DeviceClock measure_clock(const Command& command) {
   const uint64_t queued = profiling_value(command.event, CL_PROFILING_COMMAND_QUEUED);
   const ClockTuple now = sample_clocks();
@@ -111,12 +127,14 @@ event::DeviceClock measure_clock(const Command& command) {
   return event::DeviceClock::kPaired;
 }
 
-// A runtime without a device timer: its QUEUED time against the call that enqueued. The narrowest call of each second.
+// A runtime without a device timer: its QUEUED time against the call that enqueued. The narrowest call of
+// each second.
 void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   if (queued == 0 || command.host_end <= command.host_start) return;
   const ClockTuple now = sample_clocks();
   const double scale = ns_per_tick(now);
-  const auto uncertainty = static_cast<uint64_t>(static_cast<double>(command.host_end - command.host_start) * scale / 2) + 1;
+  const auto uncertainty =
+      static_cast<uint64_t>(static_cast<double>(command.host_end - command.host_start) * scale / 2) + 1;
   const auto window = static_cast<uint64_t>(now.raw) / 1'000'000'000;
   if (window != queue.pair_window) {
     queue.pair_window = window;
@@ -132,7 +150,8 @@ void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   tape::define(&record.header);
 }
 
-// ---- writing -----------------------------------------------------------------------------------------------------------
+// ---- writing
+// -----------------------------------------------------------------------------------------------------------
 
 struct DeviceTimes {
   uint64_t queued = 0, submit = 0, start = 0, end = 0;
@@ -156,19 +175,25 @@ void free_wide(Command& command) {
 
 event::Table table_of(CommandKind kind) {
   switch (kind) {
-    case CommandKind::kCopy: return event::Table::kCopy;
-    case CommandKind::kFill: return event::Table::kFill;
-    case CommandKind::kSync: return event::Table::kSync;
-    default: return event::Table::kDispatch;
+    case CommandKind::kCopy:
+      return event::Table::kCopy;
+    case CommandKind::kFill:
+      return event::Table::kFill;
+    case CommandKind::kSync:
+      return event::Table::kSync;
+    default:
+      return event::Table::kDispatch;
   }
 }
 
 void write_command(Queue& queue, const Command& command, const DeviceTimes& times) {
   using event::RecordKind, event::Table;
   switch (command.kind) {
-    case CommandKind::kDone: break;
+    case CommandKind::kDone:
+      break;
     case CommandKind::kDispatch:
-      if (auto* const record = tape::begin<event::DispatchRecord>(RecordKind::kDispatch, Table::kDispatch, command.value, command.flags)) {
+      if (auto* const record = tape::begin<event::DispatchRecord>(RecordKind::kDispatch, Table::kDispatch,
+                                                                  command.value, command.flags)) {
         fill_times(*record, command, times, queue.number);
         record->ordinal = command.ordinal;
         memcpy(record->grid, command.shape.grid, sizeof record->grid);
@@ -177,7 +202,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
       }
       break;
     case CommandKind::kDispatchWide:
-      if (auto* const record = tape::begin<event::DispatchWideRecord>(RecordKind::kDispatchWide, Table::kDispatch, command.value, command.flags)) {
+      if (auto* const record = tape::begin<event::DispatchWideRecord>(
+              RecordKind::kDispatchWide, Table::kDispatch, command.value, command.flags)) {
         fill_times(*record, command, times, queue.number);
         record->ordinal = command.ordinal;
         memcpy(record->grid, command.wide->grid, sizeof record->grid);
@@ -189,7 +215,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
       }
       break;
     case CommandKind::kCopy:
-      if (auto* const record = tape::begin<event::CopyRecord>(RecordKind::kCopy, Table::kCopy, command.value, command.flags)) {
+      if (auto* const record =
+              tape::begin<event::CopyRecord>(RecordKind::kCopy, Table::kCopy, command.value, command.flags)) {
         fill_times(*record, command, times, queue.number);
         record->bytes = command.data.bytes;
         record->peer_queue = 0;
@@ -197,7 +224,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
       }
       break;
     case CommandKind::kFill:
-      if (auto* const record = tape::begin<event::FillRecord>(RecordKind::kFill, Table::kFill, command.value, command.flags)) {
+      if (auto* const record =
+              tape::begin<event::FillRecord>(RecordKind::kFill, Table::kFill, command.value, command.flags)) {
         fill_times(*record, command, times, queue.number);
         record->bytes = command.data.bytes;
         record->pattern = command.data.pattern;
@@ -206,7 +234,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
       }
       break;
     case CommandKind::kSync:
-      if (auto* const record = tape::begin<event::SyncRecord>(RecordKind::kSync, Table::kSync, command.value, command.flags)) {
+      if (auto* const record =
+              tape::begin<event::SyncRecord>(RecordKind::kSync, Table::kSync, command.value, command.flags)) {
         record->correlation = command.correlation;
         record->start = times.start;
         record->end = times.end;
@@ -222,7 +251,8 @@ void write_command(Queue& queue, const Command& command, const DeviceTimes& time
 bool finish(Queue& queue, Command& command, bool release) {
   DeviceTimes times;
   cl_ulong end = 0;
-  // One question answers two: the time is not available before the command is complete. Not so where it always is.
+  // One question answers two: the time is not available before the command is complete. Not so where it
+  // always is.
   const Vendor* const vendor = queue.device->vendor;
   cl_int result = CL_PROFILING_INFO_NOT_AVAILABLE;
   if (__builtin_expect(vendor == nullptr || !vendor->always_profiles, 1))
@@ -255,7 +285,8 @@ bool finish(Queue& queue, Command& command, bool release) {
   return true;
 }
 
-// Under the drain lock. Stops at the first command that is not complete, or after `limit`, unless `all`.
+// Under the drain lock. Writes at most `limit` commands; stops at the first that is not complete unless
+// `all`.
 void drain(Queue& queue, bool all, uint32_t limit, bool release) {
   const Inner inner;  // giving an event back may run callbacks of the program, under our lock
   Chunk* previous = nullptr;
@@ -270,8 +301,9 @@ void drain(Queue& queue, bool all, uint32_t limit, bool release) {
       if (command.kind != CommandKind::kDone) {
         if (finish(queue, command, release)) {
           command.kind = CommandKind::kDone;
-          queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-          stop = ++written >= limit && !all;
+          queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1,
+                                std::memory_order_release);
+          stop = ++written >= limit;
         } else {
           gap = true;
           stop = !all;
@@ -294,7 +326,8 @@ bool idle(const Queue& queue) {
   return queue.appended.load(std::memory_order_acquire) == queue.collected.load(std::memory_order_acquire);
 }
 
-// ---- the flush thread ------------------------------------------------------------------------------------------------
+// ---- the flush thread
+// ------------------------------------------------------------------------------------------------
 
 void report_filtered() {
   const uint64_t filtered = g_wiped->filtered.exchange(0, std::memory_order_relaxed);
@@ -324,6 +357,11 @@ void pass(bool release) {
   report_filtered();
 }
 
+void kick_thread() {
+  if (g_wiped->kicked.exchange(1, std::memory_order_relaxed) == 0)
+    syscall(SYS_futex, &g_wiped->kicked, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
 void* flush_loop(void*) {
   prctl(PR_SET_NAME, "tacho flush");
   tape::t_state.hidden = 1;
@@ -332,7 +370,8 @@ void* flush_loop(void*) {
   Wiped* const wiped = g_wiped;
   while (wiped->stopping.load(std::memory_order_acquire) == 0) {
     const timespec period{period_ms / 1000, static_cast<long>(period_ms % 1000) * 1'000'000};
-    syscall(SYS_futex, &wiped->stopping, FUTEX_WAIT_PRIVATE, 0, &period, nullptr, 0);
+    syscall(SYS_futex, &wiped->kicked, FUTEX_WAIT_PRIVATE, 0, &period, nullptr, 0);
+    wiped->kicked.store(0, std::memory_order_relaxed);
     const Guard guard(wiped->pass);
     if (wiped->stopping.load(std::memory_order_acquire) != 0) break;
     pass(true);
@@ -361,7 +400,8 @@ void start_thread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed != 0)
     tape::note(event::NoteSeverity::kWarning,
-               "no thread could be started in the program to flush OpenCL commands once a second: a kill may lose more");
+               "no thread could be started in the program to flush OpenCL commands once a second: a kill may "
+               "lose more");
 }
 
 // At exit: takes what is complete. Asks nothing of the runtime that could wait, and gives no events back.
@@ -369,8 +409,9 @@ void at_exit() {
   Wiped* const wiped = g_wiped;
   if (wiped->alive.load(std::memory_order_acquire) == 0 || !tape::attached()) return;
   wiped->stopping.store(1, std::memory_order_release);
-  syscall(SYS_futex, &wiped->stopping, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-  for (int tries = 0; tries < 200; ++tries) {  // a pass of the flush thread ends first, but we do not wait for it for ever
+  kick_thread();
+  for (int tries = 0; tries < 200;
+       ++tries) {  // a pass of the flush thread ends first, but we do not wait for it for ever
     if (try_lock(wiped->pass)) {
       pass(false);
       unlock(wiped->pass);
@@ -390,7 +431,8 @@ __attribute__((destructor)) void count_in_flight() {
     Queue* const queue = g_list[i].load(std::memory_order_acquire);
     if (queue == nullptr || !queue->in_use.load(std::memory_order_acquire) || idle(*queue)) continue;
     if (!try_lock(drain_lock(*queue))) continue;
-    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr; chunk = chunk->next.load(std::memory_order_acquire)) {
+    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr;
+         chunk = chunk->next.load(std::memory_order_acquire)) {
       const uint32_t commands = chunk->count.load(std::memory_order_acquire);
       for (uint32_t at = chunk->first; at < commands; ++at)
         if (chunk->commands[at].kind != CommandKind::kDone)
@@ -421,12 +463,16 @@ uint32_t count_launch() {
   return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
 }
 
-void count_filtered() { g_wiped->filtered.fetch_add(1, std::memory_order_relaxed); }
+void count_filtered() {
+  g_wiped->filtered.fetch_add(1, std::memory_order_relaxed);
+}
 
-// ---- commands --------------------------------------------------------------------------------------------------------
+// ---- commands
+// --------------------------------------------------------------------------------------------------------
 
 void add(Queue& queue, const Command& command) {
-  if (__builtin_expect(g_wiped->thread_started.load(std::memory_order_relaxed) == 0, 0) && ours()) start_thread();
+  if (__builtin_expect(g_wiped->thread_started.load(std::memory_order_relaxed) == 0, 0) && ours())
+    start_thread();
   bool poll, scan;
   {
     const Guard guard(append_lock(queue));
@@ -454,7 +500,7 @@ void add(Queue& queue, const Command& command) {
     if (poll) queue.since_poll = 0;
     if (scan) queue.since_scan = 0;
   }
-  if (__builtin_expect(poll, 0)) collect(queue, scan);
+  if (__builtin_expect(poll, 0)) collect(queue, scan, scan ? UINT32_MAX : 2 * kBatch);
 }
 
 void add_complete(Queue& queue, const Command& command) {
@@ -462,15 +508,20 @@ void add_complete(Queue& queue, const Command& command) {
   if (!finish(queue, copy, true)) add(queue, copy);
 }
 
-void collect(Queue& queue, bool all) {
+void collect(Queue& queue, bool all, uint32_t limit) {
   if (!ours() || !try_lock(drain_lock(queue))) return;
-  drain(queue, all, 2 * kBatch, true);
+  drain(queue, all, limit, true);
   unlock(drain_lock(queue));
 }
 
 void collect_after_wait(Queue& queue) {
-  if (queue.appended.load(std::memory_order_relaxed) - queue.collected.load(std::memory_order_relaxed) < kBatch) return;
-  collect(queue, true);
+  const auto pending = [&] {
+    return queue.appended.load(std::memory_order_relaxed) - queue.collected.load(std::memory_order_relaxed);
+  };
+  const uint64_t before = pending();
+  if (before == 0) return;
+  collect(queue, true, kAfterWait);
+  if (before > kAfterWait) kick_thread();
 }
 
 void collect_all_queues() {
@@ -485,7 +536,8 @@ bool holds(cl_event event) {
     Queue* const queue = g_list[i].load(std::memory_order_acquire);
     if (queue == nullptr || !queue->in_use.load(std::memory_order_acquire) || idle(*queue)) continue;
     const Guard guard(drain_lock(*queue));
-    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr; chunk = chunk->next.load(std::memory_order_acquire)) {
+    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr;
+         chunk = chunk->next.load(std::memory_order_acquire)) {
       const uint32_t commands = chunk->count.load(std::memory_order_acquire);
       for (uint32_t at = chunk->first; at < commands; ++at)
         if (chunk->commands[at].kind != CommandKind::kDone && chunk->commands[at].event == event) return true;
@@ -494,7 +546,8 @@ bool holds(cl_event event) {
   return false;
 }
 
-// ---- queues ----------------------------------------------------------------------------------------------------------
+// ---- queues
+// ----------------------------------------------------------------------------------------------------------
 
 void define_queue(Queue& queue, const Command* first) {
   const Guard guard(g_wiped->definitions);
@@ -527,15 +580,16 @@ Queue* queue_of(cl_command_queue handle) {
   return queue != nullptr && queue->forced && queue != &g_given_up ? queue : nullptr;
 }
 
-Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device_handle, uint64_t asked, bool forced,
-                     const cl_queue_properties* array) {
+Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device_handle, uint64_t asked,
+                     bool forced, const cl_queue_properties* array) {
   Device* const device = device_of(device_handle);
   if (device == nullptr) return nullptr;
   watch_exit();
   Queue* queue = nullptr;
   {
     const Guard guard(g_wiped->objects);
-    if (g_list == nullptr) g_list = static_cast<std::atomic<Queue*>*>(map_pages(kMaxQueues * sizeof(std::atomic<Queue*>)));
+    if (g_list == nullptr)
+      g_list = static_cast<std::atomic<Queue*>*>(map_pages(kMaxQueues * sizeof(std::atomic<Queue*>)));
     if (g_list == nullptr) return nullptr;
     // A retired queue's place (its lists are empty), else a new one.
     const uint32_t count = g_list_size.load(std::memory_order_relaxed);
@@ -575,13 +629,14 @@ Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id d
 }
 
 void queue_retained(cl_command_queue handle) {
-  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle))) queue->references.fetch_add(1, std::memory_order_relaxed);
+  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle)))
+    queue->references.fetch_add(1, std::memory_order_relaxed);
 }
 
 void queue_released(cl_command_queue handle) {
   auto* const queue = static_cast<Queue*>(g_queues.find(handle));
   if (queue == nullptr || queue == &g_given_up) return;
-  if (queue->references.load(std::memory_order_relaxed) == 1) collect(*queue, true);
+  if (queue->references.load(std::memory_order_relaxed) == 1) collect(*queue, true, UINT32_MAX);
   const Guard guard(g_wiped->objects);
   if (queue->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (hides_profiling(queue))
@@ -595,12 +650,15 @@ void queue_released(cl_command_queue handle) {
 
 namespace {
 
-// ---- hooks -----------------------------------------------------------------------------------------------------------
+// ---- hooks
+// -----------------------------------------------------------------------------------------------------------
 
-bool wants_profiling() { return (tape::pool()->sources & (bit::kDispatch | bit::kCopy | bit::kSync)) != 0; }
+bool wants_profiling() {
+  return (tape::pool()->sources & (bit::kDispatch | bit::kCopy | bit::kSync)) != 0;
+}
 
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties asked,
-                                          cl_int* code) {
+cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device,
+                                          cl_command_queue_properties asked, cl_int* code) {
   if (only_forward()) return next<&D::clCreateCommandQueue>(context, device, asked, code);
   cl_int own_code = CL_SUCCESS;
   if (code == nullptr) code = &own_code;
@@ -625,25 +683,29 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
   return queue;
 }
 
-cl_command_queue CL_API_CALL next_create(cl_context context, cl_device_id device, const cl_queue_properties* asked,
-                                         cl_int* code) {
+cl_command_queue CL_API_CALL next_create(cl_context context, cl_device_id device,
+                                         const cl_queue_properties* asked, cl_int* code) {
   return next<&D::clCreateCommandQueueWithProperties>(context, device, asked, code);
 }
 cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl_device_id device,
                                                           const cl_queue_properties* asked, cl_int* code) {
-  return create_queue_by(next_create, SlotOf<&D::clCreateCommandQueueWithProperties>::kNumber, context, device, asked, code);
+  return create_queue_by(next_create, SlotOf<&D::clCreateCommandQueueWithProperties>::kNumber, context,
+                         device, asked, code);
 }
 
-cl_int CL_API_CALL set_queue_property(cl_command_queue handle, cl_command_queue_properties which, cl_bool enable,
-                                      cl_command_queue_properties* old) {
+cl_int CL_API_CALL set_queue_property(cl_command_queue handle, cl_command_queue_properties which,
+                                      cl_bool enable, cl_command_queue_properties* old) {
   Queue* const queue = only_forward() ? nullptr : static_cast<Queue*>(g_queues.find(handle));
-  if (queue == nullptr || !queue->forced) return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
+  if (queue == nullptr || !queue->forced)
+    return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
   const uint64_t before = queue->properties.load(std::memory_order_relaxed);
-  const cl_command_queue_properties forwarded = enable == CL_FALSE ? which & ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE) : which;
+  const cl_command_queue_properties forwarded =
+      enable == CL_FALSE ? which & ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE) : which;
   const cl_int result = traced<&D::clSetCommandQueueProperty>(handle, forwarded, enable, old);
   if (result == CL_SUCCESS) {
     queue->properties.store(enable != CL_FALSE ? before | which : before & ~which, std::memory_order_relaxed);
-    if (old != nullptr && (before & CL_QUEUE_PROFILING_ENABLE) == 0) *old &= ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE);
+    if (old != nullptr && (before & CL_QUEUE_PROFILING_ENABLE) == 0)
+      *old &= ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE);
   }
   return result;
 }
@@ -674,10 +736,11 @@ cl_int answer_info(const void* answer, size_t bytes, size_t size, void* value, s
   return CL_SUCCESS;
 }
 
-cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size, void* value,
-                                  size_t* size_ret) {
+cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size,
+                                  void* value, size_t* size_ret) {
   Queue* const queue = only_forward() ? nullptr : static_cast<Queue*>(g_queues.find(handle));
-  if (queue == nullptr || !queue->forced) return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
+  if (queue == nullptr || !queue->forced)
+    return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
   if (what == CL_QUEUE_REFERENCE_COUNT) collect_all_queues();
   if (what == CL_QUEUE_PROPERTIES_ARRAY) {
     // The list as the program gave it. Whether the runtime knows the question at all, it says itself.
@@ -704,13 +767,14 @@ cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info
 
 Queue* queue_of_event(cl_event event) {
   cl_command_queue handle = nullptr;
-  if (event == nullptr || next<&D::clGetEventInfo>(event, CL_EVENT_COMMAND_QUEUE, sizeof handle, static_cast<void*>(&handle),
-                                                   nullptr) != CL_SUCCESS)
+  if (event == nullptr || next<&D::clGetEventInfo>(event, CL_EVENT_COMMAND_QUEUE, sizeof handle,
+                                                   static_cast<void*>(&handle), nullptr) != CL_SUCCESS)
     return nullptr;
   return static_cast<Queue*>(g_queues.find(handle));
 }
 
-cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* size_ret) {
+cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t size, void* value,
+                                 size_t* size_ret) {
   if (only_forward()) return next<&D::clGetEventProfilingInfo>(event, what, size, value, size_ret);
   const Queue* const queue = queue_of_event(event);
   if (hides_profiling(queue)) {
@@ -721,7 +785,8 @@ cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t 
   return traced<&D::clGetEventProfilingInfo>(event, what, size, value, size_ret);
 }
 
-cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value, size_t* size_ret) {
+cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
+                                  size_t* size_ret) {
   const bool count = what == CL_EVENT_REFERENCE_COUNT && !only_forward();
   if (count) collect_all_queues();
   const cl_int result = traced<&D::clGetEventInfo>(event, what, size, value, size_ret);
@@ -736,8 +801,8 @@ cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t siz
 
 void write_wait(const Times& times, event::SyncKind kind, uint32_t queue) {
   if (times.end == 0 || (enabled_bits() & bit::kSync) == 0) return;
-  if (auto* const record = tape::begin<event::SyncRecord>(event::RecordKind::kSync, event::Table::kSync,
-                                                          static_cast<uint32_t>(kind), event::kTimesAreHost)) {
+  if (auto* const record = tape::begin<event::SyncRecord>(
+          event::RecordKind::kSync, event::Table::kSync, static_cast<uint32_t>(kind), event::kTimesAreHost)) {
     record->correlation = times.correlation;
     record->start = times.start;
     record->end = times.end;
@@ -751,7 +816,8 @@ cl_int CL_API_CALL finish_queue(cl_command_queue handle) {
   Times times;
   const cl_int result = traced<&D::clFinish>(times, handle);
   if (only_forward()) return result;
-  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle)); queue != nullptr && queue != &g_given_up) {
+  if (auto* const queue = static_cast<Queue*>(g_queues.find(handle));
+      queue != nullptr && queue != &g_given_up) {
     collect_after_wait(*queue);
     if (times.end != 0 && (enabled_bits() & bit::kSync) != 0) {
       if (!queue->defined.load(std::memory_order_acquire)) define_queue(*queue, nullptr);
@@ -764,18 +830,28 @@ cl_int CL_API_CALL finish_queue(cl_command_queue handle) {
 cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   Times times;
   const cl_int result = traced<&D::clWaitForEvents>(times, count, events);
-  if (!only_forward()) write_wait(times, event::SyncKind::kEvent, 0);
+  if (only_forward()) return result;
+  write_wait(times, event::SyncKind::kEvent, 0);
+  // The events' queues, of a few; others are collected in their time.
+  const Queue* last = nullptr;
+  for (cl_uint i = 0; i < count && i < 4 && result == CL_SUCCESS; ++i) {
+    Queue* const queue = queue_of_event(events[i]);
+    if (queue == nullptr || queue == last || queue == &g_given_up) continue;
+    collect_after_wait(*queue);
+    last = queue;
+  }
   return result;
 }
 
 }  // namespace
 
-cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context, cl_device_id device,
-                                 const cl_queue_properties* asked, cl_int* code) {
+cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
+                                 cl_device_id device, const cl_queue_properties* asked, cl_int* code) {
   if (only_forward()) return forward(context, device, asked, code);
   cl_int own_code = CL_SUCCESS;
   if (code == nullptr) code = &own_code;
-  // The same list with profiling added; not for queues on the device, and not for a list longer than any known.
+  // The same list with profiling added; not for queues on the device, and not for a list longer than any
+  // known.
   cl_queue_properties list[32];
   uint32_t words = 0;
   uint64_t properties = 0;

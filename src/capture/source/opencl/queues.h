@@ -1,9 +1,9 @@
 // Command queues and the commands that were enqueued but whose times are not written yet.
 //
-// Every traced command has an event: the program's, which we retain once more, or one of our own. Its description waits
-// in a list of its queue until the event is complete; then its profiling times are read, the record is written and the
-// event released. That is done by whoever enqueues, in batches, by calls that wait for the queue, and by a thread of ours
-// at every flush period. Nothing is ever waited for.
+// Every traced command has an event: the program's, which we retain once more, or one of our own. Its
+// description waits in a list of its queue until the event is complete; then its profiling times are read,
+// the record is written and the event released. That is done by whoever enqueues, in batches, by calls that
+// wait for the queue, and by a thread of ours at every flush period. Nothing is ever waited for.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -51,15 +51,15 @@ struct Chunk {
 struct Queue {
   std::atomic<uint32_t> references;  // the program's; 0 = retired
   uint32_t number;
-  uint32_t index;       // in the list of queues; chooses the locks
+  uint32_t index;  // in the list of queues; chooses the locks
   cl_command_queue handle;
   Device* device;
   uint64_t context;
-  std::atomic<uint64_t> properties;   // that the program asked for
-  bool forced;                        // profiling is on because of us (or was asked for anyway)
+  std::atomic<uint64_t> properties;  // that the program asked for
+  bool forced;                       // profiling is on because of us (or was asked for anyway)
   std::atomic<bool> defined;
   std::atomic<bool> in_use;
-  uint8_t array_words;                // of `array`, with the closing 0; 0 = the program gave none
+  uint8_t array_words;  // of `array`, with the closing 0; 0 = the program gave none
   event::DeviceClock clock;
   cl_queue_properties array[15];
 
@@ -75,8 +75,8 @@ struct Queue {
 
 /// nullptr when its commands cannot be traced.
 Queue* queue_of(cl_command_queue handle);
-Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked, bool forced,
-                     const cl_queue_properties* array);
+Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked,
+                     bool forced, const cl_queue_properties* array);
 void queue_retained(cl_command_queue handle);
 /// Collects what is complete; forgets the queue with the program's last reference.
 void queue_released(cl_command_queue handle);
@@ -85,9 +85,9 @@ void queue_released(cl_command_queue handle);
 void add(Queue& queue, const Command& command);
 /// As add() for a command that is complete already: writes it at once.
 void add_complete(Queue& queue, const Command& command);
-/// Writes what is complete. All of the queue, or only up to the first that is not and at most a batch.
-void collect(Queue& queue, bool all);
-/// Collects when a batch has gathered: after calls that waited for the queue.
+/// Writes what is complete, at most `limit` commands; stops at the first that is not complete unless `all`.
+void collect(Queue& queue, bool all, uint32_t limit);
+/// After a call that waited for the queue: collects a limited number and leaves more to the flush thread.
 void collect_after_wait(Queue& queue);
 void collect_all_queues();
 /// True if one of our references to `event` is alive.
@@ -100,10 +100,11 @@ void count_filtered();
 
 /// Describes the queue to the trace, if it is not yet. `first` may be null.
 void define_queue(Queue& queue, const Command* first);
-using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*, cl_int*);
+using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*,
+                                                   cl_int*);
 /// The hook of clCreateCommandQueueWithProperties and of its extension twin.
-cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context, cl_device_id device,
-                                 const cl_queue_properties* asked, cl_int* code);
+cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
+                                 cl_device_id device, const cl_queue_properties* asked, cl_int* code);
 void install_queues(cl_icd_dispatch& hooks);
 /// Registers what is to be done at exit: once, after the runtime has set itself up.
 void watch_exit();

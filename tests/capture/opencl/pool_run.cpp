@@ -35,7 +35,7 @@ Record read_record(const std::byte* at) {
 // Reads the pieces of a pool; definitions come before what uses them.
 class Reader {
  public:
-  explicit Reader(Run& run) : run_(run) {}
+  explicit Reader(Outcome& run) : run_(run) {}
 
   void take(const tape::Piece& piece) {
     using event::RecordKind;
@@ -70,7 +70,8 @@ class Reader {
         }
         case RecordKind::kQueue: {
           const auto record = read_record<event::QueueRecord>(here);
-          if (find(devices_, slot, record.device) == nullptr) run_.problems.push_back("a queue of an unknown device");
+          if (find(devices_, slot, record.device) == nullptr)
+            run_.problems.push_back("a queue of an unknown device");
           queues_[{slot, header.value}] = record;
           run_.queues.push_back(record);
           break;
@@ -87,8 +88,12 @@ class Reader {
             run_.properties[text(slot, record.key)] = text(slot, record.text);
           break;
         }
-        case RecordKind::kNote: run_.notes.push_back(text(slot, read_record<event::NoteRecord>(here).text)); break;
-        case RecordKind::kClockPair: run_.pairs.push_back(read_record<event::ClockPairRecord>(here)); break;
+        case RecordKind::kNote:
+          run_.notes.push_back(text(slot, read_record<event::NoteRecord>(here).text));
+          break;
+        case RecordKind::kClockPair:
+          run_.pairs.push_back(read_record<event::ClockPairRecord>(here));
+          break;
         case RecordKind::kLoss: {
           const auto record = read_record<event::LossRecord>(here);
           run_.losses[{static_cast<event::Table>(header.value & 0xff),
@@ -103,8 +108,8 @@ class Reader {
             run_.problems.push_back("two API calls with one correlation");
           const std::string name(event::opencl::function_name(static_cast<uint16_t>(header.value)));
           if (name.empty()) run_.problems.push_back("an API call without a name");
-          run_.api.push_back({name, static_cast<int16_t>(header.value >> 16), record.start, record.end, record.correlation,
-                              piece.block->tid});
+          run_.api.push_back({name, static_cast<int16_t>(header.value >> 16), record.start, record.end,
+                              record.correlation, piece.block->tid});
           break;
         }
         case RecordKind::kDispatch: {
@@ -139,14 +144,17 @@ class Reader {
           run_.fills.push_back(record);
           break;
         }
-        case RecordKind::kAllocation: run_.allocations.push_back(read_record<event::AllocationRecord>(here)); break;
+        case RecordKind::kAllocation:
+          run_.allocations.push_back(read_record<event::AllocationRecord>(here));
+          break;
         case RecordKind::kSync: {
           const auto record = read_record<event::SyncRecord>(here);
           if (record.queue != 0) check_queue(slot, record.queue, "a wait");
           run_.syncs.push_back(record);
           break;
         }
-        default: break;
+        default:
+          break;
       }
     }
   }
@@ -170,7 +178,8 @@ class Reader {
     return found != nullptr ? *found : "?";
   }
   void check_queue(uint32_t slot, uint32_t queue, const char* what) {
-    if (find(queues_, slot, queue) == nullptr) run_.problems.push_back(std::string(what) + " on an undefined queue");
+    if (find(queues_, slot, queue) == nullptr)
+      run_.problems.push_back(std::string(what) + " on an undefined queue");
   }
   template <typename Record>
   Dispatch& add_dispatch(uint32_t slot, const Record& record) {
@@ -192,13 +201,14 @@ class Reader {
     dispatch.end = record.end;
     dispatch.queue = record.queue;
     dispatch.ordinal = record.ordinal;
-    if (!(dispatch.queued <= dispatch.submit && dispatch.submit <= dispatch.start && dispatch.start <= dispatch.end))
+    if (!(dispatch.queued <= dispatch.submit && dispatch.submit <= dispatch.start &&
+          dispatch.start <= dispatch.end))
       run_.problems.push_back("a dispatch whose times are out of order");
     run_.dispatches.push_back(dispatch);
     return run_.dispatches.back();
   }
 
-  Run& run_;
+  Outcome& run_;
   std::map<uint32_t, uint32_t> parents_;
   std::map<std::pair<uint32_t, uint32_t>, event::DeviceRecord> devices_;
   std::map<std::pair<uint32_t, uint32_t>, event::QueueRecord> queues_;
@@ -208,24 +218,30 @@ class Reader {
 
 }  // namespace
 
-std::string target(const std::string& name) { return build() + "/tests/targets/" + name; }
-std::string example(const std::string& name) { return build() + "/examples/" + name; }
-std::string library() { return build() + "/lib/libtacho.so"; }
+std::string target(const std::string& name) {
+  return build() + "/tests/targets/" + name;
+}
+std::string example(const std::string& name) {
+  return build() + "/examples/" + name;
+}
+std::string library() {
+  return build() + "/lib/libtacho.so";
+}
 
-size_t Run::calls(const std::string& name) const {
+size_t Outcome::calls(const std::string& name) const {
   size_t count = 0;
   for (const Api& call : api) count += call.name == name ? 1 : 0;
   return count;
 }
 
-const Api* Run::call_of(uint64_t correlation) const {
+const Api* Outcome::call_of(uint64_t correlation) const {
   for (const Api& call : api)
     if (call.correlation == correlation) return &call;
   return nullptr;
 }
 
-Run run(const std::vector<std::string>& command, const RunOptions& options) {
-  Run result;
+Outcome run(const std::vector<std::string>& command, const RunOptions& options) {
+  Outcome result;
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.traced ? options.pool_bytes : 1 << 20;
   pool_options.max_bytes = options.traced ? 512ull << 20 : 1 << 20;
@@ -249,6 +265,11 @@ Run run(const std::vector<std::string>& command, const RunOptions& options) {
     if (options.preload) variables["LD_PRELOAD"] = library();
   }
   for (const auto& [name, value] : options.env) variables[name] = value;
+#ifdef TACHO_SANITIZER_RUNTIME
+  std::string& preload = variables["LD_PRELOAD"];
+  preload = preload.empty() ? TACHO_SANITIZER_RUNTIME : TACHO_SANITIZER_RUNTIME ":" + preload;
+  variables["ASAN_OPTIONS"] = "detect_leaks=0";  // of the runtime and its compiler
+#endif
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   std::vector<char*> arguments, environment_pointers;

@@ -1,4 +1,5 @@
-// Runs a program with libtacho.so on a pool of the test's own and gives back the records that it wrote, by kind.
+// Runs a program with libtacho.so on a pool of the test's own and gives back the records that it wrote, by
+// kind.
 #pragma once
 
 #include <map>
@@ -41,7 +42,7 @@ struct Named {
   std::string text;
 };
 
-struct Run {
+struct Outcome {
   int exit_code = -1;  // 128 + signal
   std::string out, err;
   uint64_t launches = 0;
@@ -67,8 +68,9 @@ struct Run {
   const Api* call_of(uint64_t correlation) const;
 };
 
-/// Runs `command` to its end. Fails the current test when the pool cannot be made or the program not be started.
-Run run(const std::vector<std::string>& command, const RunOptions& options = {});
+/// Runs `command` to its end. Fails the current test when the pool cannot be made or the program not be
+/// started.
+Outcome run(const std::vector<std::string>& command, const RunOptions& options = {});
 
 /// A program of tests/e2e/targets, an example, and libtacho.so of this build.
 std::string target(const std::string& name);

@@ -1,0 +1,765 @@
+// What the sections of rocprofv3's JSON mean in the trace's vocabulary (rocprofv3_json.h).
+#include <array>
+#include <bit>
+#include <charconv>
+#include <deque>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "event/schema.h"
+#include "format/rocprofv3_json/rocprofv3_json.h"
+#include "format/rocprofv3_json/stream.h"
+
+namespace tacho::format::rocprofv3 {
+namespace {
+
+using event::Domain;
+using event::kUnknown;
+using event::Table;
+
+struct Symbol {
+  int64_t name = 0;  // string row
+  int64_t scalar = kUnknown, arch = kUnknown, accum = kUnknown, shared = kUnknown;
+};
+
+struct Dispatch {
+  int64_t thread = 0, correlation = 0, start = 0, end = 0, agent = 0, queue = 0, kernel = 0, id = 0,
+          private_bytes = kUnknown, shared = kUnknown, stream = -1;
+  int64_t group[3] = {kUnknown, kUnknown, kUnknown}, grid[3] = {kUnknown, kUnknown, kUnknown};
+};
+
+// A record of any other buffer: the members that they share, and those of memory.
+struct Record {
+  int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0,
+          agent = 0, bytes = kUnknown, address = 0, stream = -1;
+};
+
+bool starts_with(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
+
+struct KeyHash {
+  size_t operator()(const std::array<int64_t, 4>& key) const {
+    uint64_t hash = 0;
+    for (const int64_t part : key)
+      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 29;
+    return static_cast<size_t>(hash);
+  }
+};
+
+class Reader {
+ public:
+  Reader(const std::string& path, trace::TraceWriter& writer) : path_(path), writer_(writer) {}
+
+  Status run() {
+    TACHO_TRY(pass(false));
+    if (!records_early_) return {};
+    // Records stood before the names that they refer to: once more, for them alone.
+    return pass(true);
+  }
+
+ private:
+  struct Process {
+    int64_t row = 0, pid = 0;
+    bool agents = false, strings = false, symbols = false;
+    bool complete() const { return agents && strings && symbols; }
+    std::map<int64_t, int64_t> devices;  // agent handle -> row
+    std::unordered_map<int64_t, Symbol> kernels;
+    std::vector<std::pair<std::string, std::vector<std::string>>>
+        kinds;                                      // of buffer records: name, operations
+    std::unordered_map<int64_t, int64_t> messages;  // correlation -> string row
+    std::unordered_map<int64_t, int64_t> counters;  // counter handle -> row
+    std::vector<bool> counted;                      // dispatches that came with their counters
+    std::unordered_map<int64_t, int64_t> threads, thread_tracks;
+    std::unordered_map<std::array<int64_t, 4>, int64_t, KeyHash> queue_tracks;
+    std::set<std::string> skipped;  // sections of records that stood before the names
+  };
+
+  Status pass(bool records_only) {
+    TACHO_ASSIGN(JsonStream in, JsonStream::open(path_));
+    in_ = &in;
+    records_only_ = records_only;
+    size_t number = 0;
+    bool found = false;
+    in.object([&](std::string_view key) {
+      if (key != "rocprofiler-sdk-tool") {
+        in.skip();
+        return;
+      }
+      found = true;
+      const auto one = [&] {
+        if (number == processes_.size()) processes_.emplace_back();
+        process_ = &processes_[number++];
+        read_process();
+      };
+      if (in.peek() == '[')
+        in.array(one);
+      else
+        one();
+    });
+    if (!in.ok()) return in.status();
+    if (in.peek() != 0) return fail("{}: at byte {}: text after the end", path_, in.offset());
+    if (!in.ok()) return in.status();
+    if (!found) return fail("{}: has no member rocprofiler-sdk-tool", path_);
+    return {};
+  }
+
+  void read_process() {
+    in_->object([&](std::string_view key) {
+      if (key == "metadata" && !records_only_)
+        read_metadata();
+      else if (key == "agents" && !records_only_)
+        read_agents();
+      else if (key == "counters" && !records_only_)
+        read_counters();
+      else if (key == "strings" && !records_only_)
+        read_strings();
+      else if (key == "kernel_symbols" && !records_only_)
+        read_symbols();
+      else if (key == "callback_records")
+        read_records(key, &Reader::callback_section);
+      else if (key == "buffer_records")
+        read_records(key, &Reader::buffer_section);
+      else
+        in_->skip();
+    });
+  }
+
+  void read_records(std::string_view name, void (Reader::*section)(std::string_view)) {
+    const std::string group(name);
+    if (!records_only_ && !process_->complete()) {
+      records_early_ = true;
+      process_->skipped.insert(group);
+      in_->skip();
+    } else if (records_only_ && !process_->skipped.contains(group)) {
+      in_->skip();  // the first pass has read it
+    } else {
+      in_->object([&](std::string_view key) { (this->*section)(key); });
+    }
+  }
+
+  int64_t text(std::string_view value) { return writer_.string(value); }
+
+  // ---- who and where
+
+  void read_metadata() {
+    std::string host, command, name;
+    int64_t pid = 0, first = 0, last = 0;
+    in_->object([&](std::string_view key) {
+      if (key == "node") {
+        in_->object([&](std::string_view member) {
+          if (member == "hostname")
+            in_->string(host);
+          else
+            in_->skip();
+        });
+      } else if (key == "pid") {
+        pid = in_->integer();
+      } else if (key == "init_time") {
+        first = in_->integer();
+      } else if (key == "fini_time") {
+        last = in_->integer();
+      } else if (key == "command" && in_->peek() == '[') {
+        in_->array([&] {
+          std::string word;
+          in_->string(word);
+          if (name.empty()) name = word.substr(word.rfind('/') + 1);
+          command += (command.empty() ? "" : " ") + word;
+        });
+      } else {
+        in_->skip();
+      }
+    });
+    if (!in_->ok()) return;
+    process_->pid = pid;
+    process_->row = writer_.dimension(
+        Table::kProcess, {pid, kUnknown, first, text(name), text(command), text(host), kUnknown, 0});
+    // Trace time is what the file says: the same number in both clocks.
+    for (const int64_t time : {first, last})
+      if (time > 0) writer_.add(Table::kClock, {0, time, kUnknown, time, kUnknown, kUnknown, 0});
+    if (process_ == &processes_.front()) {
+      writer_.property(Table::kEnd, 0, "command", command);
+      writer_.property(Table::kEnd, 0, "host", host);
+      writer_.property(Table::kEnd, 0, "source", "rocprofv3 JSON");
+    }
+  }
+
+  int64_t process_row() {
+    if (process_->row == 0)
+      process_->row =
+          writer_.dimension(Table::kProcess, {kUnknown, kUnknown, 0, text("process"), 0, 0, kUnknown, 0});
+    return process_->row;
+  }
+
+  void read_agents() {
+    process_->agents = true;
+    in_->array([&] {
+      int64_t handle = 0, type = 0;
+      std::map<std::string, std::string, std::less<>> facts, names;
+      std::string uuid;
+      in_->object([&](std::string_view key) {
+        const std::string member(key);
+        if (member == "id") {
+          handle = in_->handle();
+        } else if (member == "type") {
+          type = in_->integer();
+        } else if (member == "uuid" && in_->peek() == '{') {
+          uuid = read_uuid();
+        } else if (member == "sdma_fw_version") {
+          facts[member] = bits({{"uCodeSDMA", 10}, {"uCodeRes", 10}});
+        } else if (member == "fw_version") {
+          facts[member] = bits({{"uCode", 10}, {"Major", 6}, {"Minor", 8}, {"Stepping", 8}});
+        } else if (member == "capability") {
+          facts[member] = bits({{"HotPluggable", 1},
+                                {"HSAMMUPresent", 1},
+                                {"SharedWithGraphics", 1},
+                                {"QueueSizePowerOfTwo", 1},
+                                {"QueueSize32bit", 1},
+                                {"QueueIdleEvent", 1},
+                                {"VALimit", 1},
+                                {"WatchPointsSupported", 1},
+                                {"WatchPointsTotalBits", 4},
+                                {"DoorbellType", 2},
+                                {"AQLQueueDoubleMap", 1},
+                                {"DebugTrapSupported", 1},
+                                {"WaveLaunchTrapOverrideSupported", 1},
+                                {"WaveLaunchModeSupported", 1},
+                                {"PreciseMemoryOperationsSupported", 1},
+                                {"DEPRECATED_SRAM_EDCSupport", 1},
+                                {"Mem_EDCSupport", 1},
+                                {"RASEventNotify", 1},
+                                {"ASICRevision", 4},
+                                {"SRAM_EDCSupport", 1},
+                                {"SVMAPISupported", 1},
+                                {"CoherentHostAccess", 1},
+                                {"DebugSupportedFirmware", 1}});
+        } else if (member == "workgroup_max_dim" || member == "grid_max_dim") {
+          in_->object([&](std::string_view axis) {
+            facts[fmt::format("{}_{}", member, axis)] =
+                fmt::format("{}", static_cast<uint64_t>(in_->integer()));
+          });
+        } else if (in_->peek() == '"') {
+          in_->string(names[member]);
+        } else if (const char c = in_->peek(); c != '{' && c != '[') {
+          // hive_id and its like are unsigned.
+          facts[member] = fmt::format("{}", static_cast<uint64_t>(in_->integer()));
+        } else {
+          in_->skip();
+        }
+      });
+      if (!in_->ok()) return;
+      const bool gpu = type == 2;
+      const std::string& product = names["product_name"].empty() ? names["name"] : names["product_name"];
+      int64_t index = 0;
+      const std::string& of_type = facts["logical_node_type_id"];
+      std::from_chars(of_type.data(), of_type.data() + of_type.size(), index);
+      const int64_t device = writer_.dimension(
+          Table::kDevice, {process_row(),
+                           static_cast<int64_t>(gpu         ? event::DeviceKind::kGpu
+                                                : type == 1 ? event::DeviceKind::kCpu
+                                                            : event::DeviceKind::kUnknown),
+                           index, text(product), text(names["vendor_name"]), gpu ? text(names["name"]) : 0, 0,
+                           text(uuid.empty() ? "node " + facts["node_id"] : uuid), kUnknown});
+      process_->devices[handle] = device;
+      for (const auto& [name, value] : facts)
+        if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
+      if (!names["model_name"].empty())
+        writer_.property(Table::kDevice, device, "model_name", names["model_name"]);
+    });
+  }
+
+  // {"bytes": {"value0": 203, ...}} as hexadecimal text; "" when it is all zero (CPUs).
+  std::string read_uuid() {
+    std::string hex;
+    bool any = false;
+    in_->object([&](std::string_view key) {
+      if (key != "bytes" || in_->peek() != '{') {
+        in_->skip();
+        return;
+      }
+      in_->object([&](std::string_view) {
+        const int64_t byte = in_->integer();
+        any |= byte != 0;
+        if (hex.size() < 32) hex += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+      });
+    });
+    return any ? hex : std::string();
+  }
+
+  // A C bit field that the JSON gives member by member, as the number that it is.
+  std::string bits(std::initializer_list<std::pair<std::string_view, int>> members) {
+    std::map<std::string, uint64_t, std::less<>> values;
+    in_->object([&](std::string_view key) {
+      const std::string name(key);
+      values[name] = static_cast<uint64_t>(in_->integer());
+    });
+    uint64_t number = 0;
+    int at = 0;
+    for (const auto& [name, width] : members) {
+      const auto found = values.find(name);
+      if (found != values.end()) number |= (found->second & ((uint64_t{1} << width) - 1)) << at;
+      at += width;
+    }
+    return fmt::format("{}", number);
+  }
+
+  void read_counters() {
+    in_->array([&] {
+      int64_t handle = 0;
+      std::string name, text_about, block;
+      in_->object([&](std::string_view key) {
+        if (key == "id")
+          handle = in_->handle();
+        else if (key == "name")
+          in_->string(name);
+        else if (key == "description")
+          in_->string(text_about);
+        else if (key == "block")
+          in_->string(block);
+        else
+          in_->skip();
+      });
+      if (in_->ok())
+        process_->counters[handle] =
+            writer_.dimension(Table::kCounter, {text(name), 0, text(text_about), text(block)});
+    });
+  }
+
+  void read_strings() {
+    process_->strings = true;
+    in_->object([&](std::string_view key) {
+      if (key == "buffer_records") {
+        in_->array([&] {
+          auto& kind = process_->kinds.emplace_back();
+          in_->object([&](std::string_view member) {
+            if (member == "kind") {
+              in_->string(kind.first);
+            } else if (member == "operations") {
+              in_->array([&] { in_->string(kind.second.emplace_back()); });
+            } else {
+              in_->skip();
+            }
+          });
+        });
+      } else if (key == "marker_api") {
+        in_->array([&] {
+          int64_t correlation = 0;
+          std::string message;
+          in_->object([&](std::string_view member) {
+            if (member == "key")
+              correlation = in_->integer();
+            else if (member == "value")
+              in_->string(message);
+            else
+              in_->skip();
+          });
+          process_->messages[correlation] = text(message);
+        });
+      } else {
+        in_->skip();
+      }
+    });
+  }
+
+  void read_symbols() {
+    process_->symbols = true;
+    in_->array([&] {
+      int64_t id = 0;
+      Symbol symbol;
+      std::string name;
+      in_->object([&](std::string_view key) {
+        if (key == "kernel_id")
+          id = in_->integer();
+        else if (key == "kernel_name")
+          in_->string(name);
+        else if (key == "sgpr_count")
+          symbol.scalar = in_->integer();
+        else if (key == "arch_vgpr_count")
+          symbol.arch = in_->integer();
+        else if (key == "accum_vgpr_count")
+          symbol.accum = in_->integer();
+        else if (key == "group_segment_size")
+          symbol.shared = in_->integer();
+        else
+          in_->skip();
+      });
+      symbol.name = text(name);
+      if (in_->ok()) process_->kernels[id] = symbol;
+    });
+  }
+
+  // ---- tracks
+
+  int64_t device(int64_t handle) const {
+    const auto found = process_->devices.find(handle);
+    return found == process_->devices.end() ? 0 : found->second;
+  }
+  int64_t thread(int64_t tid) {
+    int64_t& row = process_->threads[tid];
+    if (row == 0) row = writer_.dimension(Table::kThread, {process_row(), tid, 0});
+    return row;
+  }
+  int64_t thread_track(int64_t tid) {
+    int64_t& row = process_->thread_tracks[tid];
+    if (row == 0)
+      row = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process_row(),
+                                              thread(tid), 0, tid, 0, 0, text("thread"), 0});
+    return row;
+  }
+  // One row per stream, hardware queue and launching thread: the file says which of each a record had.
+  int64_t queue_track(int64_t agent, int64_t queue, int64_t stream, int64_t tid) {
+    const std::array<int64_t, 4> key{agent, queue, stream, tid};
+    int64_t& row = process_->queue_tracks[key];
+    if (row != 0) return row;
+    const bool streamed = stream >= 0;
+    row = writer_.dimension(Table::kTrack,
+                            {static_cast<int64_t>(event::TrackKind::kQueue), process_row(),
+                             tid != 0 ? thread(tid) : 0, device(agent), streamed ? stream : queue,
+                             streamed ? queue : 0, 0, text(streamed ? "stream" : "queue"), 0});
+    if (streamed && queue != 0)
+      writer_.property(Table::kTrack, row, "queue", fmt::format("{}", static_cast<uint64_t>(queue)));
+    return row;
+  }
+
+  // ---- dispatches
+
+  void read_correlation(int64_t& correlation) {
+    if (in_->peek() != '{') {
+      correlation = in_->integer();
+      return;
+    }
+    in_->object([&](std::string_view key) {
+      if (key == "internal")
+        correlation = in_->integer();
+      else
+        in_->skip();
+    });
+  }
+  void read_extent(int64_t (&extent)[3]) {
+    in_->object([&](std::string_view axis) {
+      const int64_t value = in_->integer();
+      if (axis.size() == 1 && axis[0] >= 'x' && axis[0] <= 'z') extent[axis[0] - 'x'] = value;
+    });
+  }
+  void read_dispatch_member(std::string_view key, Dispatch& dispatch) {
+    if (key == "thread_id")
+      dispatch.thread = in_->integer();
+    else if (key == "correlation_id")
+      read_correlation(dispatch.correlation);
+    else if (key == "start_timestamp")
+      dispatch.start = in_->integer();
+    else if (key == "end_timestamp")
+      dispatch.end = in_->integer();
+    else if (key == "stream_id")
+      dispatch.stream = in_->handle();
+    else if (key == "dispatch_info")
+      in_->object([&](std::string_view member) {
+        if (member == "agent_id")
+          dispatch.agent = in_->handle();
+        else if (member == "queue_id")
+          dispatch.queue = in_->handle();
+        else if (member == "kernel_id")
+          dispatch.kernel = in_->integer();
+        else if (member == "dispatch_id")
+          dispatch.id = in_->integer();
+        else if (member == "private_segment_size")
+          dispatch.private_bytes = in_->integer();
+        else if (member == "group_segment_size")
+          dispatch.shared = in_->integer();
+        else if (member == "workgroup_size")
+          read_extent(dispatch.group);
+        else if (member == "grid_size")
+          read_extent(dispatch.grid);
+        else
+          in_->skip();
+      });
+    else
+      in_->skip();
+  }
+
+  // False: the times make no sense, and the row was counted as bad.
+  bool times(Table table, int64_t start, int64_t end, int64_t& duration) {
+    if (start <= 0) {
+      writer_.lose(process_row(), table, event::LossReason::kBadInput, 1);
+      return false;
+    }
+    duration = end == 0 ? kUnknown : end - start;
+    if (duration != kUnknown && duration < 0) {
+      writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
+      duration = 0;
+    }
+    return true;
+  }
+
+  int64_t add_dispatch(const Dispatch& dispatch) {
+    const int64_t track = queue_track(dispatch.agent, dispatch.queue, dispatch.stream, dispatch.thread);
+    int64_t duration = 0;
+    if (!times(Table::kDispatch, dispatch.start, dispatch.end, duration)) return track;
+    const auto found = process_->kernels.find(dispatch.kernel);
+    Symbol symbol;
+    if (found != process_->kernels.end()) symbol = found->second;
+    if (symbol.name == 0) symbol.name = text(fmt::format("kernel #{}", dispatch.kernel));
+    std::vector<int64_t> row(event::column::Kernel::kCount, 0);
+    using K = event::column::Kernel;
+    row[K::name] = symbol.name;
+    for (int i = 0; i < 3; ++i) {
+      row[static_cast<size_t>(K::grid_x + i)] = dispatch.grid[i];
+      row[static_cast<size_t>(K::group_x + i)] = dispatch.group[i];
+    }
+    row[K::registers] = symbol.arch;
+    row[K::accum_registers] = symbol.accum;
+    row[K::scalar_registers] = symbol.scalar;
+    // The dispatch's size is the whole; what the code object fixes of it is the static part.
+    const bool split =
+        symbol.shared != kUnknown && dispatch.shared != kUnknown && dispatch.shared >= symbol.shared;
+    row[K::shared_static] = split ? symbol.shared : dispatch.shared;
+    row[K::shared_dynamic] = split ? dispatch.shared - symbol.shared : kUnknown;
+    row[K::private_bytes] = dispatch.private_bytes;
+    row[K::cache_config] = row[K::carveout] = kUnknown;
+    const int64_t kernel = writer_.dimension(Table::kKernel, row);
+    if (kernel_ids_.emplace(kernel, dispatch.kernel).second)
+      writer_.property(Table::kKernel, kernel, "kernel_id", fmt::format("{}", dispatch.kernel));
+    writer_.add(Table::kDispatch, {track, dispatch.start, duration, kernel, dispatch.correlation, kUnknown,
+                                   kUnknown, dispatch.id > 0 ? dispatch.id - 1 : kUnknown, 0});
+    return track;
+  }
+
+  // ---- sections
+
+  void callback_section(std::string_view section) {
+    if (section != "counter_collection") {
+      in_->skip();
+      return;
+    }
+    in_->array([&] {
+      Dispatch dispatch;
+      std::vector<std::pair<int64_t, double>> values;
+      in_->object([&](std::string_view key) {
+        if (key == "dispatch_data") {
+          in_->object([&](std::string_view member) { read_dispatch_member(member, dispatch); });
+        } else if (key == "records") {
+          in_->array([&] {
+            int64_t counter = 0;
+            double value = 0;
+            in_->object([&](std::string_view member) {
+              if (member == "counter_id")
+                counter = in_->handle();
+              else if (member == "value" || member == "counter_value")
+                value = in_->real();
+              else
+                in_->skip();
+            });
+            values.emplace_back(counter, value);
+          });
+        } else if (key == "thread_id") {
+          dispatch.thread = in_->integer();
+        } else if (key == "stream_id") {
+          dispatch.stream = in_->handle();
+        } else {
+          in_->skip();
+        }
+      });
+      if (!in_->ok()) return;
+      const int64_t track = add_dispatch(dispatch);
+      constexpr int64_t kMostDispatches = int64_t{1} << 30;
+      if (dispatch.id > 0 && dispatch.id < kMostDispatches) {
+        if (process_->counted.size() <= static_cast<size_t>(dispatch.id))
+          process_->counted.resize(static_cast<size_t>(dispatch.id) + 1);
+        process_->counted[static_cast<size_t>(dispatch.id)] = true;
+      }
+      std::map<int64_t, int64_t> instances;
+      for (const auto& [counter, value] : values) {
+        int64_t& row = process_->counters[counter];
+        if (row == 0)
+          row = writer_.dimension(Table::kCounter, {text(fmt::format("counter #{}", counter)), 0, 0, 0});
+        writer_.add(Table::kCounterValue,
+                    {track, dispatch.start, dispatch.id > 0 ? dispatch.id - 1 : kUnknown, row,
+                     instances[counter]++, 0, std::bit_cast<int64_t>(value)});
+      }
+    });
+  }
+
+  void buffer_section(std::string_view section) {
+    if (section == "kernel_dispatch") {
+      in_->array([&] {
+        Dispatch dispatch;
+        in_->object([&](std::string_view key) { read_dispatch_member(key, dispatch); });
+        if (!in_->ok()) return;
+        const auto& counted = process_->counted;
+        if (dispatch.id > 0 && static_cast<size_t>(dispatch.id) < counted.size() &&
+            counted[static_cast<size_t>(dispatch.id)])
+          return;
+        add_dispatch(dispatch);
+      });
+      return;
+    }
+    const std::string name(section);
+    int64_t unread = 0;
+    in_->array([&] {
+      const Record record = read_record();
+      if (!in_->ok()) return;
+      if (name == "memory_copy")
+        add_copy(record);
+      else if (name == "memory_allocation")
+        add_allocation(record);
+      else if (name == "marker_api")
+        add_marker(record);
+      else if (name.ends_with("_api"))
+        add_call(record, name);
+      else
+        ++unread;
+    });
+    if (unread != 0) {
+      writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, unread);
+      writer_.note(process_row(), event::NoteSeverity::kWarning,
+                   fmt::format("{} records of section {} are of a kind that is not read", unread, name));
+    }
+  }
+
+  Record read_record() {
+    Record record;
+    in_->object([&](std::string_view key) {
+      if (key == "kind")
+        record.kind = in_->integer();
+      else if (key == "operation")
+        record.operation = in_->integer();
+      else if (key == "thread_id")
+        record.thread = in_->integer();
+      else if (key == "correlation_id")
+        read_correlation(record.correlation);
+      else if (key == "start_timestamp")
+        record.start = in_->integer();
+      else if (key == "end_timestamp")
+        record.end = in_->integer();
+      else if (key == "src_agent_id")
+        record.source = in_->handle();
+      else if (key == "dst_agent_id")
+        record.target = in_->handle();
+      else if (key == "agent_id")
+        record.agent = in_->handle();
+      else if (key == "bytes" || key == "allocation_size")
+        record.bytes = in_->integer();
+      else if (key == "stream_id")
+        record.stream = in_->handle();
+      else if (key == "address") {
+        if (in_->peek() == '"') {
+          std::string hex;
+          in_->string(hex);
+          kineto::integer(hex, record.address);
+        } else {
+          record.address = in_->handle();
+        }
+      } else {
+        in_->skip();
+      }
+    });
+    return record;
+  }
+
+  std::string_view kind_name(const Record& record) const {
+    return record.kind >= 0 && static_cast<size_t>(record.kind) < process_->kinds.size()
+               ? std::string_view(process_->kinds[static_cast<size_t>(record.kind)].first)
+               : std::string_view();
+  }
+  std::string_view operation_name(const Record& record) const {
+    if (record.kind < 0 || static_cast<size_t>(record.kind) >= process_->kinds.size()) return {};
+    const auto& operations = process_->kinds[static_cast<size_t>(record.kind)].second;
+    return record.operation >= 0 && static_cast<size_t>(record.operation) < operations.size()
+               ? std::string_view(operations[static_cast<size_t>(record.operation)])
+               : std::string_view();
+  }
+
+  void add_copy(const Record& record) {
+    int64_t duration = 0;
+    if (!times(Table::kCopy, record.start, record.end, duration)) return;
+    const std::string_view operation = operation_name(record);
+    const auto ends = [&](std::string_view tail) { return operation.ends_with(tail); };
+    const auto direction = ends("HOST_TO_DEVICE")     ? event::CopyDirection::kHostToDevice
+                           : ends("DEVICE_TO_HOST")   ? event::CopyDirection::kDeviceToHost
+                           : ends("DEVICE_TO_DEVICE") ? event::CopyDirection::kDeviceToDevice
+                           : ends("HOST_TO_HOST")     ? event::CopyDirection::kHostToHost
+                                                      : event::CopyDirection::kUnknown;
+    const bool down = direction == event::CopyDirection::kHostToDevice;
+    const int64_t shape = writer_.dimension(
+        Table::kCopyShape,
+        {static_cast<int64_t>(direction), 0, 0, device(record.source), device(record.target), 0, 1});
+    // A line of its own per stream; rocprofv3 does not say on which hardware queue or engine a copy ran.
+    const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
+    writer_.add(Table::kCopy, {track, record.start, duration, shape, record.correlation, record.bytes,
+                               kUnknown, kUnknown, 0});
+  }
+
+  void add_allocation(const Record& record) {
+    int64_t duration = 0;
+    if (!times(Table::kAllocation, record.start, record.end, duration)) return;
+    const bool free = operation_name(record).find("FREE") != std::string_view::npos;
+    const int64_t shape =
+        writer_.dimension(Table::kAllocationShape, {free ? 1 : 0, 0, device(record.agent), text("hsa")});
+    writer_.add(Table::kAllocation,
+                {thread_track(record.thread), record.start, duration, shape, record.correlation,
+                 free && record.bytes == 0 ? kUnknown : record.bytes, record.address});
+  }
+
+  void add_marker(const Record& record) {
+    int64_t duration = 0;
+    if (!times(Table::kMarker, record.start, record.end, duration)) return;
+    const auto message = process_->messages.find(record.correlation);
+    const int64_t name = message != process_->messages.end() ? message->second : text(operation_name(record));
+    const std::string_view operation = operation_name(record);
+    const auto kind = operation.find("Mark") != std::string_view::npos    ? event::MarkerKind::kMark
+                      : operation.find("Start") != std::string_view::npos ? event::MarkerKind::kStartStop
+                                                                          : event::MarkerKind::kPushPop;
+    const int64_t label =
+        writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), text("ROCTx"), 0, kUnknown, 0});
+    writer_.add(Table::kMarker,
+                {thread_track(record.thread), record.start, duration, label, record.correlation, 0});
+  }
+
+  void add_call(const Record& record, const std::string& section) {
+    int64_t duration = 0;
+    if (!times(Table::kApi, record.start, record.end, duration)) return;
+    const std::string_view kind = kind_name(record);
+    const Domain domain = starts_with(kind, "HIP_COMPILER") ? Domain::kHipCompiler
+                          : starts_with(kind, "HIP")        ? Domain::kHipRuntime
+                          : starts_with(kind, "HSA")        ? Domain::kHsa
+                          : starts_with(kind, "RCCL")       ? Domain::kRccl
+                                                            : Domain::kHost;
+    std::string name(operation_name(record));
+    if (name.empty()) name = fmt::format("{} operation {}", section, record.operation);
+    const int64_t function = writer_.dimension(Table::kFunction, {text(name), static_cast<int64_t>(domain)});
+    writer_.add(Table::kApi, {thread_track(record.thread), record.start, duration, function,
+                              record.correlation, kUnknown});
+  }
+
+  std::string path_;
+  trace::TraceWriter& writer_;
+  JsonStream* in_ = nullptr;
+  std::deque<Process> processes_;
+  Process* process_ = nullptr;
+  std::unordered_map<int64_t, int64_t> kernel_ids_;
+  bool records_only_ = false, records_early_ = false;
+};
+
+}  // namespace
+
+bool accepts(std::string_view, std::string_view head, bool folder) {
+  if (folder) return false;
+  const std::string text = kineto::unpacked_head(head);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == '{' &&
+         text.find("\"rocprofiler-sdk-tool\"") != std::string::npos;
+}
+
+Status read_into(const std::string& path, trace::TraceWriter& writer) {
+  return Reader(path, writer).run();
+}
+
+Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
+  TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
+  TACHO_TRY(read_into(path, *writer));
+  return writer->finish_and_open();
+}
+
+}  // namespace tacho::format::rocprofv3

@@ -1,0 +1,77 @@
+// JSON token by token from a file of any size, plain or gzip: what reading a known structure needs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "format/kineto/input.h"
+#include "format/kineto/json.h"
+
+namespace tacho::format::rocprofv3 {
+
+/// Every function returns false (or 0) after an error; the first one is kept in status() with its place in
+/// the file.
+class JsonStream {
+ public:
+  static Result<JsonStream> open(const std::string& path);
+
+  bool ok() const { return status_.has_value(); }
+  const Status& status() const { return status_; }
+
+  /// Calls member(key) for every member of the object that comes next; it must consume the value.
+  template <typename Member>
+  bool object(Member member) {
+    if (!expect('{')) return false;
+    if (peek() == '}') return expect('}');
+    while (ok()) {
+      std::string key;  // a copy: reading the value moves the window
+      if (!string(key) || !expect(':')) return false;
+      member(std::string_view(key));
+      if (!ok()) return false;
+      if (peek() == '}') return expect('}');
+      if (!expect(',')) return false;
+    }
+    return false;
+  }
+  /// Calls element() for every element of the array that comes next; it must consume it.
+  template <typename Element>
+  bool array(Element element) {
+    if (!expect('[')) return false;
+    if (peek() == ']') return expect(']');
+    while (ok()) {
+      element();
+      if (!ok()) return false;
+      if (peek() == ']') return expect(']');
+      if (!expect(',')) return false;
+    }
+    return false;
+  }
+  bool string(std::string& text);
+  /// A whole number; unsigned 64-bit ones keep their bits. null counts as 0.
+  int64_t integer();
+  double real();
+  /// The number in {"handle": N}.
+  int64_t handle();
+  /// Passes over a value, whatever its size.
+  bool skip();
+  /// The next character that is not space; 0 at the end.
+  char peek();
+  bool expect(char c);
+  bool bad(std::string_view what);
+  uint64_t offset() const { return input_->offset(); }
+
+ private:
+  static constexpr int kDeepest = 512;
+  bool word(std::string& text);
+  bool skip_nested(int depth);
+  template <typename Read>
+  bool retry(Read read);
+
+  std::unique_ptr<kineto::Input> input_;
+  Status status_;
+};
+
+}  // namespace tacho::format::rocprofv3

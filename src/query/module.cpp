@@ -1,0 +1,512 @@
+// SQLite's virtual table methods over relations and results (module.h).
+#include "query/module.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+
+#include "base/sorted_file.h"
+#include "format/sqlite/database.h"
+
+namespace tacho::query {
+
+using event::kUnknown;
+
+namespace {
+
+struct Position {
+  int32_t part;
+  int64_t row;
+};
+
+struct Entry {
+  std::string schema;
+  std::shared_ptr<Store> store;
+  Relation relation;
+  ResultTable result;
+  bool is_result = false;
+  // Results, once computed.
+  bool computed = false;
+  std::vector<std::vector<report::Cell>> rows;
+  // Indexes over integer columns that joins look rows up by: made when a column is asked for again and again.
+  struct Lookup {
+    int asked = 0;
+    bool ready = false;
+    KeyIndex<Position> index;
+  };
+  std::map<int, std::unique_ptr<Lookup>> lookups;
+};
+
+}  // namespace
+
+struct Module::State {
+  sqlite3* connection = nullptr;
+  std::vector<std::unique_ptr<Entry>> entries;
+};
+
+namespace {
+
+struct Table : sqlite3_vtab {
+  Entry* entry;
+};
+
+struct Cursor : sqlite3_vtab_cursor {
+  Entry* entry = nullptr;
+  std::unique_ptr<Scan> scan;
+  bool at_row = false;
+  bool single = false;                     // at most one row
+  const KeyIndex<Position>::Entry* match = nullptr;  // next match of a lookup
+  const KeyIndex<Position>::Entry* matches_end = nullptr;
+  int64_t key = 0;
+  bool looking = false;
+  size_t row = 0;                          // of results
+  std::string scratch;
+};
+
+int set_error(sqlite3_vtab* table, const std::string& message) {
+  sqlite3_free(table->zErrMsg);
+  table->zErrMsg = sqlite3_mprintf("%s", message.c_str());
+  return SQLITE_ERROR;
+}
+
+const char* type_name(ValueType type) { return type == ValueType::kInteger ? "INTEGER" : type == ValueType::kReal ? "REAL" : "TEXT"; }
+
+std::string quoted(std::string_view name) {
+  std::string result = "\"";
+  for (const char c : name) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + "\"";
+}
+
+int connect(sqlite3* connection, void* context, int count, const char* const* arguments, sqlite3_vtab** out, char** error) {
+  auto* const state = static_cast<Module::State*>(context);
+  size_t number = 0;
+  if (count < 4 || std::from_chars(arguments[3], arguments[3] + std::strlen(arguments[3]), number).ec != std::errc() || number >= state->entries.size()) {
+    *error = sqlite3_mprintf("tacho's virtual tables are made by tacho itself");
+    return SQLITE_ERROR;
+  }
+  Entry& entry = *state->entries[number];
+  std::string sql = "CREATE TABLE x(";
+  if (entry.is_result)
+    for (size_t i = 0; i < entry.result.columns.size(); ++i)
+      sql += (i > 0 ? ", " : "") + quoted(entry.result.columns[i].name) + " " + type_name(entry.result.columns[i].type);
+  else
+    for (size_t i = 0; i < entry.relation.columns.size(); ++i)
+      sql += (i > 0 ? ", " : "") + quoted(entry.relation.columns[i].name) + " " + type_name(entry.relation.columns[i].type) +
+             (entry.relation.columns[i].hidden ? " HIDDEN" : "");
+  sql += ")";
+  if (const int code = sqlite3_declare_vtab(connection, sql.c_str()); code != SQLITE_OK) {
+    *error = sqlite3_mprintf("%s", sqlite3_errmsg(connection));
+    return code;
+  }
+  sqlite3_vtab_config(connection, SQLITE_VTAB_INNOCUOUS);
+  auto* const table = new Table{};
+  table->entry = &entry;
+  *out = table;
+  return SQLITE_OK;
+}
+
+int disconnect(sqlite3_vtab* table) {
+  delete static_cast<Table*>(table);
+  return SQLITE_OK;
+}
+
+bool needs_row_number(const Relation& relation, int column) {
+  for (const Part& part : relation.parts)
+    for (const int16_t base : part.columns[static_cast<size_t>(column)].base)
+      if (base == kRowNumber) return true;
+  return false;
+}
+
+// idxStr: constraints as "column comparison ..." in the order of the arguments, then "|", order, "|", used columns.
+// Order: "n" natural, "t" by time, "g column direction ..." grouped; idxNum: 0 scan, 1 one row by id, 2 lookup.
+int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
+  const Entry& entry = *static_cast<Table*>(base)->entry;
+  if (entry.is_result) {
+    info->estimatedCost = 1000;
+    info->estimatedRows = 100;
+    return SQLITE_OK;
+  }
+  const Relation& relation = entry.relation;
+  const auto total = static_cast<double>(std::max<int64_t>(relation.rows(*entry.store), 1));
+  int id_column = -1;
+  for (size_t i = 0; i < relation.columns.size(); ++i)
+    if (relation.columns[i].id) id_column = static_cast<int>(i);
+
+  std::string plan;
+  int arguments = 0, number = 0;
+  double rows = total, cost = total;
+  const auto pass = [&](int i, int column, Comparison comparison) {
+    info->aConstraintUsage[i].argvIndex = ++arguments;
+    plan += fmt::format("{} {} ", column, static_cast<int>(comparison));
+  };
+  // A unique id first, then a column that rows can be looked up by: then nothing else is needed.
+  for (int pass_number = 0; pass_number < 2 && number == 0; ++pass_number)
+    for (int i = 0; i < info->nConstraint && number == 0; ++i) {
+      const auto& constraint = info->aConstraint[i];
+      if (constraint.usable == 0 || constraint.op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
+      const int column = constraint.iColumn < 0 ? id_column : constraint.iColumn;
+      if (column < 0) continue;
+      const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
+      if (pass_number == 0 && about.id) {
+        number = 1;
+        rows = 1;
+        cost = 20;
+        info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
+        pass(i, column, Comparison::kEqual);
+      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time && !about.id) {
+        number = 2;
+        rows = 2;
+        cost = 100;
+        pass(i, column, Comparison::kEqual);
+      }
+    }
+  if (number == 0)
+    for (int i = 0; i < info->nConstraint; ++i) {
+      const auto& constraint = info->aConstraint[i];
+      if (constraint.usable == 0) continue;
+      const int column = constraint.iColumn < 0 ? id_column : constraint.iColumn;
+      if (column < 0) continue;
+      const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
+      Comparison comparison;
+      switch (constraint.op) {
+        case SQLITE_INDEX_CONSTRAINT_EQ: comparison = Comparison::kEqual; break;
+        case SQLITE_INDEX_CONSTRAINT_LT: comparison = Comparison::kLess; break;
+        case SQLITE_INDEX_CONSTRAINT_LE: comparison = Comparison::kLessEqual; break;
+        case SQLITE_INDEX_CONSTRAINT_GT: comparison = Comparison::kGreater; break;
+        case SQLITE_INDEX_CONSTRAINT_GE: comparison = Comparison::kGreaterEqual; break;
+        case SQLITE_INDEX_CONSTRAINT_NE: comparison = Comparison::kNotEqual; break;
+        case SQLITE_INDEX_CONSTRAINT_LIKE: comparison = Comparison::kLike; break;
+        case SQLITE_INDEX_CONSTRAINT_GLOB: comparison = Comparison::kGlob; break;
+        default: continue;
+      }
+      const bool pattern = comparison == Comparison::kLike || comparison == Comparison::kGlob;
+      if (about.type == ValueType::kText) {
+        if (!pattern && std::strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0) continue;
+      } else if (pattern) {
+        continue;
+      }
+      pass(i, column, comparison);
+      const double share = comparison == Comparison::kEqual ? 0.1 : comparison == Comparison::kNotEqual ? 0.9 : 0.4;
+      rows *= share;
+      cost *= about.time || about.few ? 0.5 : 0.9;
+    }
+
+  plan += "|";
+  bool ordered = false;
+  if (number == 1) {
+    ordered = true;
+    plan += "n";
+  } else if (number == 0 && info->nOrderBy > 0) {
+    const bool sorted = sqlite3_vtab_distinct(info) == 0;
+    bool all_few = true;
+    for (int i = 0; i < info->nOrderBy; ++i)
+      all_few = all_few && info->aOrderBy[i].iColumn >= 0 && relation.columns[static_cast<size_t>(info->aOrderBy[i].iColumn)].few;
+    const auto& first = info->aOrderBy[0];
+    if (all_few) {
+      plan += "g";
+      for (int i = 0; i < info->nOrderBy; ++i) plan += fmt::format(" {} {}", info->aOrderBy[i].iColumn, static_cast<int>(info->aOrderBy[i].desc));
+      ordered = true;
+      cost += total * 0.5;
+    } else if (info->nOrderBy == 1 && first.desc == 0 && (first.iColumn < 0 || relation.columns[static_cast<size_t>(first.iColumn)].id)) {
+      plan += "n";
+      ordered = true;
+    } else if (info->nOrderBy == 1 && first.desc == 0 && relation.columns[static_cast<size_t>(first.iColumn)].time) {
+      bool possible = true;
+      for (size_t i = 0; i < relation.columns.size(); ++i)
+        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 && needs_row_number(relation, static_cast<int>(i))) possible = false;
+      for (const Part& part : relation.parts)
+        for (const PartColumn& keep : part.keep)
+          for (const int16_t column : keep.base) possible = possible && column != kRowNumber;
+      if (possible) {
+        plan += "t";
+        ordered = true;
+        cost += total * 0.2;
+      }
+    }
+    (void)sorted;
+  }
+  info->orderByConsumed = ordered ? 1 : 0;
+  if (!ordered && plan.back() == '|') plan += "n";
+  plan += "|";
+  for (size_t i = 0; i < relation.columns.size(); ++i)
+    if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0) plan += fmt::format("{} ", i);
+  info->idxNum = number;
+  info->idxStr = sqlite3_mprintf("%s", plan.c_str());
+  info->needToFreeIdxStr = 1;
+  info->estimatedCost = std::max(cost, 1.0);
+  info->estimatedRows = static_cast<sqlite3_int64>(std::max(rows, 1.0));
+  return info->idxStr == nullptr ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+int open_cursor(sqlite3_vtab* table, sqlite3_vtab_cursor** out) {
+  auto* const cursor = new Cursor{};
+  cursor->entry = static_cast<Table*>(table)->entry;
+  *out = cursor;
+  return SQLITE_OK;
+}
+
+int close_cursor(sqlite3_vtab_cursor* cursor) {
+  delete static_cast<Cursor*>(cursor);
+  return SQLITE_OK;
+}
+
+int scan_failed(Cursor& cursor) {
+  cursor.at_row = false;
+  return set_error(cursor.pVtab, cursor.scan->status().error().message);
+}
+
+int next_row(sqlite3_vtab_cursor* base) {
+  auto& cursor = *static_cast<Cursor*>(base);
+  if (cursor.entry->is_result) {
+    cursor.at_row = ++cursor.row < cursor.entry->rows.size();
+    return SQLITE_OK;
+  }
+  if (cursor.single) {
+    cursor.at_row = false;
+    return SQLITE_OK;
+  }
+  if (cursor.looking) {
+    while (cursor.match != cursor.matches_end && cursor.match->key == cursor.key) {
+      const Position at = cursor.match++->value;
+      if (cursor.scan->jump(static_cast<size_t>(at.part), at.row)) {
+        cursor.at_row = true;
+        return SQLITE_OK;
+      }
+    }
+    cursor.at_row = false;
+    return cursor.scan->status() ? SQLITE_OK : scan_failed(cursor);
+  }
+  cursor.at_row = cursor.scan->next();
+  if (!cursor.at_row && !cursor.scan->status()) return scan_failed(cursor);
+  return SQLITE_OK;
+}
+
+Status build_lookup(Entry& entry, Entry::Lookup& lookup, int column) {
+  ScanPlan plan;
+  plan.used = {column};
+  Scan scan(entry.relation, *entry.store, std::move(plan));
+  while (scan.next_batch())
+    for (const uint32_t row : scan.selection()) {
+      const int64_t value = scan.value_at(column, row);
+      if (value != kUnknown) lookup.index.add(value, {static_cast<int32_t>(scan.part()), scan.row_number(row)});
+    }
+  TACHO_TRY(Status(scan.status()));
+  TACHO_TRY(lookup.index.finish());
+  lookup.ready = true;
+  return {};
+}
+
+Constraint constraint_of(const Relation& relation, int column, int comparison, sqlite3_value* value) {
+  Constraint result;
+  result.column = column;
+  result.comparison = static_cast<Comparison>(comparison);
+  const bool text = relation.columns[static_cast<size_t>(column)].type == ValueType::kText;
+  const int type = text ? sqlite3_value_type(value) : sqlite3_value_numeric_type(value);
+  switch (type) {
+    case SQLITE_NULL: result.never = true; break;
+    case SQLITE_INTEGER:
+      result.type = ValueType::kInteger;
+      result.integer = sqlite3_value_int64(value);
+      break;
+    case SQLITE_FLOAT:
+      result.type = ValueType::kReal;
+      result.real = sqlite3_value_double(value);
+      break;
+    default:
+      result.type = ValueType::kText;
+      result.text.assign(reinterpret_cast<const char*>(sqlite3_value_text(value)), static_cast<size_t>(sqlite3_value_bytes(value)));
+  }
+  return result;
+}
+
+int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, sqlite3_value** values) {
+  auto& cursor = *static_cast<Cursor*>(base);
+  Entry& entry = *cursor.entry;
+  if (entry.is_result) {
+    if (!entry.computed) {
+      auto rows = entry.result.rows();
+      if (!rows) return set_error(base->pVtab, rows.error().message);
+      entry.rows = std::move(*rows);
+      entry.computed = true;
+    }
+    cursor.row = 0;
+    cursor.at_row = !entry.rows.empty();
+    return SQLITE_OK;
+  }
+  const Relation& relation = entry.relation;
+  ScanPlan plan;
+  const char* at = text;
+  const auto read = [&](int& value) {
+    while (*at == ' ') ++at;
+    const auto [stop, error] = std::from_chars(at, at + std::strlen(at), value);
+    at = stop;
+    return error == std::errc();
+  };
+  for (int i = 0; i < count; ++i) {
+    int column = 0, comparison = 0;
+    read(column);
+    read(comparison);
+    plan.constraints.push_back(constraint_of(relation, column, comparison, values[i]));
+  }
+  while (*at != '|') ++at;
+  ++at;
+  if (*at == 't') {
+    plan.by_time = true;
+  } else if (*at == 'g') {
+    ++at;
+    OrderTerm term;
+    int direction = 0;
+    while (read(term.column) && read(direction)) {
+      term.descending = direction != 0;
+      plan.group_by.push_back(term);
+    }
+  }
+  while (*at != '|') ++at;
+  ++at;
+  int column = 0;
+  while (read(column)) plan.used.push_back(column);
+
+  cursor.single = cursor.looking = false;
+  cursor.at_row = false;
+  const bool whole = !plan.constraints.empty() && plan.constraints[0].type == ValueType::kInteger && !plan.constraints[0].never;
+  if (number != 0 && whole) {
+    const Constraint key = plan.constraints[0];
+    if (number == 1) {
+      if (!cursor.scan) {
+        plan.constraints.clear();
+        cursor.scan = std::make_unique<Scan>(relation, *entry.store, std::move(plan));
+      }
+      cursor.single = true;
+      cursor.at_row = cursor.scan->jump_to_id(key.integer);
+      return cursor.scan->status() ? SQLITE_OK : scan_failed(cursor);
+    }
+    auto& lookup = entry.lookups[key.column];
+    if (!lookup) lookup = std::make_unique<Entry::Lookup>();
+    if (!lookup->ready && ++lookup->asked > 2)
+      if (const Status built = build_lookup(entry, *lookup, key.column); !built) return set_error(base->pVtab, built.error().message);
+    if (lookup->ready) {
+      if (!cursor.scan) {
+        plan.constraints.clear();
+        cursor.scan = std::make_unique<Scan>(relation, *entry.store, std::move(plan));
+      }
+      cursor.looking = true;
+      cursor.key = key.integer;
+      cursor.match = lookup->index.find(key.integer);
+      const auto all = lookup->index.entries();
+      cursor.matches_end = all.data() + all.size();
+      if (cursor.match == nullptr) cursor.match = cursor.matches_end;
+      return next_row(base);
+    }
+    cursor.scan.reset();
+  }
+  cursor.scan = std::make_unique<Scan>(relation, *entry.store, std::move(plan));
+  cursor.at_row = cursor.scan->next_batch();
+  if (!cursor.at_row && !cursor.scan->status()) return scan_failed(cursor);
+  return SQLITE_OK;
+}
+
+int at_end(sqlite3_vtab_cursor* cursor) { return static_cast<Cursor*>(cursor)->at_row ? 0 : 1; }
+
+int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
+  auto& cursor = *static_cast<Cursor*>(base);
+  if (cursor.entry->is_result) {
+    const auto& row = cursor.entry->rows[cursor.row];
+    if (static_cast<size_t>(column) >= row.size()) return SQLITE_OK;
+    const report::Cell& cell = row[static_cast<size_t>(column)];
+    if (const auto* whole = std::get_if<int64_t>(&cell))
+      sqlite3_result_int64(context, *whole);
+    else if (const auto* real = std::get_if<double>(&cell))
+      sqlite3_result_double(context, *real);
+    else if (const auto* text = std::get_if<std::string>(&cell))
+      sqlite3_result_text64(context, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    return SQLITE_OK;
+  }
+  const int64_t value = cursor.scan->value(column);
+  if (value == kUnknown) {
+    sqlite3_result_null(context);
+    return SQLITE_OK;
+  }
+  switch (cursor.entry->relation.columns[static_cast<size_t>(column)].type) {
+    case ValueType::kInteger: sqlite3_result_int64(context, value); break;
+    case ValueType::kReal: sqlite3_result_double(context, __builtin_bit_cast(double, value)); break;
+    case ValueType::kText: {
+      const std::string_view text = cursor.scan->text(column, value, cursor.scratch);
+      sqlite3_result_text64(context, text.data() != nullptr ? text.data() : "", text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+      break;
+    }
+  }
+  return SQLITE_OK;
+}
+
+int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* id) {
+  auto& cursor = *static_cast<Cursor*>(base);
+  *id = cursor.entry->is_result ? static_cast<int64_t>(cursor.row) + 1 : cursor.scan->row_id();
+  return SQLITE_OK;
+}
+
+constexpr sqlite3_module make_module() {
+  sqlite3_module module{};
+  module.iVersion = 1;
+  module.xCreate = connect;
+  module.xConnect = connect;
+  module.xBestIndex = best_index;
+  module.xDisconnect = disconnect;
+  module.xDestroy = disconnect;
+  module.xOpen = open_cursor;
+  module.xClose = close_cursor;
+  module.xFilter = filter;
+  module.xNext = next_row;
+  module.xEof = at_end;
+  module.xColumn = column_value;
+  module.xRowid = row_id;
+  return module;
+}
+constexpr sqlite3_module kModule = make_module();
+
+}  // namespace
+
+Module::Module(sqlite3* connection) : state_(std::make_unique<State>()) {
+  state_->connection = connection;
+  sqlite3_create_module_v2(connection, "tacho", &kModule, state_.get(), nullptr);
+}
+Module::~Module() = default;
+
+Status Module::create(const std::string& schema, const std::string& name, size_t number) {
+  return sqlite::execute(state_->connection, fmt::format("CREATE VIRTUAL TABLE {}.{} USING tacho({})", quoted(schema), quoted(name), number));
+}
+
+Status Module::add(const std::string& schema, std::shared_ptr<Store> store, Relation relation) {
+  auto entry = std::make_unique<Entry>();
+  entry->schema = schema;
+  entry->store = std::move(store);
+  entry->relation = std::move(relation);
+  const std::string name = entry->relation.name;
+  state_->entries.push_back(std::move(entry));
+  return create(schema, name, state_->entries.size() - 1);
+}
+
+Status Module::add(const std::string& schema, ResultTable table) {
+  auto entry = std::make_unique<Entry>();
+  entry->schema = schema;
+  entry->is_result = true;
+  entry->result = std::move(table);
+  const std::string name = entry->result.name;
+  state_->entries.push_back(std::move(entry));
+  return create(schema, name, state_->entries.size() - 1);
+}
+
+Module::Found Module::find(std::string_view schema, std::string_view name) const {
+  const auto same = [](std::string_view a, std::string_view b) {
+    return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+  };
+  for (const auto& entry : state_->entries)
+    if ((schema.empty() || same(entry->schema, schema)) && !entry->is_result && same(entry->relation.name, name))
+      return {&entry->relation, entry->store.get()};
+  return {nullptr, nullptr};
+}
+
+}  // namespace tacho::query

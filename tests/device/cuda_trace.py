@@ -1,0 +1,474 @@
+#!/usr/bin/env python3
+"""Traces CUDA and PyTorch programs on a real GPU and compares with peers. Run by cuda_trace.sh; prints a verdict table.
+
+usage: cuda_trace.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
+Sections: survive (programs that are hard to trace), correct (against torch.profiler), storm, graph, torch, gemm, soak.
+
+Times are compared in ABBA order; a figure is the median of the paired ratios with a 95 % bootstrap interval, and a goal
+is met when the interval's upper end meets it. An interval wider than the margin to the goal is "not resolved".
+"""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TABLE = []  # (what, measured, goal, verdict)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def record(what, measured, goal="", verdict=""):
+    TABLE.append((what, measured, goal, verdict))
+    say(f"  {what}: {measured}{'  goal ' + goal if goal else ''}{'  ' + verdict if verdict else ''}")
+
+
+def check(what, ok, measured=""):
+    record(what, str(measured), "", "ok" if ok else "FAILED")
+    return ok
+
+
+def interval(ratios, rounds=5000):
+    generator = random.Random(1)
+    medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(rounds))
+    return statistics.median(ratios), medians[int(rounds * 0.025)], medians[int(rounds * 0.975)]
+
+
+def compare(what, a, b, goal=None, unit="", pairs=15):
+    """a, b: functions that run once and return a figure. Ratio a/b."""
+    a(), b()
+    values = []
+    for i in range(pairs):
+        if i % 2 == 0:
+            x = a()
+            y = b()
+        else:
+            y = b()
+            x = a()
+        values.append((x, y))
+    ratio, low, high = interval([x / y for x, y in values])
+    verdict = "" if goal is None else "met" if high <= goal else "missed" if low > goal else "not resolved"
+    record(what, f"{ratio:.3f} [{low:.3f}, {high:.3f}] ({statistics.median(x for x, _ in values):.4g} vs "
+                 f"{statistics.median(y for _, y in values):.4g} {unit}, {pairs} pairs)",
+           "" if goal is None else f"<= {goal}", verdict)
+    return ratio
+
+
+class Tools:
+    def __init__(self, build, out):
+        self.tacho = os.path.join(build, "bin", "tacho")
+        self.floor = os.path.join(build, "lib", "libcupti_floor.so")
+        self.storm = os.path.join(build, "examples", "launch_storm_cuda")
+        self.endings = os.path.join(build, "tests", "device", "cuda_endings")
+        self.facts_program = os.path.join(build, "tests", "device", "trace_facts")
+        self.library = os.path.join(build, "lib", "libtacho.so")
+        self.train = os.path.join(HERE, "..", "..", "examples", "train_small.py")
+        self.out = out
+        self.folder = tempfile.mkdtemp(prefix="cuda_trace_")
+        # The program on cores of its own, tacho on others: the same for every configuration.
+        many = os.cpu_count() >= 8
+        self.cores = [2, 3, 4] if many else sorted(os.sched_getaffinity(0))
+        self.pin = ["taskset", "-c", "2-4"] if many else []
+        self.pin_tacho = ["taskset", "-c", "5-7"] if many else []
+
+    def trace_file(self, name):
+        return os.path.join(self.folder, re.sub(r"\W+", "_", name) + ".tacho")
+
+    def trace(self, name, command, options=(), timeout=120, env=None):
+        """Runs a command under tacho; returns (exit code, stdout, stderr, trace file)."""
+        path = self.trace_file(name)
+        result = subprocess.run([*self.pin_tacho, self.tacho, "trace", "-q", "--overwrite", "-o", path, *options, "--", *self.pin, *command],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                                env=None if env is None else {**os.environ, **env})
+        return result.returncode, result.stdout, result.stderr, path
+
+    def facts(self, path):
+        result = subprocess.run([self.facts_program, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
+        return json.loads(result.stdout)
+
+    def kernels(self, facts, word):
+        return sum(entry["count"] for name, entry in facts["kernels"].items() if word in name)
+
+    def plain(self, command, env=None, timeout=120):
+        result = subprocess.run([*self.pin, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
+                                env=None if env is None else {**os.environ, **env})
+        if result.returncode != 0:
+            raise RuntimeError(f"{command}: {result.returncode}: {result.stderr[-300:]}")
+        return result.stdout
+
+
+# ---- programs that are hard to trace ---------------------------------------------------------------------------------
+
+def survive(t):
+    say("Programs that are hard to trace")
+    e = t.endings
+
+    def run(name, mode, count, expected, options=(), code=0, program=e, env=None, word="spin", extra=None):
+        try:
+            rc, out, err, path = t.trace(name, [program, mode, str(count)], options, env=env)
+            facts = t.facts(path)
+        except Exception as problem:  # a crash or a hang is the finding
+            return check(name, False, repr(problem)[:200])
+        got = t.kernels(facts, word)
+        ok = rc == code and (expected is None or got == expected) and (extra is None or extra(facts))
+        detail = f"exit {rc}, kernels {got}" + (f" of {expected}" if expected is not None else "")
+        if facts["losses"]:
+            detail += f", losses {facts['losses']}"
+        if not ok or err.strip():
+            detail += f", stderr {err.strip()[-300:]!r}"
+        check(name, ok, detail)
+        return facts
+
+    def lost(facts, count):
+        return t.kernels(facts, "spin") + sum(facts["losses"].values()) >= count
+
+    run("exit without synchronising", "nosync", 2000, 2000)
+    run("_exit", "fastexit", 5000, None, code=7, extra=lambda f: lost(f, 5000))
+    run("cudaDeviceReset", "reset", 1000, 2000)
+    run("fork after CUDA began", "forkafter", 1000, 2000)
+    run("fork before CUDA began", "forkbefore", 1000, 2000, extra=lambda f: f["processes"] >= 2)
+    run("16 threads, per-thread default streams", "threads", 2000, 32000, program=e + "_ptds",
+        extra=lambda f: f["unlinked"] == 0)
+    run("16 threads, one default stream", "threads", 2000, 32000)
+    run("cudaProfilerStart/Stop with --start-paused", "region", 500, 500, options=["--start-paused"])
+    run("cudaProfilerStart/Stop without it", "region", 500, 1500)
+    run("several devices", "devices", 500, None, extra=lambda f: t.kernels(f, "spin") % 500 == 0 and f["rows"]["dispatch"] > 0)
+    facts = run("copies", "copies", 100, 0)
+    if isinstance(facts, dict):
+        copies = {name: (c["count"], c["bytes"]) for name, c in facts["copies"].items()}
+        want = {"host to device": (100, 100000), "device to host": (100, 200000), "device to device": (100, 300000)}
+        check("copies: bytes per direction", copies == want and facts["fills"].get("fill", {}).get("bytes") == 400000, copies)
+    run("managed memory", "managed", 1, None, word="add_one", extra=lambda f: t.kernels(f, "add_one") == 1)
+    facts = run("graph, one span a launch", "graph", 50, None, extra=lambda f: f["rows"]["dispatch"] >= 50)
+    if isinstance(facts, dict):
+        check("graph span has its nodes' names", any("graph of 101 nodes" in name for name in facts["kernels"]), list(facts["kernels"]))
+    run("graph, every node", "graph", 50, 50, options=["--graph-trace", "node"], extra=lambda f: t.kernels(f, "add_one") == 50 * 99)
+    run("no device visible", "nosync", 10, 0, code=1, env={"CUDA_VISIBLE_DEVICES": ""})
+    run("kernels at most 3 launches in (launch trigger)", "reset", 1000, None, options=["--stop-trigger", "launch:4"],
+        extra=lambda f: t.kernels(f, "spin") == 3)
+
+    # SIGKILL in a launch storm.
+    path = t.trace_file("sigkill")
+    process = subprocess.Popen([t.tacho, "trace", "-q", "--overwrite", "-o", path, "--", e, "kill"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    time.sleep(2.5)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        os.kill(int(file.read().split()[0]), signal.SIGKILL)
+    process.communicate(timeout=60)
+    facts = t.facts(path)
+    launched = facts["api"].get("cudaLaunchKernel", {}).get("count", 0)
+    got = t.kernels(facts, "spin")
+    check("SIGKILL in a launch storm", process.returncode == 137 and got > 1000 and launched - got < 5000,
+          f"exit {process.returncode}, {launched} launches, {got} kernels, losses {facts['losses']}")
+
+    if have_torch():
+        script = ("import torch, torch.multiprocessing as mp\n"
+                  "def work(i):\n  x = torch.ones(64, device='cuda')\n  for _ in range(100): x = x + 1\n  torch.cuda.synchronize()\n"
+                  "if __name__ == '__main__':\n  mp.start_processes(work, nprocs=2, start_method='spawn')\n  work(0)\n  print('done')\n")
+        path = os.path.join(t.folder, "spawn.py")
+        with open(path, "w") as file:
+            file.write(script)
+        rc, out, err, trace = t.trace("torch spawn", [sys.executable, path])
+        facts = t.facts(trace)
+        check("torch.multiprocessing spawn", rc == 0 and "done" in out and facts["rows"]["dispatch"] >= 300 and facts["processes"] >= 3,
+              f"exit {rc}, {facts['rows']['dispatch']} kernels, {facts['processes']} processes, losses {facts['losses']}")
+        command = [sys.executable, t.train, "--steps", "5", "--warmup", "2", "--profiler", "cuda"]
+        rc, out, err, trace = t.trace("torch.profiler", command)
+        facts = t.facts(trace)
+        lines = [line for line in err.splitlines() if line.startswith("tacho:")]
+        check("torch.profiler in the program: runs to its end, one line says who got the records",
+              rc == 0 and "ms/step" in out and facts["rows"]["dispatch"] > 1000 and len(lines) == 1, f"exit {rc}: {lines}")
+        counts = os.path.join(t.folder, "yield.json")
+        rc, out, err, trace = t.trace("yield", [*command, "--counts", counts], ["--yield-to-app"])
+        with open(counts) as file:
+            theirs = sum(entry["count"] for entry in json.load(file).values())
+        check("--yield-to-app", rc == 0 and theirs > 1000 and t.facts(trace)["rows"]["dispatch"] == 0, f"exit {rc}, the program's profiler has {theirs}")
+
+
+# ---- the same program under torch.profiler ----------------------------------------------------------------------------
+
+def have_torch():
+    return subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(not torch.cuda.is_available())"],
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def normal(name):
+    """Kernel names of two demanglers, compared without blanks and return type."""
+    return re.sub(r"\s+", "", name).replace("void", "", 1) if name.startswith("void") else re.sub(r"\s+", "", name)
+
+
+def correct(t):
+    say("Against torch.profiler, the same steps")
+    counts, chrome = os.path.join(t.out, "torch_counts.json"), os.path.join(t.folder, "torch_trace.json")
+    base = [sys.executable, t.train, "--steps", "40"]
+    t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
+    rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
+    facts = t.facts(path)
+    with open(os.path.join(t.out, "train_facts.json"), "w") as file:
+        json.dump(facts, file, indent=1)
+    with open(counts) as file:
+        theirs = json.load(file)
+    kernels = {normal(name): entry for name, entry in theirs.items() if not name.startswith("Mem")}
+    ours = {normal(name): entry for name, entry in facts["kernels"].items()}
+    wrong = [f"{name[:60]}: {ours.get(name, {}).get('count')} vs {entry['count']}" for name, entry in kernels.items()
+             if ours.get(name, {}).get("count") != entry["count"]]
+    extra = [name for name in ours if name not in kernels]
+    check("kernel counts equal torch.profiler's, name by name", not wrong and not extra,
+          f"{sum(e['count'] for e in ours.values())} kernels of {len(ours)} names" + (f"; {wrong[:3]} {extra[:3]}" if wrong or extra else ""))
+    worst = max((abs(ours[name]["ns"] / entry["ns"] - 1) for name, entry in kernels.items() if name in ours and entry["ns"] > 1e6), default=1)
+    total = sum(ours[name]["ns"] for name in kernels if name in ours) / max(sum(e["ns"] for e in kernels.values()), 1)
+    check("summed kernel durations within 3 % of torch.profiler's", abs(total - 1) < 0.03, f"total {total:.4f}, worst name {worst:.3f} off")
+    with open(chrome) as file:
+        copied = sum(event["args"]["bytes"] for event in json.load(file)["traceEvents"] if event.get("cat") == "gpu_memcpy")
+    check("bytes copied equal torch.profiler's", copied == sum(e["bytes"] for e in facts["copies"].values()), copied)
+    check("every kernel is linked to an API call", facts["unlinked"] == 0, f"{facts['unlinked']} not linked")
+    check("no kernel starts before its call", facts["starts_before_call"] == 0, facts["starts_before_call"])
+    check("nothing lost", not facts["losses"], facts["losses"])
+
+
+# ---- times ------------------------------------------------------------------------------------------------------------
+
+def storm_ns(text):
+    return float(re.search(r"best (\d+) ns", text).group(1))
+
+
+def floor_env(t, kinds):
+    return {"CUDA_INJECTION64_PATH": t.floor, "FLOOR_KINDS": kinds}
+
+
+def storm(t, pairs):
+    say("Launch storm: 100 k empty kernels")
+    command = [t.storm, "-n", "100000", "-r", "5"]
+
+    def floor(kinds):
+        return lambda: storm_ns(t.plain(command, floor_env(t, kinds)))
+
+    def traced(options):
+        def run():
+            rc, out, err, path = t.trace("storm", command, options)
+            if rc != 0:
+                raise RuntimeError(err)
+            return storm_ns(out)
+        return run
+
+    same_kinds = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]
+    compare("storm, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", traced(same_kinds), floor("kcrd"), 1.10, "ns", pairs)
+    compare("storm, tacho's default / bare CUPTI (the same kinds)", traced([]), floor("kcrlmso"), 1.10, "ns", pairs)
+    compare("storm, bare CUPTI / untraced", floor("kcrd"), lambda: storm_ns(t.plain(command)), None, "ns", max(pairs // 3, 5))
+    compare("storm, tacho's default / untraced", traced([]), lambda: storm_ns(t.plain(command)), None, "ns", max(pairs // 3, 5))
+
+    rc, out, err, path = t.trace("storm_all", [t.storm, "-n", "100000", "-r", "4"], same_kinds)
+    facts = t.facts(path)
+    properties = facts["properties"]
+    launches = facts["api"]["cudaLaunchKernel"]["count"]
+    record("pool bytes per launch, runtime + all driver calls", f"{int(properties['pool_bytes']) / launches:.1f}", "<= 312 (296 + 16)",
+           "met" if int(properties["pool_bytes"]) / launches <= 312 else "missed")
+    record(".tacho bytes per row", f"{facts['file_bytes'] / facts['all_rows']:.2f} ({facts['all_rows']} rows)", "<= 8",
+           "met" if facts["file_bytes"] / facts["all_rows"] <= 8 else "missed")
+    check("storm: kernels received = launches seen, nothing lost", facts["rows"]["dispatch"] == launches and not facts["losses"],
+          f"{facts['rows']['dispatch']} of {launches}, losses {facts['losses']}")
+    per_million = int(properties["cupti.exit_ns"]) / 1e6 / (facts["all_rows"] / 1e6)
+    record("exit work in the target per 1 M records", f"{per_million:.2f} ms", "<= 20 ms", "met" if per_million <= 20 else "missed")
+    record("tacho's own CPU for draining, decoding, encoding", f"{float(properties['drain_cpu_seconds']):.2f} s for {facts['all_rows']} rows")
+
+
+def graph(t, pairs):
+    say("Graph launches: 1000 launches of 100 kernels")
+    command = [t.storm, "-n", "100000", "-r", "5", "-g"]
+    for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
+        def traced():
+            rc, out, err, path = t.trace("graph", command, ["--graph-trace", mode])
+            return storm_ns(out)
+        compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced,
+                lambda: storm_ns(t.plain(command, floor_env(t, kinds))), 1.10, "ns per node", max(pairs // 2, 5))
+
+
+class TorchServer:
+    """Imports torch once and runs a function in a forked child per configuration."""
+
+    def __init__(self, t):
+        import torch
+        self.torch = torch
+        self.t = t
+
+    def run(self, work, environment):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(reading)
+                for name in ("CUDA_INJECTION64_PATH", "TACHO_POOL"):
+                    os.environ.pop(name, None)
+                os.environ.update(environment)
+                os.sched_setaffinity(0, self.t.cores)
+                value = work(self.torch)
+                os.write(writing, str(value).encode())
+                os.close(writing)
+                sys.exit(0)
+            except SystemExit:
+                raise
+            except BaseException as problem:
+                os.write(2, f"{problem!r}\n".encode())
+                os._exit(1)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
+        os.waitpid(child, 0)
+        if not text:
+            raise RuntimeError("the child died")
+        return float(text)
+
+
+@contextlib.contextmanager
+def pool(t, options=()):
+    """A tacho that drains a pool for programs which are not its own children."""
+    where = os.path.join(t.folder, "pool")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(where)
+    holder = subprocess.Popen([*t.pin_tacho, t.tacho, "trace", "-q", "--overwrite", "-o", t.trace_file("held"), *options, "--", "sh", "-c",
+                               f"echo $TACHO_POOL > {where}.new; mv {where}.new {where}; exec sleep 3600"])
+    while not os.path.exists(where):
+        time.sleep(0.01)
+    with open(where) as file:
+        name = file.read().strip()
+    try:
+        yield {"TACHO_POOL": name, "CUDA_INJECTION64_PATH": t.library}
+    finally:
+        holder.terminate()
+        holder.wait(60)
+
+
+def training(steps, profiler=None):
+    def work(torch):
+        torch.manual_seed(1)
+        layers = []
+        for _ in range(50):
+            layers += [torch.nn.Linear(256, 256), torch.nn.ReLU()]
+        model = torch.nn.Sequential(*layers).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        inputs, target = torch.randn(64, 256), torch.randn(64, 256, device="cuda")
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            torch.nn.functional.mse_loss(model(inputs.cuda()), target).backward()
+            optimizer.step()
+            torch.cuda.synchronize()
+
+        for _ in range(15):
+            step()
+        running = None
+        if profiler is not None:
+            running = torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, name) for name in profiler])
+            running.__enter__()
+        times = []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - begin)
+        if running is not None:
+            running.__exit__(None, None, None)
+        return 1000 * statistics.quantiles(times, n=4)[0]  # the lower quartile: what disturbs a step only makes it longer
+    return work
+
+
+def gemm(torch):
+    a = torch.randn(6144, 6144, device="cuda", dtype=torch.bfloat16)
+    b = torch.randn(6144, 6144, device="cuda", dtype=torch.bfloat16)
+    for _ in range(20):
+        c = a @ b
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(300):
+        c = a @ b
+    torch.cuda.synchronize()
+    return 1000 * (time.perf_counter() - begin) / 300
+
+
+def torch_step(t, pairs):
+    say("PyTorch: training step of a 50-layer, 256-wide perceptron")
+    server = TorchServer(t)
+    floor = floor_env(t, "kcrd")
+    step = training(60)
+    same_kinds = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]
+    with pool(t, same_kinds) as ours:
+        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", lambda: server.run(step, ours),
+                lambda: server.run(step, floor), 1.05, "ms", pairs)
+    with pool(t) as ours:
+        compare("torch step, tacho's default / bare CUPTI (the same kinds)", lambda: server.run(step, ours),
+                lambda: server.run(step, floor_env(t, "kcrlmso")), 1.05, "ms", pairs)
+        compare("torch step, tacho's default / torch.profiler(CUDA)", lambda: server.run(step, ours),
+                lambda: server.run(training(60, ["CUDA"]), {}), 1.0, "ms", max(pairs // 2, 5))
+        compare("torch step, tacho's default / untraced", lambda: server.run(step, ours), lambda: server.run(step, {}), None, "ms",
+                max(pairs // 3, 5))
+
+
+def gemm_loop(t, pairs):
+    say("GPU-bound: 6144-wide bf16 matrix products")
+    server = TorchServer(t)
+    with pool(t) as ours:
+        compare("GEMM loop, tacho / untraced", lambda: server.run(gemm, ours), lambda: server.run(gemm, {}), 1.01, "ms", pairs)
+
+
+# ---- long runs --------------------------------------------------------------------------------------------------------
+
+def soak(t, launches):
+    say(f"Soak: {launches * 100 / 1e6:.1f} M graph-node records with a small device pool")
+    begin = time.monotonic()
+    rc, out, err, path = t.trace("soak", [t.storm, "-g", "-n", str(launches * 100), "-r", "1"],
+                                 ["--graph-trace", "node", "--cupti-device-buffers", "8", "--kernel-trace"], timeout=540)
+    seconds = time.monotonic() - begin
+    facts = t.facts(path)
+    nodes = facts["graph_nodes"]
+    check("soak: every graph node has valid times", rc == 0 and nodes == launches * 100 and "dropped by the vendor's library" not in facts["losses"],
+          f"{nodes} of {launches * 100} nodes in {seconds:.0f} s, losses {facts['losses']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
+    parser.add_argument("--out", default=".")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--soak", type=int, default=20000, help="graph launches of 100 nodes in the soak")
+    parser.add_argument("sections", nargs="*", default=[])
+    arguments = parser.parse_args()
+    t = Tools(os.path.abspath(arguments.build), arguments.out)
+    sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
+    work = {"survive": lambda: survive(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+            "graph": lambda: graph(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
+            "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
+    for section in sections:
+        begin = time.monotonic()
+        try:
+            work[section]()
+        except Exception as problem:
+            check(f"section {section}", False, repr(problem)[:300])
+        say(f"  ({section}: {time.monotonic() - begin:.0f} s)")
+    for path in glob.glob(os.path.join(t.folder, "*.tacho")):
+        if os.path.getsize(path) < 3_000_000 and os.path.basename(path) in ("train.tacho", "torch.profiler.tacho"):
+            subprocess.run(["cp", path, arguments.out])
+    say("\nVerdicts")
+    width = max(len(row[0]) for row in TABLE)
+    for what, measured, goal, verdict in TABLE:
+        say(f"{verdict:>12}  {what:<{width}}  {measured}{'  (goal ' + goal + ')' if goal else ''}")
+    with open(os.path.join(arguments.out, "cuda_trace.json"), "w") as file:
+        json.dump(TABLE, file, indent=1)
+    bad = [row for row in TABLE if row[3] in ("FAILED", "missed")]
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

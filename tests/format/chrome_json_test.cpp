@@ -1,0 +1,118 @@
+// Chrome JSON, read back by Python's strict parser.
+#include "format/chrome_json/chrome_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "sample_trace.h"
+
+namespace tacho::test {
+namespace {
+
+// What a Python expression over `d` (the parsed file) and `e` (its events) prints.
+std::string python(const trace::Trace& trace, const std::string& program,
+                   const format::ExportOptions& options = {}) {
+  Folder folder;
+  std::vector<std::string> written;
+  const Status done = format::write_chrome_json(trace, {folder.file("t.json"), "", ""}, options, written);
+  EXPECT_TRUE(done) << done.error().message;
+  std::ofstream(folder.file("p.py"))
+      << "import json,sys\n"
+         "def strict(x): raise ValueError(x)\n"
+         "d=json.load(open(sys.argv[1],encoding='utf-8',errors='strict'),parse_constant=strict)\n"
+         "e=d['traceEvents']\n"
+         "x=[i for i in e if i['ph']=='X']\n"
+      << program;
+  std::FILE* const pipe =
+      popen(("python3 " + folder.file("p.py") + " " + folder.file("t.json") + " 2>&1").c_str(), "r");
+  std::string out;
+  char buffer[4096];
+  while (const size_t size = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, size);
+  pclose(pipe);
+  return out;
+}
+
+TEST(ChromeJson, SlicesFlowsCounters) {
+  Maker made;
+  made.clock(1'000'000, 5'000'000);
+  const int64_t process = made.process(77, "app"), main = made.thread_track(process, 77, "app");
+  const int64_t gpu = made.device("G"), queue = made.queue_track(process, gpu, 1);
+  made.call(main, 1'000'000, 2'001, made.function("clEnqueueNDRangeKernel"), 5);
+  made.dispatch(queue, 1'010'000, 1'234, made.kernel("k"), 5, 0);
+  made.dispatch(queue, 1'010'500, 1'000, made.kernel("k"), 0, 1);  // overlaps: a line of its own
+  made.copy(queue, 1'020'000, 10, event::CopyDirection::kDeviceToHost, 77, gpu);
+  made.marker(main, 1'000'100, 0, made.label("mark", event::MarkerKind::kMark));
+  made.reading(process, gpu, made.counter("power", "W"), "power", 1'000'200, 99.5);
+  const auto trace = made.open();
+  EXPECT_EQ(python(*trace,
+                   "c=[i for i in x if i['name'].startswith('cl')][0]\n"
+                   "k=[i for i in x if i['name']=='k']\n"
+                   "print(c['ts'],c['dur'],c['cat'],c['pid'],c['tid'],c['args'])\n"
+                   "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['"
+                   "correlation'],k[0]['args']['workgroup'])\n"
+                   "s=[i for i in e if i['ph']=='s']; f=[i for i in e if i['ph']=='f']\n"
+                   "print(len(s),len(f),s[0]['id']==f[0]['id'],s[0]['tid']==c['tid'],f[0]['tid']==k[0]['tid']"
+                   ",s[0]['ts'],f[0]['ts'],f[0]['bp'])\n"
+                   "print([(i['name'],i['args']['value'],i['ts']) for i in e if i['ph']=='C'])\n"
+                   "print([(i['name'],i['ts'],i['s']) for i in e if i['ph']=='i'])\n"
+                   "print([i['args']['name'] for i in e if i['ph']=='M'])\n"
+                   "m=[i for i in x if i['cat']=='memory_copy'][0]; print(m['name'],m['args'])\n"
+                   "print(d['baseTimeNanoseconds'],d['metadata']['boottimeOfZeroNanoseconds'])\n"),
+            "0.0 2.001 opencl_api 77 77 {'correlation': 5}\n"
+            "10.0 1.234 kernel_dispatch True 5 [64, 1, 1]\n"
+            "1 1 True True True 0.0 10.0 e\n"
+            "[('power Agent 1 (W)', 99.5, 0.2)]\n"
+            "[('mark', 0.1, 't')]\n"
+            "['app', 'app', 'COMPUTE Agent [1] QUEUE [0] GPU', 'COMPUTE Agent [1] QUEUE [0] GPU (2)']\n"
+            "MEMORY_COPY_DEVICE_TO_HOST {'from': 'Agent 1', 'to': 'Agent 0', 'bytes': 77}\n"
+            "1000005000000 5000000\n");
+}
+
+TEST(ChromeJson, ValidForAnyName) {
+  Maker made;
+  const int64_t process = made.process(5, "a\"\\\x01\xff");
+  const int64_t thread = made.thread_track(process, 5, "t\xfe"),
+                queue = made.queue_track(process, made.device("G\n"), 1);
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  const std::string names[] = {all,
+                               std::string(64 * 1024, '"'),
+                               std::string(64 * 1024, '\xf0'),
+                               "\xed\xa0\x80 lone surrogate",
+                               "\xf4\x90\x80\x80",
+                               "\u2028 \u00e9",
+                               std::string("a\0b", 3)};
+  int64_t time = 0;
+  for (const std::string& name : names) {
+    made.dispatch(queue, time, 5, made.kernel(name));
+    made.call(thread, time, 5, made.function(name), 1);
+    made.marker(thread, time + 5, 2, made.label(name));
+    made.reading(process, 0, made.counter(name, "\x02"), name, time, 1);
+    time += 10;
+  }
+  made.reading(process, 0, made.counter("nan"), "nan", time, std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(python(*made.open(),
+                   "print(len(x), sum(i['name'].startswith('\"'*65536) for i in x), [i['name'] for i in e if "
+                   "i['ph']=='C'].count('nan'), any('\\u00e9' in i['name'] for i in x))\n"),
+            "21 3 0 True\n");
+}
+
+TEST(ChromeJson, EmptyTrace) {
+  Maker made;
+  EXPECT_EQ(python(*made.open(), "print(e)\n"), "[]\n");
+}
+
+TEST(ChromeJson, NegativeAndUnknownTimes) {
+  Maker made;
+  const int64_t thread = made.thread_track(made.process(5), 5);
+  made.call(thread, -5000, 10, made.function("before zero"), 1);
+  made.call(thread, 100, kUnknown, made.function("open"), 2);
+  made.call(thread, 300, 1700, made.function("later"), 3);
+  EXPECT_EQ(
+      python(*made.open(), "print([(i['name'],i['ts'],i['dur'],i['args'].get('end')) for i in x])\n"),
+      "[('before zero', 0.0, 0.01, None), ('open', 5.1, 1.9, 'not recorded'), ('later', 5.3, 1.7, None)]\n");
+}
+
+}  // namespace
+}  // namespace tacho::test

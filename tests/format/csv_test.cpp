@@ -1,0 +1,331 @@
+// rocprofv3's CSV files, to the letter.
+#include "format/csv/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "format/csv/parts.h"
+#include "sample_trace.h"
+
+namespace tacho::test {
+namespace {
+
+using Files = std::map<std::string, std::string>;
+
+Files exported(const trace::Trace& trace, format::ExportOptions options = {},
+               const std::string& prefix = "77") {
+  Folder folder;
+  std::vector<std::string> written;
+  const Status done = format::write_csv(trace, {"", folder.path(), prefix}, options, written);
+  EXPECT_TRUE(done) << done.error().message;
+  Files files;
+  for (const std::string& name : folder.names()) files[name] = read_file(folder.file(name));
+  EXPECT_EQ(written.size(), files.size());
+  return files;
+}
+
+// The fields of a CSV text, by rows; doubled quotes undone.
+std::vector<std::vector<std::string>> fields(const std::string& text) {
+  std::vector<std::vector<std::string>> rows(1);
+  std::string field;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+        field += text[++i];
+      else if (c == '"')
+        quoted = false;
+      else
+        field += c;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == ',' || c == '\n') {
+      rows.back().push_back(std::move(field));
+      field.clear();
+      if (c == '\n') rows.emplace_back();
+    } else {
+      field += c;
+    }
+  }
+  EXPECT_TRUE(!quoted && field.empty() && rows.back().empty()) << "ends with a line end outside quotes";
+  rows.pop_back();
+  return rows;
+}
+
+std::shared_ptr<const trace::Trace> sample(bool amd) {
+  Maker made;
+  made.clock(0, 1000);
+  const int64_t process = made.process(77, "app");
+  const int64_t main = made.thread_track(process, 77, "app");
+  const int64_t gpu = made.device("Accelerator", event::DeviceKind::kGpu, amd ? "gfx942" : "sm_90");
+  const int64_t stream = made.queue_track(process, gpu, 3, amd ? "stream" : "queue");
+  const int64_t copy_kernel = made.kernel("_Z7vecCopyPdS_ii", 1024, 64, amd ? 24 : kUnknown);
+  made.call(main, 100, 50, made.function("hipLaunchKernel", event::Domain::kHipRuntime), 5);
+  made.call(main, 160, 20, made.function("hipMemcpy", event::Domain::kHipRuntime), 6, 1);
+  made.call(main, 190, 5, made.function("clFinish"), 7);
+  made.call(main, 195, 5, made.function("hsa_init", event::Domain::kHsa), 8);
+  made.dispatch(stream, 200, 40, copy_kernel, 5, 0);
+  made.dispatch(stream, 300, 60, copy_kernel, 99, 1);  // its call was not seen
+  made.dispatch(stream, 400, kUnknown, made.kernel("say \"hi\""), 0, 2);
+  made.copy(stream, 210, 10, event::CopyDirection::kHostToDevice, 4096, gpu, 6);
+  made.fill(stream, 500, 7, 64, gpu);
+  made.allocation(main, 10, false, 4096, 0xabc, gpu);
+  made.allocation(main, 600, true, kUnknown, 0xabc, gpu);
+  made.marker(main, 90, 200, made.label("step \"1\""));
+  made.marker(main, 95, 0, made.label("here", event::MarkerKind::kMark));
+  return made.open();
+}
+
+TEST(Csv, FilesAndHeaders) {
+  format::ExportOptions options;
+  options.statistics = true;
+  const Files files = exported(*sample(true), options);
+  std::vector<std::string> names;
+  for (const auto& [name, text] : files) names.push_back(name), static_cast<void>(text);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "77_agent_info.csv", "77_domain_stats.csv", "77_hip_api_stats.csv", "77_hip_api_trace.csv",
+                "77_hsa_api_stats.csv", "77_hsa_api_trace.csv", "77_kernel_stats.csv", "77_kernel_trace.csv",
+                "77_marker_api_stats.csv", "77_marker_api_trace.csv", "77_memory_allocation_stats.csv",
+                "77_memory_allocation_trace.csv", "77_memory_copy_stats.csv", "77_memory_copy_trace.csv",
+                "77_memory_fill_stats.csv", "77_memory_fill_trace.csv", "77_opencl_api_stats.csv",
+                "77_opencl_api_trace.csv"}));
+  EXPECT_EQ(fields(files.at("77_agent_info.csv"))[0].size(), 53u);
+  for (const auto& [name, text] : files)
+    for (const auto& row : fields(text)) EXPECT_EQ(row.size(), fields(text)[0].size()) << name;
+}
+
+TEST(Csv, KernelTraceOfAmd) {
+  const Files files = exported(*sample(true));
+  EXPECT_EQ(files.at("77_kernel_trace.csv"),
+            "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
+            "\"Kernel_Name\",\"Correlation_Id\","
+            "\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\","
+            "\"Accum_VGPR_Count\",\"SGPR_Count\","
+            "\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\","
+            "\"Grid_Size_Z\"\n"
+            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,77,1,1,\"vecCopy(double*, double*, int, "
+            "int)\",5,1200,1240,512,0,24,,,64,1,1,1024,1,1\n"
+            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,2,1,\"vecCopy(double*, double*, int, "
+            "int)\",99,1300,1360,512,0,24,,,64,1,1,1024,1,1\n"
+            "\"KERNEL_DISPATCH\",\"Agent 1\",3,3,,3,2,\"say \"\"hi\"\"\",0,1400,,512,0,,,,64,1,1,1024,1,1\n");
+  EXPECT_EQ(files.count("77_kernel_stats.csv"), 0u) << "only with options.statistics";
+}
+
+TEST(Csv, KernelTraceElsewhere) {
+  const auto rows = fields(exported(*sample(false)).at("77_kernel_trace.csv"));
+  EXPECT_EQ(rows[1][3], "0") << "no stream: 0 as rocprofv3";
+  EXPECT_EQ(rows[1][11], "100") << "shared memory as it is, not in AMD's units";
+  EXPECT_EQ(rows[1][13], "");
+}
+
+TEST(Csv, OtherTraces) {
+  format::ExportOptions options;
+  Files files = exported(*sample(true), options);
+  EXPECT_EQ(files.at("77_memory_copy_trace.csv"),
+            "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_"
+            "Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+            "\"MEMORY_COPY\",\"MEMORY_COPY_HOST_TO_DEVICE\",3,\"Agent 0\",\"Agent 1\",6,1210,1220\n");
+  EXPECT_EQ(files.at("77_memory_allocation_trace.csv"),
+            "\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\",\"Correlation_Id\",\"Start_"
+            "Timestamp\",\"End_Timestamp\"\n"
+            "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent "
+            "1\",4096,\"0x0000000000000abc\",0,1010,1015\n"
+            "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_FREE\",\"\",,\"0x0000000000000abc\",0,1600,1605\n");
+  EXPECT_EQ(files.at("77_hip_api_trace.csv"),
+            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
+            "\"End_Timestamp\"\n"
+            "\"HIP_RUNTIME_API_EXT\",\"hipLaunchKernel\",77,77,5,1100,1150\n"
+            "\"HIP_RUNTIME_API_EXT\",\"hipMemcpy\",77,77,6,1160,1180\n");
+  EXPECT_EQ(files.at("77_opencl_api_trace.csv"),
+            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
+            "\"End_Timestamp\"\n"
+            "\"OPENCL_API\",\"clFinish\",77,77,7,1190,1195\n");
+  EXPECT_EQ(files.at("77_marker_api_trace.csv"),
+            "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\","
+            "\"End_Timestamp\"\n"
+            "\"MARKER_CORE_RANGE_API\",\"step \"\"1\"\"\",77,77,0,1090,1290\n"
+            "\"MARKER_CORE_API\",\"here\",77,77,0,1095,1095\n");
+  EXPECT_EQ(files.at("77_memory_fill_trace.csv"),
+            "\"Kind\",\"Agent_Id\",\"Stream_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\","
+            "\"Size_Bytes\"\n"
+            "\"MEMORY_FILL\",\"Agent 1\",3,0,1500,1507,64\n");
+  options.extra_columns = true;
+  options.agent_index = format::AgentIndex::kTypeRelative;
+  files = exported(*sample(true), options);
+  const auto copies = fields(files.at("77_memory_copy_trace.csv"));
+  EXPECT_EQ(copies[0].back(), "Size_Bytes");
+  EXPECT_EQ(copies[1].back(), "4096");
+  EXPECT_EQ(copies[1][3], "CPU 0");
+  EXPECT_EQ(copies[1][4], "GPU 0");
+}
+
+TEST(Csv, Statistics) {
+  format::ExportOptions options;
+  options.statistics = true;
+  const Files files = exported(*sample(true), options);
+  EXPECT_EQ(
+      files.at("77_kernel_stats.csv"),
+      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
+      "\"vecCopy(double*, double*, int, int)\",2,100,50.000000,100.00,40,60,14.142136\n"
+      "\"say \"\"hi\"\"\",1,,,,,,\n");
+  EXPECT_EQ(
+      files.at("77_hip_api_stats.csv"),
+      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
+      "\"hipLaunchKernel\",1,50,50.000000,71.43,50,50,0.00000000e+00\n"
+      "\"hipMemcpy\",1,20,20.000000,28.57,20,20,0.00000000e+00\n");
+  const auto domains = fields(files.at("77_domain_stats.csv"));
+  std::vector<std::string> names;
+  for (const auto& row : domains) names.push_back(row[0]);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"Name", "MARKER_API", "KERNEL_DISPATCH", "HIP_API", "MEMORY_ALLOCATION",
+                                      "MEMORY_COPY", "MEMORY_FILL", "HSA_API", "OPENCL_API"}));
+  EXPECT_EQ(domains[2][1], "3");
+  EXPECT_EQ(domains[2][2], "100");
+}
+
+TEST(Csv, NumberFormats) {
+  // The examples are rows of the users' documents.
+  EXPECT_EQ(format::csv::percentage(8.3791), "8.38");
+  EXPECT_EQ(format::csv::percentage(0.91449), "0.9145");
+  EXPECT_EQ(format::csv::percentage(0.0099999), "1.000e-02");
+  EXPECT_EQ(format::csv::percentage(1.0), "1.00");
+  EXPECT_EQ(format::csv::percentage(0), "0.000e+00");
+  EXPECT_EQ(format::csv::statistic(2432.240683), "2432.240683");
+  EXPECT_EQ(format::csv::statistic(0.0), "0.00000000e+00");
+  EXPECT_EQ(format::csv::counter_value(0.5), "5.00000000e-01");
+  EXPECT_EQ(format::csv::counter_value(16384), "16384.000000");
+  EXPECT_EQ(format::csv::quoted("a\"b"), "\"a\"\"b\"");
+}
+
+TEST(Csv, CounterCollection) {
+  Maker made;
+  const int64_t process = made.process(77);
+  const int64_t main = made.thread_track(process, 77),
+                queue = made.queue_track(process, made.device("G", event::DeviceKind::kGpu, "gfx90a"), 2);
+  made.call(main, 50, 10, made.function("launch"), 4);
+  made.dispatch(queue, 100, 30, made.kernel("k", 2048, 128, 12), 4, 0);
+  made.dispatch(queue, 200, 30, made.kernel("k2", 2048, 128, 12), 0, 1);
+  const int64_t waves = made.counter("SQ_WAVES"), hits = made.counter("TCC_HIT");
+  for (int instance = 0; instance < 3; ++instance) made.counter_value(queue, 100, 0, hits, instance, 1.5);
+  made.counter_value(queue, 100, 0, waves, 0, 32);
+  made.counter_value(queue, 200, 1, waves, 0, 0.25);
+  const auto rows = fields(exported(*made.open()).at("77_counter_collection.csv"));
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].size(), 19u);
+  EXPECT_EQ(rows[1],
+            (std::vector<std::string>{"4", "1", "Agent 1", "2", "77", "77", "2048", "1", "k", "128", "512",
+                                      "0", "12", "", "", "TCC_HIT", "4.500000", "100", "130"}));
+  EXPECT_EQ(rows[2][15], "SQ_WAVES");
+  EXPECT_EQ(rows[2][16], "32.000000");
+  EXPECT_EQ(rows[3][8], "k2");
+  EXPECT_EQ(rows[3][16], "2.50000000e-01");
+}
+
+TEST(Csv, KernelRenameChangesTraceAndStatistics) {
+  Maker made;
+  const int64_t process = made.process(5);
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1), kernel = made.kernel("k");
+  made.marker(thread, 0, 100, made.label("phase \"A\""));
+  made.call(thread, 20, 5, made.function("launch"), 1);
+  made.dispatch(queue, 1000, 10, kernel, 1);
+  made.dispatch(queue, 2000, 30, kernel, 2);
+  format::ExportOptions options;
+  options.kernel_rename = options.statistics = true;
+  const Files files = exported(*made.open(), options);
+  const auto rows = fields(files.at("77_kernel_trace.csv"));
+  EXPECT_EQ(rows[1][7], "phase \"A\"");
+  EXPECT_EQ(rows[2][7], "k");
+  const auto stats = fields(files.at("77_kernel_stats.csv"));
+  EXPECT_EQ(stats[1],
+            (std::vector<std::string>{"k", "1", "30", "30.000000", "75.00", "30", "30", "0.00000000e+00"}));
+  EXPECT_EQ(stats[2][0], "phase \"A\"");
+}
+
+TEST(Csv, NamesOfAnyBytesAndLength) {
+  Maker made;
+  const int64_t process = made.process(5);
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1);
+  const std::string names[] = {std::string(64 * 1024, '"'), "line\nbreak, comma", "\xff\x01",
+                               std::string(300'000, 'x')};
+  int64_t time = 0;
+  for (const std::string& name : names) {
+    made.dispatch(queue, time++, 5, made.kernel(name));
+    made.marker(thread, time, 5, made.label(name));
+    made.call(thread, time, 5, made.function(name), 1);
+  }
+  const Files files = exported(*made.open());
+  for (size_t i = 0; i < std::size(names); ++i) {
+    EXPECT_EQ(fields(files.at("77_kernel_trace.csv"))[i + 1][7], names[i]);
+    EXPECT_EQ(fields(files.at("77_marker_api_trace.csv"))[i + 1][1], names[i]);
+    EXPECT_EQ(fields(files.at("77_opencl_api_trace.csv"))[i + 1][1], names[i]);
+  }
+}
+
+TEST(Csv, OneProcessOfSeveralAndMinimum) {
+  Maker made;
+  for (int64_t pid = 10; pid < 13; ++pid) {
+    const int64_t process = made.process(pid);
+    made.call(made.thread_track(process, pid), 0, pid, made.function("f"), 1);
+  }
+  const auto trace = made.open();
+  format::ExportOptions options;
+  options.process = 2;
+  options.statistics = true;
+  Files files = exported(*trace, options, "p");
+  EXPECT_EQ(fields(files.at("p_opencl_api_trace.csv")).size(), 2u);
+  EXPECT_EQ(fields(files.at("p_opencl_api_trace.csv"))[1][2], "11");
+  EXPECT_EQ(fields(files.at("p_opencl_api_stats.csv"))[1][2], "11");
+  options.minimum_bytes = 1 << 20;
+  EXPECT_EQ(exported(*trace, options).size(), 0u);
+}
+
+TEST(Csv, AllOrNothing) {
+  Folder folder;
+  const auto trace = sample(true);
+  std::vector<std::string> written;
+  std::ofstream(folder.file("77_marker_api_trace.csv")) << "mine";
+  const Status refused = format::write_csv(*trace, {"", folder.path(), "77"}, {}, written);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("77_marker_api_trace.csv exists"), std::string::npos)
+      << refused.error().message;
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"77_marker_api_trace.csv"});
+  EXPECT_EQ(read_file(folder.file("77_marker_api_trace.csv")), "mine");
+  format::ExportOptions options;
+  options.overwrite = true;
+  EXPECT_TRUE(format::write_csv(*trace, {"", folder.path(), "77"}, options, written));
+  EXPECT_NE(read_file(folder.file("77_marker_api_trace.csv")), "mine");
+}
+
+TEST(Csv, AgentInfo) {
+  Maker made;
+  made.process(5);
+  const int64_t gpu = made.device("MI300X", event::DeviceKind::kGpu, "gfx942");
+  made.writer().property(Table::kDevice, gpu, "compute units", "304");
+  made.writer().property(Table::kDevice, gpu, "local memory bytes", "65536");
+  made.writer().property(Table::kDevice, gpu, "wave_front_size", "64");
+  made.writer().property(Table::kEnd, 0, "cpus", "8");
+  const auto rows = fields(exported(*made.open()).at("77_agent_info.csv"));
+  ASSERT_EQ(rows.size(), 3u);
+  const auto value = [&](size_t row, const std::string& name) {
+    for (size_t i = 0; i < rows[0].size(); ++i)
+      if (rows[0][i] == name) return rows[row][i];
+    return std::string("no such column");
+  };
+  EXPECT_EQ(value(1, "Agent_Type"), "CPU");
+  EXPECT_EQ(value(1, "Cpu_Cores_Count"), "8");
+  EXPECT_EQ(value(2, "Node_Id"), "1");
+  EXPECT_EQ(value(2, "Cu_Count"), "304");
+  EXPECT_EQ(value(2, "Lds_Size_In_Kb"), "64");
+  EXPECT_EQ(value(2, "Wave_Front_Size"), "64");
+  EXPECT_EQ(value(2, "Gpu_Id"), "");
+  EXPECT_EQ(value(2, "Name"), "gfx942");
+  EXPECT_EQ(value(2, "Product_Name"), "MI300X");
+}
+
+}  // namespace
+}  // namespace tacho::test

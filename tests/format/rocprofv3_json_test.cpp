@@ -1,0 +1,192 @@
+// rocprofv3's JSON as a trace: a recording of 8 MI350X against what its own text says, every section, bad
+// files.
+#include "format/rocprofv3_json/rocprofv3_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "format/csv/csv.h"
+#include "format/format.h"
+#include "sample_trace.h"
+
+namespace tacho::test {
+namespace {
+
+std::string run(const std::string& command) {
+  std::FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string out;
+  char buffer[4096];
+  while (const size_t size = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, size);
+  pclose(pipe);
+  return out;
+}
+
+TEST(Rocprofv3Json, RecordingOfEightGpus) {
+  const char* const data = getenv("TACHO_DATA");
+  const std::string folder_of_data =
+      data != nullptr
+          ? data
+          : std::string(getenv("TACHO_SOURCE") ? getenv("TACHO_SOURCE") : ".") + "/../shared/data";
+  const std::string file = folder_of_data + "/traces/rocprofv3_gfx950_results.json.gz";
+  if (!std::filesystem::exists(file)) {
+    if (const char* required = getenv("TACHO_REQUIRE_DATA");
+        required != nullptr && std::string(required) == "1")
+      FAIL() << file << " is not there";
+    GTEST_SKIP() << file << " is not there (set TACHO_DATA)";
+  }
+  const auto trace = format::open_any(file);
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ((*trace)->rows(Table::kDispatch), 43915);
+  Folder folder;
+  std::vector<std::string> written;
+  format::ExportOptions options;
+  options.statistics = true;
+  ASSERT_TRUE(format::write_csv(**trace, {"", folder.path(), "908"}, options, written));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"908_agent_info.csv", "908_domain_stats.csv",
+                                                      "908_kernel_stats.csv", "908_kernel_trace.csv"}));
+  // The truth, straight from the text.
+  std::ofstream(folder.file("check.py")) << R"(
+import collections, csv, gzip, json, sys
+folder = sys.argv[2]
+d = json.load(gzip.open(sys.argv[1]))['rocprofiler-sdk-tool'][0]
+symbols = {k['kernel_id']: k for k in d['kernel_symbols']}
+agents = {a['id']['handle']: a for a in d['agents']}
+total = collections.defaultdict(lambda: [0, 0])
+rows = {int(r['Dispatch_Id']): r for r in csv.DictReader(open(folder + '/908_kernel_trace.csv'))}
+different = 0
+for k in d['buffer_records']['kernel_dispatch']:
+    i = k['dispatch_info']
+    s = symbols[i['kernel_id']]
+    sums = total[s['formatted_kernel_name']]
+    sums[0] += 1
+    sums[1] += k['end_timestamp'] - k['start_timestamp']
+    expected = dict(Agent_Id='Agent %d' % agents[i['agent_id']['handle']]['logical_node_id'], Queue_Id=i['queue_id']['handle'],
+        Stream_Id=k['stream_id']['handle'], Thread_Id=k['thread_id'], Kernel_Id=i['kernel_id'], Kernel_Name=s['formatted_kernel_name'],
+        Correlation_Id=k['correlation_id']['internal'], Start_Timestamp=k['start_timestamp'], End_Timestamp=k['end_timestamp'],
+        LDS_Block_Size=(i['group_segment_size'] + 511) // 512 * 512, Scratch_Size=i['private_segment_size'], VGPR_Count=s['arch_vgpr_count'],
+        Accum_VGPR_Count=s['accum_vgpr_count'], SGPR_Count=s['sgpr_count'],
+        **{'Workgroup_Size_' + a.upper(): i['workgroup_size'][a] for a in 'xyz'}, **{'Grid_Size_' + a.upper(): i['grid_size'][a] for a in 'xyz'})
+    row = rows.pop(i['dispatch_id'])
+    different += sum(row[name] != str(value) for name, value in expected.items())
+stats = {r['Name']: [int(r['Calls']), int(r['TotalDurationNs'])] for r in csv.DictReader(open(folder + '/908_kernel_stats.csv'))}
+infos = list(csv.DictReader(open(folder + '/908_agent_info.csv')))
+wrong = 0
+for a, row in zip(d['agents'], infos):
+    for name, value in a.items():
+        column = '_'.join(w.capitalize() for w in name.split('_'))
+        if isinstance(value, (int, str)) and column in row:
+            wrong += row[column] != str(value)
+    wrong += int(row['Sdma_Fw_Version']) != a['sdma_fw_version']['uCodeSDMA']
+    wrong += row['Workgroup_Max_Dim_X'] != str(a['workgroup_max_dim']['x'])
+print(len(rows), different, stats == dict(total), len(infos), wrong)
+)";
+  EXPECT_EQ(run("python3 " + folder.file("check.py") + " " + file + " " + folder.path()), "0 0 True 10 0\n");
+}
+
+const std::string kSections =
+    R"({"metadata": {"node": {"hostname": "box"}, "pid": 42, "init_time": 1000, "fini_time": 9000, "command": ["/bin/app", "-n", "3"]},
+"agents": [{"id": {"handle": 7}, "type": 1, "name": "EPYC", "product_name": "EPYC", "vendor_name": "CPU", "node_id": 0, "logical_node_id": 0, "logical_node_type_id": 0},
+           {"id": {"handle": 8}, "type": 2, "name": "gfx942", "product_name": "MI300X", "vendor_name": "AMD", "node_id": 4, "logical_node_id": 1, "logical_node_type_id": 0,
+            "fw_version": {"uCode": 38, "Major": 1, "Minor": 0, "Stepping": 2}}],
+"counters": [{"id": {"handle": 70}, "name": "SQ_WAVES", "description": "waves"}],
+"strings": {"buffer_records": [{"kind": "NONE", "operations": []}, {"kind": "HIP_RUNTIME_API", "operations": ["NONE", "hipMalloc"]},
+   {"kind": "MEMORY_COPY", "operations": ["NONE", "MEMORY_COPY_HOST_TO_HOST", "MEMORY_COPY_HOST_TO_DEVICE"]},
+   {"kind": "MARKER_CORE_API", "operations": ["roctxMarkA", "roctxRangePushA"]},
+   {"kind": "MEMORY_ALLOCATION", "operations": ["NONE", "MEMORY_ALLOCATION_ALLOCATE", "MEMORY_ALLOCATION_VMEM_ALLOCATE", "MEMORY_ALLOCATION_FREE"]}],
+   "marker_api": [{"key": 31, "value": "step \"one\""}]},
+"kernel_symbols": [{"kernel_id": 5, "kernel_name": "_Z4workPf.kd", "sgpr_count": 16, "arch_vgpr_count": 12, "accum_vgpr_count": 4, "group_segment_size": 100}],)";
+const std::string kRecords =
+    R"("callback_records": {"counter_collection": [{"thread_id": 42, "dispatch_data": {"correlation_id": {"internal": 1}, "start_timestamp": 2000, "end_timestamp": 2500,
+   "dispatch_info": {"agent_id": {"handle": 8}, "queue_id": {"handle": 1}, "kernel_id": 5, "dispatch_id": 1, "private_segment_size": 0, "group_segment_size": 612,
+   "workgroup_size": {"x": 64, "y": 1, "z": 1}, "grid_size": {"x": 640, "y": 1, "z": 1}}},
+   "records": [{"counter_id": {"handle": 70}, "value": 3.5}, {"counter_id": {"handle": 70}, "value": 4}]}]},
+"buffer_records": {"kernel_dispatch": [
+   {"thread_id": 42, "correlation_id": {"internal": 1}, "start_timestamp": 2000, "end_timestamp": 2500, "dispatch_info": {"agent_id": {"handle": 8}, "queue_id": {"handle": 1}, "kernel_id": 5, "dispatch_id": 1}},
+   {"thread_id": 42, "correlation_id": {"internal": 2}, "start_timestamp": 3000, "end_timestamp": 2900, "stream_id": {"handle": 9}, "dispatch_info": {"agent_id": {"handle": 8}, "queue_id": {"handle": 1}, "kernel_id": 5, "dispatch_id": 2}}],
+ "hip_api": [{"kind": 1, "operation": 1, "thread_id": 42, "correlation_id": {"internal": 30}, "start_timestamp": 1500, "end_timestamp": 1600}],
+ "marker_api": [{"kind": 3, "operation": 1, "thread_id": 43, "correlation_id": {"internal": 31}, "start_timestamp": 1500, "end_timestamp": 1700}],
+ "memory_copy": [{"kind": 2, "operation": 2, "thread_id": 42, "correlation_id": {"internal": 33}, "start_timestamp": 1800, "end_timestamp": 1900, "src_agent_id": {"handle": 7}, "dst_agent_id": {"handle": 8}, "bytes": 4096}],
+ "memory_allocation": [{"kind": 4, "operation": 1, "thread_id": 42, "correlation_id": {"internal": 34}, "start_timestamp": 1100, "end_timestamp": 1150, "agent_id": {"handle": 8}, "address": "0xabc", "allocation_size": 4096}],
+ "scratch_memory": [{"kind": 9, "operation": 1, "start_timestamp": 1, "end_timestamp": 2}]}})";
+
+Result<std::shared_ptr<const trace::Trace>> read_text(const std::string& text) {
+  Folder folder;
+  std::ofstream(folder.file("r.json")) << text;
+  return format::rocprofv3::read(folder.file("r.json"));
+}
+
+void check_sections(const trace::Trace& trace) {
+  Folder folder;
+  std::vector<std::string> written;
+  ASSERT_TRUE(format::write_csv(trace, {"", folder.path(), "p"}, {}, written));
+  const auto second_line = [&](const char* name) {
+    const std::string text = read_file(folder.file(name));
+    return text.substr(text.find('\n') + 1);
+  };
+  EXPECT_EQ(second_line("p_hip_api_trace.csv"), "\"HIP_RUNTIME_API_EXT\",\"hipMalloc\",42,42,30,1500,1600\n");
+  EXPECT_EQ(second_line("p_marker_api_trace.csv"),
+            "\"MARKER_CORE_RANGE_API\",\"step \"\"one\"\"\",42,43,31,1500,1700\n");
+  EXPECT_EQ(second_line("p_memory_copy_trace.csv"),
+            "\"MEMORY_COPY\",\"MEMORY_COPY_HOST_TO_DEVICE\",0,\"Agent 0\",\"Agent 1\",33,1800,1900\n");
+  EXPECT_EQ(second_line("p_memory_allocation_trace.csv"),
+            "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent "
+            "1\",4096,\"0x0000000000000abc\",34,1100,1150\n");
+  EXPECT_EQ(second_line("p_kernel_trace.csv"),
+            "\"KERNEL_DISPATCH\",\"Agent "
+            "1\",1,0,42,1,5,\"work(float*)\",1,2000,2500,1024,0,12,4,16,64,1,1,640,1,1\n"
+            "\"KERNEL_DISPATCH\",\"Agent 1\",1,9,42,2,5,\"work(float*)\",2,3000,3000,,,12,4,16,,,,,,\n");
+  EXPECT_EQ(
+      second_line("p_counter_collection.csv"),
+      "1,1,\"Agent 1\",1,42,42,640,5,\"work(float*)\",64,1024,0,12,4,16,\"SQ_WAVES\",7.500000,2000,2500\n");
+  EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::command), "/bin/app -n 3");
+  EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::name), "app");
+  EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::host), "box");
+  EXPECT_EQ(trace.rows(Table::kNote), 1) << "the scratch record is told";
+  EXPECT_EQ(trace.property(Table::kDevice, 2, "fw_version"), std::to_string(38 | 1 << 10 | 2 << 24));
+}
+
+TEST(Rocprofv3Json, EverySection) {
+  const auto trace = read_text("{\"rocprofiler-sdk-tool\": [" + kSections + kRecords + "]}");
+  ASSERT_TRUE(trace) << trace.error().message;
+  check_sections(**trace);
+}
+
+TEST(Rocprofv3Json, RecordsBeforeNames) {
+  const std::string names = kSections.substr(1, kSections.size() - 2);  // without { and the comma
+  const std::string records = kRecords.substr(0, kRecords.size() - 1);  // without }
+  const auto trace = read_text("{\"rocprofiler-sdk-tool\": [{" + records + "," + names + "}]}");
+  ASSERT_TRUE(trace) << trace.error().message;
+  check_sections(**trace);
+}
+
+TEST(Rocprofv3Json, CutAnywhereIsOneSentence) {
+  const std::string text = "{\"rocprofiler-sdk-tool\": [" + kSections + kRecords + "]}";
+  for (size_t length = 1; length < text.size(); length += 7) {
+    const auto trace = read_text(text.substr(0, length));
+    ASSERT_FALSE(trace) << length;
+    EXPECT_NE(trace.error().message.find("at byte"), std::string::npos) << trace.error().message;
+    EXPECT_EQ(trace.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Rocprofv3Json, Nonsense) {
+  const auto message = [](const std::string& text) {
+    const auto trace = read_text(text);
+    return trace ? std::string("was read")
+                 : trace.error().message.substr(trace.error().message.find("r.json: ") + 8);
+  };
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": [{\"agents\": 5}]}"), "at byte 37: '[' was expected");
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": [{\"metadata\": {\"pid\": \"x\"}}]}"),
+            "at byte 46: a value was expected");
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": [{\"metadata\": {\"pid\": 1e999}}]}"),
+            "at byte 52: '1e999' is not a whole number");
+  EXPECT_EQ(message("{}"), "has no member rocprofiler-sdk-tool");
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": []} x"), "at byte 29: text after the end");
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": " + std::string(2000, '[')), "at byte 26: '{' was expected");
+  EXPECT_EQ(message("{\"a\": " + std::string(2000, '[')), "at byte 519: nested too deeply");
+  EXPECT_EQ(message("{\"rocprofiler-sdk-tool\": []}"), "was read");
+}
+
+}  // namespace
+}  // namespace tacho::test

@@ -265,11 +265,14 @@ Symbol Module::symbol(uint64_t address) {
   const auto& symbols = elf_->symbols;
   auto after = std::upper_bound(symbols.begin(), symbols.end(), address,
                                 [](uint64_t value, const Elf::Entry& entry) { return value < entry.start; });
+  const auto plain = [](const char* name) {  // without the version, as in memcpy@@GLIBC_2.14
+    const std::string_view text = name;
+    return text.substr(0, text.find('@', 1));
+  };
   // The nearest below that reaches here; symbols without a size (assembly) reach to the next.
   for (int looked = 0; after != symbols.begin() && looked < 16; ++looked) {
     --after;
-    if (address - after->start < after->size) return {after->name, after->start};
-    if (after->size == 0 && looked == 0) return {after->name, after->start};
+    if (address - after->start < after->size || (after->size == 0 && looked == 0)) return {plain(after->name), after->start};
   }
   return {};
 }

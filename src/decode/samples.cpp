@@ -272,7 +272,11 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
     place(frame, return_address);
     out.frames.push_back(frame);
     static const UnwindRule kNoRule;
-    const UnwindRule& rule = frame.module != nullptr ? frame.module->rule(frame.in_module) : kNoRule;
+    const UnwindRule* found = frame.module != nullptr ? &frame.module->rule(frame.in_module) : &kNoRule;
+    // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
+    if (return_address && frame.module != nullptr && found->kind == UnwindRule::Kind::kNone)
+      found = &frame.module->rule(frame.in_module + 1);
+    const UnwindRule& rule = *found;
     if (rule.kind == UnwindRule::Kind::kOutermost) {
       out.whole = true;
       return;

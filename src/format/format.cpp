@@ -8,6 +8,7 @@
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
 #include "format/perfetto/perfetto.h"
+#include "format/rocpd/rocpd.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
 
@@ -19,6 +20,7 @@ std::span<const Writer> writers() {
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
       {"rpd", ".rpd", false, rpd::write},
+      {"rocpd", ".db", false, rocpd::write},
   };
   return kWriters;
 }
@@ -26,6 +28,7 @@ std::span<const Writer> writers() {
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
       {"rpd", rpd::accepts, rpd::read},
+      {"rocpd", rocpd::accepts, rocpd::read},
       {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
       {"json", kineto::accepts, kineto::read},
   };

@@ -459,7 +459,17 @@ WideShape* take_wide() {
 }
 
 uint32_t count_launch() {
-  tape::pool()->launches.fetch_add(1, std::memory_order_relaxed);
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t next = pool->launches.fetch_add(1, std::memory_order_relaxed) + 2;
+  // Before the launch that a trigger counts, so that this launch is on the right side of it.
+  if (__builtin_expect(next == pool->start_launch, 0)) {
+    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(pool->sources, std::memory_order_relaxed);
+  }
+  if (__builtin_expect(next == pool->stop_launch, 0)) {
+    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(0, std::memory_order_relaxed);
+  }
   return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
 }
 

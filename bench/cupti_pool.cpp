@@ -1,7 +1,7 @@
 // Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints what came: buffers,
 // bytes and records by kind. Measures the target's side alone and shows what CUPTI really writes.
 //
-// cupti_pool [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] -- command...
+// cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] -- command...
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,20 @@ struct Counter {
     }
   }
 
+  // A buffer that CUPTI still held: what does it look like inside?
+  void open_buffer(const tape::BlockHeader& block, std::span<const std::byte> content) {
+    size_t used = content.size();
+    while (used > 0 && content[used - 1] == std::byte{0}) --used;
+    printf("  open buffer of thread %u: last byte that is not 0 at %zu of %zu\n", block.tid, used, content.size());
+    for (size_t at = 0; at < std::min<size_t>(used, 1536) && dump > 0; at += 32) {
+      printf("    %5zu:", at);
+      for (size_t word = at; word < at + 32; word += 4) printf(" %08x", *reinterpret_cast<const uint32_t*>(content.data() + word));
+      printf("\n");
+    }
+  }
+
   void buffer(const tape::BlockHeader& block, std::span<const std::byte> content) {
+    if (block.committed.load() == 0) return open_buffer(block, content);
     ++buffers;
     bytes += content.size();
     extents += block.blocks;
@@ -102,7 +115,10 @@ int main(int argc, char** argv) {
   int i = 1;
   for (; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (i + 1 >= argc) return 2;
-    if (strcmp(argv[i], "-c") == 0) options.config += std::string(argv[++i]) + "\n";
+    if (strcmp(argv[i], "-p") == 0) {
+      options.start_paused = true;
+      options.config += "profiler_api=1\n";
+    } else if (strcmp(argv[i], "-c") == 0) options.config += std::string(argv[++i]) + "\n";
     else if (strcmp(argv[i], "-l") == 0) library = argv[++i];
     else if (strcmp(argv[i], "-d") == 0) counter.dump = atol(argv[++i]);
     else if (strcmp(argv[i], "-s") == 0) options.sources = static_cast<uint64_t>(atol(argv[++i]));
@@ -110,7 +126,7 @@ int main(int argc, char** argv) {
     else return 2;
   }
   if (i + 1 >= argc) {
-    fprintf(stderr, "usage: cupti_pool [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] -- command...\n");
+    fprintf(stderr, "usage: cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] -- command...\n");
     return 2;
   }
   auto pool = tape::Pool::create(options);

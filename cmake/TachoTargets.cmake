@@ -30,11 +30,15 @@ function(tacho_test folder)
   if(NOT sources)
     return()
   endif()
+  if(NOT TARGET tacho_test_main)
+    add_library(tacho_test_main STATIC ${CMAKE_SOURCE_DIR}/tests/support/main.cpp)
+    target_compile_definitions(tacho_test_main PRIVATE TACHO_TEST_BUILD="${CMAKE_BINARY_DIR}" TACHO_TEST_SOURCE="${CMAKE_SOURCE_DIR}")
+    target_link_libraries(tacho_test_main PUBLIC tacho_flags GTest::gtest)
+  endif()
   add_executable(${name} ${sources})
-  target_link_libraries(${name} PRIVATE tacho_flags ${A_USES} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${A_USES} tacho_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300
-    ENVIRONMENT "TACHO_BUILD=${CMAKE_BINARY_DIR};TACHO_SOURCE=${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
 endfunction()
 
 # tacho_fuzz(name SOURCES file... [USES target...]): a fuzz target with libFuzzer's entry points. With TACHO_FUZZ (preset

@@ -158,7 +158,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
 
   out += fmt::format("\n{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
                      report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
-                     events > 0 ? fmt::format(", {:.1f} B an event", static_cast<double>(trace.file_size()) / static_cast<double>(events))
+                     events > 5000 ? fmt::format(", {:.1f} B an event", static_cast<double>(trace.file_size()) / static_cast<double>(events))
                                 : std::string());
   if (options.next_steps && events > 0) {
     out += fmt::format("Next   tacho stats {0}\n", report::clean(trace.path()));

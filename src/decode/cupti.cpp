@@ -649,6 +649,23 @@ void CuptiDecoder::object_name(const std::byte* record) {
   writer_.update(Table::kTrack, track, event::column::Track::name, text(pointer));
 }
 
+// A record that CUPTI had not completed when it lost the buffer: work in flight.
+void CuptiDecoder::unfinished(uint32_t record_kind, const std::byte* record, uint32_t size) {
+  Table table = Table::kEnd;
+  if (record_kind == k::kKernel || record_kind == k::kSerialKernel) {
+    table = Table::kDispatch;
+    if (size >= cupti::kernel::kLeast) match(widen(cupti::kernel::correlation.read(record, size)), kKernelSide);  // received, without times
+  } else if (record_kind == k::kGraphTrace) {
+    table = Table::kDispatch;
+  } else if (record_kind == k::kCopy || record_kind == k::kPeerCopy) {
+    table = Table::kCopy;
+  } else if (record_kind == k::kFill) {
+    table = Table::kFill;
+  }
+  ++facts_.in_flight;
+  writer_.lose(process_.row(), table, event::LossReason::kKilled, 1);
+}
+
 void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) {
   const uint32_t version = header.vendor_version, tid = header.tid;
   missing_ = completed && header.aux == 0 ? event::LossReason::kVendor : event::LossReason::kKilled;
@@ -657,6 +674,8 @@ void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::
     const std::byte* const at = bytes.data() + offset;
     uint32_t record_kind;
     std::memcpy(&record_kind, at, sizeof record_kind);
+    const bool incomplete = (record_kind & cupti::kIncomplete) != 0;
+    record_kind &= ~cupti::kIncomplete;
     if (record_kind == 0 && !completed) break;  // CUPTI clears a buffer before it writes: here the records end
     const uint32_t size = record_size(record_kind, version);
     if (size == 0 || offset + size > bytes.size()) {
@@ -664,6 +683,11 @@ void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::
       break;  // where the next record would begin is not known
     }
     ++facts_.records;
+    if (incomplete) {
+      unfinished(record_kind, at, size);
+      offset += size;
+      continue;
+    }
     const auto fits = [&](uint32_t least) {
       if (size >= least) return true;
       ++unknown_[record_kind];

@@ -122,6 +122,7 @@ class CuptiDecoder {
   void context(const std::byte* record);
   void stream(const std::byte* record);
   void object_name(const std::byte* record);
+  void unfinished(uint32_t record_kind, const std::byte* record, uint32_t size);
 
   static constexpr size_t kMostHeld = 256;
   static constexpr int64_t kKernelSide = event::kUnknown;

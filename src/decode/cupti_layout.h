@@ -19,6 +19,8 @@ inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, 
                           kSynchronization = 38, kExternalCorrelation = 39, kMemory = 45, kInternalLaunch = 48, kMemory2 = 49,
                           kMemoryPool = 50, kGraphTrace = 51, kJit = 52, kDeviceGraphTrace = 53;
 }  // namespace kind
+/// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes, CUPTI 13.0).
+inline constexpr uint32_t kIncomplete = 1u << 31;
 inline constexpr uint32_t kKinds = 128;  // kinds above are counted as unknown
 
 /// A field of a record: read() gives `absent` when the record of this version does not have it.

@@ -146,11 +146,11 @@ class Renderer {
     if (&run == &runs_.back()) {
       std::string unit = run.options().normalisation;
       std::replace(unit.begin(), unit.end(), '_', ' ');
-      out_ += paint(fmt::format("counts {}; ratios are {}{}\n", unit,
-                                run.options().sum_ratios ? "totals over totals (--ratio sum, as from 3.7 on)"
-                                                         : "means over the dispatches (--ratio avg, as 3.3 to 3.6)",
-                                run.options().compat ? "; values of rocprof-compute 3.3 (--compat)" : ""),
+      out_ += paint(fmt::format("counts {}; ratios: {}\n", unit,
+                                run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
+                                                         : "means over the dispatches (avg, as in 3.3 to 3.6)"),
                     Paint::Dim);
+      if (run.options().compat) out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::Dim);
     }
   }
 
@@ -257,7 +257,7 @@ class Renderer {
         roofline_done = true;
       }
       if (table.rows.empty()) continue;
-      if (table.empty()) {
+      if (table.empty() && (!options_.boxed || run_.options().blocks.empty())) {
         nothing.push_back(&table);
         continue;
       }

@@ -175,9 +175,9 @@ std::string to_text(const Table& table, const TextStyle& style) {
       // The widest column that may shrink gives way, down to a size that still says something.
       std::size_t widest = columns;
       for (std::size_t c = 0; c < columns; ++c)
-        if (table.columns[c].shrink && widths[c] > 12 && (widest == columns || widths[c] > widths[widest])) widest = c;
+        if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest])) widest = c;
       if (widest == columns) break;
-      const std::size_t less = std::min(total - style.width, widths[widest] - 12);
+      const std::size_t less = std::min(total - style.width, widths[widest] - 10);
       widths[widest] -= less;
       total -= less;
     }

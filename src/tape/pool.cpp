@@ -243,7 +243,7 @@ void Drainer::take_shared(uint32_t index, const Sink& sink) {
 
 // Nobody will write into this open block any more. A record thread's block dies with its thread, others with the process.
 bool Drainer::writer_gone(BlockHeader& block) {
-  const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_relaxed);
+  const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_acquire);
   if (pid == 0) return false;  // just being opened
   const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
   const uint32_t tid =
@@ -351,6 +351,17 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   take_definitions(count, counting, final, look_for_ends);
 
   sort_by_sequence(data);
+  // A thread may have filled the block that was looked at first and gone on in one that was looked at later: what it
+  // wrote to the older one in between must not come after what is in the newer one.
+  std::unordered_map<uint64_t, Seen*> newest;
+  for (Seen& seen : data) {
+    if (seen.committed == 0) continue;
+    const BlockHeader& block = pool_.block(seen.index);
+    if (block.kind != BlockKind::kRecords) continue;
+    Seen*& older = newest[static_cast<uint64_t>(block.process_slot) << 32 | block.thread_index];
+    if (older != nullptr) older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
+    older = &seen;
+  }
   for (const Seen& seen : data) {
     BlockHeader& block = pool_.block(seen.index);
     bool over = seen.full || final;

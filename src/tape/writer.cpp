@@ -101,17 +101,19 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   block->process_slot = g_slot;
   block->thread_index = t_state.thread_index;
   // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
-  const bool known = t_state.generation != 0 && t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
-  // Atomic, like `kind`: the drainer looks at these to see whether the thread still lives, before anything is committed.
-  std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_relaxed);
-  std::atomic_ref<uint32_t>(block->tid).store(known ? t_state.tid : current_tid(), std::memory_order_relaxed);
+  const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
+  const uint32_t tid = known ? t_state.tid : current_tid();
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+  // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid comes last,
+  // for while it is 0 the rest means nothing.
+  std::atomic_ref<uint32_t>(block->tid).store(tid, std::memory_order_relaxed);
+  std::atomic_ref<uint64_t>(block->aux64).store(ours ? g_pid_namespace : 0, std::memory_order_relaxed);
+  std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_release);
   block->vendor_version = vendor_version;
   block->blocks = blocks;
   block->sequence = pool->sequence.fetch_add(1, std::memory_order_relaxed);
   block->opened = host_ticks();
   block->aux = 0;
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
-  std::atomic_ref<uint64_t>(block->aux64).store(ours ? g_pid_namespace : 0, std::memory_order_relaxed);
 }
 
 BlockHeader* open_block(BlockKind kind) {
@@ -513,14 +515,16 @@ bool attach() {
   if (__builtin_expect(state == kAttached || state == kFailed, 1)) return state == kAttached;
   const uint64_t self = static_cast<uint64_t>(getpid()) << 32 | current_tid();
   for (;;) {
-    if (state == kUntried && g_attach_state.compare_exchange_strong(state, self, std::memory_order_acq_rel)) {
+    // A child forked while another thread of its parent was attaching has nobody to wait for: it starts afresh.
+    const bool orphaned = state != kUntried && state != kAttached && state != kFailed && state >> 32 != self >> 32;
+    if ((state == kUntried || orphaned) &&
+        g_attach_state.compare_exchange_strong(state, self, std::memory_order_acq_rel)) {
       const bool done = try_attach();
       g_attach_state.store(done ? kAttached : kFailed, std::memory_order_release);
       return done;
     }
     if (state == kAttached || state == kFailed) return state == kAttached;
-    // A handler that interrupted its own thread's attaching, or a child forked while its parent was: not traced.
-    if (state == self || state >> 32 != self >> 32) return false;
+    if (state == self) return false;  // a handler that interrupted its own thread's attaching: not traced
     sched_yield();
     state = g_attach_state.load(std::memory_order_acquire);
   }
@@ -606,9 +610,9 @@ uint32_t intern(std::string_view text) {
   return with_definitions([&] { return intern_locked(text); }, 0u);
 }
 
-void define(const event::RecordHeader* record) {
-  if (record->size > kBlockPayload) return;
-  with_definitions([&] { return write_definition(record, record->size); }, false);
+bool define(const event::RecordHeader* record) {
+  if (record->size > kBlockPayload) return false;
+  return with_definitions([&] { return write_definition(record, record->size); }, false);
 }
 
 uint32_t next_queue() { return g_next_queue.fetch_add(1, std::memory_order_relaxed); }

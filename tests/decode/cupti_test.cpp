@@ -333,7 +333,8 @@ TEST_F(CuptiTest, CuptisOwnClockIsConvertedByPairs) {
 TEST_F(CuptiTest, BufferOfAKilledProcessIsReadToItsLastRecord) {
   Buffer buffer(130001);
   buffer.kernel(216, 0x7000, 1000, 1100, 1).api(false, 211, 900, 950, 1);
-  buffer.kernel(216, 0x7000, 0, 0, 2).api(false, 211, 960, 970, 2);  // still on the device
+  buffer.kernel(216, 0x7000, 0, 0, 2).put<uint32_t>(0, 10 | 1u << 31);  // still on the device: so CUPTI marks it
+  buffer.api(false, 211, 960, 970, 2);
   buffer.bytes().resize(65472, std::byte{0});
   buffer.give(decoder, false);
   decoder.finish();

@@ -76,15 +76,19 @@ class Tools:
         self.train = os.path.join(HERE, "..", "..", "examples", "train_small.py")
         self.out = out
         self.folder = tempfile.mkdtemp(prefix="cuda_trace_")
-        self.pin = ["taskset", "-c", f"2-{min(os.cpu_count() - 1, 9)}"] if os.cpu_count() > 4 else []
+        # The program on cores of its own, tacho on others: the same for every configuration.
+        many = os.cpu_count() >= 8
+        self.cores = [2, 3, 4] if many else sorted(os.sched_getaffinity(0))
+        self.pin = ["taskset", "-c", "2-4"] if many else []
+        self.pin_tacho = ["taskset", "-c", "5-7"] if many else []
 
     def trace_file(self, name):
-        return os.path.join(self.folder, name + ".tacho")
+        return os.path.join(self.folder, re.sub(r"\W+", "_", name) + ".tacho")
 
     def trace(self, name, command, options=(), timeout=120, env=None):
         """Runs a command under tacho; returns (exit code, stdout, stderr, trace file)."""
         path = self.trace_file(name)
-        result = subprocess.run([*self.pin, self.tacho, "trace", "-q", "--overwrite", "-o", path, *options, "--", *command],
+        result = subprocess.run([*self.pin_tacho, self.tacho, "trace", "-q", "--overwrite", "-o", path, *options, "--", *self.pin, *command],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout,
                                 env=None if env is None else {**os.environ, **env})
         return result.returncode, result.stdout, result.stderr, path
@@ -131,8 +135,8 @@ def survive(t):
     def lost(facts, count):
         return t.kernels(facts, "spin") + sum(facts["losses"].values()) >= count
 
-    run("exit without synchronising", "nosync", 2000, None, extra=lambda f: lost(f, 2000))
-    run("_exit", "fastexit", 2000, None, code=7, extra=lambda f: lost(f, 1500))
+    run("exit without synchronising", "nosync", 2000, 2000)
+    run("_exit", "fastexit", 5000, None, code=7, extra=lambda f: lost(f, 5000))
     run("cudaDeviceReset", "reset", 1000, 2000)
     run("fork after CUDA began", "forkafter", 1000, 2000)
     run("fork before CUDA began", "forkbefore", 1000, 2000, extra=lambda f: f["processes"] >= 2)
@@ -154,7 +158,7 @@ def survive(t):
     run("graph, every node", "graph", 50, 50, options=["--graph-trace", "node"], extra=lambda f: t.kernels(f, "add_one") == 50 * 99)
     run("no device visible", "nosync", 10, 0, code=1, env={"CUDA_VISIBLE_DEVICES": ""})
     run("kernels at most 3 launches in (launch trigger)", "reset", 1000, None, options=["--stop-trigger", "launch:4"],
-        extra=lambda f: t.kernels(f, "spin") <= 4)
+        extra=lambda f: t.kernels(f, "spin") == 3)
 
     # SIGKILL in a launch storm.
     path = t.trace_file("sigkill")
@@ -162,8 +166,8 @@ def survive(t):
                                stderr=subprocess.PIPE, text=True)
     process.stdout.readline()
     time.sleep(2.5)
-    pid = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
-    os.kill(int(pid[0]), signal.SIGKILL)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        os.kill(int(file.read().split()[0]), signal.SIGKILL)
     process.communicate(timeout=60)
     facts = t.facts(path)
     launched = facts["api"].get("cudaLaunchKernel", {}).get("count", 0)
@@ -209,9 +213,9 @@ def normal(name):
 
 def correct(t):
     say("Against torch.profiler, the same steps")
-    counts = os.path.join(t.out, "torch_counts.json")
+    counts, chrome = os.path.join(t.out, "torch_counts.json"), os.path.join(t.folder, "torch_trace.json")
     base = [sys.executable, t.train, "--steps", "40"]
-    t.plain([*base, "--profiler", "cuda", "--counts", counts])
+    t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
     rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
     facts = t.facts(path)
     with open(os.path.join(t.out, "train_facts.json"), "w") as file:
@@ -228,7 +232,8 @@ def correct(t):
     worst = max((abs(ours[name]["ns"] / entry["ns"] - 1) for name, entry in kernels.items() if name in ours and entry["ns"] > 1e6), default=1)
     total = sum(ours[name]["ns"] for name in kernels if name in ours) / max(sum(e["ns"] for e in kernels.values()), 1)
     check("summed kernel durations within 3 % of torch.profiler's", abs(total - 1) < 0.03, f"total {total:.4f}, worst name {worst:.3f} off")
-    copied = sum(entry["bytes"] for name, entry in theirs.items() if name.startswith("Memcpy"))
+    with open(chrome) as file:
+        copied = sum(event["args"]["bytes"] for event in json.load(file)["traceEvents"] if event.get("cat") == "gpu_memcpy")
     check("bytes copied equal torch.profiler's", copied == sum(e["bytes"] for e in facts["copies"].values()), copied)
     check("every kernel is linked to an API call", facts["unlinked"] == 0, f"{facts['unlinked']} not linked")
     check("no kernel starts before its call", facts["starts_before_call"] == 0, facts["starts_before_call"])
@@ -238,7 +243,7 @@ def correct(t):
 # ---- times ------------------------------------------------------------------------------------------------------------
 
 def storm_ns(text):
-    return float(re.search(r"median (\d+) ns", text).group(1))
+    return float(re.search(r"best (\d+) ns", text).group(1))
 
 
 def floor_env(t, kinds):
@@ -247,7 +252,7 @@ def floor_env(t, kinds):
 
 def storm(t, pairs):
     say("Launch storm: 100 k empty kernels")
-    command = [t.storm, "-n", "100000", "-r", "3"]
+    command = [t.storm, "-n", "100000", "-r", "5"]
 
     def floor(kinds):
         return lambda: storm_ns(t.plain(command, floor_env(t, kinds)))
@@ -283,7 +288,7 @@ def storm(t, pairs):
 
 def graph(t, pairs):
     say("Graph launches: 1000 launches of 100 kernels")
-    command = [t.storm, "-n", "100000", "-r", "3", "-g"]
+    command = [t.storm, "-n", "100000", "-r", "5", "-g"]
     for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
         def traced():
             rc, out, err, path = t.trace("graph", command, ["--graph-trace", mode])
@@ -309,8 +314,7 @@ class TorchServer:
                 for name in ("CUDA_INJECTION64_PATH", "TACHO_POOL"):
                     os.environ.pop(name, None)
                 os.environ.update(environment)
-                if self.t.pin:
-                    os.sched_setaffinity(0, range(2, min(os.cpu_count(), 10)))
+                os.sched_setaffinity(0, self.t.cores)
                 value = work(self.torch)
                 os.write(writing, str(value).encode())
                 os.close(writing)
@@ -335,7 +339,7 @@ def pool(t, options=()):
     where = os.path.join(t.folder, "pool")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(where)
-    holder = subprocess.Popen([t.tacho, "trace", "-q", "--overwrite", "-o", t.trace_file("held"), *options, "--", "sh", "-c",
+    holder = subprocess.Popen([*t.pin_tacho, t.tacho, "trace", "-q", "--overwrite", "-o", t.trace_file("held"), *options, "--", "sh", "-c",
                                f"echo $TACHO_POOL > {where}.new; mv {where}.new {where}; exec sleep 3600"])
     while not os.path.exists(where):
         time.sleep(0.01)
@@ -377,7 +381,7 @@ def training(steps, profiler=None):
             times.append(time.perf_counter() - begin)
         if running is not None:
             running.__exit__(None, None, None)
-        return 1000 * statistics.median(times)
+        return 1000 * statistics.quantiles(times, n=4)[0]  # the lower quartile: what disturbs a step only makes it longer
     return work
 
 

@@ -21,6 +21,8 @@ constinit uint32_t g_blocks = 1;
 // Sizes of records by kind in the library loaded, learned from its own iterator: 0 = not seen yet. The drainer's side
 // gets them as properties, so that it can walk buffers of a CUPTI newer than itself.
 constexpr uint32_t kKinds = 128;
+// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not finished.
+constexpr uint32_t kIncomplete = 1u << 31;
 constinit std::atomic<uint16_t> g_sizes[kKinds] = {};
 
 // Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
@@ -70,26 +72,39 @@ constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callbac
 
 constinit std::atomic<bool> g_last{false};
 
-// Buffers that CUPTI holds.
+// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that is
+// still here afterwards was ours.
+struct OpenBuffer {
+  std::atomic<tape::BlockHeader*> extent;
+  std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
+};
 constexpr uint32_t kMaxOpen = 4096;
-constinit std::atomic<tape::BlockHeader*> g_open[kMaxOpen] = {};
-constinit std::atomic<uint32_t> g_open_count{0};
+constinit OpenBuffer g_open[kMaxOpen] = {};
+constinit std::atomic<uint32_t> g_open_end{0};  // slots from here on were never used
 
 void remember(tape::BlockHeader* extent) {
-  g_open_count.fetch_add(1, std::memory_order_relaxed);
-  const auto start = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(extent) / tape::kBlockSize);
   for (uint32_t i = 0; i < kMaxOpen; ++i) {
     tape::BlockHeader* expected = nullptr;
-    if (g_open[(start + i) % kMaxOpen].compare_exchange_strong(expected, extent, std::memory_order_relaxed)) return;
+    if (g_open[i].extent.load(std::memory_order_relaxed) != nullptr) continue;
+    g_open[i].scanned.store(0, std::memory_order_relaxed);
+    if (!g_open[i].extent.compare_exchange_strong(expected, extent, std::memory_order_acq_rel)) continue;
+    uint32_t end = g_open_end.load(std::memory_order_relaxed);
+    while (end < i + 1 && !g_open_end.compare_exchange_weak(end, i + 1, std::memory_order_relaxed)) {
+    }
+    return;
   }
 }
 void forget(tape::BlockHeader* extent) {
-  g_open_count.fetch_sub(1, std::memory_order_relaxed);
-  const auto start = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(extent) / tape::kBlockSize);
-  for (uint32_t i = 0; i < kMaxOpen; ++i) {
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
     tape::BlockHeader* expected = extent;
-    if (g_open[(start + i) % kMaxOpen].compare_exchange_strong(expected, nullptr, std::memory_order_relaxed)) return;
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent &&
+        g_open[i].extent.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel))
+      return;
   }
+}
+size_t capacity_of(const tape::BlockHeader* extent) {
+  return static_cast<size_t>(extent->blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
 }
 
 template <typename T>
@@ -147,34 +162,42 @@ uint32_t learn_size(uint8_t* buffer, size_t valid, size_t offset, uint32_t kind)
 
 // Offsets that are the same in every version from CUPTI 11.8 on: newer structures only grow at their end.
 constexpr size_t kKernelName = 104;
-constexpr size_t kDeviceWorkEnd = 24;  // kernels, copies, fills
 constexpr size_t kMemoryName = 64;
 constexpr size_t kApiCallback = 4;
 constexpr size_t kNameText = 24;
-constexpr size_t kJitPath = 56;
 constexpr size_t kDeviceName = 136;
 
-void look_through(uint8_t* buffer, size_t valid) {
-  size_t offset = 0;
+// Calls see(record, kind, size) for the records of `buffer` from `offset` on; returns where it ended.
+template <typename See>
+size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
   while (offset + 8 <= valid) {
     const uint8_t* const at = buffer + offset;
-    const auto kind = load<uint32_t>(at);
+    const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
+    if (kind == 0) break;
     uint32_t size = kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
     if (size == 0) size = learn_size(buffer, valid, offset, kind);
-    if (size == 0 || offset + size > valid) return;
-    switch (kind) {
-      case abi::kind::kSerialKernel:
-      case abi::kind::kKernel: see_text(load<uint64_t>(at + kKernelName)); break;
-      case abi::kind::kRuntime: see_callback(abi::domain::kRuntime, load<uint32_t>(at + kApiCallback)); break;
-      case abi::kind::kDriver: see_callback(abi::domain::kDriver, load<uint32_t>(at + kApiCallback)); break;
-      case abi::kind::kMemory2: see_text(load<uint64_t>(at + kMemoryName)); break;
-      case abi::kind::kName: see_text(load<uint64_t>(at + kNameText)); break;
-      case abi::kind::kDevice: if (size >= kDeviceName + 8) see_text(load<uint64_t>(at + kDeviceName)); break;
-      case abi::kind::kJit: see_text(load<uint64_t>(at + kJitPath)); break;
-      default: break;
-    }
+    if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
     offset += size;
   }
+  return offset;
+}
+
+// The pointer to a text in a record, 0 when its kind has none.
+uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
+  switch (kind) {
+    case abi::kind::kSerialKernel:
+    case abi::kind::kKernel: return load<uint64_t>(record + kKernelName);
+    case abi::kind::kMemory2: return load<uint64_t>(record + kMemoryName);
+    case abi::kind::kName: return load<uint64_t>(record + kNameText);
+    case abi::kind::kDevice: return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
+    default: return 0;
+  }
+}
+
+void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
+  if (kind == abi::kind::kRuntime) see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
+  else if (kind == abi::kind::kDriver) see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
+  else see_text(text);
 }
 
 }  // namespace
@@ -210,7 +233,10 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
   const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
   if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
-  look_through(buffer, valid);
+  walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
+    see_record(record, kind, text_of(record, kind, size));
+    return true;
+  });
   forget(extent);
   extent->aux = g_last.load(std::memory_order_relaxed) ? 1 : 0;
   tape::close_extent(extent, static_cast<uint32_t>(valid));
@@ -219,28 +245,46 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
 
 uint64_t incomplete_records() {
   uint64_t incomplete = 0;
-  for (std::atomic<tape::BlockHeader*>& slot : g_open) {
-    tape::BlockHeader* const extent = slot.load(std::memory_order_relaxed);
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
     if (extent == nullptr) continue;
-    const auto* const buffer = reinterpret_cast<const uint8_t*>(tape::payload(extent));
-    const size_t capacity = static_cast<size_t>(extent->blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
-    for (size_t offset = 0; offset + 8 <= capacity;) {
-      const auto kind = load<uint32_t>(buffer + offset);
-      const uint32_t size = kind != 0 && kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
-      if (size == 0 || offset + size > capacity) break;
-      if ((kind == abi::kind::kKernel || kind == abi::kind::kCopy ||
-           kind == abi::kind::kFill || kind == abi::kind::kPeerCopy) &&
-          load<uint64_t>(buffer + offset + kDeviceWorkEnd) == 0)
-        ++incomplete;
-      offset += size;
-    }
+    uint64_t here = 0;
+    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0, [&](const uint8_t* record, uint32_t, uint32_t) {
+      here += load<uint32_t>(record) >> 31;
+      return true;
+    });
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
   return incomplete;
 }
 
-void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
+void look_for_names() {
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    OpenBuffer& open = g_open[i];
+    tape::BlockHeader* const extent = open.extent.load(std::memory_order_acquire);
+    if (extent == nullptr) continue;
+    const uint64_t sequence = extent->sequence;
+    const uint32_t from = open.scanned.load(std::memory_order_relaxed);
+    const size_t to = walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
+                           [&](const uint8_t* record, uint32_t kind, uint32_t size) {
+                             const uint64_t text = text_of(record, kind, size);
+                             const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+                             if (wants_text && text == 0) return false;  // not written yet
+                             std::atomic_thread_fence(std::memory_order_acquire);
+                             if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence) return false;
+                             see_record(record, kind, text);
+                             return true;
+                           });
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
+      open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
+  }
+}
 
-uint32_t open_buffers() { return g_open_count.load(std::memory_order_relaxed); }
+void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
 
 void count_dropped_records() {
   size_t dropped = 0;

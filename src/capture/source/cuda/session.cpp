@@ -145,16 +145,14 @@ constexpr KindOfSource kKinds[] = {
 // Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
 // them without the runtime.
 void switch_launching_driver_calls(bool on) {
-  if (g_cupti.enable_driver_api == nullptr) {
-    if (on) g_cupti.activity_enable(abi::kind::kDriver);
-    else g_cupti.activity_disable(abi::kind::kDriver);
-    return;
-  }
+  // Single functions can be switched off at any time, but switched on only before the driver starts: so all, then fewer.
+  if (on) g_cupti.activity_enable(abi::kind::kDriver);
+  else g_cupti.activity_disable(abi::kind::kDriver);
+  if (!on || g_cupti.enable_driver_api == nullptr) return;
   for (uint32_t id = 1; id < 2048; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) != abi::kSuccess || name == nullptr) continue;
-    if (strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0)
-      g_cupti.enable_driver_api(id, on ? 1 : 0);
+    if (strncmp(name, "cuLaunch", 8) != 0 && strncmp(name, "cuGraphLaunch", 13) != 0) g_cupti.enable_driver_api(id, 0);
   }
 }
 
@@ -169,11 +167,24 @@ void switch_kind(int kind, bool on) {
   }
 }
 
+// CUPTI forgets work in flight when its kind is disabled: wait for it, but not for long.
+void wait_for_device(int64_t patience_ns) {
+  const int64_t begin = raw_now();
+  g_cupti.flush_all(0);
+  while (incomplete_records() != 0 && raw_now() - begin < patience_ns) {
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+    g_cupti.flush_all(0);
+  }
+}
+
 // Makes the kinds that are enabled follow `wanted` (source bits).
 void apply_sources(uint64_t wanted) {
   while (g_switch_lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
   const uint64_t active = g_active.load(std::memory_order_relaxed);
   if (wanted != active) {
+    constexpr uint64_t kOnDevice = tape::source_bit::kDispatch | tape::source_bit::kCopy;
+    if ((active & ~wanted & kOnDevice) != 0) wait_for_device(50'000'000);
     for (const KindOfSource& entry : kKinds) {
       const bool now = (active & entry.source) != 0, then = (wanted & entry.source) != 0;
       if (now != then) switch_kind(entry.kind, then);
@@ -285,6 +296,7 @@ void* follow(void*) {
     if (g_finished.load(std::memory_order_relaxed) != 0) break;
     const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
+    look_for_names();
     const int64_t now = raw_now();
     if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
       g_cupti.flush_all(0);
@@ -314,13 +326,7 @@ void start_thread() {
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
   const int64_t begin = raw_now();
-  g_cupti.flush_all(0);
-  constexpr int64_t kPatience = 200'000'000;
-  while (incomplete_records() != 0 && raw_now() - begin < kPatience) {
-    const timespec moment{0, 1'000'000};
-    nanosleep(&moment, nullptr);
-    g_cupti.flush_all(0);
-  }
+  wait_for_device(200'000'000);
   if (g_pairs) define_clock_pair();
   mark_last_buffers();
   g_cupti.flush_all(abi::kFlushForced);

@@ -392,6 +392,7 @@ TEST(OpenCL, PausedRecordsNothingButCountsLaunches) {
   EXPECT_TRUE(run.api.empty());
   EXPECT_TRUE(run.dispatches.empty());
   EXPECT_EQ(run.launches, 100u);
+  EXPECT_EQ(run.losses.at({Table::kDispatch, LossReason::kFiltered}), 100u);  // so that nobody misses them
 }
 
 TEST(OpenCL, OnlyApi) {

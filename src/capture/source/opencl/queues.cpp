@@ -525,8 +525,9 @@ void collect_after_wait(Queue& queue) {
 }
 
 void collect_all_queues() {
-  const Guard guard(g_wiped->pass);
+  if (!lock_or_give_up(g_wiped->pass)) return;
   pass(true);
+  unlock(g_wiped->pass);
 }
 
 bool holds(cl_event event) {
@@ -535,13 +536,16 @@ bool holds(cl_event event) {
   for (uint32_t i = 0; i < count; ++i) {
     Queue* const queue = g_list[i].load(std::memory_order_acquire);
     if (queue == nullptr || !queue->in_use.load(std::memory_order_acquire) || idle(*queue)) continue;
-    const Guard guard(drain_lock(*queue));
-    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr;
+    if (!lock_or_give_up(drain_lock(*queue))) continue;
+    bool found = false;
+    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr && !found;
          chunk = chunk->next.load(std::memory_order_acquire)) {
       const uint32_t commands = chunk->count.load(std::memory_order_acquire);
-      for (uint32_t at = chunk->first; at < commands; ++at)
-        if (chunk->commands[at].kind != CommandKind::kDone && chunk->commands[at].event == event) return true;
+      for (uint32_t at = chunk->first; at < commands && !found; ++at)
+        found = chunk->commands[at].kind != CommandKind::kDone && chunk->commands[at].event == event;
     }
+    unlock(drain_lock(*queue));
+    if (found) return true;
   }
   return false;
 }

@@ -131,11 +131,10 @@ event::DeviceClock measure_clock(const Command& command) {
 // each second.
 void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   if (queued == 0 || command.host_end <= command.host_start) return;
-  const ClockTuple now = sample_clocks();
-  const double scale = ns_per_tick(now);
+  const double scale = queue.ns_per_tick;
   const auto uncertainty =
       static_cast<uint64_t>(static_cast<double>(command.host_end - command.host_start) * scale / 2) + 1;
-  const auto window = static_cast<uint64_t>(now.raw) / 1'000'000'000;
+  const auto window = static_cast<uint64_t>(static_cast<double>(command.host_end) * scale * 1e-9);
   if (window != queue.pair_window) {
     queue.pair_window = window;
     queue.best_pair_uncertainty = UINT64_MAX;
@@ -563,6 +562,7 @@ void define_queue(Queue& queue, const Command* first) {
     queue.clock = measure_clock(*first);
   else
     queue.clock = event::DeviceClock::kPaired;
+  queue.ns_per_tick = ns_per_tick(sample_clocks());
   event::QueueRecord record{};
   record.header = {event::RecordKind::kQueue, 0, sizeof record, queue.number};
   record.device = queue.device->number;

@@ -409,6 +409,12 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
   tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
+  // CUPTI cannot choose kernels by name: what decodes its records does.
+  for (const char* key : {"kernel_include", "kernel_exclude"})
+    if (const std::string_view pattern = tape::config(key); !pattern.empty()) {
+      snprintf(text, sizeof text, "cupti.%s", key);
+      tape::define_property(event::Table::kProcess, 0, text, pattern);
+    }
   setup_clock();
   const bool thread_ids = g_cupti.set_thread_id_type != nullptr && g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
   tape::define_property(event::Table::kProcess, 0, "cupti.thread_ids", thread_ids ? "kernel" : "buffer");

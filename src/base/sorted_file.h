@@ -159,16 +159,16 @@ class SortedFile {
   Status status_;
 };
 
-/// int64 keys to small values, looked up mostly in ascending order of keys.
-template <typename Value>
+/// Keys (trivially copyable, with < and ==) to small values, looked up mostly in ascending order of keys.
+template <typename Value, typename Key = int64_t>
 class KeyIndex {
  public:
   struct Entry {
-    int64_t key;
+    Key key;
     Value value;
     bool operator<(const Entry& other) const { return key < other.key; }
   };
-  void add(int64_t key, Value value) { file_.add({key, value}); }
+  void add(Key key, Value value) { file_.add({key, value}); }
   Status finish() {
     TACHO_TRY(file_.finish_indexed());
     entries_ = file_.all();
@@ -177,7 +177,7 @@ class KeyIndex {
   size_t size() const { return entries_.size(); }
   std::span<const Entry> entries() const { return entries_; }
   /// The first entry with `key`; nullptr when there is none.
-  const Entry* find(int64_t key) {
+  const Entry* find(Key key) {
     if (entries_.empty()) return nullptr;
     // Gallop from the last hit.
     size_t low, high;
@@ -195,7 +195,7 @@ class KeyIndex {
       size_t step = 1;
       high = last_;
       low = last_;
-      while (low > 0 && entries_[low - 1].key >= key) {
+      while (low > 0 && !(entries_[low - 1].key < key)) {
         high = low - 1;
         low = low > step ? low - step : 0;
         step *= 2;
@@ -216,10 +216,10 @@ class KeyIndex {
     return entries_[low].key == key ? &entries_[low] : nullptr;
   }
   /// The last entry whose key is not above `key`; nullptr when there is none.
-  const Entry* floor(int64_t key) {
+  const Entry* floor(Key key) {
     if (const Entry* const exact = find(key)) return exact;
     if (entries_.empty()) return nullptr;
-    if (entries_[last_].key <= key) return &entries_[last_];
+    if (!(key < entries_[last_].key)) return &entries_[last_];
     return last_ > 0 ? &entries_[last_ - 1] : nullptr;
   }
 

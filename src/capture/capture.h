@@ -11,7 +11,8 @@ bool start();
 // Called by what is preloaded (preload.cpp).
 
 /// Before the program's constructors and main. Starts what must see the whole run, if the configuration asks for such.
-void before_main();
+/// `stack_end`: above the outermost frame of the main thread.
+void before_main(const void* stack_end);
 /// On a new thread of a traced process, before its function, and when it ends (also by pthread_exit or cancellation).
 void thread_begins();
 void thread_ends();

@@ -66,7 +66,7 @@ TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, c
   static constinit std::atomic<void*> slot{nullptr};
   using Start = int(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
   Start* const next = next_symbol<Start>(slot, "__libc_start_main");
-  tacho::capture::before_main();
+  tacho::capture::before_main(stack_end);
   return next(main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 

@@ -1,5 +1,4 @@
 // `tacho avail`: what can be traced on this machine, and what to do about what cannot.
-#include <dlfcn.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/devices.h"
 #include "cli/run_target.h"
 #include "launch/launcher.h"
 #include "launch/nvidia.h"
@@ -21,86 +21,11 @@
 namespace tacho::cli {
 namespace {
 
-// The few functions of OpenCL that listing devices needs, declared here so that tacho links no OpenCL library.
-class OpenClLibrary {
- public:
-  OpenClLibrary() {
-    handle_ = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) return;
-    platforms_ = reinterpret_cast<Platforms>(dlsym(handle_, "clGetPlatformIDs"));
-    platform_info_ = reinterpret_cast<Info>(dlsym(handle_, "clGetPlatformInfo"));
-    devices_ = reinterpret_cast<Devices>(dlsym(handle_, "clGetDeviceIDs"));
-    device_info_ = reinterpret_cast<Info>(dlsym(handle_, "clGetDeviceInfo"));
-  }
-  bool found() const { return handle_ != nullptr; }
-  bool usable() const { return platforms_ != nullptr && platform_info_ != nullptr && devices_ != nullptr && device_info_ != nullptr; }
-
-  struct Device {
-    std::string platform, name, version, driver;
-    uint64_t type = 0;
-    uint32_t units = 0;
-    uint64_t memory = 0;
-  };
-  std::vector<Device> list() const {
-    std::vector<Device> found;
-    uint32_t count = 0;
-    if (platforms_(0, nullptr, &count) != 0 || count == 0 || count > 64) return found;
-    std::vector<void*> platforms(count);
-    if (platforms_(count, platforms.data(), nullptr) != 0) return found;
-    for (void* platform : platforms) {
-      constexpr uint64_t kAllTypes = 0xFFFFFFFF;
-      uint32_t devices = 0;
-      if (devices_(platform, kAllTypes, 0, nullptr, &devices) != 0 || devices == 0 || devices > 256) continue;
-      std::vector<void*> ids(devices);
-      if (devices_(platform, kAllTypes, devices, ids.data(), nullptr) != 0) continue;
-      for (void* id : ids) {
-        Device device;
-        device.platform = text(platform_info_, platform, 0x0902);  // CL_PLATFORM_NAME
-        device.name = text(device_info_, id, 0x102B);              // CL_DEVICE_NAME
-        device.version = text(device_info_, id, 0x102F);           // CL_DEVICE_VERSION
-        device.driver = text(device_info_, id, 0x102D);            // CL_DRIVER_VERSION
-        device_info_(id, 0x1000, sizeof device.type, &device.type, nullptr);      // CL_DEVICE_TYPE
-        device_info_(id, 0x1002, sizeof device.units, &device.units, nullptr);    // CL_DEVICE_MAX_COMPUTE_UNITS
-        device_info_(id, 0x101F, sizeof device.memory, &device.memory, nullptr);  // CL_DEVICE_GLOBAL_MEM_SIZE
-        found.push_back(std::move(device));
-      }
-    }
-    return found;
-  }
-
- private:
-  using Platforms = int32_t (*)(uint32_t, void**, uint32_t*);
-  using Devices = int32_t (*)(void*, uint64_t, uint32_t, void**, uint32_t*);
-  using Info = int32_t (*)(void*, uint32_t, size_t, void*, size_t*);
-
-  static std::string text(Info info, void* object, uint32_t what) {
-    size_t size = 0;
-    if (info(object, what, 0, nullptr, &size) != 0 || size == 0 || size > 1 << 20) return {};
-    std::string value(size, '\0');
-    if (info(object, what, size, value.data(), nullptr) != 0) return {};
-    value.resize(std::char_traits<char>::length(value.c_str()));
-    while (!value.empty() && value.back() == ' ') value.pop_back();
-    return value;
-  }
-
-  void* handle_ = nullptr;
-  Platforms platforms_ = nullptr;
-  Info platform_info_ = nullptr, device_info_ = nullptr;
-  Devices devices_ = nullptr;
-};
-
 std::string first_line(const char* path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::string type_name(uint64_t type) {
-  if ((type & 4) != 0) return "GPU";
-  if ((type & 8) != 0) return "accelerator";
-  if ((type & 2) != 0) return "CPU";
-  return "other";
 }
 
 }  // namespace
@@ -153,7 +78,7 @@ int run_avail(int argc, char** argv) {
   } else {
     const auto found = opencl.list();
     for (const OpenClLibrary::Device& device : found)
-      devices.rows.push_back({"OpenCL", device.platform, type_name(device.type), static_cast<int64_t>(device.units),
+      devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type), static_cast<int64_t>(device.units),
                               report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
     sources.rows.push_back({"opencl", found.empty() ? "no device" : "ready",
                             found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/run_target.h"
 #include "cli/suggest.h"
+#include "format/view/names.h"
 
 namespace tacho::cli {
 
@@ -41,13 +42,16 @@ Result<const format::Writer*> writer_of(std::string_view name) {
               best.empty() ? "" : ", did you mean '" + best + "'", all);
 }
 
-std::vector<int64_t> processes_with_records(const trace::Trace& trace) {
+std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options) {
   std::vector<bool> seen(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
-    if (!event::is_timed(table) || trace.rows(table) == 0) continue;
+    if (!event::is_timed(table) || !options.wants(table)) continue;
     if (const auto summaries = trace.merged_summaries(table))
       for (const trace::Summary& summary : *summaries) {
+        if (table == Table::kApi && !options.wants(format::domain_of(
+                                        trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
+          continue;
         const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
         if (process > 0 && process < static_cast<int64_t>(seen.size()))
           seen[static_cast<size_t>(process)] = true;
@@ -95,7 +99,7 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
   if (!place.file.empty())
     return fail("-f {} writes several files: give their folder with -d instead of -o", writer.name);
   std::vector<int64_t> processes = {options.process};
-  if (options.process == 0) processes = processes_with_records(trace);
+  if (options.process == 0) processes = processes_with_records(trace, options);
   if (processes.empty()) processes = {0};
   for (const int64_t process : processes) {
     format::ExportTarget target;

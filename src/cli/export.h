@@ -28,8 +28,8 @@ struct ExportPlace {
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written);
 
-/// Rows of table process that have timed facts.
-std::vector<int64_t> processes_with_records(const trace::Trace& trace);
+/// Rows of table process that have timed facts of the tables and domains that `options` want.
+std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options);
 
 /// `prefix`, or with a number when files <prefix>_* exist in `folder`.
 std::string free_prefix(const std::string& folder, const std::string& prefix);

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/export.h"
 #include "cli/summary.h"
 #include "cli/suggest.h"
 #include "trace/trace.h"
@@ -19,7 +20,14 @@ namespace tacho::cli {
 
 void add_trace_options(CLI::App& app, TraceRequest& r) {
   app.add_option("-o,--output", r.output, "trace file (default: <command>.tacho, with a number when that is taken)");
-  app.add_flag("--overwrite", r.overwrite, "replace an existing output");
+  app.add_option_function<std::string>(
+         "-f,--format",
+         [&r](const std::string& list) {
+           for (std::string& name : words_of(list)) r.formats.push_back(std::move(name));
+         },
+         "what to write: tacho (default), csv, json, pftrace ... (several with commas)")
+      ->type_name("FORMAT");
+  app.add_flag("--overwrite", r.overwrite, "replace existing outputs");
   app.add_flag("--quiet,-q", r.launch.quiet, "no status line and no summary");
   auto* what = app.add_option_group("What to record (default: everything that is cheap)");
   what->add_flag("--kernel-trace", r.kernels, "kernels");
@@ -38,6 +46,14 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--cupti-device-buffers", r.cupti_device_buffers, "CUDA: most device buffers of CUPTI per context (default: CUPTI's, 250)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
+  auto* stacks = app.add_option_group("Call stacks of the host");
+  stacks->add_option("--sampler", r.sampler, "timer: sample every thread's call stack, native and Python")
+      ->check(CLI::IsMember({"off", "timer"}))->capture_default_str();
+  stacks->add_option("--sample-hz", r.sample_hz, "samples a second and thread")->check(CLI::Range(1, 10'000))->capture_default_str();
+  stacks->add_option("--sample-clock", r.sample_clock, "cpu: while the thread runs; wall: also while it waits")
+      ->check(CLI::IsMember({"cpu", "wall"}))->capture_default_str();
+  stacks->add_option("--sample-stack", r.sample_stack, "bytes of stack copied per sample at most; deeper frames are cut")
+      ->check(CLI::Range(512, 57344))->capture_default_str()->type_name("BYTES");
   auto* when = app.add_option_group("When to record");
   when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
   when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
@@ -110,6 +126,37 @@ std::string free_name(const std::string& name) {
 
 namespace {
 
+// Files beside the trace, in -f's order; the names were found free, or were asked for, before the start.
+struct Extra {
+  const format::Writer* writer;
+  ExportPlace place;
+};
+
+// The output itself is always recorded; without "tacho" in -f it is a file that goes away after the exports.
+Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
+  namespace fs = std::filesystem;
+  for (const std::string& name : r.formats) {
+    if (name == "tacho") continue;
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
+    Extra extra{writer, {r.launch.output, "", fs::path(r.launch.output).parent_path().string()}};
+    if (!writer->folder) {
+      extra.place.file = fs::path(r.launch.output).replace_extension(writer->extension).string();
+      std::error_code ignored;
+      if (!r.overwrite && fs::exists(extra.place.file, ignored)) {
+        if (!r.output.empty()) return fail("{} exists; give another -o, or --overwrite to replace it", extra.place.file);
+        extra.place.file = free_name(extra.place.file);
+      }
+      extra.place.folder.clear();
+    }
+    extras.push_back(std::move(extra));
+  }
+  return {};
+}
+
+bool keeps_trace(const TraceRequest& r) {
+  return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
+}
+
 Status prepare(TraceRequest& r) {
   namespace source = tape::source_bit;
   uint64_t sources = 0;
@@ -120,6 +167,7 @@ Status prepare(TraceRequest& r) {
   if (r.runtime)
     sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker | source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
+  if (r.sampler != "off") sources |= source::kSample;
   r.launch.sources = sources;
   if (!r.max_size.empty()) {
     TACHO_ASSIGN(r.launch.writer.max_size, parse_size(r.max_size));
@@ -149,6 +197,12 @@ Status prepare(TraceRequest& r) {
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
   if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
   if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
+  if (r.sampler != "off") {
+    config.emplace_back("sampler", r.sampler);
+    config.emplace_back("sample_hz", std::to_string(r.sample_hz));
+    config.emplace_back("sample_clock", r.sample_clock);
+    config.emplace_back("sample_stack", std::to_string(r.sample_stack));
+  }
   for (const auto& [key, value] : config)
     if (value.find('\n') != std::string::npos) return fail("--{}: a line break cannot be in it", key);
   if (r.output.empty()) {
@@ -171,6 +225,14 @@ Status prepare(TraceRequest& r) {
 
 int run_target(TraceRequest& request) {
   if (const Status ready = prepare(request); !ready) return complain(kOwnError, ready.error().message);
+  std::vector<Extra> extras;
+  if (const Status ready = prepare_formats(request, extras); !ready) return complain(kOwnError, ready.error().message);
+  const bool keep = keeps_trace(request);
+  if (!keep) {
+    // The exports take their names from the output; the recording itself lies hidden beside it and goes at the end.
+    const auto path = std::filesystem::path(request.launch.output);
+    request.launch.output = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string(), getpid())).string();
+  }
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
   if (!outcome->written) {
@@ -182,10 +244,22 @@ int run_target(TraceRequest& request) {
     complain(kOwnError, trace.error().message);
     return outcome->exit_code;
   }
+  SummaryOptions options;
+  options.kept = keep;
+  ignore_file_size_signal();
+  for (const Extra& extra : extras) {
+    format::ExportOptions export_options;
+    export_options.overwrite = request.overwrite;
+    export_options.statistics = true;
+    if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done)
+      return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
+                                             done.error().message, request.launch.output));
+  }
   if (!request.launch.quiet) {
-    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO));
+    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
+  if (!keep) unlink(request.launch.output.c_str());
   return outcome->exit_code;
 }
 

@@ -50,6 +50,9 @@ enum class RecordKind : uint8_t {
   kLink,
   kLoss,
   kOverhead,
+  // definitions that call stacks need
+  kModule,
+  kCode,
   kEnd
 };
 
@@ -272,7 +275,7 @@ struct RangeStopRecord {
   uint64_t id;
 };
 
-/// value: number of 8-byte frame words that follow. The layout of the words is in capture/source/sampler.
+/// value: number of 8-byte words that follow; their layout is in event/sample.h.
 struct SampleRecord {
   RecordHeader header;
   uint64_t time;         // host time
@@ -323,6 +326,24 @@ struct OverheadRecord {
   uint32_t reserved;
 };
 
+/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in /proc.
+struct ModuleRecord {
+  RecordHeader header;
+  uint64_t start, end;  // addresses of the executable part
+  uint64_t offset;      // of `start` in the file
+  uint32_t path;        // string
+  uint32_t reserved;
+};
+
+/// A Python code object. value: its number (from 1). Followed by `table_bytes` of its line table.
+struct CodeRecord {
+  RecordHeader header;
+  uint32_t name, file;  // strings; the name is the qualified one where there is one
+  int32_t first_line;
+  uint32_t version;     // of the interpreter, PY_VERSION_HEX >> 16: says how the line table is encoded
+  uint64_t table_bytes;
+};
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -358,6 +379,8 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kLink, sizeof(LinkRecord), "link"},
     {RecordKind::kLoss, sizeof(LossRecord), "loss"},
     {RecordKind::kOverhead, sizeof(OverheadRecord), "overhead"},
+    {RecordKind::kModule, sizeof(ModuleRecord), "module"},
+    {RecordKind::kCode, sizeof(CodeRecord), "code"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 

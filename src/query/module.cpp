@@ -219,7 +219,8 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       for (size_t i = 0; i < relation.columns.size(); ++i)
         if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 && needs_row_number(relation, static_cast<int>(i))) possible = false;
       for (const Part& part : relation.parts)
-        for (const int16_t column : part.keep.base) possible = possible && column != kRowNumber;
+        for (const PartColumn& keep : part.keep)
+          for (const int16_t column : keep.base) possible = possible && column != kRowNumber;
       if (possible) {
         plan += "t";
         ordered = true;

@@ -32,8 +32,17 @@ int compare_texts(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+void Store::keep(uint64_t key, Values values) {
+  if (entries_.size() >= kMost) {
+    index_.erase(entries_.back().key);
+    entries_.pop_back();
+  }
+  entries_.push_front({key, std::move(values)});
+  index_[key] = entries_.begin();
+}
+
 Result<Values> Store::column(int table, size_t chunk, int column) {
-  const uint64_t key = static_cast<uint64_t>(table) << 56 | static_cast<uint64_t>(column) << 48 | chunk;
+  const uint64_t key = key_of(table, chunk, column);
   if (const auto found = index_.find(key); found != index_.end()) {
     entries_.splice(entries_.begin(), entries_, found->second);
     return entries_.front().values;
@@ -41,13 +50,22 @@ Result<Values> Store::column(int table, size_t chunk, int column) {
   auto values = std::make_shared<std::vector<int64_t>>();
   TACHO_TRY(decode(table, chunk, column, *values));
   ++decoded_;
-  if (entries_.size() >= kMost) {
-    index_.erase(entries_.back().key);
-    entries_.pop_back();
-  }
-  entries_.push_front({key, values});
-  index_[key] = entries_.begin();
+  keep(key, values);
   return entries_.front().values;
+}
+
+Result<bool> Store::decode_together(int, size_t, std::span<const int16_t>, std::span<std::vector<int64_t>>) { return false; }
+
+Status Store::prefetch(int table, size_t chunk, std::span<const int16_t> columns) {
+  if (columns.size() < 2) return {};
+  for (const int16_t column : columns)
+    if (index_.contains(key_of(table, chunk, column))) return {};
+  std::vector<std::vector<int64_t>> values(columns.size());
+  TACHO_ASSIGN(const bool done, decode_together(table, chunk, columns, values));
+  if (!done) return {};
+  for (size_t i = 0; i < columns.size(); ++i) keep(key_of(table, chunk, columns[i]), std::make_shared<const std::vector<int64_t>>(std::move(values[i])));
+  decoded_ += columns.size();
+  return {};
 }
 
 TraceStore::TraceStore(std::shared_ptr<const trace::Trace> trace) : trace_(std::move(trace)) {
@@ -224,6 +242,20 @@ Scan::Scan(const Relation& relation, Store& store, ScanPlan plan) : relation_(re
     matchers_.emplace_back(new Matcher{constraint, relation_.columns[static_cast<size_t>(constraint.column)], {}, {}});
   }
   own_.resize(kMaxBases);
+  for (const Part& part : relation_.parts) {
+    std::array<bool, kMaxBases> wanted{};
+    const auto want = [&](const PartColumn& column) {
+      for (const int16_t base : column.base)
+        if (base >= 0) wanted[static_cast<size_t>(base)] = true;
+    };
+    for (const int column : plan_.used) want(part.columns[static_cast<size_t>(column)]);
+    for (const OrderTerm& term : plan_.group_by) want(part.columns[static_cast<size_t>(term.column)]);
+    for (const Constraint& constraint : plan_.constraints) want(part.columns[static_cast<size_t>(constraint.column)]);
+    for (const PartColumn& keep : part.keep) want(keep);
+    wanted_.emplace_back();
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i]) wanted_.back().push_back(static_cast<int16_t>(i));
+  }
 }
 
 Scan::~Scan() = default;
@@ -332,6 +364,47 @@ void Scan::enter(size_t part, size_t chunk) {
   bases_.fill(nullptr);
   for (auto& held : held_) held.reset();
   entered_ = true;
+  if (Status ready = store_.prefetch(relation_.parts[part].table, chunk, wanted_[part]); !ready && status_) {
+    status_ = std::move(ready);
+    done_ = true;
+  }
+}
+
+bool Scan::kept(uint32_t row) {
+  for (const PartColumn& keep : relation_.parts[part_].keep) {
+    int64_t base[4] = {};
+    for (size_t i = 0; i < 4 && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
+    if (keep.derive(base) == 0) return false;
+  }
+  return true;
+}
+
+void Scan::gather(int column, std::vector<int64_t>& values) {
+  const size_t count = selection_.size();
+  values.resize(count);
+  if (!grouped_) {
+    const PartColumn& source = relation_.parts[part_].columns[static_cast<size_t>(column)];
+    if (source.base[0] >= 0 && (source.base[1] == kNoBase || !source.derive)) {
+      const int64_t* const base = base_column(source.base[0]);
+      if (!source.derive) {
+        for (size_t i = 0; i < count; ++i) values[i] = base[selection_[i]];
+        return;
+      }
+      int64_t last = 0, made = 0;
+      bool have = false;
+      for (size_t i = 0; i < count; ++i) {
+        const int64_t value = base[selection_[i]];
+        if (!have || value != last) {
+          last = value;
+          made = source.derive(&last);
+          have = true;
+        }
+        values[i] = made;
+      }
+      return;
+    }
+  }
+  for (size_t i = 0; i < count; ++i) values[i] = value_at(column, selection_[i]);
 }
 
 void Scan::select() {
@@ -362,12 +435,27 @@ void Scan::select() {
     }
     selection_.resize(kept);
   }
-  if (part.keep.derive && !selection_.empty()) {
+  for (const PartColumn& keep : part.keep) {
+    if (selection_.empty()) break;
     size_t kept = 0;
-    for (const uint32_t row : selection_) {
-      int64_t base[4] = {};
-      for (size_t i = 0; i < 4 && part.keep.base[i] != kNoBase; ++i) base[i] = base_value(part.keep.base[i], row);
-      if (part.keep.derive(base) != 0) selection_[kept++] = row;
+    if (keep.base[0] >= 0 && keep.base[1] == kNoBase) {
+      const int64_t* const base = base_column(keep.base[0]);
+      int64_t last = 0;
+      bool verdict = false, judged = false;
+      for (const uint32_t row : selection_) {
+        if (!judged || base[row] != last) {
+          last = base[row];
+          verdict = keep.derive(&last) != 0;
+          judged = true;
+        }
+        if (verdict) selection_[kept++] = row;
+      }
+    } else {
+      for (const uint32_t row : selection_) {
+        int64_t base[4] = {};
+        for (size_t i = 0; i < 4 && keep.base[i] != kNoBase; ++i) base[i] = base_value(keep.base[i], row);
+        if (keep.derive(base) != 0) selection_[kept++] = row;
+      }
     }
     selection_.resize(kept);
   }
@@ -391,12 +479,7 @@ bool Scan::jump(size_t part, int64_t row_number) {
     enter(part, low);
   }
   const auto row = static_cast<uint32_t>(row_number - first_row_);
-  const Part& here = relation_.parts[part_];
-  if (here.keep.derive) {
-    int64_t base[4] = {};
-    for (size_t i = 0; i < 4 && here.keep.base[i] != kNoBase; ++i) base[i] = base_value(here.keep.base[i], row);
-    if (here.keep.derive(base) == 0) return false;
-  }
+  if (!kept(row)) return false;
   selection_.push_back(row);
   return true;
 }
@@ -583,13 +666,7 @@ bool Scan::next_timed() {
       Timed::Source source;
       std::array<bool, kMaxBases> wanted{};
       wanted[event::column::Fact::start] = true;
-      const auto want = [&](const PartColumn& column) {
-        for (const int16_t base : column.base)
-          if (base >= 0) wanted[static_cast<size_t>(base)] = true;
-      };
-      for (const int column : plan_.used) want(part.columns[static_cast<size_t>(column)]);
-      for (const Constraint& constraint : plan_.constraints) want(part.columns[static_cast<size_t>(constraint.column)]);
-      if (part.keep.derive) want(part.keep);
+      for (const int16_t column : wanted_[timed_->sources.size()]) wanted[static_cast<size_t>(column)] = true;
       for (size_t i = 0; i < wanted.size(); ++i)
         if (wanted[i]) source.columns.push_back(static_cast<int>(i));
       source.cursor = store_.by_time(part.table, source.columns, from, to);

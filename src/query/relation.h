@@ -39,6 +39,8 @@ class Store {
   virtual int64_t rows(int table) const = 0;
   /// One column of a chunk, kUnknown for NULL. The most recently used ones are kept.
   Result<Values> column(int table, size_t chunk, int column);
+  /// Makes the columns that column() will be asked for ready together, where that is cheaper.
+  Status prefetch(int table, size_t chunk, std::span<const int16_t> columns);
   /// Distinct values that `column` has in a chunk, without decoding it; false = not known.
   virtual bool entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const = 0;
   /// Rows in order of start; nullptr = the store cannot.
@@ -49,8 +51,14 @@ class Store {
 
  protected:
   virtual Status decode(int table, size_t chunk, int column, std::vector<int64_t>& values) = 0;
+  /// Several columns at once; false = one by one is as good.
+  virtual Result<bool> decode_together(int table, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values);
 
  private:
+  void keep(uint64_t key, Values values);
+  static uint64_t key_of(int table, size_t chunk, int column) {
+    return static_cast<uint64_t>(table) << 56 | static_cast<uint64_t>(column) << 48 | chunk;
+  }
   static constexpr size_t kMost = 96;  // columns of 64 Ki rows: 48 MiB
   struct Entry {
     uint64_t key;
@@ -102,7 +110,7 @@ struct PartColumn {
 struct Part {
   int table = 0;
   std::vector<PartColumn> columns;  // as the relation's
-  PartColumn keep;                  // derive set: rows for which it is 0 are not there
+  std::vector<PartColumn> keep;     // rows for which one of these is 0 are not there
   int64_t first_id = 0;             // of the relation's row ids
 };
 
@@ -174,6 +182,9 @@ class Scan {
   /// Number of a row of the current batch within its part's table.
   int64_t row_number(uint32_t row) const { return first_row_ + row; }
 
+  /// Values of a column for all rows of the current batch's selection.
+  void gather(int column, std::vector<int64_t>& values);
+
   /// The current row's value of a column (see Derive).
   int64_t value(int column) { return value_at(column, selection_[position_]); }
   int64_t value_at(int column, uint32_t row);
@@ -192,6 +203,7 @@ class Scan {
   const int64_t* base_column(int16_t column);
   int64_t base_value(int16_t column, uint32_t row);
   void select();
+  bool kept(uint32_t row);
   bool fail_with_status(Status status);
   bool next_natural();
   Status group();
@@ -217,6 +229,7 @@ class Scan {
   size_t position_ = 0;
   std::unique_ptr<Grouped> grouped_;
   std::unique_ptr<Timed> timed_;
+  std::vector<std::vector<int16_t>> wanted_;  // by part: stored columns that the plan needs
 };
 
 }  // namespace tacho::query

@@ -610,9 +610,9 @@ uint32_t intern(std::string_view text) {
   return with_definitions([&] { return intern_locked(text); }, 0u);
 }
 
-void define(const event::RecordHeader* record) {
-  if (record->size > kBlockPayload) return;
-  with_definitions([&] { return write_definition(record, record->size); }, false);
+bool define(const event::RecordHeader* record) {
+  if (record->size > kBlockPayload) return false;
+  return with_definitions([&] { return write_definition(record, record->size); }, false);
 }
 
 uint32_t next_queue() { return g_next_queue.fetch_add(1, std::memory_order_relaxed); }

@@ -148,8 +148,9 @@ inline constexpr uint32_t kLongestText = 60'000;
 /// or called from a signal handler that interrupted a definition. Text over kLongestText bytes is cut there. Without
 /// lock or system call when the text is known already.
 uint32_t intern(std::string_view text);
-/// Writes a definition record (its size field must be set and at most kBlockPayload).
-void define(const event::RecordHeader* record);
+/// Writes a definition record (its size field must be set and at most kBlockPayload). False when there was no room or a
+/// signal handler interrupted a definition of its own thread.
+bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
 uint32_t next_device();

@@ -82,7 +82,7 @@ TEST(Writer, ForkWithoutExec) {
 }
 
 TEST(Writer, ForkWhileOtherThreadsWrite) {
-  PoolRun run;
+  PoolRun run({.initial_bytes = 128 << 20, .max_bytes = 256 << 20});  // a busy machine drains late
   EXPECT_EQ(run.run({target(), "fork_storm", "150"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kMark, "in child"), 150u);
   EXPECT_EQ(run.rows().count(RecordKind::kMark, "in parent"), 150u);

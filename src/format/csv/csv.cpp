@@ -12,6 +12,7 @@
 #include "base/decimal.h"
 #include "base/output_file.h"
 #include "format/csv/parts.h"
+#include "format/csv/statistics.h"
 #include "format/view/clock.h"
 #include "format/view/launches.h"
 #include "format/view/tracks.h"
@@ -361,13 +362,6 @@ class Exporter {
         });
   }
 
-  static bool is_free(int64_t operation) {
-    return operation == static_cast<int64_t>(event::AllocationOperation::kFree);
-  }
-  static std::string_view allocation_name(int64_t operation) {
-    return is_free(operation) ? "MEMORY_ALLOCATION_FREE" : "MEMORY_ALLOCATION_ALLOCATE";
-  }
-
   Status allocations() {
     static constexpr int kColumns[] = {column::Allocation::track,       column::Allocation::start,
                                        column::Allocation::duration,    column::Allocation::dim,
@@ -615,101 +609,21 @@ class Exporter {
 
   // ---- statistics
 
-  template <typename Name>
-  Result<std::vector<NamedSums>> sums(Table table, Name name) {
-    std::vector<NamedSums> rows;
-    if (!options_.wants(table)) return rows;
-    TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(table));
-    std::unordered_map<std::string, size_t> places;
-    std::unordered_map<int64_t, size_t> place_of_dim;
-    for (const trace::Summary& summary : summaries) {
-      if (!of_process(summary.track)) continue;
-      auto place = place_of_dim.find(summary.dim);
-      if (place == place_of_dim.end()) {
-        const std::optional<std::string> text = name(summary.dim);
-        size_t at = SIZE_MAX;  // not wanted
-        if (text) {
-          const auto [found, fresh] = places.try_emplace(*text, rows.size());
-          if (fresh) rows.push_back({*text, {}});
-          at = found->second;
-        }
-        place = place_of_dim.emplace(summary.dim, at).first;
-      }
-      if (place->second != SIZE_MAX) rows[place->second].sums.add(summary);
-    }
-    return rows;
-  }
-
-  // Writes <name>_stats.csv and adds the domain's line.
-  Status statistics_file(std::string_view name, std::string_view domain,
-                         Result<std::vector<NamedSums>> rows) {
-    if (!rows) return tl::unexpected<Error>(rows.error());
-    if (rows->empty()) return {};
-    TACHO_ASSIGN(OutputFile* const file, open(fmt::format("{}_stats", name)));
-    NamedSums all{std::string(domain), {}};
-    for (const NamedSums& row : *rows) {
-      const analysis::Sums& part = row.sums;
-      trace::Summary summary;
-      summary.count = part.count;
-      summary.unknown = part.unknown;
-      summary.sum = part.total;
-      summary.min = part.min;
-      summary.max = part.max;
-      summary.mean = part.mean;
-      summary.m2 = part.m2;
-      all.sums.add(summary);
-    }
-    domains_.push_back(std::move(all));
-    file->write(csv::statistics(std::move(*rows)));
-    return {};
-  }
-
   Status statistics_files() {
-    if (options_.kernel_rename) {
-      std::vector<NamedSums> rows;
-      for (auto& [name, sums] : renamed_) rows.push_back({name, sums});
-      TACHO_TRY(statistics_file("kernel", "KERNEL_DISPATCH", std::move(rows)));
-    } else {
-      TACHO_TRY(statistics_file("kernel", "KERNEL_DISPATCH", sums(Table::kDispatch, [&](int64_t dim) {
-                                  return std::optional(std::string(kernels_.name(dim)));
-                                })));
+    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_));
+    std::vector<NamedSums> all;
+    for (DomainSums& domain : domains) {
+      if (options_.kernel_rename && domain.domain == "KERNEL_DISPATCH") {
+        domain.rows.clear();
+        for (const auto& [name, sums] : renamed_) domain.rows.push_back({name, sums});
+      }
+      TACHO_ASSIGN(OutputFile* const file, open(fmt::format("{}_stats", domain.file)));
+      all.push_back({domain.domain, total_of(domain)});
+      file->write(statistics(std::move(domain.rows)));
     }
-    TACHO_TRY(statistics_file("memory_copy", "MEMORY_COPY", sums(Table::kCopy, [&](int64_t dim) {
-                                return std::optional(std::string(copy_direction_name(
-                                    trace_.cell(Table::kCopyShape, dim, column::CopyShape::direction))));
-                              })));
-    TACHO_TRY(statistics_file("memory_fill", "MEMORY_FILL", sums(Table::kFill, [](int64_t) {
-                                return std::optional(std::string("MEMORY_FILL"));
-                              })));
-    TACHO_TRY(
-        statistics_file("memory_allocation", "MEMORY_ALLOCATION", sums(Table::kAllocation, [&](int64_t dim) {
-                          return std::optional(std::string(allocation_name(trace_.cell(
-                              Table::kAllocationShape, dim, column::AllocationShape::operation))));
-                        })));
-    std::map<std::string_view, bool> apis;
-    for (size_t i = 0; i < static_cast<size_t>(event::Domain::kEnd); ++i) {
-      const auto domain = static_cast<event::Domain>(i);
-      if (options_.wants(domain)) apis[api_of(domain)] = true;
-    }
-    for (const auto& [api, unused] : apis) {
-      static_cast<void>(unused);
-      const std::string name = fmt::format("{}_api", api.empty() ? "unknown" : api);
-      std::string upper = name;
-      for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-      TACHO_TRY(statistics_file(
-          name, upper, sums(Table::kApi, [&, api = api](int64_t dim) -> std::optional<std::string> {
-            const auto domain = domain_of(trace_.cell(Table::kFunction, dim, column::Function::domain));
-            if (!options_.wants(domain) || api_of(domain) != api) return {};
-            return std::string(trace_.text(Table::kFunction, dim, column::Function::name));
-          })));
-    }
-    TACHO_TRY(statistics_file("marker_api", "MARKER_API", sums(Table::kMarker, [&](int64_t dim) {
-                                return std::optional(
-                                    std::string(trace_.text(Table::kLabel, dim, column::Label::name)));
-                              })));
-    if (domains_.empty()) return {};
+    if (all.empty()) return {};
     TACHO_ASSIGN(OutputFile* const file, open("domain_stats"));
-    file->write(csv::statistics(domains_));
+    file->write(statistics(std::move(all)));
     return {};
   }
 
@@ -727,7 +641,6 @@ class Exporter {
   std::unordered_map<int64_t, QueueText> queue_texts_;
   std::unordered_map<int64_t, std::string> thread_texts_;
   std::unordered_map<std::string, analysis::Sums> renamed_;
-  std::vector<NamedSums> domains_;
   uint64_t done_ = 0, total_ = 0;
 };
 

@@ -158,7 +158,36 @@ bool TableScan::open_page(uint32_t number) {
   }
 }
 
+std::vector<uint32_t> TableScan::leaves() {
+  std::vector<uint32_t> pages;
+  while (next_leaf()) pages.push_back(leaf_number_);
+  cell_ = cells_ = 0;
+  return pages;
+}
+
+void TableScan::scan_leaves(std::span<const uint32_t> pages) {
+  listed_ = pages;
+  next_listed_ = 0;
+  by_list_ = true;
+  cell_ = cells_ = 0;
+}
+
+uint32_t TableScan::rows_of_leaf(const File& file, uint32_t number) {
+  const uint8_t* const page = file.page(number);
+  if (page == nullptr) return 0;
+  const uint8_t* const header = page + (number == 1 ? 100 : 0);
+  return header[0] == 0x0d ? static_cast<uint32_t>(header[3] << 8 | header[4]) : 0;
+}
+
 bool TableScan::next_leaf() {
+  if (by_list_) {
+    if (error_ != nullptr || next_listed_ >= listed_.size()) return false;
+    const uint32_t number = listed_[next_listed_++];
+    const uint8_t* const page = file_->page(number);
+    leaf_number_ = number;
+    if (page == nullptr || page[number == 1 ? 100 : 0] != 0x0d) return bad("not a leaf page of a table");
+    return set_leaf(number, page);
+  }
   if (!started_) {
     started_ = true;
     return open_page(root_);

@@ -57,6 +57,12 @@ class TableScan {
     }
     return parse_cell();
   }
+  /// Numbers of the table's leaf pages, in order of their rows. Stops at damage: see status().
+  std::vector<uint32_t> leaves();
+  /// From now on next() gives the rows of these leaf pages.
+  void scan_leaves(std::span<const uint32_t> pages);
+  /// Rows that a leaf page says it has; 0 when it is none.
+  static uint32_t rows_of_leaf(const File& file, uint32_t page);
   /// Moves to the row with this rowid; false when there is none (then next() goes on behind it) or after an error.
   bool seek(int64_t rowid);
 
@@ -119,6 +125,9 @@ class TableScan {
   int64_t other_integer(int column, int64_t missing) const;
   bool bad(const char* what);
   bool set_leaf(uint32_t number, const uint8_t* page);
+  std::span<const uint32_t> listed_;  // leaves to visit instead of the tree's
+  size_t next_listed_ = 0;
+  bool by_list_ = false;
 
   const File* file_;
   uint32_t root_;

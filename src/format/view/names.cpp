@@ -70,6 +70,11 @@ std::string_view copy_direction_name(int64_t direction) {
   }
 }
 
+bool is_free(int64_t operation) { return operation == static_cast<int64_t>(event::AllocationOperation::kFree); }
+std::string_view allocation_name(int64_t operation) {
+  return is_free(operation) ? "MEMORY_ALLOCATION_FREE" : "MEMORY_ALLOCATION_ALLOCATE";
+}
+
 std::string_view api_of(Domain domain) {
   switch (domain) {
     case Domain::kOpenCL:

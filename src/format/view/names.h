@@ -46,6 +46,9 @@ class Threads {
 
 /// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
 std::string_view copy_direction_name(int64_t direction);
+/// "MEMORY_ALLOCATION_ALLOCATE" or "MEMORY_ALLOCATION_FREE", for a cell of AllocationOperation.
+std::string_view allocation_name(int64_t operation);
+bool is_free(int64_t operation);
 /// The API of a domain as rocprofv3 names files after it ("hip", "opencl", "cuda"); "" for kUnknown.
 std::string_view api_of(event::Domain domain);
 /// What column Domain of an API trace says: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...

@@ -474,6 +474,9 @@ void no_finish(int count) {
   const cl_mem buffer = cl.buffer(65536 * sizeof(int));
   CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
   const size_t global = 65536;
+  // The first launch compiles: a runtime in the middle of that does not survive exit().
+  CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr));
+  CHECK(clFinish(queue));
   for (int i = 0; i < count; ++i)
     CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr));
   CHECK(clFlush(queue));
@@ -704,6 +707,48 @@ void killed(int milliseconds) {
   kill(getpid(), SIGKILL);
 }
 
+// Three launches, then nothing until it kills itself.
+void idle(int) {
+  const Setup cl;
+  const cl_command_queue queue = cl.queue();
+  const cl_kernel kernel = cl.kernel("add_one");
+  const cl_mem buffer = cl.buffer(256 * sizeof(int));
+  CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+  const size_t global = 256;
+  for (int i = 0; i < 3; ++i)
+    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr));
+  CHECK(clFinish(queue));
+  const char* const milliseconds = getenv("TACHO_TEST_IDLE_MS");
+  usleep(static_cast<useconds_t>(milliseconds != nullptr ? atoi(milliseconds) : 10) * 1000);
+  kill(getpid(), SIGKILL);
+}
+
+// The same on every device of every platform.
+void all_devices(int) {
+  cl_platform_id platforms[8];
+  cl_uint count = 0;
+  CHECK(clGetPlatformIDs(8, platforms, &count));
+  for (cl_uint i = 0; i < count; ++i) {
+    cl_device_id device = nullptr;
+    CHECK(clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, nullptr));
+    cl_int code = 0;
+    const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
+    CHECK(code);
+    const char* text = kSource;
+    const cl_program program = clCreateProgramWithSource(context, 1, &text, nullptr, &code);
+    CHECK(clBuildProgram(program, 1, &device, "", nullptr, nullptr));
+    const cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
+    const cl_kernel kernel = clCreateKernel(program, "add_one", &code);
+    const cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 64 * sizeof(int), nullptr, &code);
+    zero(queue, buffer, 64 * sizeof(int));
+    CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+    const size_t global = 64;
+    for (int n = 0; n < 3; ++n)
+      CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, nullptr));
+    printf("sum %ld\n", sum(queue, buffer, 64));
+  }
+}
+
 void builds(int) {
   const Setup cl;
   const char* bad = "kernel void broken(global int* a) { a[0] = nothing; }";
@@ -788,6 +833,8 @@ const Case kCases[] = {
     {"forked", forked, 0},
     {"fork_beside", fork_beside, 500},
     {"killed", killed, 1500},
+    {"idle", idle, 0},
+    {"all_devices", all_devices, 0},
     {"builds", builds, 0},
     {"late_functions", late_functions, 0},
     {"loaded", loaded, 0},

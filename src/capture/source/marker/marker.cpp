@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 
 #include "capture/capture.h"
+#include "capture/per_thread.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::marker {
@@ -29,39 +29,7 @@ struct ThreadStacks {
 };
 static_assert(sizeof(ThreadStacks) == 128);
 
-// By thread index, so that they need no thread-local memory: chunks of 256 threads, mapped when first needed.
-constexpr uint32_t kChunk = 256;
-constexpr uint32_t kChunks = 4096;
-constinit std::atomic<ThreadStacks*> g_stacks[kChunks] = {};
-
-ThreadStacks* map_chunk(std::atomic<ThreadStacks*>& slot) {
-  constexpr size_t kBytes = kChunk * sizeof(ThreadStacks);
-  void* const at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-  ThreadStacks* expected = nullptr;
-  auto* const fresh = static_cast<ThreadStacks*>(at);
-  if (slot.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return fresh;
-  munmap(at, kBytes);
-  return expected;
-}
-
-ThreadStacks* thread_stacks() {
-  const uint32_t index = tape::thread_index();
-  if (index == 0 || index >= kChunk * kChunks) return nullptr;
-  std::atomic<ThreadStacks*>& slot = g_stacks[index / kChunk];
-  ThreadStacks* chunk = slot.load(std::memory_order_acquire);
-  if (__builtin_expect(chunk == nullptr, 0)) {
-    chunk = map_chunk(slot);
-    if (chunk == nullptr) return nullptr;
-  }
-  ThreadStacks& stacks = chunk[index % kChunk];
-  const uint64_t generation = tape::process_generation();
-  if (__builtin_expect(stacks.generation != generation, 0)) {
-    memset(&stacks, 0, sizeof stacks);
-    stacks.generation = generation;
-  }
-  return &stacks;
-}
+constinit PerThread<ThreadStacks> g_stacks;
 
 // The stack of `domain`; with `claim` an unused one becomes it. nullptr: there is none.
 Stack* stack_of(ThreadStacks& stacks, uint32_t domain, bool claim) {
@@ -196,7 +164,7 @@ int push(const Marker& marker) {
   before(marker);
   const bool recorded = tape::enabled(tape::source_bit::kMarker) && write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
   int level = kNotTracked;
-  if (ThreadStacks* const stacks = thread_stacks(); stacks != nullptr) {
+  if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
     if (Stack* const stack = stack_of(*stacks, marker.domain, true); stack != nullptr) {
       level = static_cast<int>(stack->level++);
       if (level < 64) {
@@ -215,7 +183,7 @@ int pop(uint32_t domain) {
   if (!ready()) return kNotTracked;
   int level = kNotTracked;
   bool wanted = tape::enabled(tape::source_bit::kMarker);
-  if (ThreadStacks* const stacks = thread_stacks(); stacks != nullptr) {
+  if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
     Stack* const stack = stack_of(*stacks, domain, false);
     if (stack != nullptr && stack->level != 0) {
       level = static_cast<int>(--stack->level);

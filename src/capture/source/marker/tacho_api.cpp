@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "capture/source/marker/marker.h"
+#include "capture/source/opencl/opencl.h"
 #include "tape/writer.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -12,6 +13,7 @@
 namespace {
 
 using tacho::capture::marker::Marker;
+namespace opencl = tacho::capture::opencl;
 namespace marker = tacho::capture::marker;
 
 uint32_t intern_or_none(const char* text) {
@@ -87,5 +89,8 @@ TACHO_EXPORT uint64_t tacho_range_start_with(const char* text, const tacho_attri
 TACHO_EXPORT void tacho_range_stop(uint64_t range) { marker::stop(range); }
 TACHO_EXPORT void tacho_pause(void) { marker::pause(); }
 TACHO_EXPORT void tacho_resume(void) { marker::resume(); }
-TACHO_EXPORT void tacho_flush(void) { marker::flush(); }
+TACHO_EXPORT void tacho_flush(void) {
+  opencl::flush();
+  marker::flush();
+}
 TACHO_EXPORT void tacho_name_thread(const char* name) { api_name_thread(name); }

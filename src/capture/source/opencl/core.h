@@ -152,6 +152,7 @@ auto next(A... args) {
 struct Wiped {
   std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
   std::atomic<uint32_t> thread_started;  // the flush thread runs
+  std::atomic<uint32_t> kicked;          // futex: the flush thread is to run now
   std::atomic<uint32_t> stopping;        // the process is at its end: no more calls by the flush thread
   std::atomic<uint32_t> next_ordinal;    // dispatches launched
   std::atomic<uint32_t> pass;            // lock: one pass over all queues at a time

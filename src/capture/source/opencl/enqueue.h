@@ -63,10 +63,12 @@ struct EnqueueCall<R (*)(A...)> {
       return result;
     }
     if (returned != nullptr) next<&cl_icd_dispatch::clRetainEvent>(command.event);
-    if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0)
+    if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0) {
       add_complete(*queue, command);
-    else
+      collect_after_wait(*queue);
+    } else {
       add(*queue, command);
+    }
     return result;
   }
 

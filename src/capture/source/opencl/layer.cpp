@@ -118,6 +118,7 @@ Mode decide() {
     g_next = g_real;
     if (set_up()) {
       tape::define_property(event::Table::kEnd, 0, "opencl.attached", "interposed");
+      add_code_range(reinterpret_cast<const void*>(g_real.clGetPlatformIDs));
       mode = Mode::kInterposed;
     } else {
       mode = Mode::kOff;
@@ -149,8 +150,12 @@ template <auto Member, typename R, typename... A>
 struct Exported<Member, R (*)(A...)> {
   static R call(const void* caller, A... args) {
     if (const auto function = __atomic_load_n(&(g_entry.*Member), __ATOMIC_ACQUIRE);
-        __builtin_expect(function != nullptr, 1))
+        __builtin_expect(function != nullptr, 1)) {
+      // A library without a loader in front (or a runtime that finds our symbols first) calls its own
+      // functions here.
+      if (function != g_real.*Member && called_by_runtime(caller)) return (g_real.*Member)(args...);
       return function(args...);
+    }
     return first(caller, args...);
   }
   __attribute__((noinline)) static R first(const void* caller, A... args) {

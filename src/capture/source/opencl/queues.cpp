@@ -21,6 +21,10 @@ constexpr uint32_t kBatch = 48;
 // complete.
 constexpr uint32_t kScanAfter = 2048;
 
+// So many commands are collected by who has waited for them; a longer list is left to the flush thread, which
+// is woken.
+constexpr uint32_t kAfterWait = 256;
+
 constexpr uint32_t kMaxQueues = 1 << 16;
 constinit HandleMap g_queues;
 constinit Slab<Queue> g_queue_slab;
@@ -281,7 +285,8 @@ bool finish(Queue& queue, Command& command, bool release) {
   return true;
 }
 
-// Under the drain lock. Stops at the first command that is not complete, or after `limit`, unless `all`.
+// Under the drain lock. Writes at most `limit` commands; stops at the first that is not complete unless
+// `all`.
 void drain(Queue& queue, bool all, uint32_t limit, bool release) {
   const Inner inner;  // giving an event back may run callbacks of the program, under our lock
   Chunk* previous = nullptr;
@@ -298,7 +303,7 @@ void drain(Queue& queue, bool all, uint32_t limit, bool release) {
           command.kind = CommandKind::kDone;
           queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1,
                                 std::memory_order_release);
-          stop = ++written >= limit && !all;
+          stop = ++written >= limit;
         } else {
           gap = true;
           stop = !all;
@@ -352,6 +357,11 @@ void pass(bool release) {
   report_filtered();
 }
 
+void kick_thread() {
+  if (g_wiped->kicked.exchange(1, std::memory_order_relaxed) == 0)
+    syscall(SYS_futex, &g_wiped->kicked, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
 void* flush_loop(void*) {
   prctl(PR_SET_NAME, "tacho flush");
   tape::t_state.hidden = 1;
@@ -360,7 +370,8 @@ void* flush_loop(void*) {
   Wiped* const wiped = g_wiped;
   while (wiped->stopping.load(std::memory_order_acquire) == 0) {
     const timespec period{period_ms / 1000, static_cast<long>(period_ms % 1000) * 1'000'000};
-    syscall(SYS_futex, &wiped->stopping, FUTEX_WAIT_PRIVATE, 0, &period, nullptr, 0);
+    syscall(SYS_futex, &wiped->kicked, FUTEX_WAIT_PRIVATE, 0, &period, nullptr, 0);
+    wiped->kicked.store(0, std::memory_order_relaxed);
     const Guard guard(wiped->pass);
     if (wiped->stopping.load(std::memory_order_acquire) != 0) break;
     pass(true);
@@ -398,7 +409,7 @@ void at_exit() {
   Wiped* const wiped = g_wiped;
   if (wiped->alive.load(std::memory_order_acquire) == 0 || !tape::attached()) return;
   wiped->stopping.store(1, std::memory_order_release);
-  syscall(SYS_futex, &wiped->stopping, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+  kick_thread();
   for (int tries = 0; tries < 200;
        ++tries) {  // a pass of the flush thread ends first, but we do not wait for it for ever
     if (try_lock(wiped->pass)) {
@@ -489,7 +500,7 @@ void add(Queue& queue, const Command& command) {
     if (poll) queue.since_poll = 0;
     if (scan) queue.since_scan = 0;
   }
-  if (__builtin_expect(poll, 0)) collect(queue, scan);
+  if (__builtin_expect(poll, 0)) collect(queue, scan, scan ? UINT32_MAX : 2 * kBatch);
 }
 
 void add_complete(Queue& queue, const Command& command) {
@@ -497,17 +508,20 @@ void add_complete(Queue& queue, const Command& command) {
   if (!finish(queue, copy, true)) add(queue, copy);
 }
 
-void collect(Queue& queue, bool all) {
+void collect(Queue& queue, bool all, uint32_t limit) {
   if (!ours() || !try_lock(drain_lock(queue))) return;
-  drain(queue, all, 2 * kBatch, true);
+  drain(queue, all, limit, true);
   unlock(drain_lock(queue));
 }
 
 void collect_after_wait(Queue& queue) {
-  if (queue.appended.load(std::memory_order_relaxed) - queue.collected.load(std::memory_order_relaxed) <
-      kBatch)
-    return;
-  collect(queue, true);
+  const auto pending = [&] {
+    return queue.appended.load(std::memory_order_relaxed) - queue.collected.load(std::memory_order_relaxed);
+  };
+  const uint64_t before = pending();
+  if (before == 0) return;
+  collect(queue, true, kAfterWait);
+  if (before > kAfterWait) kick_thread();
 }
 
 void collect_all_queues() {
@@ -622,7 +636,7 @@ void queue_retained(cl_command_queue handle) {
 void queue_released(cl_command_queue handle) {
   auto* const queue = static_cast<Queue*>(g_queues.find(handle));
   if (queue == nullptr || queue == &g_given_up) return;
-  if (queue->references.load(std::memory_order_relaxed) == 1) collect(*queue, true);
+  if (queue->references.load(std::memory_order_relaxed) == 1) collect(*queue, true, UINT32_MAX);
   const Guard guard(g_wiped->objects);
   if (queue->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (hides_profiling(queue))
@@ -816,7 +830,16 @@ cl_int CL_API_CALL finish_queue(cl_command_queue handle) {
 cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   Times times;
   const cl_int result = traced<&D::clWaitForEvents>(times, count, events);
-  if (!only_forward()) write_wait(times, event::SyncKind::kEvent, 0);
+  if (only_forward()) return result;
+  write_wait(times, event::SyncKind::kEvent, 0);
+  // The events' queues, of a few; others are collected in their time.
+  const Queue* last = nullptr;
+  for (cl_uint i = 0; i < count && i < 4 && result == CL_SUCCESS; ++i) {
+    Queue* const queue = queue_of_event(events[i]);
+    if (queue == nullptr || queue == last || queue == &g_given_up) continue;
+    collect_after_wait(*queue);
+    last = queue;
+  }
   return result;
 }
 

@@ -85,9 +85,9 @@ void queue_released(cl_command_queue handle);
 void add(Queue& queue, const Command& command);
 /// As add() for a command that is complete already: writes it at once.
 void add_complete(Queue& queue, const Command& command);
-/// Writes what is complete. All of the queue, or only up to the first that is not and at most a batch.
-void collect(Queue& queue, bool all);
-/// Collects when a batch has gathered: after calls that waited for the queue.
+/// Writes what is complete, at most `limit` commands; stops at the first that is not complete unless `all`.
+void collect(Queue& queue, bool all, uint32_t limit);
+/// After a call that waited for the queue: collects a limited number and leaves more to the flush thread.
 void collect_after_wait(Queue& queue);
 void collect_all_queues();
 /// True if one of our references to `event` is alive.

@@ -2,8 +2,15 @@
 #include "capture/source/opencl/vendor.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 namespace tacho::capture::opencl {
+constinit CodeRange g_code_ranges[kMaxCodeRanges] = {};
+constinit std::atomic<uint32_t> g_code_range_count{0};
+
 namespace {
 
 constexpr size_t kMaxVendors = 32;
@@ -20,6 +27,18 @@ Vendor* known(const void* dispatch) {
 bool is_loader(const char* path) {
   const char* const slash = strrchr(path, '/');
   return strncmp(slash != nullptr ? slash + 1 : path, "libOpenCL.so", 12) == 0;
+}
+
+// The table, if the object's first word leads to one: a library that needs no loader may begin its objects
+// otherwise.
+bool read_table(const void* dispatch, cl_icd_dispatch& table) {
+  const iovec to{&table, sizeof table}, from{const_cast<void*>(dispatch), sizeof table};
+  if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(sizeof table)) return true;
+  // Where that call is forbidden: a table that is a library's own data can be read.
+  Dl_info at{};
+  if (errno == EFAULT || dladdr(dispatch, &at) == 0) return false;
+  memcpy(static_cast<void*>(&table), dispatch, sizeof table);
+  return true;
 }
 
 // Which slots of the table lie in the loader or in us although the runtime's first function does not.
@@ -52,11 +71,44 @@ void find_loops(Vendor& vendor, const cl_icd_dispatch* table) {
 
 }  // namespace
 
+void add_code_range(const void* address) {
+  struct Search {
+    uint64_t address;
+    CodeRange found;
+  } search{reinterpret_cast<uint64_t>(address), {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        uint64_t low = UINT64_MAX, high = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD) continue;
+          low = part.p_vaddr < low ? part.p_vaddr : low;
+          high = part.p_vaddr + part.p_memsz > high ? part.p_vaddr + part.p_memsz : high;
+        }
+        if (low >= high || wanted.address - (info->dlpi_addr + low) >= high - low) return 0;
+        wanted.found = {info->dlpi_addr + low, high - low};
+        return 1;
+      },
+      &search);
+  if (search.found.size == 0) return;
+  const Guard guard(g_wiped->definitions);
+  const uint32_t count = g_code_range_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i)
+    if (g_code_ranges[i].begin == search.found.begin) return;
+  if (count == kMaxCodeRanges) return;
+  g_code_ranges[count] = search.found;
+  g_code_range_count.store(count + 1, std::memory_order_release);
+}
+
 Vendor* vendor_of(cl_platform_id platform) {
   if (platform == nullptr) return nullptr;
   const void* const dispatch = *reinterpret_cast<const void* const*>(platform);
   if (dispatch == nullptr) return nullptr;
   if (Vendor* const vendor = known(dispatch)) return vendor;
+  cl_icd_dispatch table = {};
+  const bool has_table = read_table(dispatch, table);
+  if (has_table) add_code_range(reinterpret_cast<const void*>(table.clGetPlatformInfo));
   char name[128] = {};
   next<&cl_icd_dispatch::clGetPlatformInfo>(platform, CL_PLATFORM_NAME, sizeof name - 1, name, nullptr);
   const Guard guard(g_wiped->definitions);
@@ -80,7 +132,7 @@ Vendor* vendor_of(cl_platform_id platform) {
     vendor.clock = event::DeviceClock::kPaired;
     vendor.clock_error_ns = event::kUnknown32;
   }
-  find_loops(vendor, static_cast<const cl_icd_dispatch*>(dispatch));
+  if (has_table) find_loops(vendor, &table);
   g_vendor_count.store(count + 1, std::memory_order_release);
   return &vendor;
 }

@@ -30,4 +30,22 @@ struct Vendor {
 Vendor* vendor_of(cl_platform_id platform);
 Vendor* vendor_of(cl_device_id device);
 
+/// Where the runtimes' code lies, for the exported functions: a call from there is the runtime's own,
+/// whatever it calls.
+struct CodeRange {
+  uint64_t begin, size;
+};
+inline constexpr uint32_t kMaxCodeRanges = 8;
+extern CodeRange g_code_ranges[kMaxCodeRanges];
+extern std::atomic<uint32_t> g_code_range_count;
+/// Adds the library that `address` lies in. Under no lock of ours; a full list or a library in it already is
+/// fine.
+void add_code_range(const void* address);
+inline bool called_by_runtime(const void* caller) {
+  const uint32_t count = g_code_range_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i)
+    if (reinterpret_cast<uint64_t>(caller) - g_code_ranges[i].begin < g_code_ranges[i].size) return true;
+  return false;
+}
+
 }  // namespace tacho::capture::opencl

@@ -35,7 +35,7 @@ Record read_record(const std::byte* at) {
 // Reads the pieces of a pool; definitions come before what uses them.
 class Reader {
  public:
-  explicit Reader(Run& run) : run_(run) {}
+  explicit Reader(Outcome& run) : run_(run) {}
 
   void take(const tape::Piece& piece) {
     using event::RecordKind;
@@ -208,7 +208,7 @@ class Reader {
     return run_.dispatches.back();
   }
 
-  Run& run_;
+  Outcome& run_;
   std::map<uint32_t, uint32_t> parents_;
   std::map<std::pair<uint32_t, uint32_t>, event::DeviceRecord> devices_;
   std::map<std::pair<uint32_t, uint32_t>, event::QueueRecord> queues_;
@@ -228,20 +228,20 @@ std::string library() {
   return build() + "/lib/libtacho.so";
 }
 
-size_t Run::calls(const std::string& name) const {
+size_t Outcome::calls(const std::string& name) const {
   size_t count = 0;
   for (const Api& call : api) count += call.name == name ? 1 : 0;
   return count;
 }
 
-const Api* Run::call_of(uint64_t correlation) const {
+const Api* Outcome::call_of(uint64_t correlation) const {
   for (const Api& call : api)
     if (call.correlation == correlation) return &call;
   return nullptr;
 }
 
-Run run(const std::vector<std::string>& command, const RunOptions& options) {
-  Run result;
+Outcome run(const std::vector<std::string>& command, const RunOptions& options) {
+  Outcome result;
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.traced ? options.pool_bytes : 1 << 20;
   pool_options.max_bytes = options.traced ? 512ull << 20 : 1 << 20;
@@ -265,6 +265,11 @@ Run run(const std::vector<std::string>& command, const RunOptions& options) {
     if (options.preload) variables["LD_PRELOAD"] = library();
   }
   for (const auto& [name, value] : options.env) variables[name] = value;
+#ifdef TACHO_SANITIZER_RUNTIME
+  std::string& preload = variables["LD_PRELOAD"];
+  preload = preload.empty() ? TACHO_SANITIZER_RUNTIME : TACHO_SANITIZER_RUNTIME ":" + preload;
+  variables["ASAN_OPTIONS"] = "detect_leaks=0";  // of the runtime and its compiler
+#endif
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   std::vector<char*> arguments, environment_pointers;

@@ -1,5 +1,5 @@
 // A program for people who work on the OpenCL source: runs a command on a pool and prints what was recorded.
-//   opencl_dump [--preload] [--no-layer] [--filter key=regex] command...
+//   opencl_dump [--preload] [--no-layer] [--filter key=regex] [--sources bits] command...
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,11 +13,12 @@ int main(int argc, char** argv) {
   for (; at < argc && argv[at][0] == '-'; ++at) {
     if (strcmp(argv[at], "--preload") == 0) options.preload = true;
     if (strcmp(argv[at], "--no-layer") == 0) options.layer = false;
+    if (strcmp(argv[at], "--sources") == 0 && at + 1 < argc) options.sources = strtoull(argv[++at], nullptr, 0);
     if (strcmp(argv[at], "--filter") == 0 && at + 1 < argc) options.config += std::string(argv[++at]) + "\n";
   }
   std::vector<std::string> command(argv + at, argv + argc);
   if (command.empty()) return 1;
-  const tacho::test::Run run = tacho::test::run(command, options);
+  const tacho::test::Outcome run = tacho::test::run(command, options);
   printf("%s", run.out.c_str());
   fprintf(stderr, "%s", run.err.c_str());
   printf("exit %d, launches %llu, dropped %llu\n", run.exit_code,

@@ -42,7 +42,7 @@ struct Named {
   std::string text;
 };
 
-struct Run {
+struct Outcome {
   int exit_code = -1;  // 128 + signal
   std::string out, err;
   uint64_t launches = 0;
@@ -70,7 +70,7 @@ struct Run {
 
 /// Runs `command` to its end. Fails the current test when the pool cannot be made or the program not be
 /// started.
-Run run(const std::vector<std::string>& command, const RunOptions& options = {});
+Outcome run(const std::vector<std::string>& command, const RunOptions& options = {});
 
 /// A program of tests/e2e/targets, an example, and libtacho.so of this build.
 std::string target(const std::string& name);

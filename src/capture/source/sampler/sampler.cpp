@@ -1,0 +1,401 @@
+// Timers, the signal handler and the record of a sample (sampler.h).
+#include "capture/source/sampler/sampler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "capture/capture.h"
+#include "capture/per_thread.h"
+#include "capture/source/sampler/memory.h"
+#include "capture/source/sampler/python.h"
+#include "capture/source/sampler/signals.h"
+#include "event/sample.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::sampler {
+namespace {
+
+constexpr uint32_t kMostChain = 256;  // words: pairs of frame address and return address
+struct Scratch {
+  uint64_t chain[kMostChain];
+  PythonScratch python;
+};
+
+struct Thread {
+  uint64_t generation;
+  uintptr_t stack_low, stack_high;  // 0 = not known
+  Scratch* scratch;
+  int32_t timer;                    // the kernel's id + 1; 0 = none
+  uint32_t tid;
+};
+constinit PerThread<Thread> g_threads;
+
+// Set before the first timer.
+constinit std::atomic<int> g_signal{0};
+constinit event::SampleClock g_clock = event::SampleClock::kCpu;
+constinit uint64_t g_period = 10'000'000;  // ns
+constinit uint32_t g_stack_bytes = 16384;
+constinit std::atomic<uint64_t> g_without_timer{0};
+constinit int32_t g_search_timer = 0;
+constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
+
+uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
+uint64_t number_of(const char* key, uint64_t fallback, uint64_t least, uint64_t most) {
+  const std::string_view text = tape::config(key);
+  uint64_t value = 0;
+  if (text.empty() || text.size() > 18) return fallback;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return fallback;
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return value < least ? least : value > most ? most : value;
+}
+
+// ---- timers ---------------------------------------------------------------------------------------------------------------
+
+// The kernel's own calls: glibc's would allocate, and a timer's id is all that is needed.
+int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, uint64_t first) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = signal;
+  event._sigev_un._tid = static_cast<pid_t>(tid);
+  int id = 0;
+  if (syscall(SYS_timer_create, clock, &event, &id) != 0) return 0;
+  const auto time = [](uint64_t ns) { return timespec{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)}; };
+  const itimerspec spec{time(period), time(first)};
+  if (syscall(SYS_timer_settime, id, 0, &spec, nullptr) != 0) {
+    syscall(SYS_timer_delete, id);
+    return 0;
+  }
+  return id + 1;
+}
+
+// The clock of one thread's CPU time by its id (bits as the kernel defines them: not tid, per thread, scheduler's).
+clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
+
+// Starts sampling of a thread of this process.
+int32_t make_thread_timer(uint32_t tid) {
+  const clockid_t clock = g_clock == event::SampleClock::kCpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
+  // The first one at a moment of its own, so that threads that start together are not sampled together.
+  const uint64_t first = 1 + (tid * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
+  const int32_t timer = make_timer(clock, g_signal.load(std::memory_order_relaxed), tid, g_period, first);
+  if (timer == 0) g_without_timer.fetch_add(1, std::memory_order_relaxed);
+  return timer;
+}
+
+void start_thread(Thread& thread) {
+  thread.tid = current_tid();
+  const uint32_t index = tape::t_state.thread_index;
+  uint32_t last = g_last_index.load(std::memory_order_relaxed);
+  while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
+  }
+  thread.timer = make_thread_timer(thread.tid);
+}
+
+// ---- threads that did not come through pthread_create --------------------------------------------------------------------
+
+// Threads that have a timer made from outside, by tid: open addressing, few.
+constexpr uint32_t kStrangers = 1024;
+constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | tid
+
+bool remember_stranger(uint32_t tid) {  // false: known already, or no room
+  const uint64_t entry = tape::process_generation() << 32 | tid;
+  uint32_t at = tid * 2654435761u % kStrangers;
+  for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers) {
+    uint64_t there = g_strangers[at].load(std::memory_order_relaxed);
+    if (there == entry) return false;
+    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return true;
+  }
+  return false;
+}
+
+bool known_thread(uint32_t tid) {
+  const uint32_t last = g_last_index.load(std::memory_order_relaxed);
+  const uint64_t generation = tape::process_generation();
+  for (uint32_t index = last > 65536 ? last - 65536 : 1; index <= last; ++index) {
+    const Thread* const thread = g_threads.at(index);
+    if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0) return true;
+  }
+  return false;
+}
+
+// Called from a signal handler about once per second of CPU time: gives timers to threads that have none.
+void search_threads() {
+  const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(8) char buffer[2048];
+  for (;;) {
+    const long size = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (size <= 0) break;
+    for (long at = 0; at < size;) {
+      uint16_t length;
+      memcpy(&length, buffer + at + 16, sizeof length);
+      uint32_t tid = 0;
+      for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
+        tid = tid * 10 + static_cast<uint32_t>(*digit - '0');
+      if (tid != 0 && !known_thread(tid) && remember_stranger(tid)) make_thread_timer(tid);
+      at += length;
+    }
+  }
+  close(folder);
+}
+
+// ---- the sample -----------------------------------------------------------------------------------------------------------
+
+constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                                         REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                                         REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+// Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a frame's
+// address and its return address. Within [low, high) the stack is surely there.
+uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
+  uint32_t count = 0;
+  while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame + 16 <= high) {
+    uintptr_t words[2];
+    memcpy(words, reinterpret_cast<const void*>(frame), sizeof words);
+    if (words[1] < 4096) break;
+    out[count++] = frame;
+    out[count++] = words[1];
+    if (words[0] <= frame) break;
+    frame = words[0];
+  }
+  return count;
+}
+
+void take_sample(const siginfo_t* info, const ucontext_t* context) {
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr) return;
+  if (thread->scratch == nullptr) {
+    void* const memory = mmap(nullptr, sizeof(Scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
+    thread->scratch = static_cast<Scratch*>(memory);
+  }
+  Scratch& scratch = *thread->scratch;
+  const uint64_t now = host_ticks();
+  const auto sp = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
+  const auto bp = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RBP]);
+  Prober prober;
+
+  event::SampleHeader header{};
+  header.clock = g_clock;
+  const bool own_stack = sp >= thread->stack_low && sp < thread->stack_high;
+  const uintptr_t begin = sp & ~uintptr_t{7};
+  size_t wanted = g_stack_bytes;
+  if (own_stack) {
+    const size_t left = (thread->stack_high & ~uintptr_t{7}) - begin;
+    header.stack_whole = left <= wanted;
+    if (left < wanted) wanted = left;
+    // What the slice does not reach, frame pointers may.
+    if (!header.stack_whole) {
+      uintptr_t frame = bp;
+      const uintptr_t end = begin + wanted;
+      // First along the chain inside the slice, which needs no copy, then onwards.
+      while (frame % 8 == 0 && frame >= begin && frame + 16 <= end) {
+        uintptr_t next;
+        memcpy(&next, reinterpret_cast<const void*>(frame), sizeof next);
+        if (next <= frame) break;
+        frame = next;
+      }
+      if (frame + 16 > end)
+        header.chain = static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
+    }
+  } else {
+    // Another stack (signal stack, coroutine) or a thread not known from its start: as far as there is memory.
+    size_t there = 0;
+    while (there < wanted) {
+      const size_t to_page = 4096 - (begin + there) % 4096;
+      const size_t step = to_page < wanted - there ? to_page : wanted - there;
+      if (!prober.readable(begin + there, step)) break;
+      there += step;
+    }
+    wanted = there & ~size_t{7};
+  }
+  uint32_t frames = 0;
+  header.python = python_frames(prober, sp, own_stack ? thread->stack_high : 0, scratch.python, frames);
+  header.frames = static_cast<uint16_t>(frames);
+  header.stack_begin = begin;
+  header.stack_bytes = static_cast<uint32_t>(wanted);
+
+  const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + event::kSampleRegisters + header.chain + header.frames +
+                         header.stack_bytes / 8;
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
+  if (record == nullptr) return;
+  record->time = now;
+  record->period = g_period * (1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0));
+  record->correlation = tape::t_state.open_correlation;
+  record->tid = tape::t_state.tid;
+  record->reserved = 0;
+  auto* at = reinterpret_cast<std::byte*>(record + 1);
+  const auto put = [&](const void* bytes, size_t size) {
+    memcpy(at, bytes, size);
+    at += size;
+  };
+  put(&header, sizeof header);
+  for (const int number : kRegisterOrder) {
+    const auto value = static_cast<uint64_t>(context->uc_mcontext.gregs[number]);
+    put(&value, sizeof value);
+  }
+  put(scratch.chain, header.chain * sizeof(uint64_t));
+  put(scratch.python.words, frames * sizeof(uint64_t));
+  put(reinterpret_cast<const void*>(begin), wanted);
+  tape::commit();
+}
+
+void on_signal(int, siginfo_t* info, void* context) {
+  const int kept_errno = errno;
+  if (info->si_code == SI_TIMER) {
+    if (g_search_timer != 0 && info->si_timerid == g_search_timer - 1) {
+      search_threads();
+    } else if (tape::enabled(tape::source_bit::kSample)) {
+      take_sample(info, static_cast<const ucontext_t*>(context));
+    }
+  }
+  errno = kept_errno;
+}
+
+// ---- start ----------------------------------------------------------------------------------------------------------------
+
+// A real-time signal that nobody has taken, from above: programs take them from below.
+int free_signal() {
+  for (int number = SIGRTMAX - 3; number > SIGRTMIN + 4; --number) {
+    struct sigaction action {};
+    if (real_sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL && (action.sa_flags & SA_SIGINFO) == 0)
+      return number;
+  }
+  return 0;
+}
+
+int describe_module(dl_phdr_info* info, size_t, void*) {
+  char self[4096];
+  const char* path = info->dlpi_name;
+  if (path == nullptr || *path == '\0') {
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (size <= 0) return 0;
+    self[size] = '\0';
+    path = self;
+  } else if (strncmp(path, "linux-vdso", 10) == 0) {
+    path = "[vdso]";
+  } else if (*path != '/') {
+    return 0;
+  }
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    event::ModuleRecord record{};
+    record.header = {event::RecordKind::kModule, 0, sizeof record, 0};
+    record.start = info->dlpi_addr + part.p_vaddr;
+    record.end = record.start + part.p_memsz;
+    record.offset = part.p_offset;
+    record.path = tape::intern(path);
+    tape::define(&record.header);
+  }
+  return 0;
+}
+
+void learn_stack(Thread& thread) {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
+  void* low = nullptr;
+  size_t size = 0;
+  if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+    thread.stack_low = reinterpret_cast<uintptr_t>(low);
+    thread.stack_high = thread.stack_low + size;
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+// In a forked child, which has no timers: its one thread is sampled again, as a new process.
+void after_fork() {
+  if (g_signal.load(std::memory_order_relaxed) == 0) return;
+  const Thread* const before = g_threads.at(tape::t_state.thread_index);
+  const Thread parents = before != nullptr ? *before : Thread{};
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr) return;
+  thread->stack_low = parents.stack_low;
+  thread->stack_high = parents.stack_high;
+  g_last_index.store(0, std::memory_order_relaxed);
+  start_thread(*thread);
+  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, g_signal.load(std::memory_order_relaxed), thread->tid, 1'000'000'000, 1'000'000'000);
+}
+
+}  // namespace
+
+int own_signal() { return g_signal.load(std::memory_order_relaxed); }
+
+void start_process(const void* stack_end) {
+  if (g_signal.load(std::memory_order_relaxed) != 0) return;
+  if (tape::config("sampler") != "timer" || (tape::pool()->sources & tape::source_bit::kSample) == 0) return;
+  g_clock = tape::config("sample_clock") == "wall" ? event::SampleClock::kWall : event::SampleClock::kCpu;
+  g_period = 1'000'000'000 / number_of("sample_hz", 100, 1, 10'000);
+  g_stack_bytes = static_cast<uint32_t>(number_of("sample_stack", 16384, 512, 57344)) & ~7u;
+  const int signal = free_signal();
+  if (signal == 0) {
+    tape::note(event::NoteSeverity::kWarning, "the program uses all real-time signals: its call stacks are not sampled");
+    return;
+  }
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr) return;
+  thread->stack_high = reinterpret_cast<uintptr_t>(stack_end);
+  // Below the main thread's stack the kernel keeps as much room free as the limit says, at least 128 MiB.
+  rlimit limit{};
+  uintptr_t room = 128u << 20;
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > room) room = limit.rlim_cur;
+  thread->stack_low = thread->stack_high > room ? thread->stack_high - room : 0;
+
+  dl_iterate_phdr(describe_module, nullptr);
+  find_python();
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);  // no handler of the program's may run inside ours
+  if (real_sigaction(signal, &action, nullptr) != 0) return;
+  g_signal.store(signal, std::memory_order_release);
+  unblock(signal);
+  pthread_atfork(nullptr, nullptr, after_fork);
+  start_thread(*thread);
+  if (thread->timer == 0) {
+    tape::note(event::NoteSeverity::kWarning,
+               "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
+    return;
+  }
+  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, signal, thread->tid, 1'000'000'000, 1'000'000'000);
+}
+
+void begin_thread() {
+  if (g_signal.load(std::memory_order_acquire) == 0) return;
+  find_python();  // may have been loaded meanwhile
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr) return;
+  learn_stack(*thread);
+  unblock(g_signal.load(std::memory_order_relaxed));
+  start_thread(*thread);
+}
+
+void end_thread() {
+  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation()) return;
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr || thread->tid != tape::t_state.tid) return;
+  if (thread->timer != 0) syscall(SYS_timer_delete, thread->timer - 1);
+  thread->timer = 0;
+  Scratch* const scratch = thread->scratch;
+  thread->scratch = nullptr;
+  if (scratch != nullptr) munmap(scratch, sizeof *scratch);
+}
+
+}  // namespace tacho::capture::sampler

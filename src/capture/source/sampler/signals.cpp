@@ -1,0 +1,119 @@
+// Keeps the sampling signal out of the program's sight, when libtacho.so is preloaded: it cannot be given another handler,
+// blocked, or waited for; programs that do so with all signals (thread pools that block everything, crash handlers that
+// catch everything) go on working and are sampled all the same. Without sampling every call passes straight on.
+#include "capture/source/sampler/signals.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "capture/source/sampler/sampler.h"
+
+#define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using tacho::capture::sampler::own_signal;
+
+template <typename Signature>
+Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
+  void* at = slot.load(std::memory_order_relaxed);
+  if (__builtin_expect(at == nullptr, 0)) {
+    at = dlsym(RTLD_NEXT, name);
+    slot.store(at, std::memory_order_relaxed);
+  }
+  return reinterpret_cast<Signature*>(at);
+}
+
+#define TACHO_NEXT(name, signature)                    \
+  static constinit std::atomic<void*> slot{nullptr};   \
+  auto* const next = next_symbol<signature>(slot, #name)
+
+// `set` without our signal, in `without` if it has to be changed.
+const sigset_t* less(const sigset_t* set, sigset_t& without) {
+  const int own = own_signal();
+  if (own == 0 || set == nullptr || sigismember(set, own) != 1) return set;
+  without = *set;
+  sigdelset(&without, own);
+  return &without;
+}
+
+}  // namespace
+
+namespace tacho::capture::sampler {
+
+int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous) {
+  TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
+  return next(number, action, previous);
+}
+
+void unblock(int number) {
+  // The kernel's call: signals are bits from 1 on.
+  const uint64_t bit = 1ULL << (number - 1);
+  syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, sizeof bit);
+}
+
+}  // namespace tacho::capture::sampler
+
+TACHO_EXPORT int sigaction(int number, const struct sigaction* action, struct sigaction* previous) noexcept {
+  if (__builtin_expect(number != 0 && number == own_signal(), 0)) {
+    if (previous != nullptr) {  // as if nobody had touched it
+      *previous = {};
+      previous->sa_handler = SIG_DFL;
+    }
+    return 0;
+  }
+  TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
+  if (action == nullptr) return next(number, action, previous);
+  // Handlers of the program that block everything while they run keep their mask but for our signal.
+  struct sigaction changed = *action;
+  const int own = own_signal();
+  if (own != 0) sigdelset(&changed.sa_mask, own);
+  return next(number, &changed, previous);
+}
+
+TACHO_EXPORT sighandler_t signal(int number, sighandler_t handler) noexcept {
+  if (__builtin_expect(number != 0 && number == own_signal(), 0)) return SIG_DFL;
+  TACHO_NEXT(signal, sighandler_t(int, sighandler_t));
+  return next(number, handler);
+}
+
+TACHO_EXPORT int sigprocmask(int how, const sigset_t* set, sigset_t* previous) noexcept {
+  TACHO_NEXT(sigprocmask, int(int, const sigset_t*, sigset_t*));
+  sigset_t without;
+  return next(how, how == SIG_UNBLOCK ? set : less(set, without), previous);
+}
+
+TACHO_EXPORT int pthread_sigmask(int how, const sigset_t* set, sigset_t* previous) noexcept {
+  TACHO_NEXT(pthread_sigmask, int(int, const sigset_t*, sigset_t*));
+  sigset_t without;
+  return next(how, how == SIG_UNBLOCK ? set : less(set, without), previous);
+}
+
+TACHO_EXPORT int sigwait(const sigset_t* set, int* number) {
+  TACHO_NEXT(sigwait, int(const sigset_t*, int*));
+  sigset_t without;
+  return next(less(set, without), number);
+}
+
+TACHO_EXPORT int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
+  TACHO_NEXT(sigwaitinfo, int(const sigset_t*, siginfo_t*));
+  sigset_t without;
+  return next(less(set, without), info);
+}
+
+TACHO_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) {
+  TACHO_NEXT(sigtimedwait, int(const sigset_t*, siginfo_t*, const timespec*));
+  sigset_t without;
+  return next(less(set, without), info, timeout);
+}
+
+TACHO_EXPORT int signalfd(int file, const sigset_t* set, int flags) noexcept {
+  TACHO_NEXT(signalfd, int(int, const sigset_t*, int));
+  sigset_t without;
+  return next(file, less(set, without), flags);
+}

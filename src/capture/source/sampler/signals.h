@@ -1,0 +1,13 @@
+// The program's signal calls while we own a signal (signals.cpp).
+#pragma once
+
+#include <signal.h>
+
+namespace tacho::capture::sampler {
+
+/// libc's sigaction, not ours.
+int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous);
+/// Lets the signal through on the calling thread.
+void unblock(int number);
+
+}  // namespace tacho::capture::sampler

@@ -1,0 +1,49 @@
+// The OpenCL devices of this machine, asked from the ICD loader where there is one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tacho::cli {
+
+// The few functions of OpenCL that listing devices needs, declared here so that tacho links no OpenCL
+// library.
+class OpenClLibrary {
+ public:
+  OpenClLibrary();
+  bool found() const { return handle_ != nullptr; }
+  bool usable() const {
+    return platforms_ != nullptr && platform_info_ != nullptr && devices_ != nullptr &&
+           device_info_ != nullptr;
+  }
+
+  struct Device {
+    std::string platform, name, version, driver;
+    uint64_t type = 0;
+    uint32_t units = 0;
+    uint64_t memory = 0;
+  };
+  std::vector<Device> list() const;
+
+ private:
+  using Platforms = int32_t (*)(uint32_t, void**, uint32_t*);
+  using Devices = int32_t (*)(void*, uint64_t, uint32_t, void**, uint32_t*);
+  using Info = int32_t (*)(void*, uint32_t, size_t, void*, size_t*);
+
+  static std::string text(Info info, void* object, uint32_t what);
+
+  void* handle_ = nullptr;
+  Platforms platforms_ = nullptr;
+  Info platform_info_ = nullptr, device_info_ = nullptr;
+  Devices devices_ = nullptr;
+};
+
+/// "GPU", "CPU", "accelerator", "other" for a cl_device_type.
+std::string opencl_type_name(uint64_t type);
+
+/// The devices that a profiler's counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X
+/// (AMD)"; GPUs first, and only those when there are any. Empty when the machine has none.
+std::string counter_devices();
+
+}  // namespace tacho::cli

@@ -1,0 +1,706 @@
+// rocprofv3's command line on top of tacho's tracing: what its options mean here, the runs, the files.
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "analysis/stats.h"
+#include "cli/command.h"
+#include "cli/devices.h"
+#include "cli/export.h"
+#include "cli/personalities/rocprofv3_options.h"
+#include "cli/personalities/rocprofv3_output.h"
+#include "cli/personalities/rocprofv3_summary.h"
+#include "cli/suggest.h"
+#include "format/view/names.h"
+#include "launch/environment.h"
+#include "launch/launcher.h"
+#include "report/table.h"
+
+namespace tacho::cli {
+
+int run_avail(int argc, char** argv);
+
+namespace rocprofv3 {
+namespace {
+
+namespace fs = std::filesystem;
+namespace column = event::column;
+using event::Domain;
+using event::Table;
+
+constexpr uint64_t bit(Table table) {
+  return 1ull << static_cast<unsigned>(table);
+}
+constexpr uint64_t bit(Domain domain) {
+  return 1ull << static_cast<unsigned>(domain);
+}
+
+enum Level { kFatal, kError, kWarning, kInfo, kTrace };
+
+// What one run does.
+struct Plan {
+  launch::LaunchOptions launch;
+  format::ExportOptions options;
+  std::vector<const format::Writer*> writers;
+  std::string directory, file, pass;
+  SummaryRequest summary;
+  std::string summary_output = "stderr";
+  bool summarize = false, write_config = false, traces = false;
+  Level level = kWarning;
+  std::string keep_trace;
+  std::vector<std::string> remarks;  // lines for the user, before the start
+  // Options that the user named one by one, and what they should have recorded.
+  struct Expected {
+    std::string option, what;
+    uint64_t tables, domains;
+  };
+  std::vector<Expected> expected;
+};
+
+void say(const Plan& plan, Level level, std::string_view text) {
+  if (level <= plan.level) complain(0, text);
+}
+
+// ---- what is traced
+
+struct Source {
+  const char* option;
+  const char* what;  // "no HIP call was made"
+  uint64_t tables, domains, sources;
+  bool runtime, system;  // part of --runtime-trace, --sys-trace
+  const char* parent;    // option that stands for several
+};
+constexpr uint64_t kApi = tape::source_bit::kApi;
+constexpr Source kSources[] = {
+    {"hip-runtime-trace", "no HIP call was made", bit(Table::kApi), bit(Domain::kHipRuntime), kApi, true,
+     true, "hip-trace"},
+    {"hip-compiler-trace", "no HIP compiler call was made", bit(Table::kApi), bit(Domain::kHipCompiler), kApi,
+     false, true, "hip-trace"},
+    {"opencl-trace", "no OpenCL call was made", bit(Table::kApi), bit(Domain::kOpenCL), kApi, true, true,
+     nullptr},
+    {"cuda-trace", "no CUDA call was made", bit(Table::kApi),
+     bit(Domain::kCudaRuntime) | bit(Domain::kCudaDriver), kApi, true, true, nullptr},
+    {"hsa-core-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
+     "hsa-trace"},
+    {"hsa-amd-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
+     "hsa-trace"},
+    {"hsa-image-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
+     "hsa-trace"},
+    {"hsa-finalizer-trace", "no HSA call was made", bit(Table::kApi), bit(Domain::kHsa), kApi, false, true,
+     "hsa-trace"},
+    {"rccl-trace", "no RCCL call was made", bit(Table::kApi), bit(Domain::kRccl), kApi, true, true, nullptr},
+    {"marker-trace", "the program set no marker", bit(Table::kMarker), 0, tape::source_bit::kMarker, true,
+     true, nullptr},
+    // The calls tell which thread launched (column Thread_Id); their own rows are written only when asked
+    // for.
+    {"kernel-trace", "no kernel ran", bit(Table::kDispatch), 0, tape::source_bit::kDispatch | kApi, true,
+     true, nullptr},
+    {"memory-copy-trace", "nothing was copied", bit(Table::kCopy) | bit(Table::kFill), 0,
+     tape::source_bit::kCopy, true, true, nullptr},
+    {"memory-allocation-trace", "no device memory was allocated", bit(Table::kAllocation), 0,
+     tape::source_bit::kAllocation, true, true, nullptr},
+};
+// Domains that no device traced here has; accepted so that scripts run unchanged.
+constexpr const char* kAbsent[] = {"scratch-memory-trace", "rocdecode-trace", "rocjpeg-trace",  "kfd-trace",
+                                   "hip-graph-trace",      "hip-event-trace", "rocshmem-trace", "ompt-trace",
+                                   "hipfile-trace"};
+
+void choose_sources(const Given& given, Plan& plan) {
+  uint64_t tables = 0, domains = 0, sources = 0;
+  const bool runtime = given.on("runtime-trace"), system = given.on("sys-trace"),
+             kokkos = given.on("kokkos-trace");
+  for (const Source& source : kSources) {
+    auto wanted = given.flag(source.option);
+    std::string named = source.option;
+    if (!wanted && source.parent != nullptr) {
+      wanted = given.flag(source.parent);
+      named = source.parent;
+    }
+    if (wanted == true) {
+      const auto known = std::find_if(plan.expected.begin(), plan.expected.end(),
+                                      [&](const auto& expected) { return expected.option == named; });
+      if (known == plan.expected.end())
+        plan.expected.push_back({named, source.what, source.tables, source.domains});
+      else
+        known->domains |= source.domains;
+    }
+    if (!wanted)
+      wanted = (runtime && source.runtime) || (system && source.system) ||
+               (kokkos && source.option == std::string_view("marker-trace"));
+    if (!*wanted) continue;
+    tables |= source.tables;
+    domains |= source.domains;
+    sources |= source.sources;
+  }
+  if (runtime || system)
+    for (const Domain domain :
+         {Domain::kUnknown, Domain::kMarker, Domain::kPython, Domain::kMpi, Domain::kHost, Domain::kOperator})
+      domains |= bit(domain);
+  if (system) {
+    tables |= bit(Table::kSync) | bit(Table::kOverhead) | bit(Table::kReading) | bit(Table::kSample);
+    sources |= tape::source_bit::kSync | tape::source_bit::kOverhead;
+  }
+  plan.traces = sources != 0;
+  plan.options.kernel_rename = given.flag("kernel-rename").value_or(kokkos);
+  if (plan.options.kernel_rename && (tables & bit(Table::kDispatch)) != 0)
+    sources |= tape::source_bit::kMarker;
+  plan.options.tables = tables;
+  plan.options.domains = domains;
+  plan.launch.sources = sources;
+  std::string absent;
+  for (const char* option : kAbsent)
+    if (given.on(option)) absent += fmt::format("{}--{}", absent.empty() ? "" : ", ", option);
+  if (!absent.empty())
+    plan.remarks.push_back(fmt::format(
+        "{}: no device that tacho traces has such records; the option is accepted and records nothing",
+        absent));
+  if (kokkos)
+    plan.remarks.push_back(
+        "--kokkos-trace: tacho brings no Kokkos tool library; kernels are named after the markers that the "
+        "program sets");
+}
+
+// ---- numbers and lists in options
+
+Result<double> positive(const std::string& text, std::string_view option, std::string_view whole) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
+    return fail("--{} '{}': '{}' is not a number from 0", option, whole, text);
+  return value;
+}
+
+Status choose_periods(const Given& given, Plan& plan) {
+  const std::string unit = given.value("collection-period-unit", "sec");
+  const double seconds = unit == "hour"   ? 3600
+                         : unit == "min"  ? 60
+                         : unit == "sec"  ? 1
+                         : unit == "msec" ? 1e-3
+                         : unit == "usec" ? 1e-6
+                                          : 1e-9;
+  if (given.has("collection-period-unit") && !given.has("collection-period"))
+    return fail("--collection-period-unit is given without --collection-period");
+  for (const std::string& text : given.list("collection-period")) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(':', begin), text.size());
+      parts.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    if (parts.size() != 3)
+      return fail("--collection-period '{}' is not delay:duration:repeat, as in 5:10:0", text);
+    TACHO_ASSIGN(const double delay, positive(parts[0], "collection-period", text));
+    TACHO_ASSIGN(const double duration, positive(parts[1], "collection-period", text));
+    uint64_t repeat = 0;
+    const auto [end, error] = std::from_chars(parts[2].data(), parts[2].data() + parts[2].size(), repeat);
+    if (error != std::errc() || end != parts[2].data() + parts[2].size())
+      return fail("--collection-period '{}': the repeat is not a whole number", text);
+    if (duration == 0)
+      return fail("--collection-period '{}': the duration is 0, so nothing would be recorded", text);
+    plan.launch.periods.push_back({delay * seconds, duration * seconds, repeat});
+  }
+  return {};
+}
+
+Status check_iterations(const Given& given) {
+  static const std::regex kRange(R"(\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?(,\[?[1-9][0-9]*(-[1-9][0-9]*)?\]?)*)");
+  for (const std::string& range : given.list("kernel-iteration-range"))
+    if (!std::regex_match(range, kRange))
+      return fail("--kernel-iteration-range '{}' is not a list like [1-2],[5] (counted from 1)", range);
+  for (const char* option : {"kernel-include-regex", "kernel-exclude-regex"}) {
+    if (!given.has(option)) continue;
+    try {
+      const std::regex unused(given.value(option));
+    } catch (const std::regex_error& error) {
+      return fail("--{} '{}': {}", option, given.value(option), error.what());
+    }
+  }
+  return {};
+}
+
+// Counters and PC samples need a source for the device that is there.
+Status check_counters(const Given& given, const Job& job) {
+  const auto refuse = [](std::string_view option, std::string_view what) {
+    const std::string devices = counter_devices();
+    if (devices.empty()) return fail("{}: this machine has no device with {}", option, what);
+    return fail("{}: {} of {} cannot be collected: this tacho has no source for them", option, what, devices);
+  };
+  if (given.has("pmc") || !job.counter_groups.empty())
+    return refuse(given.has("pmc") ? "--pmc" : "pmc_groups", "counters");
+  const bool gate = given.on("pc-sampling-beta-enabled");
+  int parts = 0;
+  std::string missing;
+  for (const char* option : {"pc-sampling-unit", "pc-sampling-method", "pc-sampling-interval"}) {
+    if (given.has(option))
+      ++parts;
+    else
+      missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", option);
+  }
+  if (parts == 0 && !gate) return {};
+  if (!gate) return fail("PC sampling needs --pc-sampling-beta-enabled");
+  if (!missing.empty()) return fail("PC sampling needs {} too", missing);
+  double interval = 0;
+  TACHO_ASSIGN(interval, positive(given.value("pc-sampling-interval"), "pc-sampling-interval",
+                                  given.value("pc-sampling-interval")));
+  if (interval < 1) return fail("--pc-sampling-interval must be at least 1");
+  return refuse("--pc-sampling-method", "PC samples");
+}
+
+Status choose_formats(const Given& given, Plan& plan) {
+  std::vector<std::string> names = given.list("output-format");
+  if (names.empty()) names = {"csv"};
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  for (const std::string& name : names) {
+    if (name == "otf2")
+      return fail("--output-format otf2: tacho writes no OTF2; pftrace streams traces of any size");
+    const auto writer = writer_of(name);
+    if (!writer) return fail("--output-format: {}", writer.error().message);
+    plan.writers.push_back(*writer);
+  }
+  return {};
+}
+
+Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std::string>& command) {
+  Plan plan;
+  plan.launch.command = command;
+  plan.launch.quiet = true;
+  const std::string level = given.value("log-level", "warning");
+  plan.level = level == "fatal"   ? kFatal
+               : level == "error" ? kError
+               : level == "info"  ? kInfo
+               : level == "trace" ? kTrace
+                                  : kWarning;
+  if (given.has("pid") || given.has("attach"))
+    return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
+  TACHO_TRY(check_iterations(given));
+  TACHO_TRY(check_counters(given, job));
+  choose_sources(given, plan);
+  TACHO_TRY(choose_formats(given, plan));
+  TACHO_TRY(choose_periods(given, plan));
+  plan.launch.start_paused = given.on("selected-regions");
+  if (plan.launch.start_paused && !plan.launch.periods.empty())
+    return fail("--selected-regions and --collection-period both say when to record: choose one");
+
+  plan.options.mangled = given.on("mangled-kernels");
+  plan.options.truncate = given.on("truncate-kernels");
+  if (plan.options.mangled && plan.options.truncate)
+    return fail("--mangled-kernels and --truncate-kernels contradict each other: choose one");
+  plan.options.statistics = given.on("stats");
+  plan.options.extra_columns = given.on("extra-columns");
+  plan.options.group_by_queue = given.on("group-by-queue");
+  const std::string index = given.value("agent-index", "relative");
+  plan.options.agent_index = index == "absolute"   ? format::AgentIndex::kAbsolute
+                             : index == "relative" ? format::AgentIndex::kRelative
+                                                   : format::AgentIndex::kTypeRelative;
+  if (given.has("minimum-output-data")) {
+    TACHO_ASSIGN(const double kilobytes, positive(given.value("minimum-output-data"), "minimum-output-data",
+                                                  given.value("minimum-output-data")));
+    plan.options.minimum_bytes = static_cast<uint64_t>(kilobytes * 1024);
+  }
+  plan.options.overwrite = given.on("overwrite");
+
+  plan.summary.all = given.on("summary");
+  plan.summary.per_domain = given.on("summary-per-domain");
+  plan.summary.groups = given.list("summary-groups");
+  TACHO_TRY(check_groups(plan.summary.groups));
+  plan.summary.unit = given.value("summary-units", "nsec");
+  plan.summary_output = given.value("summary-output-file", "stderr");
+  plan.summarize = plan.summary.all || plan.summary.per_domain || !plan.summary.groups.empty();
+  plan.write_config = given.on("output-config");
+  plan.keep_trace = given.value("keep-trace");
+  plan.directory = given.value("output-directory");
+  plan.file = given.value("output-file");
+  plan.pass = job.folder;
+  for (const char* option : {"output-directory", "output-file", "summary-output-file"})
+    if (given.has(option) && given.value(option).empty()) return fail("--{} is empty", option);
+
+  if (!plan.traces) {
+    for (const char* option : {"stats", "summary", "summary-per-domain", "summary-groups", "output-config"})
+      if (given.has(option) && (option == std::string_view("summary-groups") || given.on(option)))
+        return fail("--{} has nothing to show: no tracing option is on; add --kernel-trace or --sys-trace",
+                    option);
+  }
+
+  const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
+  for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})
+    if (given.has(option)) {
+      remark(fmt::format("--{} restricts counter collection only: this run traces every kernel", option));
+      break;
+    }
+  for (const Option& option : options())
+    if (option.name.starts_with("att") && option.name != "attach" && given.has(option.name)) {
+      remark(
+          "--att: no device that tacho traces gives thread traces; the option is accepted and records "
+          "nothing");
+      break;
+    }
+  if (given.on("advanced-thread-trace"))
+    remark(
+        "--advanced-thread-trace: no device that tacho traces gives thread traces; the option is accepted "
+        "and records nothing");
+  if (given.value("perfetto-backend") == "system")
+    remark(
+        "--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
+  for (const char* option :
+       {"perfetto-buffer-size", "perfetto-buffer-fill-policy", "perfetto-shmem-size-hint"})
+    if (given.has(option)) {
+      remark(fmt::format("--{} is not needed: traces are written as a stream of any length", option));
+      break;
+    }
+  if (given.has("extra-counters")) {
+    if (access(given.value("extra-counters").c_str(), R_OK) != 0)
+      return fail("--extra-counters {}: {}", given.value("extra-counters"), strerror(errno));
+    remark("--extra-counters has no effect without --pmc");
+  }
+  if (given.has("benchmark-mode"))
+    remark(
+        "--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
+  for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
+    if (given.has(option)) {
+      std::string key(option);
+      std::replace(key.begin(), key.end(), '-', '_');
+      plan.launch.config.emplace_back(key, given.value(option));
+    }
+  if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
+    return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
+  return plan;
+}
+
+// ---- before the start: nothing must fail after hours that could be known now
+
+Status check_writable(const std::string& folder) {
+  const std::string shown = folder.empty() ? "." : folder;
+  if (!folder.empty()) TACHO_TRY(create_folders(folder));
+  if (access(shown.c_str(), W_OK | X_OK) != 0)
+    return fail("cannot write into {}: {}", shown, strerror(errno));
+  return {};
+}
+
+bool ours(const std::string& name) {
+  for (const char* ending : {".csv", ".json", ".pftrace", ".db", ".txt"})
+    if (name.ends_with(ending)) return true;
+  return false;
+}
+
+// True if files of this prefix are there.
+bool taken(const Place& place) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(place.folder.empty() ? "." : place.folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(place.prefix + "_") && ours(name)) return true;
+  }
+  return false;
+}
+
+Result<std::string> prepare_outputs(const Plan& plan) {
+  const ProcessFacts facts = facts_before_start(plan.launch.command);
+  std::string folder;  // for the recording while it grows
+  if (plan.directory.empty() && plan.file.empty()) {
+    folder = plan.pass;
+    TACHO_TRY(check_writable(folder));
+  } else {
+    const std::string file = plan.file.empty() ? "%hostname%/%pid%" : plan.file;
+    if (!differs_by_process(plan.directory))
+      folder = (fs::path(expanded(plan.directory, facts)) / plan.pass).string();
+    TACHO_TRY(check_writable(folder));
+    if (!differs_by_process(plan.directory) && !differs_by_process(file)) {
+      const Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+      TACHO_TRY(check_writable(place.folder));
+      if (!plan.options.overwrite && taken(place))
+        return fail("{}_* exists in {}; give another -o or -d, put %pid% into it, or --overwrite",
+                    place.prefix, place.folder.empty() ? "." : place.folder);
+    }
+  }
+  if (plan.summarize && plan.summary_output != "stderr" && plan.summary_output != "stdout" &&
+      plan.summary_output.find('/') != std::string::npos)
+    return fail(
+        "--summary-output-file {}: a name without a folder; it goes beside the other files as "
+        "<prefix>_{}.txt",
+        plan.summary_output, plan.summary_output.substr(plan.summary_output.rfind('/') + 1));
+  if (const char* temporary = std::getenv("ROCPROF_TMPDIR"); temporary != nullptr && *temporary != '\0') {
+    folder = temporary;
+    TACHO_TRY(check_writable(folder));
+  }
+  if (!plan.keep_trace.empty()) {
+    std::error_code ignored;
+    if (!plan.options.overwrite && fs::exists(plan.keep_trace, ignored))
+      return fail("--keep-trace {} exists; give another name, or --overwrite", plan.keep_trace);
+    return plan.keep_trace;
+  }
+  return (fs::path(folder) /
+          fmt::format(".rocprofv3-{}-{}.tacho", getpid(), static_cast<uint64_t>(time(nullptr))))
+      .string();
+}
+
+// ---- after the end: files and tables
+
+std::string config_text(const Given& given, const Plan& plan) {
+  std::string out;
+  report::JsonWriter json(out);
+  json.begin_object().key("producer").value(fmt::format("tacho {}", TACHO_PROGRAM_VERSION));
+  json.key("command").begin_array();
+  for (const std::string& word : plan.launch.command) json.value(word);
+  json.end_array().key("options").begin_object();
+  for (const auto& [name, words] : given.all()) {
+    const Option* const option = find_option(name);
+    json.key(name);
+    if (option->kind == Kind::kFlag) {
+      json.value(words.front() == "1");
+    } else if (option->kind == Kind::kValue) {
+      json.value(words.front());
+    } else {
+      json.begin_array();
+      for (const std::string& word : words) json.value(word);
+      json.end_array();
+    }
+  }
+  json.end_object().key("output_formats").begin_array();
+  for (const format::Writer* writer : plan.writers) json.value(std::string(writer->name));
+  json.end_array().key("records").begin_array();
+  for (const Source& source : kSources)
+    if ((plan.options.tables & source.tables) == source.tables &&
+        (plan.options.domains & source.domains) == source.domains)
+      json.value(source.option);
+  json.end_array().end_object();
+  return out + "\n";
+}
+
+Status write_text(const std::string& path, std::string_view text, bool overwrite) {
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
+  file.write(text);
+  return file.commit();
+}
+
+// A prefix of this run that nothing has, so that no record is lost to a name: with the pid, then with
+// numbers.
+std::string other_prefix(const Place& place, int64_t pid) {
+  Place other = place;
+  other.prefix = fmt::format("{}_{}", place.prefix, pid);
+  for (int i = 1; taken(other); ++i) other.prefix = fmt::format("{}_{}.{}", place.prefix, pid, i);
+  return other.prefix;
+}
+
+Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) {
+  const auto processes = processes_with_records(trace, plan.options);
+  for (const int64_t process : processes) {
+    const ProcessFacts facts = facts_of(trace, process, plan.launch.command);
+    Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+    if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
+    if (taken(place) && !plan.options.overwrite) {
+      const std::string wanted = place.prefix;
+      place.prefix = other_prefix(place, facts.pid);
+      say(plan, kWarning,
+          fmt::format("files {}_* exist: those of process {} are called {}_*", wanted, facts.pid,
+                      place.prefix));
+    } else if (plan.options.overwrite && processes.size() > 1 &&
+               !differs_by_process(plan.directory + plan.file)) {
+      if (process != processes.front()) place.prefix = other_prefix(place, facts.pid);
+    }
+    plan.options.process = process;
+    std::vector<std::string> written;
+    for (const format::Writer* writer : plan.writers) {
+      format::ExportTarget target;
+      target.folder = place.folder;
+      target.prefix = place.prefix;
+      target.file =
+          (fs::path(place.folder) / fmt::format("{}_results{}", place.prefix, writer->extension)).string();
+      Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
+      plan.options.progress = &progress;
+      const Status done = writer->write(trace, target, plan.options, written);
+      plan.options.progress = nullptr;
+      TACHO_TRY(done);
+    }
+    if (plan.options.minimum_bytes > 0) {
+      // Of single files the size is known when they are there.
+      for (const std::string& path : written) {
+        std::error_code ignored;
+        if (!path.ends_with(".csv") && fs::file_size(path, ignored) < plan.options.minimum_bytes)
+          fs::remove(path, ignored);
+      }
+    }
+    if (plan.write_config) {
+      const std::string path = (fs::path(place.folder) / (place.prefix + "_config.json")).string();
+      TACHO_TRY(write_text(path, config_text(given, plan), plan.options.overwrite));
+      written.push_back(path);
+    }
+    if (plan.summarize) {
+      TACHO_ASSIGN(std::string text, summary_tables(trace, plan.summary, plan.options));
+      if (processes.size() > 1) text = fmt::format("Process {}\n\n", facts.pid) + text;
+      if (plan.summary_output == "stdout" || plan.summary_output == "stderr") {
+        std::FILE* const stream = plan.summary_output == "stdout" ? stdout : stderr;
+        std::fwrite(text.data(), 1, text.size(), stream);
+        std::fflush(stream);
+      } else {
+        const std::string path =
+            (fs::path(place.folder) / fmt::format("{}_{}.txt", place.prefix, plan.summary_output)).string();
+        TACHO_TRY(write_text(path, text, plan.options.overwrite));
+        written.push_back(path);
+      }
+    }
+    for (const std::string& path : written) say(plan, kInfo, fmt::format("wrote {}", path));
+  }
+  if (processes.empty() && plan.traces)
+    say(plan, kWarning, "nothing that the options ask for was recorded, so no file is written");
+  return {};
+}
+
+// One line for options that were named one by one and found nothing.
+void tell_missing(const trace::Trace& trace, const Plan& plan) {
+  std::string missing;
+  for (const Plan::Expected& expected : plan.expected) {
+    format::ExportOptions only;
+    only.tables = expected.tables;
+    if (expected.domains != 0) only.domains = expected.domains;
+    if (processes_with_records(trace, only).empty())
+      missing += fmt::format("{}--{} ({})", missing.empty() ? "" : ", ", expected.option, expected.what);
+  }
+  if (!missing.empty()) say(plan, kWarning, fmt::format("nothing recorded for {}", missing));
+}
+
+int run_plan(const Given& given, Plan& plan) {
+  if (plan.level >= kInfo || given.value("log-level") == "config")
+    complain(0, fmt::format("configuration: {}", config_text(given, plan)));
+  if (given.value("log-level") == "env")
+    for (const auto& [name, value] : launch::recorded_environment())
+      complain(0, fmt::format("environment: {}={}", name, value));
+  for (const std::string& remark : plan.remarks) say(plan, kWarning, remark);
+  if (!plan.traces) {
+    // As rocprofv3 does: no tracing option, no profile; the program runs as it is.
+    say(plan, kWarning,
+        "no tracing option is given: the program runs unrecorded; add --kernel-trace or --sys-trace");
+    const auto executable = launch::find_executable(plan.launch.command[0]);
+    if (!executable) return complain(executable.error().exit_code, executable.error().message);
+    std::vector<char*> words;
+    for (std::string& word : plan.launch.command) words.push_back(word.data());
+    words.push_back(nullptr);
+    execv(executable->c_str(), words.data());
+    return complain(kNotExecutable, fmt::format("{}: {}", *executable, strerror(errno)));
+  }
+  const auto recording = prepare_outputs(plan);
+  if (!recording) return complain(kOwnError, recording.error().message);
+  plan.launch.output = *recording;
+  plan.launch.writer.overwrite = plan.options.overwrite;
+  const auto outcome = launch::run(plan.launch);
+  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+  for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
+  if (!outcome->written) complain(0, outcome->written.error().message);
+  const auto trace = trace::Trace::open(plan.launch.output);
+  if (!trace) return complain(kOwnError, trace.error().message);
+  if (const Status done = write_outputs(**trace, given, plan); !done)
+    return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
+                                           done.error().message, plan.launch.output));
+  tell_missing(**trace, plan);
+  for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
+  if (plan.keep_trace.empty()) unlink(plan.launch.output.c_str());
+  return outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
+}
+
+// --profile-mpi-ranks 0-3,8: is this rank among them?
+Result<bool> rank_selected(const std::string& text) {
+  const ProcessFacts facts = facts_before_start({});
+  bool selected = false;
+  for (const std::string& part : words_of(text)) {
+    int64_t first = 0, last = 0;
+    const char* const end = part.data() + part.size();
+    auto [at, error] = std::from_chars(part.data(), end, first);
+    last = first;
+    if (error == std::errc() && at != end && *at == '-') {
+      const auto second = std::from_chars(at + 1, end, last);
+      at = second.ptr;
+      error = second.ec;
+    }
+    if (error != std::errc() || at != end || last < first)
+      return fail("--profile-mpi-ranks '{}' is not a list of ranks like 0-3,8", text);
+    selected |= facts.has_rank && facts.rank >= first && facts.rank <= last;
+  }
+  return selected || !facts.has_rank;
+}
+
+int run(int argc, char** argv) {
+  auto line = parse_command_line(argc, argv);
+  if (!line) return complain(kOwnError, line.error().message);
+  if (line->help) {
+    fmt::print("{}", help_text());
+    return kOk;
+  }
+  if (line->version) {
+    fmt::print("rocprofv3 (tacho {})\n", TACHO_PROGRAM_VERSION);
+    return kOk;
+  }
+  if (line->given.on("list-avail")) {
+    char name[] = "avail";
+    char* words[] = {name, nullptr};
+    run_avail(1, words);
+    const std::string devices = counter_devices();
+    fmt::print("\nCounters\n  {}\n",
+               devices.empty() ? "no device"
+                               : fmt::format("none: this tacho has no source of counters for {}", devices));
+    return kOk;
+  }
+  std::vector<Job> jobs(1);
+  if (line->given.has("input")) {
+    auto read = read_input_file(line->given.value("input"));
+    if (!read) return complain(kOwnError, read.error().message);
+    jobs = std::move(*read);
+  }
+  if (line->command.empty())
+    return complain(kOwnError, "no program to run; write it after --, as in: rocprofv3 --sys-trace -- ./app");
+  if (line->given.on("echo")) {
+    for (const std::string& word : line->command) fmt::print("{} ", word);
+    fmt::print("\n");
+    return kOk;
+  }
+  // Every job is checked before the first one runs.
+  std::vector<std::pair<Given, Plan>> plans;
+  for (const Job& job : jobs) {
+    Given given = line->given;
+    if (const Status merged = given.merge(job.given, line->given.value("input")); !merged)
+      return complain(kOwnError, merged.error().message);
+    auto plan = make_plan(given, job, line->command);
+    if (!plan) return complain(kOwnError, plan.error().message);
+    if (given.has("profile-mpi-ranks")) {
+      const auto selected = rank_selected(given.value("profile-mpi-ranks"));
+      if (!selected) return complain(kOwnError, selected.error().message);
+      if (!*selected) {
+        plan->traces = false;
+        plan->level = kError;  // thousands of ranks must not each say so
+      }
+    }
+    plans.emplace_back(std::move(given), std::move(*plan));
+  }
+  if (line->given.has("preload") ||
+      std::any_of(plans.begin(), plans.end(), [](const auto& plan) { return plan.first.has("preload"); })) {
+    std::string libraries;
+    for (const std::string& library : plans.front().first.list("preload")) libraries += library + ":";
+    const char* const before = std::getenv("LD_PRELOAD");
+    libraries += before != nullptr ? before : "";
+    while (!libraries.empty() && libraries.back() == ':') libraries.pop_back();
+    setenv("LD_PRELOAD", libraries.c_str(), 1);
+  }
+  ignore_file_size_signal();
+  int code = kOk;
+  for (auto& [given, plan] : plans) {
+    code = run_plan(given, plan);
+    if (code != kOk) break;
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace rocprofv3
+
+int personality_rocprofv3(int argc, char** argv) {
+  return rocprofv3::run(argc, argv);
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,135 @@
+// rocprofv3's input files (rocprofv3_options.h): every mistake is told with its line.
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "cli/personalities/rocprofv3_options.h"
+#include "cli/suggest.h"
+
+namespace tacho::cli::rocprofv3 {
+namespace {
+
+std::string trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
+}
+
+Result<std::vector<Job>> read_text(const std::string& path, const std::string& content) {
+  std::vector<Job> jobs;
+  std::istringstream lines(content);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    const size_t colon = line.find(':');
+    const std::string key = trimmed(line.substr(0, colon));
+    if (colon == std::string::npos || key != "pmc")
+      return fail("{}:{}: a line is 'pmc: COUNTER COUNTER ...' (or a comment after #), not '{}'", path,
+                  number, line.substr(0, 60));
+    std::istringstream words(line.substr(colon + 1));
+    std::vector<std::string> counters;
+    for (std::string word; words >> word;) counters.push_back(word);
+    if (counters.empty()) return fail("{}:{}: pmc: names no counter", path, number);
+    Job& job = jobs.emplace_back();
+    TACHO_TRY(
+        job.given.set(*find_option("pmc"), std::move(counters), fmt::format("{}:{}: pmc", path, number)));
+    job.folder = fmt::format("pmc_{}", jobs.size());
+  }
+  if (jobs.empty()) return fail("{}: holds no pmc: line", path);
+  return jobs;
+}
+
+std::string line_of(const std::string& path, const YAML::Node& node) {
+  return fmt::format("{}:{}", path, node.Mark().line + 1);
+}
+
+Result<std::vector<std::string>> words_of_node(const YAML::Node& node, const std::string& where) {
+  if (node.IsScalar()) return std::vector<std::string>{node.Scalar()};
+  if (!node.IsSequence()) return fail("{}: a word or a list of words is expected", where);
+  std::vector<std::string> words;
+  for (const YAML::Node& element : node) {
+    if (!element.IsScalar()) return fail("{}: a list of words is expected", where);
+    words.push_back(element.Scalar());
+  }
+  return words;
+}
+
+Result<Job> read_job(const std::string& path, const YAML::Node& node) {
+  if (!node.IsMap()) return fail("{}: a job is a map of options", line_of(path, node));
+  Job job;
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    const std::string where = fmt::format("{}: {}", line_of(path, entry.first), key);
+    if (!seen.insert(key).second) return fail("{}: stands twice in this job", where);
+    if (key == "pmc_groups") {
+      if (!entry.second.IsSequence()) return fail("{}: a list of lists of counters is expected", where);
+      for (const YAML::Node& group : entry.second) {
+        TACHO_ASSIGN(auto words, words_of_node(group, where));
+        job.counter_groups.push_back(std::move(words));
+      }
+      continue;
+    }
+    if (key == "pmc_group_interval") continue;  // with pmc_groups only, which no device here can serve yet
+    const Option* const option = find_option(key);
+    if (option == nullptr || option->name == "input") {
+      std::vector<std::string> names = {"pmc_groups", "pmc_group_interval"};
+      for (const Option& known : options()) {
+        names.emplace_back(known.name);
+        std::replace(names.back().begin(), names.back().end(), '-', '_');
+      }
+      const std::string best = nearest(key, names);
+      return fail("{}: there is no such option{}", where, best.empty() ? "" : "; did you mean " + best + "?");
+    }
+    if (entry.second.IsNull()) return fail("{}: has no value", where);
+    TACHO_ASSIGN(auto words, words_of_node(entry.second, where));
+    if (words.empty()) continue;  // [] says nothing
+    TACHO_TRY(job.given.set(*option, std::move(words), where));
+  }
+  return job;
+}
+
+}  // namespace
+
+Result<std::vector<Job>> read_input_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail("-i {}: {}", path, std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string content = std::move(text).str();
+  if (path.ends_with(".txt")) return read_text(path, content);
+  const bool json = path.ends_with(".json");
+  if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml"))
+    return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);
+  // JSON is YAML but for tabs, which it allows between tokens and forbids inside strings.
+  if (json) std::replace(content.begin(), content.end(), '\t', ' ');
+  try {
+    const YAML::Node root = YAML::Load(content);
+    const YAML::Node list = root.IsMap() ? root["jobs"] : YAML::Node(YAML::NodeType::Undefined);
+    if (!list || !list.IsSequence() || list.size() == 0)
+      return fail("{}: has no list 'jobs' with at least one job", path);
+    for (const auto& entry : root)
+      if (const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : ""; key != "jobs")
+        return fail("{}: '{}' does not belong beside 'jobs'", line_of(path, entry.first), key);
+    std::vector<Job> jobs;
+    bool any_counters = false;
+    for (const YAML::Node& node : list) {
+      TACHO_ASSIGN(Job job, read_job(path, node));
+      any_counters |= job.given.has("pmc") || !job.counter_groups.empty();
+      jobs.push_back(std::move(job));
+    }
+    if (jobs.size() > 1 || any_counters)
+      for (size_t i = 0; i < jobs.size(); ++i) jobs[i].folder = fmt::format("pass_{}", i + 1);
+    return jobs;
+  } catch (const YAML::Exception& error) {
+    return fail("{}:{}: {}", path, error.mark.line + 1, error.msg);
+  }
+}
+
+}  // namespace tacho::cli::rocprofv3

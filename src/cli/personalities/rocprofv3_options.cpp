@@ -1,0 +1,340 @@
+// The table of rocprofv3's options and the parsing of its command line (rocprofv3_options.h).
+#include "cli/personalities/rocprofv3_options.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/format.h"
+#include "cli/export.h"
+#include "cli/suggest.h"
+
+namespace tacho::cli::rocprofv3 {
+namespace {
+
+constexpr std::string_view kTracing = "Tracing", kAggregate = "Tracing, several at once",
+                           kCounters = "Counters", kSampling = "PC sampling", kStatistics = "Statistics",
+                           kNames = "Kernel names", kFilter = "Filters and periods", kOutput = "Output",
+                           kPerfetto = "Perfetto", kThreadTrace = "Thread trace (ATT)", kOther = "Other",
+                           kHidden = "";
+
+constexpr Option kOptions[] = {
+    {"input", "-i", Kind::kValue, kOther,
+     "input file: .txt with pmc: lines, .yaml or .json with jobs; one run a job", ""},
+    {"output-file", "-o", Kind::kValue, kOutput,
+     "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
+    {"output-directory", "-d", Kind::kValue, kOutput, "folder of the files (default: the current one)", ""},
+    {"output-format", "-f", Kind::kList, kOutput, "csv (default), json, pftrace, rocpd", ""},
+    {"output-config", "", Kind::kFlag, kOutput, "write <prefix>_config.json", ""},
+    {"overwrite", "", Kind::kFlag, kOutput, "tacho: replace existing files of an explicit -o", ""},
+    {"keep-trace", "", Kind::kValue, kOutput, "tacho: keep the recording itself in this .tacho file", ""},
+    {"extra-columns", "", Kind::kFlag, kOutput, "tacho: a Size_Bytes column for copies", ""},
+    {"log-level", "", Kind::kValue, kOther, "how much to say", "fatal error warning info trace env config"},
+    {"extra-counters", "-E", Kind::kValue, kCounters, "YAML file with further counter definitions", ""},
+    {"runtime-trace", "-r", Kind::kFlag, kAggregate,
+     "runtime API calls (OpenCL, CUDA, HIP), markers, kernels, copies, allocations, RCCL", ""},
+    {"sys-trace", "-s", Kind::kFlag, kAggregate,
+     "everything; parts can be negated: --sys-trace --hsa-trace=no", ""},
+    {"hip-trace", "", Kind::kFlag, kTracing, "HIP API calls, runtime and compiler", ""},
+    {"hip-runtime-trace", "", Kind::kFlag, kTracing, "HIP runtime calls", ""},
+    {"hip-compiler-trace", "", Kind::kFlag, kTracing, "HIP compiler calls", ""},
+    {"opencl-trace", "", Kind::kFlag, kTracing, "tacho: OpenCL calls", ""},
+    {"cuda-trace", "", Kind::kFlag, kTracing, "tacho: CUDA runtime and driver calls", ""},
+    {"hsa-trace", "", Kind::kFlag, kTracing, "HSA calls, all groups", ""},
+    {"hsa-core-trace", "", Kind::kFlag, kTracing, "HSA core calls", ""},
+    {"hsa-amd-trace", "", Kind::kFlag, kTracing, "HSA calls of AMD's extension", ""},
+    {"hsa-image-trace", "", Kind::kFlag, kTracing, "HSA image calls", ""},
+    {"hsa-finalizer-trace", "", Kind::kFlag, kTracing, "HSA finalizer calls", ""},
+    {"marker-trace", "", Kind::kFlag, kTracing, "ranges and marks of the program: ROCTx, NVTX, tacho.h", ""},
+    {"kernel-trace", "", Kind::kFlag, kTracing, "kernel dispatches", ""},
+    {"memory-copy-trace", "", Kind::kFlag, kTracing, "memory copies (and fills)", ""},
+    {"memory-allocation-trace", "", Kind::kFlag, kTracing, "device memory allocations and frees", ""},
+    {"scratch-memory-trace", "", Kind::kFlag, kTracing, "scratch memory operations", ""},
+    {"rccl-trace", "", Kind::kFlag, kTracing, "RCCL calls", ""},
+    {"rocdecode-trace", "", Kind::kFlag, kTracing, "rocDecode calls", ""},
+    {"rocjpeg-trace", "", Kind::kFlag, kTracing, "rocJPEG calls", ""},
+    {"kokkos-trace", "", Kind::kFlag, kTracing, "Kokkos regions; implies --marker-trace and --kernel-rename",
+     ""},
+    {"kfd-trace", "", Kind::kFlag, kHidden, "kernel driver events", ""},
+    {"hip-graph-trace", "", Kind::kFlag, kHidden, "HIP graphs", ""},
+    {"hip-event-trace", "", Kind::kFlag, kHidden, "HIP events", ""},
+    {"rocshmem-trace", "", Kind::kFlag, kHidden, "rocSHMEM calls", ""},
+    {"ompt-trace", "", Kind::kFlag, kHidden, "OpenMP tools", ""},
+    {"hipfile-trace", "", Kind::kFlag, kHidden, "hipFile calls", ""},
+    {"pmc", "", Kind::kList, kCounters, "counters to collect, in one pass", ""},
+    {"pc-sampling-beta-enabled", "", Kind::kFlag, kSampling, "required by the three below", ""},
+    {"pc-sampling-unit", "", Kind::kValue, kSampling, "unit of the interval", "instructions cycles time"},
+    {"pc-sampling-method", "", Kind::kValue, kSampling, "how", "stochastic host_trap"},
+    {"pc-sampling-interval", "", Kind::kValue, kSampling, "interval in that unit", ""},
+    {"stats", "", Kind::kFlag, kStatistics, "*_stats.csv files", ""},
+    {"summary", "-S", Kind::kFlag, kStatistics, "one table over everything at the end", ""},
+    {"summary-per-domain", "-D", Kind::kFlag, kStatistics, "one table a domain", ""},
+    {"summary-groups", "", Kind::kList, kStatistics,
+     "one table for the domains that match each regular expression", ""},
+    {"summary-output-file", "", Kind::kValue, kStatistics,
+     "where the tables go: stderr (default), stdout or a file name", ""},
+    {"summary-units", "-u", Kind::kValue, kStatistics, "unit of the tables", "sec msec usec nsec"},
+    {"mangled-kernels", "-M", Kind::kFlag, kNames, "names as in the code object", ""},
+    {"truncate-kernels", "-T", Kind::kFlag, kNames, "names without arguments and templates", ""},
+    {"kernel-rename", "", Kind::kFlag, kNames,
+     "the innermost marker range around the launch replaces the name", ""},
+    {"kernel-include-regex", "", Kind::kValue, kFilter, "counters: only kernels that match", ""},
+    {"kernel-exclude-regex", "", Kind::kValue, kFilter, "counters: not kernels that match", ""},
+    {"kernel-iteration-range", "", Kind::kList, kFilter,
+     "counters: only these dispatches of each kernel, as [1-2],[5]", ""},
+    {"collection-period", "-P", Kind::kList, kFilter, "delay:duration:repeat, several; repeat 0 = for ever",
+     ""},
+    {"collection-period-unit", "", Kind::kValue, kFilter, "unit of the periods (default: sec)",
+     "hour min sec msec usec nsec"},
+    {"selected-regions", "", Kind::kFlag, kFilter,
+     "record only between roctxProfilerResume and roctxProfilerPause", ""},
+    {"profile-mpi-ranks", "", Kind::kValue, kFilter,
+     "record only these ranks, as 0-3,8; the others run as they are", ""},
+    {"perfetto-backend", "", Kind::kValue, kPerfetto,
+     "inprocess; system is not there: tacho writes the file itself", "inprocess system"},
+    {"perfetto-buffer-size", "", Kind::kValue, kPerfetto, "not needed: nothing is buffered", ""},
+    {"perfetto-buffer-fill-policy", "", Kind::kValue, kPerfetto, "not needed likewise",
+     "discard ring_buffer"},
+    {"perfetto-shmem-size-hint", "", Kind::kValue, kPerfetto, "not needed likewise", ""},
+    {"list-avail", "-L", Kind::kFlag, kOther, "devices and counters that can be collected", ""},
+    {"group-by-queue", "", Kind::kFlag, kOutput, "pftrace: a line per hardware queue instead of per stream",
+     ""},
+    {"agent-index", "-A", Kind::kValue, kOutput,
+     "numbers of agents: absolute, relative (default), type-relative", "absolute relative type-relative"},
+    {"disable-signal-handlers", "", Kind::kFlag, kOther,
+     "always so: tacho installs no signal handler in the program", ""},
+    {"minimum-output-data", "", Kind::kValue, kOutput,
+     "write no files when they would be smaller than this many KB", ""},
+    {"preload", "", Kind::kList, kOther, "libraries to preload into the program", ""},
+    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation to use", ""},
+    {"sdk-soversion", "", Kind::kValue, kOther, "rocprofiler-sdk's library version to use", ""},
+    {"sdk-version", "", Kind::kValue, kOther, "rocprofiler-sdk's version to use", ""},
+    {"readlink", "", Kind::kFlag, kHidden, "", ""},
+    {"realpath", "", Kind::kFlag, kHidden, "", ""},
+    {"echo", "", Kind::kFlag, kHidden, "print the command and environment instead of running it", ""},
+    {"suppress-marker-preload", "", Kind::kFlag, kHidden, "", ""},
+    {"benchmark-mode", "", Kind::kValue, kHidden, "",
+     "disabled-sdk-contexts sdk-buffer-overhead sdk-callback-overhead tool-runtime-overhead "
+     "execution-profile"},
+    {"pid", "-p", Kind::kValue, kOther, "attach to a running process: not possible here", ""},
+    {"attach", "", Kind::kValue, kHidden, "", ""},
+    {"att", "", Kind::kFlag, kThreadTrace, "thread trace", ""},
+    {"advanced-thread-trace", "", Kind::kFlag, kHidden, "", ""},
+    {"att-library-path", "", Kind::kList, kThreadTrace, "decoder library", ""},
+    {"att-target-cu", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-simd-select", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-buffer-size", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-shader-engine-mask", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-gpu-index", "", Kind::kList, kThreadTrace, "", ""},
+    {"att-perfcounters", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-perfcounter-ctrl", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-activity", "", Kind::kValue, kThreadTrace, "", ""},
+    {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "", ""},
+};
+
+std::optional<bool> truth(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const char* yes : {"y", "yes", "t", "true", "on", "1"})
+    if (lower == yes) return true;
+  for (const char* no : {"n", "no", "f", "false", "off", "0"})
+    if (lower == no) return false;
+  return {};
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    if (end > begin) words.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+const Option* find_short(std::string_view word) {
+  for (const Option& option : kOptions)
+    if (!option.short_name.empty() && option.short_name == word) return &option;
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const Option> options() {
+  return kOptions;
+}
+
+const Option* find_option(std::string_view name) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  for (const Option& option : kOptions)
+    if (option.name == dashed) return &option;
+  return nullptr;
+}
+
+std::optional<bool> Given::flag(std::string_view name) const {
+  const auto found = words_.find(name);
+  if (found == words_.end()) return {};
+  return found->second.front() == "1";
+}
+bool Given::on(std::string_view name) const {
+  return flag(name).value_or(false);
+}
+
+std::string Given::value(std::string_view name, std::string_view otherwise) const {
+  const auto found = words_.find(name);
+  return found == words_.end() || found->second.empty() ? std::string(otherwise) : found->second.front();
+}
+
+const std::vector<std::string>& Given::list(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  const auto found = words_.find(name);
+  return found == words_.end() ? kNone : found->second;
+}
+
+Status Given::set(const Option& option, std::vector<std::string> words, std::string_view where) {
+  if (option.kind == Kind::kFlag) {
+    const auto yes = words.empty() ? std::optional(true) : words.size() == 1 ? truth(words[0]) : std::nullopt;
+    if (!yes) return fail("{}: '{}' is neither yes nor no", where, words[0]);
+    words = {*yes ? "1" : "0"};
+  } else if (words.empty()) {
+    return fail("{}: a value is missing", where);
+  } else if (option.kind == Kind::kValue && words.size() > 1) {
+    return fail("{}: takes one value, not {}", where, words.size());
+  }
+  if (!option.choices.empty()) {
+    const std::vector<std::string> choices = split(option.choices);
+    for (const std::string& word : words)
+      if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
+        const std::string best = nearest(word, choices);
+        std::string all;
+        for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+        return fail("{}: '{}' is not one of {}{}", where, word, all,
+                    best.empty() ? "" : "; did you mean " + best + "?");
+      }
+  }
+  auto& kept = words_[std::string(option.name)];
+  // --pmc may be given several times; anything else: the last one counts, as everywhere.
+  if (option.name == "pmc")
+    kept.insert(kept.end(), words.begin(), words.end());
+  else
+    kept = std::move(words);
+  return {};
+}
+
+Status Given::merge(const Given& other, std::string_view where) {
+  for (const auto& [name, words] : other.words_) {
+    const auto [at, fresh] = words_.try_emplace(name, words);
+    if (!fresh && at->second != words)
+      return fail("--{} is given on the command line and, differently, in {}: remove one", name, where);
+  }
+  return {};
+}
+
+Result<CommandLine> parse_command_line(int argc, char** argv) {
+  CommandLine line;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const auto separator = std::find(words.begin(), words.end(), "--");
+  const bool separated = separator != words.end();
+  line.command.assign(separated ? separator + 1 : words.end(), words.end());
+  words.erase(separator, words.end());
+  size_t at = 0;
+  while (at < words.size()) {
+    const std::string word = words[at];
+    if (word == "-h" || word == "--help") {
+      line.help = true;
+      ++at;
+      continue;
+    }
+    if (word == "-v" || word == "--version") {
+      line.version = true;
+      ++at;
+      continue;
+    }
+    const Option* option = nullptr;
+    std::optional<std::string> attached;
+    if (word.starts_with("--")) {
+      const size_t equals = word.find('=');
+      const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
+      if (equals != std::string::npos) attached = word.substr(equals + 1);
+      option = find_option(name);
+      if (option == nullptr) {
+        std::vector<std::string> names;
+        for (const Option& known : kOptions) names.emplace_back(known.name);
+        const std::string best = nearest(name, names);
+        return fail("unknown option --{}{}; see rocprofv3 --help", name,
+                    best.empty() ? "" : ", did you mean --" + best + "?");
+      }
+    } else if (word.size() > 1 && word[0] == '-') {
+      option = find_short(word.substr(0, 2));
+      if (option == nullptr) return fail("unknown option {}; see rocprofv3 --help", word);
+      if (word.size() > 2) attached = word[2] == '=' ? word.substr(3) : word.substr(2);
+    } else if (separated) {
+      return fail("'{}' stands before -- but belongs to no option", word);
+    } else {
+      // The command begins: everything else is its own.
+      line.command.assign(words.begin() + static_cast<ptrdiff_t>(at), words.end());
+      return line;
+    }
+    ++at;
+    std::vector<std::string> values;
+    if (attached) values.push_back(*attached);
+    const auto is_option = [](const std::string& text) {
+      return text.size() > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9');
+    };
+    switch (option->kind) {
+      case Kind::kFlag:
+        // `--stats no`: a yes or no that follows belongs to the flag; any other word begins the command.
+        if (!attached && at < words.size() && truth(words[at])) values.push_back(words[at++]);
+        break;
+      case Kind::kValue:
+        if (!attached && at < words.size() && !is_option(words[at])) values.push_back(words[at++]);
+        break;
+      case Kind::kList:
+        while (at < words.size() && !is_option(words[at])) values.push_back(words[at++]);
+        if (option->name == "output-format") {
+          std::vector<std::string> formats;
+          for (const std::string& value : values)
+            for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+          values = std::move(formats);
+        }
+        break;
+    }
+    TACHO_TRY(line.given.set(*option, std::move(values),
+                             word.starts_with("--") ? "--" + std::string(option->name) : word.substr(0, 2)));
+  }
+  return line;
+}
+
+std::string help_text() {
+  std::string out =
+      "rocprofv3's command line on every device that tacho traces.\n\n"
+      "Usage: rocprofv3 [options] -- program [arguments]\n";
+  for (const std::string_view group : {kAggregate, kTracing, kStatistics, kNames, kOutput, kFilter, kCounters,
+                                       kSampling, kPerfetto, kThreadTrace, kOther}) {
+    out += fmt::format("\n{}:\n", group);
+    for (const Option& option : kOptions) {
+      if (option.group != group) continue;
+      std::string names = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
+      names += fmt::format("--{}", option.name);
+      if (option.kind == Kind::kValue) names += option.choices.empty() ? " X" : "";
+      if (option.kind == Kind::kList) names += " X...";
+      std::string text(option.help);
+      if (!option.choices.empty()) {
+        std::string choices(option.choices);
+        std::replace(choices.begin(), choices.end(), ' ', '|');
+        text += text.empty() ? choices : fmt::format(" ({})", choices);
+      }
+      out += fmt::format("  {:<34} {}\n", names, text);
+    }
+  }
+  out +=
+      "\nExamples:\n"
+      "  rocprofv3 --stats --sys-trace --kernel-trace -- python3 app.py\n"
+      "      <pid>_kernel_stats.csv and its kin, one set per process\n"
+      "  rocprofv3 --sys-trace --output-format pftrace -d traces -- ./app\n"
+      "      traces/<host>/<pid>_results.pftrace for https://ui.perfetto.dev\n"
+      "What differs from AMD's: docs/differences.md.\n";
+  return out;
+}
+
+}  // namespace tacho::cli::rocprofv3

@@ -1,0 +1,139 @@
+// `tacho query FILE SQL`: any trace as a database.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "cli/command.h"
+#include "cli/run_target.h"
+#include "query/session.h"
+#include "report/table.h"
+
+namespace tacho::cli {
+namespace {
+
+// Rows as they come: csv and JSON at once, tables a screenful of thousands at a time.
+class Printer {
+ public:
+  Printer(std::string format, std::FILE* out) : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
+  void columns(std::span<const std::string> names) {
+    for (const std::string& name : names) table_.columns.push_back({name, report::Align::Automatic, -1, true});
+    if (format_ == "csv") {
+      put(report::to_csv(table_));
+    } else if (format_ == "json") {
+      std::string text = "{\"columns\":[";
+      for (size_t i = 0; i < names.size(); ++i) text += (i > 0 ? "," : "") + report::json_quoted(names[i]);
+      put(text + "],\"rows\":[");
+    }
+  }
+  bool row(std::span<const report::Cell> cells) {
+    ++rows_;
+    if (format_ == "json") {
+      text_ = rows_ == 1 ? "\n" : ",\n";
+      report::JsonWriter writer(text_);
+      writer.begin_array();
+      for (const report::Cell& cell : cells) writer.cell(cell);
+      writer.end_array();
+      put(text_);
+      return !failed_;
+    }
+    table_.rows.emplace_back(cells.begin(), cells.end());
+    if (table_.rows.size() >= (format_ == "csv" ? 256u : 5000u)) flush();
+    return !failed_;
+  }
+  void end() {
+    if (format_ == "json")
+      put("\n]}\n");
+    else if (format_ == "csv" || rows_ == 0 || !table_.rows.empty())
+      flush();
+    std::fflush(out_);
+  }
+  bool failed() const { return failed_; }
+
+ private:
+  void put(const std::string& text) { failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), out_) != text.size(); }
+  void flush() {
+    if (format_ == "csv") {
+      // Without the header line, which was printed first.
+      const std::string text = report::to_csv(table_);
+      put(text.substr(text.find('\n') + 1));
+    } else {
+      report::TextStyle style;
+      style.width = screen_.terminal ? screen_.width : 0;
+      style.colour = screen_.colour;
+      style.decimals = 6;
+      style.missing = "NULL";
+      put(report::to_text(table_, style));
+    }
+    table_.rows.clear();
+  }
+
+  std::string format_;
+  std::FILE* out_;
+  report::Screen screen_;
+  report::Table table_;
+  std::string text_;
+  uint64_t rows_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+int run_query(int argc, char** argv) {
+  CLI::App app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.", "tacho query");
+  std::string file, sql, script, dialect, format = "table";
+  bool schema = false;
+  app.add_option("file", file, "trace")->required();
+  app.add_option("sql", sql, "one SELECT statement");
+  app.add_option("--script", script, "read the statement from a file; - = standard input");
+  app.add_option("--dialect", dialect, "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
+      ->check(CLI::IsMember({"rpd", "rocpd", "tacho"}));
+  app.add_option("--output-format", format, "table, csv or json")->check(CLI::IsMember({"table", "csv", "json"}))->capture_default_str();
+  app.add_flag("--schema", schema, "list tables and views with their columns");
+  app.footer("Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
+             "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY name ORDER BY 3 DESC\"");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kBadInput, option_error(app, error));
+  }
+  if (!script.empty()) {
+    if (!sql.empty()) return complain(kBadInput, "give the statement either as an argument or with --script, not both");
+    if (script == "-") {
+      std::string line;
+      for (int c; (c = std::getchar()) != EOF;) sql += static_cast<char>(c);
+    } else {
+      std::ifstream in(script, std::ios::binary);
+      if (!in) return complain(kBadInput, script + ": cannot be read");
+      sql.assign(std::istreambuf_iterator<char>(in), {});
+    }
+  }
+  if (sql.empty() && !schema) return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
+  const auto session = query::Session::open(file, dialect);
+  if (!session) return complain(kBadInput, session.error().message);
+  Printer printer(format, stdout);
+  if (schema) {
+    const auto table = (*session)->schema();
+    if (!table) return complain(kBadInput, table.error().message);
+    std::vector<std::string> names;
+    for (const report::Column& column : table->columns) names.push_back(column.title);
+    printer.columns(names);
+    for (const auto& row : table->rows) printer.row(row);
+    printer.end();
+    return kOk;
+  }
+  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
+                                            [&](std::span<const report::Cell> row) { return printer.row(row); }});
+  if (!done) return complain(kBadInput, done.error().message);
+  printer.end();
+  for (const std::string& sentence : (*session)->remarks()) complain(0, sentence);
+  return printer.failed() ? complain(kBadInput, "standard output cannot be written") : static_cast<int>(kOk);
+}
+
+}  // namespace tacho::cli

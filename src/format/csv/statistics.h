@@ -1,0 +1,26 @@
+// Durations by name for every domain that has records: what *_stats.csv files and rocprofv3's summaries show.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "format/csv/parts.h"
+#include "format/format.h"
+#include "format/view/names.h"
+
+namespace tacho::format::csv {
+
+struct DomainSums {
+  std::string file;    // "kernel", "hip_api": <prefix>_<file>_stats.csv
+  std::string domain;  // "KERNEL_DISPATCH", "HIP_API"
+  std::vector<NamedSums> rows;
+};
+/// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries
+/// alone.
+Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
+                                            KernelNames& kernels);
+/// All rows of a domain together.
+analysis::Sums total_of(const DomainSums& domain);
+
+}  // namespace tacho::format::csv

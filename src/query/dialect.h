@@ -1,0 +1,38 @@
+// The SQL schemas that tacho offers: its own, and those of .rpd files and rocpd databases over any trace.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "query/module.h"
+#include "query/relation.h"
+#include "query/trace_facts.h"
+
+namespace tacho::query {
+
+struct View {
+  std::string name;
+  std::string sql;  // the SELECT
+};
+
+struct Dialect {
+  std::string name;
+  std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
+  std::vector<ResultTable> results;
+  std::vector<View> views;
+};
+
+/// Every table of the schema, with texts instead of string numbers and some columns more (end, name, pid ...).
+Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
+/// The tables and views of an .rpd file of schema version 2. Times in CLOCK_MONOTONIC.
+Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
+/// The tables and views of a rocpd database of schema version 3. Times in CLOCK_BOOTTIME.
+Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
+
+/// Name of an enum's value, by the enum's name as columns of the schema give it ("CopyDirection"); "" = no such enum.
+std::string_view enum_text(std::string_view enum_name, int64_t value);
+
+}  // namespace tacho::query

@@ -1,0 +1,145 @@
+// The tacho dialect: derived from the event schema, so that it never falls behind it.
+#include "query/dialect.h"
+
+namespace tacho::query {
+
+using event::kUnknown;
+using event::Table;
+using event::Type;
+namespace column = event::column;
+
+std::string_view enum_text(std::string_view enum_name, int64_t value) {
+  const auto is = [&](std::string_view name) { return enum_name == name; };
+  const auto text = [&]<typename E>(E) {
+    return value >= 0 && value < static_cast<int64_t>(E::kEnd) ? event::to_string(static_cast<E>(value)) : std::string_view("unknown");
+  };
+  if (is("Domain")) return text(event::Domain{});
+  if (is("TrackKind")) return text(event::TrackKind{});
+  if (is("DeviceKind")) return text(event::DeviceKind{});
+  if (is("DispatchKind")) return text(event::DispatchKind{});
+  if (is("CopyDirection")) return text(event::CopyDirection{});
+  if (is("CopyKind")) return text(event::CopyKind{});
+  if (is("MemoryKind")) return text(event::MemoryKind{});
+  if (is("AllocationOperation")) return text(event::AllocationOperation{});
+  if (is("MarkerKind")) return text(event::MarkerKind{});
+  if (is("PayloadKind")) return value == 1 ? "integer" : value == 2 ? "double" : "none";
+  if (is("SyncKind")) return text(event::SyncKind{});
+  if (is("OverheadKind")) return text(event::OverheadKind{});
+  if (is("FrameKind")) return text(event::FrameKind{});
+  if (is("LinkKind")) return text(event::LinkKind{});
+  if (is("LossReason")) return text(event::LossReason{});
+  if (is("NoteSeverity")) return text(event::NoteSeverity{});
+  if (is("Table")) {
+    for (const event::TableInfo& info : event::all_tables())
+      if (static_cast<int64_t>(info.table) == value) return info.name;
+    return "other";
+  }
+  return {};
+}
+
+namespace {
+
+// The display name of a timed fact's dimension row.
+TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
+  switch (table) {
+    case Table::kDispatch:
+      return [facts](int64_t dim, std::string&) { return facts->readable(facts->trace().cell(Table::kKernel, dim, column::Kernel::name)); };
+    case Table::kApi:
+      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kFunction, dim, column::Function::name); };
+    case Table::kMarker:
+      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kLabel, dim, column::Label::name); };
+    case Table::kCopy:
+      return [facts](int64_t dim, std::string&) { return enum_text("CopyDirection", facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction)); };
+    case Table::kFill:
+      return [facts](int64_t dim, std::string& scratch) {
+        scratch = "fill ";
+        scratch += enum_text("MemoryKind", facts->trace().cell(Table::kFillShape, dim, column::FillShape::memory));
+        return std::string_view(scratch);
+      };
+    case Table::kAllocation:
+      return [facts](int64_t dim, std::string& scratch) {
+        scratch = enum_text("AllocationOperation", facts->trace().cell(Table::kAllocationShape, dim, column::AllocationShape::operation));
+        scratch += ' ';
+        scratch += facts->trace().text(Table::kAllocationShape, dim, column::AllocationShape::name);
+        return std::string_view(scratch);
+      };
+    case Table::kSync:
+      return [facts](int64_t dim, std::string&) { return enum_text("SyncKind", facts->trace().cell(Table::kSyncShape, dim, column::SyncShape::kind)); };
+    case Table::kOverhead:
+      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kOverheadShape, dim, column::OverheadShape::name); };
+    case Table::kSample:
+      return [facts](int64_t dim, std::string&) {
+        const int64_t frame = facts->trace().cell(Table::kStack, dim, column::Stack::frame);
+        return facts->trace().text(Table::kFrame, frame, column::Frame::function);
+      };
+    default: return {};
+  }
+}
+
+Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFacts>& facts) {
+  const bool fact = event::is_fact(info.table);
+  Relation relation;
+  relation.name = info.name;
+  Part part;
+  part.table = static_cast<int>(info.table);
+  part.first_id = fact ? 1 : 0;
+  relation.columns.push_back({.name = "id", .text = {}, .id = true});
+  part.columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, [first = part.first_id](const int64_t* base) { return base[0] + first; }});
+  const auto own = [](int16_t at) { return PartColumn{{at, kNoBase, kNoBase, kNoBase}, {}}; };
+  bool start_found = false;
+  for (size_t i = 0; i < info.columns.size(); ++i) {
+    const event::Column& source = info.columns[i];
+    ColumnInfo about{.name = std::string(source.name), .text = {}};
+    if (source.type == Type::kDouble) about.type = ValueType::kReal;
+    if (source.type == Type::kString) {
+      about.type = ValueType::kText;
+      about.text = [facts](int64_t code, std::string&) { return facts->trace().string(code); };
+    }
+    if (source.type == Type::kEnum) {
+      about.type = ValueType::kText;
+      std::string name(source.text.substr(0, source.text.find_first_of(": ;,")));
+      // "kEnd's number = ..." follows the word Table in some texts.
+      about.text = [name](int64_t code, std::string&) { return enum_text(name, code); };
+    }
+    about.few = fact && (source.type == Type::kRow || source.type == Type::kEnum);
+    about.time = fact && source.type == Type::kTime && source.name == "start" && event::is_timed(info.table);
+    start_found = start_found || about.time;
+    relation.columns.push_back(std::move(about));
+    part.columns.push_back(own(static_cast<int16_t>(i)));
+  }
+  if (event::is_timed(info.table)) {
+    relation.columns.push_back({.name = "end", .text = {}});
+    part.columns.push_back({{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
+                            [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
+    relation.columns.push_back({.name = "name", .type = ValueType::kText, .text = name_text(facts, info.table), .few = true});
+    part.columns.push_back(own(column::Fact::dim));
+    const auto of_track = [&](const char* name, int64_t TraceFacts::Track::*member) {
+      relation.columns.push_back({.name = name, .text = {}, .few = true});
+      part.columns.push_back({{column::Fact::track, kNoBase, kNoBase, kNoBase}, [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
+    };
+    of_track("pid", &TraceFacts::Track::pid);
+    of_track("tid", &TraceFacts::Track::tid);
+    of_track("device", &TraceFacts::Track::gpu);
+    of_track("queue", &TraceFacts::Track::native);
+  }
+  relation.parts.push_back(std::move(part));
+  return relation;
+}
+
+}  // namespace
+
+Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts) {
+  Dialect dialect;
+  dialect.name = "tacho";
+  for (const event::TableInfo& info : event::all_tables()) {
+    Relation relation = relation_of(info, facts);
+    if (info.table == Table::kString) {
+      relation.columns.push_back({.name = "text", .type = ValueType::kText, .text = [facts](int64_t code, std::string&) { return facts->trace().string(code); }});
+      relation.parts[0].columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, {}});
+    }
+    dialect.relations.emplace_back(store, std::move(relation));
+  }
+  return dialect;
+}
+
+}  // namespace tacho::query

@@ -1,0 +1,469 @@
+// Native answers from .rpd files (rpd_file.h).
+#include "query/rpd_file.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include <tsl/robin_map.h>
+
+#include "base/sorted_file.h"
+#include "format/rpd/rpd.h"
+#include "format/rpd/schema.h"
+
+namespace tacho::query {
+
+using event::kUnknown;
+using sqlite::Database;
+using sqlite::NamedScan;
+
+namespace {
+
+// The texts of rocpd_string or rocpd_ustring by id.
+class Texts {
+ public:
+  Texts(std::shared_ptr<const Database> database, const sqlite::TableInfo& table)
+      : database_(std::move(database)), scan_(*database_, table, {"id", "string"}) {
+    // With ids without gaps, which is the rule, whether one exists needs no search.
+    NamedScan rows(*database_, table, {});
+    const std::vector<uint32_t> leaves = rows.leaves();
+    int64_t count = 0;
+    for (const uint32_t page : leaves) count += TableScanRows(page);
+    if (count > 0) {
+      NamedScan ends(*database_, table, {"id"});
+      ends.scan_leaves(std::span(leaves).first(1));
+      if (ends.next()) first_ = ends.rowid();
+      ends.scan_leaves(std::span(leaves).last(1));
+      while (ends.next()) last_ = ends.rowid();
+      dense_ = last_ - first_ + 1 == count;
+    }
+  }
+  bool exists(int64_t id) {
+    if (dense_) return id >= first_ && id <= last_;
+    return scan_.seek(id);
+  }
+  std::string_view find(int64_t id) { return scan_.seek(id) ? scan_.string(1) : std::string_view(); }
+
+ private:
+  uint32_t TableScanRows(uint32_t page) const { return sqlite::TableScan::rows_of_leaf(database_->file(), page); }
+  std::shared_ptr<const Database> database_;
+  NamedScan scan_;
+  int64_t first_ = 0, last_ = -1;
+  bool dense_ = true;
+};
+
+}  // namespace
+
+Result<RpdTop> rpd_top(const Database& database, bool as_view) {
+  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
+  NamedScan names(database, *strings, {"id", "string"});
+  struct Sum {
+    int64_t calls = 0, total = 0;
+  };
+  tsl::robin_map<int64_t, Sum> sums;
+  tsl::robin_map<int64_t, bool> is_empty;
+  struct Op {
+    int64_t start, end, name;
+    bool operator<(const Op& other) const {
+      return start != other.start ? start < other.start : end != other.end ? end < other.end : name < other.name;
+    }
+  };
+  SortedFile<Op> sorted(24u << 20);
+  NamedScan scan(database, *ops, {"start", "end", "description_id", "opType_id"});
+  int64_t last_description = kUnknown;
+  bool empty = false;
+  RpdTop top;
+  while (scan.next()) {
+    const int64_t start = scan.number(0), end = scan.number(1);
+    const int64_t description = scan.number(2, 0);
+    if (description != last_description) {
+      const auto [found, fresh] = is_empty.try_emplace(description, false);
+      if (fresh) found.value() = names.seek(description) && names.string(1).empty();
+      empty = found->second;
+      last_description = description;
+    }
+    int64_t duration = 0;
+    if (__builtin_sub_overflow(end, start, &duration)) continue;
+    const int64_t name = empty ? scan.number(3, 0) : description;
+    if (__builtin_add_overflow(top.total, duration, &top.total)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
+    sorted.add({start, end, name});
+    Sum& sum = sums[name];
+    ++sum.calls;
+    sum.total += duration;
+  }
+  TACHO_TRY(scan.status());
+  TACHO_TRY(sorted.finish());
+  Op op, before{0, 0, kUnknown};
+  while (sorted.next(op)) {
+    if (op.start == before.start && op.end == before.end && op.name == before.name) {
+      ++top.duplicates;
+      if (as_view) {
+        Sum& sum = sums[op.name];
+        --sum.calls;
+        sum.total -= op.end - op.start;
+      }
+    }
+    before = op;
+  }
+  std::map<std::string, Sum> named;
+  for (const auto& [id, sum] : sums) {
+    if (!names.seek(id)) continue;  // an inner join: rows without a name are not in the view
+    Sum& to = named[std::string(names.string(1))];
+    to.calls += sum.calls;
+    to.total += sum.total;
+  }
+  TACHO_TRY(names.status());
+  for (auto& [name, sum] : named) top.rows.push_back({name, sum.calls, sum.total});
+  return top;
+}
+
+Result<RpdTop> rpd_ktop(const Database& database) {
+  TACHO_ASSIGN(const sqlite::TableInfo* const calls, database.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
+  RpdTop top;
+  const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi");
+  if (launches == nullptr) return top;
+  NamedScan api(database, *calls, {"start", "end"});
+  NamedScan names(database, *strings, {"id", "string"});
+  NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
+  std::map<int64_t, RpdTop::Row> sums;
+  while (scan.next()) {
+    const int64_t id = scan.number(0);
+    // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
+    if (!api.seek(id)) continue;
+    const int64_t duration = api.number(1) - api.number(0);
+    top.total += duration;
+    RpdTop::Row& row = sums[scan.number(1)];
+    ++row.calls;
+    row.total += duration;
+  }
+  TACHO_TRY(scan.status());
+  TACHO_TRY(api.status());
+  std::map<std::string, RpdTop::Row> named;
+  for (const auto& [id, row] : sums) {
+    if (!names.seek(id)) continue;
+    RpdTop::Row& to = named[std::string(names.string(1))];
+    to.calls += row.calls;
+    to.total += row.total;
+  }
+  TACHO_TRY(names.status());
+  for (auto& [name, row] : named) top.rows.push_back({name, row.calls, row.total});
+  return top;
+}
+
+Result<RpdBusy> rpd_busy(const Database& database) {
+  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
+  // Union of intervals per GPU in one pass: operations come almost in order, so the newest merged intervals are kept and
+  // late ones are merged into them. Where one comes later than that, all are sorted instead.
+  constexpr size_t kWindow = 256;
+  struct Gpu {
+    RpdBusy::Row row;
+    std::deque<std::pair<int64_t, int64_t>> open;  // disjoint, ascending
+    int64_t closed_until = INT64_MIN;              // start of what was closed last
+    bool late = false;
+  };
+  std::map<int64_t, Gpu> gpus;
+  RpdBusy busy;
+  bool any = false, late = false;
+  const auto close_oldest = [](Gpu& gpu) {
+    gpu.row.busy += gpu.open.front().second - gpu.open.front().first;
+    gpu.closed_until = gpu.open.front().second;
+    gpu.open.pop_front();
+  };
+  {
+    NamedScan scan(database, *ops, {"gpuId", "start", "end"});
+    Gpu* gpu = nullptr;
+    int64_t last_gpu = kUnknown;
+    while (scan.next()) {
+      const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
+      if (id != last_gpu || gpu == nullptr) {
+        gpu = &gpus[id];
+        gpu->row.gpu = last_gpu = id;
+      }
+      int64_t duration = 0;
+      if (__builtin_sub_overflow(end, start, &duration)) continue;
+      gpu->row.sum += duration;
+      busy.first = any ? std::min(busy.first, start) : start;
+      busy.last = any ? std::max(busy.last, end) : end;
+      any = true;
+      if (duration <= 0) continue;
+      auto& open = gpu->open;
+      if (open.empty() || start > open.back().second) {
+        if (start < gpu->closed_until) late = true;
+        open.emplace_back(start, end);
+        if (open.size() > kWindow) close_oldest(*gpu);
+        continue;
+      }
+      if (start >= open.back().first) {
+        open.back().second = std::max(open.back().second, end);
+        continue;
+      }
+      // Before the newest interval: find its place.
+      if (start < gpu->closed_until) {
+        late = true;
+        continue;
+      }
+      size_t at = open.size() - 1;
+      while (at > 0 && open[at - 1].second >= start) --at;
+      int64_t from = start, to = end;
+      size_t stop = at;
+      while (stop < open.size() && open[stop].first <= to) {
+        from = std::min(from, open[stop].first);
+        to = std::max(to, open[stop].second);
+        ++stop;
+      }
+      open.erase(open.begin() + static_cast<ptrdiff_t>(at), open.begin() + static_cast<ptrdiff_t>(stop));
+      open.insert(open.begin() + static_cast<ptrdiff_t>(at), {from, to});
+      if (open.size() > kWindow) close_oldest(*gpu);
+    }
+    TACHO_TRY(scan.status());
+  }
+  if (late) {
+    struct Op {
+      int64_t gpu, start, end;
+      bool operator<(const Op& other) const { return gpu != other.gpu ? gpu < other.gpu : start < other.start; }
+    };
+    SortedFile<Op> sorted(24u << 20);
+    NamedScan scan(database, *ops, {"gpuId", "start", "end"});
+    while (scan.next()) {
+      const int64_t start = scan.number(1), end = scan.number(2);
+      if (end > start) sorted.add({scan.number(0), start, end});
+    }
+    TACHO_TRY(scan.status());
+    TACHO_TRY(sorted.finish());
+    for (auto& [id, gpu] : gpus) {
+      gpu.row.busy = 0;
+      gpu.open.clear();
+    }
+    Op op;
+    int64_t current = kUnknown, until = INT64_MIN;
+    while (sorted.next(op)) {
+      if (op.gpu != current) until = INT64_MIN;
+      current = op.gpu;
+      if (op.end <= until) continue;
+      gpus[op.gpu].row.busy += op.end - std::max(op.start, until);
+      until = op.end;
+    }
+  }
+  for (auto& [id, gpu] : gpus) {
+    while (!gpu.open.empty()) close_oldest(gpu);
+    busy.rows.push_back(gpu.row);
+  }
+  return busy;
+}
+
+namespace {
+
+// Tables of the file as a Store: chunks are runs of leaf pages.
+class RpdStore : public Store {
+ public:
+  static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
+  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables) : database_(std::move(database)) {
+    for (const sqlite::TableInfo* const info : tables) {
+      Table table;
+      table.info = info;
+      sqlite::TableScan scan(database_->file(), info->root_page, 0);
+      table.leaves = scan.leaves();
+      int64_t first = 0;
+      for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
+        ChunkInfo chunk;
+        chunk.first_row = first;
+        for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
+        first += chunk.rows;
+        table.chunks.push_back(chunk);
+      }
+      table.rows = first;
+      tables_.push_back(std::move(table));
+    }
+  }
+  size_t chunks(int table) const override { return of(table).chunks.size(); }
+  ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
+  int64_t rows(int table) const override { return of(table).rows; }
+  bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
+  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override { return nullptr; }
+  const std::string& name() const override { return database_->file().path(); }
+
+ protected:
+  Status decode(int number, size_t chunk, int column, std::vector<int64_t>& values) override {
+    const Table& table = of(number);
+    const bool rowid = column == table.info->rowid_column;
+    sqlite::TableScan scan(database_->file(), table.info->root_page, rowid ? 0 : column + 1);
+    const size_t from = chunk * kLeaves;
+    scan.scan_leaves(std::span(table.leaves).subspan(from, std::min(kLeaves, table.leaves.size() - from)));
+    values.clear();
+    values.reserve(table.chunks[chunk].rows);
+    if (rowid)
+      while (scan.next()) values.push_back(scan.rowid());
+    else
+      while (scan.next()) values.push_back(scan.integer(column, kUnknown));
+    return scan.status();
+  }
+  Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values) override {
+    const Table& table = of(number);
+    int most = 0;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      most = std::max(most, columns[i] + 1);
+      values[i].resize(table.chunks[chunk].rows);
+    }
+    sqlite::TableScan scan(database_->file(), table.info->root_page, most);
+    const size_t from = chunk * kLeaves;
+    scan.scan_leaves(std::span(table.leaves).subspan(from, std::min(kLeaves, table.leaves.size() - from)));
+    size_t row = 0;
+    while (row < table.chunks[chunk].rows && scan.next()) {
+      for (size_t i = 0; i < columns.size(); ++i)
+        values[i][row] = columns[i] == table.info->rowid_column ? scan.rowid() : scan.integer(columns[i], kUnknown);
+      ++row;
+    }
+    TACHO_TRY(scan.status());
+    return true;
+  }
+
+ private:
+  struct Table {
+    const sqlite::TableInfo* info;
+    std::vector<uint32_t> leaves;
+    std::vector<ChunkInfo> chunks;
+    int64_t rows = 0;
+  };
+  const Table& of(int table) const { return tables_[static_cast<size_t>(table)]; }
+  std::shared_ptr<const Database> database_;
+  std::vector<Table> tables_;
+};
+
+std::vector<std::vector<report::Cell>> view_rows(const RpdTop& top, int version) {
+  // Equal durations come in descending order of names: SQLite groups in the direction in which it then orders.
+  std::vector<std::vector<report::Cell>> rows;
+  for (size_t i = top.rows.size(); i-- > 0;) {
+    const RpdTop::Row& row = top.rows[i];
+    if (row.calls == 0) continue;
+    std::vector<report::Cell> cells = {row.name, row.calls, row.total / 1000};
+    if (version >= 3)
+      cells.emplace_back(static_cast<double>(row.total / row.calls) / 1000.0);
+    else
+      cells.emplace_back(row.total / row.calls / 1000);
+    cells.push_back(top.total != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(top.total)) : report::Cell());
+    rows.push_back(std::move(cells));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[2]) > std::get<int64_t>(b[2]); });
+  return rows;
+}
+
+}  // namespace
+
+Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
+  TACHO_ASSIGN(const sqlite::TableInfo* const calls, database->required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database->required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database->required("rocpd_string"));
+  const sqlite::TableInfo* const ustrings = database->table("rocpd_ustring");
+  const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
+  const auto store = std::make_shared<RpdStore>(database, std::vector<const sqlite::TableInfo*>{calls, ops});
+  const auto texts = std::make_shared<Texts>(database, *strings);
+  const auto long_texts = newer ? std::make_shared<Texts>(database, *ustrings) : texts;
+  Dialect dialect;
+  dialect.name = "rpd";
+
+  // Names are few: remembered. Arguments are not.
+  const auto remembered = [texts] {
+    const auto known = std::make_shared<tsl::robin_map<int64_t, std::string>>();
+    return TextOf([texts, known](int64_t code, std::string&) -> std::string_view {
+      if (const auto found = known->find(code); found != known->end()) return found->second;
+      if (known->size() > 100000) known->clear();
+      return known->emplace(code, std::string(texts->find(code))).first->second;
+    });
+  };
+  const auto exists = [](std::shared_ptr<Texts> of) {
+    const auto known = std::make_shared<std::pair<int64_t, bool>>(kUnknown, false);
+    return [of, known](int64_t id) {
+      if (id == known->first) return known->second;
+      *known = {id, id != kUnknown && of->exists(id)};
+      return known->second;
+    };
+  };
+  const auto place = [](const sqlite::TableInfo& table, const char* name) {
+    return PartColumn{{static_cast<int16_t>(table.column(name)), kNoBase, kNoBase, kNoBase}, {}};
+  };
+  const auto number = [](const char* name, bool few = false) { return ColumnInfo{.name = name, .text = {}, .few = few}; };
+  const auto text = [](const char* name, TextOf of, bool few) { return ColumnInfo{.name = name, .type = ValueType::kText, .text = std::move(of), .few = few}; };
+
+  Relation api;
+  api.name = "api";
+  api.columns = {number("id"), number("pid", true), number("tid", true), number("start"), number("end")};
+  Part part;
+  part.table = 0;
+  for (const char* const name : {"id", "pid", "tid", "start", "end"}) part.columns.push_back(place(*calls, name));
+  const TextOf arguments = [long_texts](int64_t code, std::string& scratch) -> std::string_view {
+    scratch = long_texts->find(code);
+    return scratch;
+  };
+  if (newer) {
+    for (const char* const name : {"domain", "category"}) api.columns.push_back(text(name, remembered(), true));
+    for (const char* const name : {"domain_id", "category_id"}) part.columns.push_back(place(*calls, name));
+  }
+  api.columns.push_back(text("apiName", remembered(), true));
+  api.columns.push_back(text("args", arguments, false));
+  part.columns.push_back(place(*calls, "apiName_id"));
+  part.columns.push_back(place(*calls, "args_id"));
+  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts), in_category = exists(texts);
+  const auto keep = [](int16_t column, auto test) { return PartColumn{{column, kNoBase, kNoBase, kNoBase}, [test](const int64_t* base) -> int64_t { return test(base[0]); }}; };
+  const auto at = [&](const char* name) { return static_cast<int16_t>(calls->column(name)); };
+  part.keep = {keep(at("apiName_id"), named), keep(at("args_id"), argued)};
+  if (newer) {
+    part.keep.push_back(keep(at("domain_id"), in_domain));
+    part.keep.push_back(keep(at("category_id"), in_category));
+  }
+  api.parts.push_back(std::move(part));
+  dialect.relations.emplace_back(store, std::move(api));
+
+  Relation op;
+  op.name = "op";
+  op.columns = {number("id"), number("gpuId", true), number("queueId", true), number("sequenceId", true), number("start"), number("end"),
+                text("description", remembered(), true), text("opType", remembered(), true)};
+  Part op_part;
+  op_part.table = 1;
+  for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"}) op_part.columns.push_back(place(*ops, name));
+  const auto described = exists(texts), typed = exists(texts);
+  op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described), keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
+  op.parts.push_back(std::move(op_part));
+  dialect.relations.emplace_back(store, std::move(op));
+  for (const auto& [with, relation] : dialect.relations)
+    for (const Part& one : relation.parts)
+      for (const PartColumn& column : one.columns)
+        if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
+          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(), relation.name);
+
+  using C = ResultTable::Column;
+  const auto top_columns = [](int of) {
+    return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger}, C{of >= 3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
+                          C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger}, C{"Percentage", ValueType::kReal}};
+  };
+  const int shown = newer ? 3 : 2;
+  dialect.results.push_back({"top", top_columns(shown), [database, shown]() -> Result<std::vector<std::vector<report::Cell>>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_top(*database, true));
+                               return view_rows(top, shown);
+                             }});
+  dialect.results.push_back({"ktop", top_columns(2), [database]() -> Result<std::vector<std::vector<report::Cell>>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(*database));
+                               return view_rows(top, 2);
+                             }});
+  dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
+                             [database]() -> Result<std::vector<std::vector<report::Cell>>> {
+                               TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database));
+                               std::vector<std::vector<report::Cell>> rows;
+                               const int64_t wall = busy.last - busy.first;
+                               for (const RpdBusy::Row& row : busy.rows)
+                                 rows.push_back({row.gpu, row.sum, wall, wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall)) : report::Cell()});
+                               return rows;
+                             }});
+  for (const format::rpd::ViewDefinition& view : format::rpd::views(shown)) {
+    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" || view.name == "busy") continue;
+    if (view.name == "stackframe" && database->table("rocpd_stackframe") == nullptr) continue;
+    if ((view.name == "kernel") && database->table("rocpd_kernelapi") == nullptr) continue;
+    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr) continue;
+    dialect.views.push_back({std::string(view.name), std::string(view.select)});
+  }
+  return dialect;
+}
+
+}  // namespace tacho::query

@@ -1,0 +1,47 @@
+// Questions answered straight from an .rpd file, without making a trace of it: top, ktop, busy, and the views api and op
+// as relations.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "format/sqlite/database.h"
+#include "query/dialect.h"
+#include "query/module.h"
+
+namespace tacho::query {
+
+struct RpdTop {
+  struct Row {
+    std::string name;
+    int64_t calls = 0;
+    int64_t total = 0;  // ns
+  };
+  std::vector<Row> rows;      // by name
+  int64_t total = 0;          // ns, of all operations
+  int64_t duplicates = 0;     // operations equal to another one in name, start and end
+};
+/// Operations by name (the type's name where they have none). `as_view`: duplicates count once, as upstream's view has it.
+Result<RpdTop> rpd_top(const sqlite::Database& database, bool as_view);
+
+/// Kernels by name with the time of the API calls that launched them: upstream's view ktop.
+Result<RpdTop> rpd_ktop(const sqlite::Database& database);
+
+struct RpdBusy {
+  struct Row {
+    int64_t gpu = 0;
+    int64_t sum = 0;    // ns, durations added up: upstream's GpuTime
+    int64_t busy = 0;   // ns in which at least one operation ran
+  };
+  std::vector<Row> rows;  // by gpu
+  int64_t first = 0, last = 0;  // ns: upstream's WallTime is last - first
+};
+Result<RpdBusy> rpd_busy(const sqlite::Database& database);
+
+/// What replaces the file's own views: api and op as relations, top, ktop and busy as results, the rest as SQL.
+Result<Dialect> rpd_file_dialect(std::shared_ptr<const sqlite::Database> database, int version);
+
+}  // namespace tacho::query

@@ -1,0 +1,250 @@
+// Connections, schemas and statements of a session (session.h).
+#include "query/session.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include "format/format.h"
+#include "format/rpd/rpd.h"
+#include "format/sqlite/database.h"
+#include "query/aggregate.h"
+#include "query/dialect.h"
+#include "query/module.h"
+#include "query/rpd_file.h"
+#include "query/sql_text.h"
+
+namespace tacho::query {
+namespace {
+
+constexpr std::string_view kDialects[] = {"rpd", "rocpd", "tacho"};
+
+// A statement may read; it may not attach files, change settings or write anything.
+int authorize(void*, int action, const char* first, const char*, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_FUNCTION:
+    case SQLITE_RECURSIVE:
+    case SQLITE_TRANSACTION:
+      return SQLITE_OK;
+    case SQLITE_PRAGMA: {
+      static constexpr std::string_view kHarmless[] = {"table_info", "table_xinfo", "table_list", "database_list", "function_list", "compile_options", "index_list", "index_info"};
+      return std::find(std::begin(kHarmless), std::end(kHarmless), std::string_view(first)) != std::end(kHarmless) ? SQLITE_OK : SQLITE_DENY;
+    }
+    default: return SQLITE_DENY;
+  }
+}
+
+// One connection with its tables.
+struct Desk {
+  sqlite::Connection connection;
+  std::unique_ptr<Module> module;
+  std::vector<std::shared_ptr<Store>> stores;
+  std::vector<std::string> attached;
+
+  ~Desk() { connection.reset(); }  // before the module, whose tables it holds
+
+  Status put(const Dialect& dialect, const std::string& schema) {
+    for (const auto& [store, relation] : dialect.relations) {
+      TACHO_TRY(module->add(schema, store, relation));
+      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+    }
+    for (const ResultTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
+    for (const View& view : dialect.views) {
+      // The definition starts with the view's name: "kernel AS SELECT ...".
+      const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";
+      TACHO_TRY(sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
+    }
+    return {};
+  }
+};
+
+class SqlSession : public Session {
+ public:
+  Status prepare_file(const std::string& path, std::string_view dialect);
+  Status run(const std::string& sql, const RowSink& sink) override;
+  Result<report::Table> schema() override;
+  std::string_view dialect() const override { return dialect_; }
+  std::vector<std::string> remarks() const override { return remarks_; }
+  uint64_t decoded() const override {
+    uint64_t sum = 0;
+    for (const Desk* desk : {file_.get(), trace_.get()})
+      if (desk != nullptr)
+        for (const auto& store : desk->stores) sum += store->decoded();
+    return sum;
+  }
+
+ private:
+  Status make_trace_desk();
+  Result<Desk*> desk_for(const std::string& sql);
+  Result<Dialect> make(std::string_view name) const;
+  void remark(const std::string& sql);
+
+  std::string path_;
+  std::string dialect_;
+  std::string own_;  // the dialect of the file itself when it is a database
+  std::shared_ptr<const sqlite::Database> database_;
+  int version_ = 0;
+  std::unique_ptr<Desk> file_;   // the database in place
+  std::unique_ptr<Desk> trace_;  // virtual tables over a trace
+  std::shared_ptr<TraceStore> store_;
+  std::shared_ptr<TraceFacts> facts_;
+  std::vector<std::string> remarks_;
+};
+
+bool is_database(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) return false;
+  char head[16] = {};
+  const size_t got = std::fread(head, 1, sizeof head, file);
+  std::fclose(file);
+  return got == sizeof head && std::string_view(head, 16) == std::string_view("SQLite format 3\0", 16);
+}
+
+Status SqlSession::prepare_file(const std::string& path, std::string_view dialect) {
+  path_ = path;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error) && is_database(path)) {
+    TACHO_ASSIGN(auto database, sqlite::Database::open(path));
+    database_ = std::make_shared<const sqlite::Database>(std::move(database));
+    version_ = format::rpd::schema_version(*database_);
+    if (version_ > 0) own_ = "rpd";
+  }
+  dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
+  if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
+    return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
+  if (own_.empty() || dialect_ != own_) return make_trace_desk();
+  file_ = std::make_unique<Desk>();
+  TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
+  file_->module = std::make_unique<Module>(file_->connection.get());
+  TACHO_ASSIGN(const Dialect own, rpd_file_dialect(database_, version_));
+  TACHO_TRY(file_->put(own, "temp"));
+  sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
+  return {};
+}
+
+Result<Dialect> SqlSession::make(std::string_view name) const {
+  if (name == "tacho") return tacho_dialect(store_, facts_);
+  if (name == "rocpd") return rocpd_dialect(store_, facts_);
+  return rpd_dialect(store_, facts_);
+}
+
+Status SqlSession::make_trace_desk() {
+  TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, format::open_any(path_));
+  TACHO_ASSIGN(facts_, TraceFacts::make(trace));
+  store_ = std::make_shared<TraceStore>(trace);
+  auto desk = std::make_unique<Desk>();
+  TACHO_ASSIGN(desk->connection, sqlite::open_memory());
+  desk->module = std::make_unique<Module>(desk->connection.get());
+  TACHO_ASSIGN(const Dialect own, make(dialect_));
+  TACHO_TRY(desk->put(own, "main"));
+  trace_ = std::move(desk);
+  return {};
+}
+
+// The connection on which a statement's names can be found; dialects that it mentions are set up when first needed.
+Result<Desk*> SqlSession::desk_for(const std::string& sql) {
+  std::vector<std::string> others;
+  for (const std::string_view name : kDialects)
+    if (name != dialect_ && mentions_schema(sql, name)) others.emplace_back(name);
+  if (file_ && others.empty()) return file_.get();
+  if (!trace_) TACHO_TRY(make_trace_desk());
+  Desk& desk = *trace_;
+  sqlite3_set_authorizer(desk.connection.get(), nullptr, nullptr);
+  for (const std::string& name : others) {
+    if (std::find(desk.attached.begin(), desk.attached.end(), name) != desk.attached.end()) continue;
+    TACHO_TRY(sqlite::execute(desk.connection.get(), "ATTACH ':memory:' AS " + name));
+    TACHO_ASSIGN(const Dialect dialect, make(name));
+    TACHO_TRY(desk.put(dialect, name));
+    desk.attached.push_back(name);
+  }
+  sqlite3_set_authorizer(desk.connection.get(), authorize, nullptr);
+  return &desk;
+}
+
+Status SqlSession::run(const std::string& text, const RowSink& sink) {
+  remarks_.clear();
+  TACHO_ASSIGN(Desk* const desk, desk_for(text));
+  const std::string sql = without_qualifier(text, dialect_);
+  // Sums over groups of one table are computed column by column; everything else is SQLite's.
+  if (const auto plan = plan_aggregate(sql, *desk->module)) {
+    // The statement must be one that SQLite accepts, too: its errors are the better ones.
+    TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), sql));
+    TACHO_ASSIGN(const bool done, run_aggregate(*plan, sink));
+    if (done) return {};
+  }
+  sqlite3_stmt* raw = nullptr;
+  const char* tail = nullptr;
+  sqlite3* const connection = desk->connection.get();
+  if (sqlite3_prepare_v2(connection, sql.data(), static_cast<int>(sql.size()), &raw, &tail) != SQLITE_OK) {
+    const std::string message = sqlite3_errmsg(connection);
+    if (message == "not authorized") return fail("SQL: only statements that read are allowed");
+    return fail("SQL: {}", message);
+  }
+  const sqlite::Statement statement(raw);
+  if (raw == nullptr) return fail("SQL: there is no statement in it");
+  if (sqlite3_stmt_readonly(raw) == 0) return fail("SQL: only statements that read are allowed");
+  if (!tokens_of(tail).empty() && !(tokens_of(tail).size() == 1 && tokens_of(tail)[0].text == ";")) return fail("SQL: one statement at a time");
+  const int count = sqlite3_column_count(raw);
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    const char* const name = sqlite3_column_name(raw, i);
+    names.emplace_back(name != nullptr ? name : "");
+  }
+  sink.columns(names);
+  std::vector<report::Cell> row(static_cast<size_t>(count));
+  int step;
+  while ((step = sqlite3_step(raw)) == SQLITE_ROW) {
+    for (int i = 0; i < count; ++i) {
+      report::Cell& cell = row[static_cast<size_t>(i)];
+      switch (sqlite3_column_type(raw, i)) {
+        case SQLITE_INTEGER: cell = static_cast<int64_t>(sqlite3_column_int64(raw, i)); break;
+        case SQLITE_FLOAT: cell = sqlite3_column_double(raw, i); break;
+        case SQLITE_NULL: cell = std::monostate{}; break;
+        default: {
+          const auto* bytes = static_cast<const char*>(sqlite3_column_blob(raw, i));
+          std::string value(bytes != nullptr ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(raw, i)));
+          cell = std::move(value);
+        }
+      }
+    }
+    if (!sink.row(row)) return {};
+  }
+  if (step != SQLITE_DONE) return fail("SQL: {}", sqlite3_errmsg(connection));
+  return {};
+}
+
+Result<report::Table> SqlSession::schema() {
+  TACHO_ASSIGN(Desk* const desk, desk_for(""));
+  report::Table table;
+  table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::Left, -1, true}};
+  const auto list = sqlite::prepare(desk->connection.get(), "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");
+  const auto columns = sqlite::prepare(desk->connection.get(), "SELECT name FROM pragma_table_xinfo(?)");
+  if (!list) return tl::unexpected(list.error());
+  if (!columns) return tl::unexpected(columns.error());
+  while (sqlite3_step(list->get()) == SQLITE_ROW) {
+    const std::string name = reinterpret_cast<const char*>(sqlite3_column_text(list->get(), 0));
+    sqlite3_reset(columns->get());
+    sqlite3_bind_text(columns->get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_TRANSIENT);
+    std::string all;
+    while (sqlite3_step(columns->get()) == SQLITE_ROW)
+      all += (all.empty() ? "" : ", ") + std::string(reinterpret_cast<const char*>(sqlite3_column_text(columns->get(), 0)));
+    const bool stored = name.starts_with("rocpd_") || dialect_ == "tacho";
+    table.rows.push_back({name, std::string(stored ? "table" : "view"), all});
+  }
+  return table;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, std::string_view dialect) {
+  auto session = std::make_unique<SqlSession>();
+  TACHO_TRY(session->prepare_file(path, dialect));
+  return session;
+}
+
+}  // namespace tacho::query

@@ -1,0 +1,40 @@
+// A file opened for SQL: what `tacho query` and the viewer's server use.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "report/table.h"
+
+namespace tacho::query {
+
+/// Gets the column names once, then every row; returning false ends the query.
+struct RowSink {
+  std::function<void(std::span<const std::string> columns)> columns;
+  std::function<bool(std::span<const report::Cell> row)> row;
+};
+
+class Session {
+ public:
+  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for files that have
+  /// none). An .rpd file or rocpd database is queried in place; names of another dialect make tacho read it as a trace.
+  static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
+  virtual ~Session() = default;
+
+  /// Runs one statement that reads. Errors: SQL's own, or what is wrong with the file.
+  virtual Status run(const std::string& sql, const RowSink& sink) = 0;
+  /// Tables and views that unqualified names mean: name, "table" or "view", and its columns.
+  virtual Result<report::Table> schema() = 0;
+  virtual std::string_view dialect() const = 0;
+  /// Sentences about the answer of the last run(): where upstream's view is known to be off.
+  virtual std::vector<std::string> remarks() const = 0;
+  /// Columns of chunks decoded so far.
+  virtual uint64_t decoded() const = 0;
+};
+
+}  // namespace tacho::query

@@ -1,0 +1,505 @@
+"""`tacho analyze` and its personality, as a user runs them."""
+import csv
+import io
+import json
+import os
+import pty
+import re
+import shutil
+import stat
+import subprocess
+import unicodedata
+import unittest
+
+from harness import DATA, TACHO, Case, need_data
+
+WORKLOADS = DATA / "workloads"
+VCOPY = WORKLOADS / "vcopy" / "MI200"
+SYNTH = WORKLOADS / "synth_a" / "MI200"
+SYSINFO = (
+    "workload_name,ip_blocks,gpu_model,gpu_arch,cu_per_gpu,simd_per_cu,se_per_gpu,wave_size,max_waves_per_cu,max_sclk,"
+    "max_mclk,cur_sclk,cur_mclk,total_l2_chan,lds_banks_per_cu,sqc_per_gpu,pipes_per_gpu,num_xcd,num_hbm_channels\n"
+    "w,SQ,MI200,gfx90a,104,4,8,64,32,1700,1600,1700,1600,32,32,56,4,1,32\n")
+
+
+def width(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+class Analyze(Case):
+    @classmethod
+    def setUpClass(cls):
+        need_data()
+
+    def analyze(self, *arguments, code=0, **options):
+        return self.run_command(TACHO, "analyze", *arguments, code=code, **options)
+
+    def text(self, *arguments, **options):
+        return self.analyze(*arguments, **options).stdout.decode()
+
+    def json(self, *arguments, **options):
+        return json.loads(self.analyze(*arguments, "--output-format", "json", **options).stdout)
+
+    def cells(self, document, table):
+        """{slug or first cell: {column: cell}} of one table."""
+        found = next(t for t in document["tables"] if t["id"] == table)
+        return {row.get("slug", row["cells"][0]): dict(zip(found["columns"], row["cells"])) for row in found["rows"]}
+
+    def table(self, path):
+        with open(path, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def sentence(self, *arguments, code=1, command="analyze"):
+        """The one line that a refused command writes."""
+        result = self.run_command(TACHO, command, *arguments, code=code)
+        lines = result.stderr.decode().splitlines()
+        self.assertEqual(result.stdout, b"")
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("tacho: "), lines[0])
+        return lines[0]
+
+    def workload(self, counters, sysinfo=SYSINFO, name="w"):
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "sysinfo.csv").write_text(sysinfo)
+        (folder / "pmc_perf.csv").write_text(counters)
+        return folder
+
+    def personality(self, name, *arguments, code=0):
+        link = self.folder / name
+        if not link.exists():
+            link.symlink_to(TACHO)
+        return self.run_command(link, *arguments, code=code).stdout.decode()
+
+
+class Reports(Analyze):
+    def test_report_fits_eighty_columns(self):
+        for workload in (VCOPY, SYNTH, WORKLOADS / "no_roof" / "MI300X_A1", WORKLOADS / "vcopy" / "MI350"):
+            for line in self.text("-p", workload).splitlines()[2:]:
+                chart = any(c in line for c in "┌┐│└┘▲▼")
+                self.assertLessEqual(width(line), 120 if chart else 80, line)
+
+    def test_report_has_every_block_and_no_colour_in_a_pipe(self):
+        text = self.text("-p", SYNTH)
+        for heading in ("0.1 Top Kernels", "2.1 Speed-of-Light", "3.1 Memory Chart", "4.1 Roofline", "17.3 ", "18.1 ", "Findings"):
+            self.assertIn(heading, text)
+        self.assertNotIn("\x1b", text)
+        self.assertIn("means over the dispatches", text)
+        self.assertIn("not computable:", text)
+
+    def test_colour_and_width_on_a_terminal(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen([TACHO, "analyze", "-p", VCOPY, "-b", "2"], stdout=slave,
+                                   env={**os.environ, "TERM": "xterm", "COLUMNS": "100"})
+        os.close(slave)
+        text = b""
+        try:
+            while chunk := os.read(master, 65536):
+                text += chunk
+        except OSError:
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(), 0)
+        self.assertIn(b"\x1b[", text)
+
+    def test_nothing_is_written_and_a_read_only_folder_does(self):
+        folder = self.folder / "ro"
+        shutil.copytree(VCOPY, folder, copy_function=shutil.copyfile)
+        before = sorted(p.name for p in folder.iterdir())
+        folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+        try:
+            self.text("-p", folder)
+        finally:
+            folder.chmod(stat.S_IRWXU)
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), before)
+        self.assertEqual(list(self.folder.iterdir()), [folder])
+
+    def test_blocks_by_number_slug_alias_and_name(self):
+        for choice in ("12", "lds", "local-data-share"):
+            ids = {t["id"] for t in self.json("-p", VCOPY, "-b", choice)["tables"]}
+            self.assertEqual(ids, {"0.1", "0.2", "12.1", "12.2"}, choice)
+        for choice in ("11.2.3", "valu-utilization"):
+            rows = self.cells(self.json("-p", VCOPY, "-b", choice), "11.2")
+            self.assertEqual(list(rows), ["valu-utilization"])
+        self.assertIn("valu-utilization", self.sentence("-p", VCOPY, "-b", "valu-utilisation"))
+        self.assertIn("99", self.sentence("-p", VCOPY, "-b", "99"))
+
+    def test_kernels_by_id_name_and_expression(self):
+        everything = self.json("-p", SYNTH)
+        names = [row["cells"][0] for row in everything["tables"][0]["rows"]]
+        self.assertEqual(len(names), 5)
+        saxpy = next(i for i, n in enumerate(names) if n.startswith("saxpy"))
+        documents = [self.json("-p", SYNTH, "-b", "10.1", "-k", choice)
+                     for choice in (str(saxpy), "saxpy(float, float const*, float*, unsigned int)", "saxpy", "^sax.y")]
+        for document in documents:
+            self.assertEqual(self.cells(document, "10.1"), self.cells(documents[0], "10.1"))
+            self.assertEqual(len(document["tables"][0]["rows"]), 5, "-k does not filter the list of kernels")
+        self.assertNotEqual(self.cells(documents[0], "10.1"), self.cells(everything, "10.1"))
+        self.assertIn("0 to 4", self.sentence("-p", SYNTH, "-k", "5"))
+        self.assertIn("--list-stats", self.sentence("-p", SYNTH, "-k", "nosuchkernel"))
+        self.assertIn("regular expression", self.sentence("-p", SYNTH, "-k", "(*"))
+
+    def test_dispatches_by_id_range_and_bound(self):
+        def listed(*choice):
+            return [row["cells"][0] for row in self.json("-p", SYNTH, "-b", "7.1", "-d", *choice)["tables"][1]["rows"]]
+        self.assertEqual(listed("3"), [3])
+        self.assertEqual(listed("3", "5:7", "9-10"), [3, 5, 6, 7, 9, 10])
+        self.assertEqual(listed("> 37"), [38, 39])
+        self.assertEqual(listed(">", "37"), [38, 39])
+        self.assertIn("0 to 39", self.sentence("-p", SYNTH, "-d", "40"))
+        self.assertIn("range", self.sentence("-p", SYNTH, "-d", "x"))
+
+    def test_gpus(self):
+        self.assertEqual(len(self.json("-p", SYNTH, "--gpu-id", "2")["tables"][1]["rows"]), 40)
+        self.assertIn("the run has 2", self.sentence("-p", SYNTH, "--gpu-id", "7"))
+
+    def test_normalisation_and_time_unit(self):
+        kernel = self.cells(self.json("-p", SYNTH, "-d", "3"), "10.1")["insts-valu"]
+        wave = self.cells(self.json("-p", SYNTH, "-d", "3", "-n", "per_wave"), "10.1")["insts-valu"]
+        waves = float(self.table(SYNTH / "pmc_perf.csv")[3]["SQ_WAVES"])
+        self.assertAlmostEqual(wave["Avg"] * waves, kernel["Avg"], delta=1e-6 * kernel["Avg"])
+        self.assertEqual((kernel["Unit"], wave["Unit"]), ("Instr per kernel", "Instr per wave"))
+        ns = self.cells(self.json("-p", SYNTH), "7.2")
+        us = self.cells(self.json("-p", SYNTH, "-t", "us"), "7.2")
+        self.assertAlmostEqual(us["kernel-time"]["Avg"] * 1000, ns["kernel-time"]["Avg"])
+        self.assertEqual(us["kernel-time"]["Unit"], "us")
+        instructions = next(s for s in ns if "instructions" in s)
+        self.assertEqual(us[instructions], ns[instructions], "only times change with the time unit")
+
+    def test_ratio_of_totals(self):
+        mean = self.json("-p", SYNTH)
+        total = self.json("-p", SYNTH, "--ratio", "sum")
+        self.assertEqual((mean["ratio"], total["ratio"]), ("avg", "sum"))
+        valu = "valu-utilization"
+        rows = self.table(SYNTH / "pmc_perf.csv")
+        active = [float(r["SQ_ACTIVE_INST_VALU"]) for r in rows]
+        cycles = [float(r["GRBM_GUI_ACTIVE"]) * 104 for r in rows]
+        self.assertAlmostEqual(self.cells(total, "11.2")[valu]["Avg"], 100 * sum(active) / sum(cycles), places=9)
+        self.assertAlmostEqual(self.cells(mean, "11.2")[valu]["Avg"],
+                               sum(100 * a / c for a, c in zip(active, cycles)) / len(rows), places=9)
+        self.assertEqual(self.cells(total, "11.2")[valu]["Max"], self.cells(mean, "11.2")[valu]["Max"])
+        self.assertIn("totals over totals", self.text("-p", SYNTH, "--ratio", "sum", "-b", "11.2"))
+
+    def test_columns_decimals_and_descriptions(self):
+        text = self.text("-p", VCOPY, "-b", "11.2", "--cols", "0", "Max", "--decimal", "4")
+        self.assertRegex(text, r"VALU Utilization\s+5\.3500\n|VALU Utilization\s+5\.\d{4}\n")
+        self.assertNotIn("Avg", text)
+        self.assertIn("vector arithmetic instruction", self.text("-p", VCOPY, "-b", "11.2.3", "--include-cols", "Description"))
+        self.assertIn("counted from 0", self.sentence("-p", VCOPY, "--cols", "77"))
+        self.assertIn("Description", self.sentence("-p", VCOPY, "--include-cols", "Secret"))
+
+    def test_top_stats_are_limited_and_say_so(self):
+        text = self.text("-p", SYNTH, "--list-stats", "--max-stat-num", "2")
+        self.assertIn("3 more kernels", text)
+        self.assertIn("38 more dispatches", text)
+        self.assertNotIn("Speed-of-Light", text)
+
+    def test_lists(self):
+        for arch, metrics in (("gfx908", 322), ("gfx90a", 368), ("gfx942", 370), ("gfx950", 440), ("mi300x", 370)):
+            lines = self.text("--list-metrics", arch).splitlines()
+            self.assertGreaterEqual(sum(bool(re.match(r" +\d+\.\d+\.\d+ -> ", line)) for line in lines), metrics, arch)
+        self.assertIn("               2.1.2 -> MFMA FLOPs (F8)", self.text("--list-metrics", "gfx942").splitlines())
+        self.assertRegex(self.text("--list-blocks", "gfx90a"), r"(?m)^12 .*lds")
+        self.assertIn("gfx942", self.sentence("--list-metrics", "gfx123"))
+
+    def test_explain(self):
+        text = self.text("-p", SYNTH, "--explain", "valu-utilization")
+        value = self.cells(self.json("-p", SYNTH), "11.2")["valu-utilization"]["Avg"]
+        self.assertIn(f"result: {value!r}", text)
+        self.assertIn("SQ_ACTIVE_INST_VALU", text)
+        self.assertIn("block or table", self.sentence("-p", SYNTH, "--explain", "11"))
+
+    def test_per_kernel(self):
+        document = self.json("-p", SYNTH, "-b", "10.1", "--per-kernel")
+        self.assertEqual(len(document["kernels"]), 5)
+        for kernel in document["kernels"]:
+            alone = self.json("-p", SYNTH, "-b", "10.1", "-k", str(kernel["id"]))
+            self.assertEqual(self.cells(kernel, "10.1"), self.cells(alone, "10.1"))
+        self.assertEqual(self.text("-p", SYNTH, "-b", "10.1", "--per-kernel").count("10.1 Overall"), 5)
+
+    def test_specification_values_can_be_corrected(self):
+        peak = self.cells(self.json("-p", VCOPY, "--specs-correction", "max_sclk:850,cu_per_gpu:52"), "2.1")["sol-valu-flops"]["Peak"]
+        self.assertAlmostEqual(peak, 22630.4 / 4)
+        self.assertIn("max_sclk", self.sentence("-p", VCOPY, "--specs-correction", "sclk:3"))
+        self.assertIn("not a number", self.sentence("-p", VCOPY, "--specs-correction", "max_sclk:fast"))
+        self.assertIn("name:value", self.sentence("-p", VCOPY, "--specs-correction", "max_sclk"))
+
+    def test_findings_have_computable_evidence(self):
+        document = self.json("-p", SYNTH)
+        self.assertTrue(document["findings"])
+        per_kernel = {}
+        for finding in document["findings"]:
+            per_kernel[finding["kernel"]] = per_kernel.get(finding["kernel"], 0) + 1
+            self.assertTrue(finding["evidence"])
+            self.assertTrue(finding["meaning"] and finding["advice"])
+            for evidence in finding["evidence"]:
+                self.assertIsInstance(evidence["value"], (int, float))
+        self.assertLessEqual(max(per_kernel.values()), 5)
+        self.assertEqual(self.json("-p", SYNTH, "--no-advice")["findings"], [])
+        self.assertNotIn("Findings", self.text("-p", SYNTH, "--no-advice"))
+        # Nothing but L2 counters: only what they show may be said.
+        for finding in self.json("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1")["findings"]:
+            for evidence in finding["evidence"]:
+                self.assertIsNotNone(evidence["value"])
+
+    def test_own_metrics_and_rules(self):
+        config = self.folder / "mine"
+        config.mkdir()
+        (config / "mine.yaml").write_text(
+            "block: 11\ntables:\n  - table: 2\n    metrics:\n      - slug: my-metric\n        name: My metric\n        unit: pct\n"
+            "        kind: ratio\n        value: 100 * SQ_WAVES / SQ_WAVES\n        description: Always hundred.\n        advice: None needed.\n")
+        rows = self.cells(self.json("-p", VCOPY, "-b", "my-metric", "--config-dir", config), "11.2")
+        self.assertEqual(rows["my-metric"]["Avg"], 100)
+        (config / "mine.yaml").write_text("block: 11\ntables: [\n")
+        self.assertRegex(self.sentence("-p", VCOPY, "--config-dir", config), r"mine\.yaml:\d+:\d+")
+
+
+class Comparisons(Analyze):
+    def test_two_runs_side_by_side(self):
+        text = self.text("-p", VCOPY, SYNTH, "-b", "11.2")
+        self.assertRegex(text, r"VALU Utilization\s+4\.31\s+70\.74\s+\+15\d\d\.\d\d%")
+        document = self.json("-p", VCOPY, "-p", SYNTH, "-b", "11.2")
+        self.assertEqual(len(document["runs"]), 2)
+        self.assertEqual([r["workloads"][0]["path"] for r in document["runs"]], [str(VCOPY), str(SYNTH)])
+        row = next(r for r in document["comparison"] if r["slug"] == "valu-utilization")
+        self.assertAlmostEqual(row["percent"][1], (row["values"][1] - row["values"][0]) / row["values"][0] * 100)
+
+    def test_baseline_comes_first_and_other_architectures_match_by_slug(self):
+        document = self.json("-p", WORKLOADS / "no_roof" / "MI300X_A1", "--baseline", VCOPY)
+        self.assertEqual(document["workloads"][0]["arch"], "gfx90a")
+        slugs = {row["slug"] for row in document["comparison"]}
+        self.assertIn("sol-l2-bandwidth" if "sol-l2-bandwidth" in slugs else "valu-utilization", slugs)
+        self.assertGreater(len(slugs), 250)
+
+    def test_fail_above(self):
+        result = self.analyze("-p", VCOPY, SYNTH, "-b", "11.2", "--fail-above", "20", code=3)
+        self.assertIn("changed by", result.stderr.decode())
+        self.analyze("-p", VCOPY, WORKLOADS / "kernel" / "MI200", "-b", "7.1", "--fail-above", "20", code=0)
+        self.assertIn("at least two", self.sentence("-p", VCOPY, "--fail-above", "20"))
+        self.assertIn("twice", self.sentence("-p", VCOPY, "-p", VCOPY))
+
+    def test_large_changes_are_marked(self):
+        text = self.text("-p", VCOPY, SYNTH, "-b", "11.2", "--report-diff", "90")
+        self.assertRegex(text, r"VALU Utilization.*! \+15")
+        self.assertNotRegex(text, r"IPC +0.*!")
+
+
+class Outputs(Analyze):
+    def test_files_are_whole_new_and_never_replaced_unasked(self):
+        name = self.folder / "report"
+        self.analyze("-p", VCOPY, "-b", "2", "--output-format", "json", "--output-name", name)
+        self.assertEqual(json.loads((self.folder / "report.json").read_text())["schema"], "tacho-analysis/1")
+        self.assertIn("--overwrite", self.sentence("-p", VCOPY, "--output-format", "json", "--output-name", name))
+        self.analyze("-p", VCOPY, "-b", "2", "--output-format", "json", "--output-name", name, "--overwrite")
+        self.analyze("-p", VCOPY, "-b", "2", "--output-name", self.folder / "report.txt")
+        self.assertIn("2.1 Speed-of-Light", (self.folder / "report.txt").read_text())
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["report.json", "report.txt"])
+
+    def test_csv(self):
+        rows = list(csv.DictReader(io.StringIO(self.text("-p", SYNTH, "--output-format", "csv"))))
+        value = self.cells(self.json("-p", SYNTH), "11.2")["valu-utilization"]["Avg"]
+        found = [r for r in rows if r["slug"] == "valu-utilization" and r["column"] == "Avg"]
+        self.assertEqual([float(r["value"]) for r in found], [value])
+        self.analyze("-p", SYNTH, "--output-format", "csv", "--output-name", self.folder / "tables")
+        self.assertTrue((self.folder / "tables" / "2.1_Speed-of-Light.csv").is_file())
+
+    def test_saved_tables_are_in_full_precision(self):
+        folder = self.folder / "dfs"
+        self.analyze("-p", SYNTH, "-b", "2", "11.2", "--save-dfs", folder)
+        rows = self.table(folder / "11.2_Pipeline_Statistics.csv")
+        value = self.cells(self.json("-p", SYNTH), "11.2")["valu-utilization"]
+        row = next(r for r in rows if r["Metric"] == "VALU Utilization")
+        self.assertEqual((float(row["Avg"]), row["Unit"]), (value["Avg"], "pct"))
+        names = [r["Kernel_Name"] for r in self.table(folder / "0.1_Top_Kernels.csv")]
+        self.assertIn('void trace::log_kernel<fixed_string<5ul>{"a\\"b,c"}, std::pair<int, double> >(int*, long, char const (&) [6])', names)
+
+    def test_html_holds_the_data_and_no_way_out_of_its_script(self):
+        folder = self.workload("Dispatch_ID,Kernel_Name,SQ_WAVES,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+                               "0,</script><script>alert(1)</script>,1,2,3,4\n")
+        page = self.text("-p", folder, "--output-format", "html")
+        self.assertTrue(page.lower().startswith("<!doctype html>"))
+        self.assertNotIn("<script>alert(1)", page)
+        self.assertIn("\\u003c/script>", page)
+        self.assertIn('"schema": "tacho-analysis/1"', page)
+
+
+class Compatibility(Analyze):
+    """What --compat 3.3 brings back, and where."""
+
+    def test_time_unit_fault_in_text_and_saved_tables_only(self):
+        options = ("-p", SYNTH, "-b", "10.1", "-t", "us", "--compat", "3.3")
+        value = self.cells(self.json("-p", SYNTH), "10.1")["insts-valu"]["Avg"]
+        self.assertEqual(self.cells(self.json(*options), "10.1")["insts-valu"], self.cells(self.json("-p", SYNTH), "10.1")["insts-valu"])
+        text = self.personality("rocprof-compute", "analyze", *options)
+        self.assertRegex(text, rf"VALU +│ +{value / 1000:.2f} .*│ us ")
+        self.analyze(*options, "--save-dfs", self.folder / "dfs")
+        row = self.table(self.folder / "dfs" / "10.1_Overall_Instruction_Mix.csv")[0]
+        self.assertEqual((float(row["Avg"]), row["Unit"]), (round(value / 1000, 2), "us"))
+        self.assertRegex(self.personality("rocprof-compute", "analyze", "-p", SYNTH, "-b", "10.1", "-t", "us"),
+                         rf"VALU +│ +{value:.2f} .*Instr per kernel")
+
+    def test_capitalised_units_in_text_only(self):
+        options = ("-p", SYNTH, "-b", "2.1.0", "--compat", "3.3")
+        self.assertIn("│ Gflop/s │", self.personality("rocprof-compute", "analyze", *options))
+        self.assertIn("│ GFLOP/s │", self.personality("rocprof-compute", "analyze", "-p", SYNTH, "-b", "2.1.0"))
+        self.assertEqual(self.cells(self.json(*options), "2.1")["sol-valu-flops"]["Unit"], "GFLOP/s")
+
+    def test_tables_with_an_empty_column_are_hidden_in_text_only(self):
+        options = ("-p", WORKLOADS / "vcopy" / "MI350", "-b", "18.10")
+        self.assertIn("Not showing table with empty column(s)", self.personality("rocprof-compute", "analyze", *options, "--compat", "3.3"))
+        self.assertIn("L2-Fabric Write Starve", self.personality("rocprof-compute", "analyze", *options))
+        self.assertEqual(len(self.cells(self.json(*options, "--compat", "3.3"), "18.10")), len(self.cells(self.json(*options), "18.10")))
+
+    def test_all_channels(self):
+        """18.1 reads 16 of the 128 channels of gfx942 upstream."""
+        workload = WORKLOADS / "synth_a" / "MI300X_A1"
+        rows = self.table(workload / "pmc_perf.csv")
+
+        def mean(channels):
+            rates = []
+            for row in rows:
+                hit = sum(float(row[f"TCC_HIT[{c}]"]) for c in range(channels))
+                miss = sum(float(row[f"TCC_MISS[{c}]"]) for c in range(channels))
+                rates += [100 * hit / (hit + miss)] if hit + miss else []
+            return sum(rates) / len(rates)
+        ours = self.cells(self.json("-p", workload, "-b", "18.1"), "18.1")["l2-channels-hit-rate"]["Avg"]
+        theirs = self.cells(self.json("-p", workload, "-b", "18.1", "--compat", "3.3"), "18.1")["l2-channels-hit-rate"]["Avg"]
+        self.assertAlmostEqual(ours, mean(128), places=9)
+        self.assertAlmostEqual(theirs, mean(16), places=9)
+
+    def test_hbm_intensity_without_gpu_series(self):
+        folder = self.folder / "noseries"
+        shutil.copytree(SYNTH, folder, copy_function=shutil.copyfile)
+        info = (folder / "sysinfo.csv").read_text().splitlines()
+        at = info[0].split(",").index("gpu_series")
+        rows = list(csv.reader(info))
+        (folder / "sysinfo.csv").write_text("\n".join(
+            ",".join(f'"{c}"' for i, c in enumerate(row) if i != at) for row in rows) + "\n")
+        ours = self.json("-p", folder)["roofline_ai"]["kernels"]["ai_hbm"][0]
+        self.assertTrue(all(value > 1 for value in ours), ours)
+        theirs = self.json("-p", folder, "--compat", "3.3")["roofline_ai"]["kernels"]["ai_hbm"][0]
+        self.assertTrue(all(value in (0, None) for value in theirs), theirs)
+
+    def test_intensities_of_the_golden_file(self):
+        golden = json.loads((DATA / "golden" / "synth_a__MI200.json").read_text())
+        document = self.json("-p", SYNTH, "--compat", "3.3")
+        for level in ("ai_l1", "ai_l2", "ai_hbm"):
+            for want, have in zip(golden["roofline_ai"]["kernels"][level], document["roofline_ai"]["kernels"][level]):
+                for a, b in zip(want, have):
+                    self.assertTrue(a is None and b is None or abs(a - b) <= 1e-9 * abs(a), (level, a, b))
+        for kind, roofs in golden["roofline_ceilings_dev0"].items():
+            if isinstance(roofs, dict):
+                for name, roof in roofs.items():
+                    for want, have in zip(roof[0] + roof[1], sum(document["roofline_ceilings_dev0"][kind][name][:2], [])):
+                        self.assertAlmostEqual(want, have, delta=1e-9 * abs(want))
+
+    def test_unknown_clocks(self):
+        """A clock of 0 MHz makes peaks infinite upstream; here they are not computable."""
+        workload = WORKLOADS / "vcopy" / "MI350"
+        self.assertEqual(self.cells(self.json("-p", workload, "--compat", "3.3"), "2.1")["sol-valu-iops"]["Pct of Peak"], "inf")
+        document = self.json("-p", workload)
+        self.assertIsNone(self.cells(document, "2.1")["sol-valu-iops"]["Pct of Peak"])
+        self.assertTrue(any("$max_sclk" in entry["missing"] for entry in document["not_computable"]))
+        self.assertIn("max_sclk", self.text("-p", workload, "-b", "16.1"))
+        self.assertIsNotNone(self.cells(self.json("-p", workload, "--specs-correction", "max_sclk:2400"), "2.1")["sol-valu-iops"]["Pct of Peak"])
+
+    def test_a_dispatch_without_cycles(self):
+        header = "Dispatch_ID,Kernel_Name,SQ_INSTS_SALU,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+        folder = self.workload(header + "0,k,10,100,0,10\n1,k,30,0,20,40\n")
+        result = self.analyze("-p", folder, "-b", "10.1", "--output-format", "json")
+        self.assertEqual(self.cells(json.loads(result.stdout), "10.1")["insts-salu"]["Avg"], 10)
+        self.assertIn("1 of 2 dispatches have GRBM_GUI_ACTIVE = 0 (first: row 3)", result.stderr.decode())
+        self.assertIn("row 3: GRBM_GUI_ACTIVE is 0", self.sentence("-p", folder, "--compat", "3.3"))
+
+
+class Personality(Analyze):
+    def test_tables_of_the_document(self):
+        workload = f"{WORKLOADS}/synth_a/MI300X_A1/"
+        text = self.personality("rocprof-compute", "analyze", "-p", workload, "-b", "2.1.2", "2.1.3", "2.1.4", "2.1.5", "--ids", "seed")
+        lines = [line for line in text.splitlines() if line]
+        self.assertEqual(lines[:2], ["2. System Speed-of-Light", "2.1 Speed-of-Light"])
+        self.assertRegex(lines[2], "^╒═+╤═+╤═+╤═+╤═+╤═+╕$")
+        titles = [cell.strip() for cell in lines[3].strip("│").split("│")]
+        self.assertEqual(titles, ["Metric_ID", "Metric", "Avg", "Unit", "Peak", "Pct of Peak"])
+        rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")][1:]
+        self.assertEqual([row[:2] for row in rows],
+                         [["2.1.2", "MFMA FLOPs (BF16)"], ["2.1.3", "MFMA FLOPs (F16)"], ["2.1.4", "MFMA FLOPs (F32)"], ["2.1.5", "MFMA FLOPs (F64)"]])
+        self.assertEqual(lines[-1][0] + lines[-1][-1], "╘╛")
+        self.assertEqual(self.personality("omniperf", "analyze", "-p", workload, "-b", "2.1.2", "2.1.3", "2.1.4", "2.1.5", "--ids", "seed"), text)
+
+    def test_default_ids_are_those_of_3_3_and_a_line_names_the_other_meaning(self):
+        link = self.folder / "rocprof-compute"
+        link.symlink_to(TACHO)
+        result = self.run_command(link, "analyze", "-p", WORKLOADS / "synth_a" / "MI300X_A1", "-b", "2.1.2")
+        self.assertIn("MFMA FLOPs (F8)", result.stdout.decode())
+        notes = result.stderr.decode().splitlines()
+        self.assertEqual(len(notes), 1)
+        self.assertIn("2.1.2 is MFMA FLOPs (BF16)", notes[0])
+        self.assertIn("--ids seed", notes[0])
+        result = self.run_command(link, "analyze", "-p", SYNTH, "-b", "10.1")
+        self.assertEqual(result.stderr, b"")
+
+    def test_general_options_and_modes(self):
+        self.personality("rocprof-compute", "-q", "analyze", "-p", SYNTH, "-b", "10.1")
+        self.assertIn("2.1.0 -> VALU FLOPs", self.personality("rocprof-compute", "analyze", "--list-metrics", "gfx90a"))
+        self.assertIn("usage", self.personality("rocprof-compute", "--help"))
+        self.personality("rocprof-compute", "nonsense", code=1)
+
+
+class BadInput(Analyze):
+    HEADER = "Dispatch_ID,Kernel_Name,SQ_INSTS_SALU,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+
+    def test_paths(self):
+        self.assertIn("no such folder", self.sentence("-p", self.folder / "nowhere"))
+        self.assertIn("-p DIR", self.sentence())
+        self.assertIn("profile folders", self.sentence("-p", WORKLOADS / "vcopy"))
+        only = self.folder / "run"
+        (only / "MI200").mkdir(parents=True)
+        (only / "MI200" / "sysinfo.csv").write_text(SYSINFO)
+        (only / "MI200" / "pmc_perf.csv").write_text(self.HEADER + "0,k,1,2,3,4\n")
+        self.assertEqual(self.json("-p", only)["workloads"][0]["path"], str(only / "MI200"))
+
+    def test_options(self):
+        self.assertIn("--normal-unit", self.sentence("-p", VCOPY, "-n", "per_mile"))
+        self.sentence("-p", VCOPY, "--nonsense")
+        self.assertIn("--compat", self.sentence("-p", VCOPY, "--compat", "4.0"))
+
+    def test_unknown_architecture(self):
+        folder = self.workload(self.HEADER + "0,k,1,2,3,4\n", SYSINFO.replace("gfx90a", "gfx1234").replace("MI200", "X"))
+        sentence = self.sentence("-p", folder)
+        self.assertIn("gfx1234", sentence)
+        self.assertIn("gfx942", sentence)
+        self.json("-p", folder, "--specs-correction", "gpu_arch:gfx90a")
+
+    def test_damaged_counters(self):
+        for number, (counters, part) in enumerate((
+                ("", "empty"), (self.HEADER, "not one dispatch"), ("a,b\n1,2\n", "Kernel_Name"),
+                (self.HEADER + '0,"k,1,2,3,4\n', "row 2 is never closed"), (self.HEADER + "0,k,1\n", "none of its 1 rows"))):
+            folder = self.workload(counters, name=f"w{number}")
+            result = self.analyze("-p", folder, code=1)
+            self.assertIn(part, result.stderr.decode().splitlines()[-1])
+            self.assertEqual(result.stdout, b"")
+
+    def test_cells_that_are_no_numbers_never_count_as_zero(self):
+        folder = self.workload(self.HEADER + "0,k,10,100,0,10\n1,k,oops,100,20,40\n")
+        result = self.analyze("-p", folder, "-b", "10.1", "--output-format", "json")
+        self.assertEqual(self.cells(json.loads(result.stdout), "10.1")["insts-salu"]["Avg"], 10)
+        self.assertIn("row 3: value is not a number (SQ_INSTS_SALU: 'oops'); treated as missing", result.stderr.decode())
+
+    def test_kernel_names_cannot_command_the_terminal(self):
+        folder = self.workload(self.HEADER + '0,"evil\x1b]0;title\x07\x1b[31m\nname",1,100,0,10\n')
+        for output in (self.text("-p", folder), self.personality("rocprof-compute", "analyze", "-p", folder)):
+            self.assertNotIn("\x1b", output)
+            self.assertNotIn("\x07", output)
+            self.assertIn("evil?]0;title", output)
+        self.assertEqual(self.json("-p", folder)["tables"][0]["rows"][0]["cells"][0], "evil\x1b]0;title\x07\x1b[31m\nname")
+
+    def test_missing_counters_are_named(self):
+        document = self.json("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1")
+        missing = {entry["slug"]: entry["missing"] for entry in document["not_computable"]}
+        self.assertIn("SQ_ACTIVE_INST_VALU", missing["valu-utilization"])
+        self.assertIn("Not computable:", self.text("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1"))
+
+
+if __name__ == "__main__":
+    unittest.main()

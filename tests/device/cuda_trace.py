@@ -2,7 +2,7 @@
 """Traces CUDA and PyTorch programs on a real GPU and compares with peers. Run by cuda_trace.sh; prints a verdict table.
 
 usage: cuda_trace.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
-Sections: survive (programs that are hard to trace), correct (against torch.profiler), storm, graph, torch, gemm, soak.
+Sections: survive (programs that are hard to trace), several (needs two GPUs; not run by default), correct (against torch.profiler), storm, graph, torch, gemm, soak.
 
 Times are compared in ABBA order; a figure is the median of the paired ratios with a 95 % bootstrap interval, and a goal
 is met when the interval's upper end meets it. An interval wider than the margin to the goal is "not resolved".
@@ -218,6 +218,33 @@ def survive(t):
         check("--yield-to-app", rc == 0 and theirs > 1000 and t.facts(trace)["rows"]["dispatch"] == 0, f"exit {rc}, the program's profiler has {theirs}")
 
 
+def several(t):
+    """Two GPUs: contexts, a peer copy, two processes that reduce over NCCL."""
+    say("Several GPUs")
+    rc, out, err, path = t.trace("devices", [t.endings, "devices", "500"])
+    facts = t.facts(path)
+    count = int(re.search(r"(\d+) devices", out).group(1))
+    check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
+          and facts["copies"].get("peer to peer", {}).get("bytes", 0) == (count - 1) << 20, f"{count} GPUs, copies {facts['copies']}, tracks {facts['tracks']}")
+    script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
+              "def work(rank, size):\n"
+              "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
+              "  torch.cuda.set_device(rank)\n  dist.init_process_group('nccl', rank=rank, world_size=size)\n"
+              "  x = torch.ones(1 << 20, device='cuda') * (rank + 1)\n"
+              "  for _ in range(10): dist.all_reduce(x)\n  torch.cuda.synchronize()\n  dist.destroy_process_group()\n"
+              "if __name__ == '__main__':\n  n = torch.cuda.device_count()\n  mp.start_processes(work, args=(n,), nprocs=n, start_method='spawn')\n  print('reduced')\n")
+    path = os.path.join(t.folder, "reduce.py")
+    with open(path, "w") as file:
+        file.write(script)
+    rc, out, err, trace = t.trace("nccl", [sys.executable, path], timeout=200)
+    facts = t.facts(trace)
+    check("NCCL all-reduce in a process per GPU", rc == 0 and "reduced" in out and t.kernels(facts, "nccl") >= 10 * count,
+          f"exit {rc}, {t.kernels(facts, 'nccl')} NCCL kernels, {facts['processes']} processes, {facts['rows']['marker']} markers, losses {facts['losses']} {err.strip()[-200:]}")
+    for file in (trace, t.trace_file("devices")):
+        if os.path.getsize(file) < 3_000_000:
+            subprocess.run(["cp", file, t.out])
+
+
 # ---- the same program under torch.profiler ----------------------------------------------------------------------------
 
 def have_torch():
@@ -265,7 +292,7 @@ def floor_env(t, kinds):
     return {"CUDA_INJECTION64_PATH": t.floor, "FLOOR_KINDS": kinds}
 
 
-SAME_KINDS = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]  # as the floor's kcrd
+SAME_KINDS = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace", "--all-api-calls"]  # as the floor's kcrd
 
 
 @contextlib.contextmanager
@@ -316,7 +343,7 @@ def storm(t, pairs):
 def graph(t, pairs):
     say("Graph launches of 100 kernels")
     for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
-        with storms(t, ["-g", "-n", "50000"]) as (untraced, floor, traced):
+        with storms(t, ["-g", "-n", "200000"]) as (untraced, floor, traced):
             compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced("--graph-trace", mode), floor(kinds), 1.10, "ns per node", pairs)
 
 
@@ -448,9 +475,9 @@ def torch_step(t, pairs):
     say("PyTorch: training step of a 50-layer, 256-wide perceptron, 30 steps a run")
     step = training(30)
     with pool(t, SAME_KINDS) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrd"))) as (a, b):
-        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", pairs)
+        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", 2 * pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmso"))) as (a, b):
-        compare("torch step, tacho's default / bare CUPTI (the same kinds)", a, b, 1.05, "ms", pairs)
+        compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
         compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, {})) as (a, b):
@@ -487,7 +514,7 @@ def main():
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
     sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
-    work = {"survive": lambda: survive(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+    work = {"survive": lambda: survive(t), "several": lambda: several(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
             "graph": lambda: graph(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:

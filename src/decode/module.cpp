@@ -225,7 +225,7 @@ struct Module::Elf {
 };
 
 Module::Module(std::string real_path, std::string name) : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
-  if (!elf_->open(real_path)) elf_.reset();
+  if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }
 Module::~Module() = default;
 
@@ -302,10 +302,12 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
   const std::string key = fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
   std::unique_ptr<Module>& module = modules_[key];
   if (!module) {
-    // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
     struct stat ours {};
+    // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
     if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev && ours.st_ino == status.st_ino) real = path;
-    module = std::make_unique<Module>(real, path);
+    // Paths come from targets: only a regular file is opened (a pipe would block, a device could do anything).
+    const bool regular = path == "[vdso]" || (stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
+    module = std::make_unique<Module>(regular ? real : std::string(), path);
   }
   return module.get();
 }

@@ -59,7 +59,7 @@ struct SourceLine {
 
 class Module {
  public:
-  /// `real_path`: where to read it (may be below /proc/PID/root); `name`: what to call it.
+  /// `real_path`: where to read it (may be below /proc/PID/root), "" = nowhere; `name`: what to call it.
   Module(std::string real_path, std::string name);
   ~Module();
   Module(const Module&) = delete;

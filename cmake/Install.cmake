@@ -8,7 +8,7 @@ if(NOT TACHO_FUZZ)
   install(FILES include/tacho/tacho.h DESTINATION include/tacho OPTIONAL)
   install(FILES LICENSE README.md DESTINATION share/doc/tacho)
   install(DIRECTORY docs/ DESTINATION share/doc/tacho/docs FILES_MATCHING PATTERN "*.md")
-  install(DIRECTORY examples/ DESTINATION share/sample PATTERN "CMakeLists.txt" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+  install(DIRECTORY examples/ DESTINATION share/sample USE_SOURCE_PERMISSIONS PATTERN "CMakeLists.txt" EXCLUDE PATTERN "__pycache__" EXCLUDE)
   configure_file(cmake/modulefile.lua.in ${CMAKE_BINARY_DIR}/tacho.lua @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/tacho.lua DESTINATION share/modulefiles/tacho RENAME ${PROJECT_VERSION}.lua)
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/export.h"
 #include "cli/summary.h"
 #include "cli/suggest.h"
 #include "trace/trace.h"
@@ -19,7 +20,14 @@ namespace tacho::cli {
 
 void add_trace_options(CLI::App& app, TraceRequest& r) {
   app.add_option("-o,--output", r.output, "trace file (default: <command>.tacho, with a number when that is taken)");
-  app.add_flag("--overwrite", r.overwrite, "replace an existing output");
+  app.add_option_function<std::string>(
+         "-f,--format",
+         [&r](const std::string& list) {
+           for (std::string& name : words_of(list)) r.formats.push_back(std::move(name));
+         },
+         "what to write: tacho (default), csv, json, pftrace ... (several with commas)")
+      ->type_name("FORMAT");
+  app.add_flag("--overwrite", r.overwrite, "replace existing outputs");
   app.add_flag("--quiet,-q", r.launch.quiet, "no status line and no summary");
   auto* what = app.add_option_group("What to record (default: everything that is cheap)");
   what->add_flag("--kernel-trace", r.kernels, "kernels");
@@ -31,6 +39,7 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--kernel-include", r.kernel_include, "only kernels whose name matches this regular expression")->type_name("REGEX");
   what->add_option("--kernel-exclude", r.kernel_exclude, "no kernels whose name matches")->type_name("REGEX");
   what->add_flag("--driver-trace", r.driver_trace, "CUDA: every driver call, not only those that launch");
+  what->add_flag("--all-api-calls", r.all_api_calls, "CUDA: also calls that only ask, such as cudaGetDevice");
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
@@ -117,6 +126,37 @@ std::string free_name(const std::string& name) {
 
 namespace {
 
+// Files beside the trace, in -f's order; the names were found free, or were asked for, before the start.
+struct Extra {
+  const format::Writer* writer;
+  ExportPlace place;
+};
+
+// The output itself is always recorded; without "tacho" in -f it is a file that goes away after the exports.
+Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
+  namespace fs = std::filesystem;
+  for (const std::string& name : r.formats) {
+    if (name == "tacho") continue;
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
+    Extra extra{writer, {r.launch.output, "", fs::path(r.launch.output).parent_path().string()}};
+    if (!writer->folder) {
+      extra.place.file = fs::path(r.launch.output).replace_extension(writer->extension).string();
+      std::error_code ignored;
+      if (!r.overwrite && fs::exists(extra.place.file, ignored)) {
+        if (!r.output.empty()) return fail("{} exists; give another -o, or --overwrite to replace it", extra.place.file);
+        extra.place.file = free_name(extra.place.file);
+      }
+      extra.place.folder.clear();
+    }
+    extras.push_back(std::move(extra));
+  }
+  return {};
+}
+
+bool keeps_trace(const TraceRequest& r) {
+  return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
+}
+
 Status prepare(TraceRequest& r) {
   namespace source = tape::source_bit;
   uint64_t sources = 0;
@@ -153,6 +193,7 @@ Status prepare(TraceRequest& r) {
   if (!r.kernel_exclude.empty()) config.emplace_back("kernel_exclude", r.kernel_exclude);
   config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
   config.emplace_back("graph_trace", r.graph_trace);
+  if (r.all_api_calls) config.emplace_back("api_calls", "all");
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
   if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
   if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
@@ -184,6 +225,14 @@ Status prepare(TraceRequest& r) {
 
 int run_target(TraceRequest& request) {
   if (const Status ready = prepare(request); !ready) return complain(kOwnError, ready.error().message);
+  std::vector<Extra> extras;
+  if (const Status ready = prepare_formats(request, extras); !ready) return complain(kOwnError, ready.error().message);
+  const bool keep = keeps_trace(request);
+  if (!keep) {
+    // The exports take their names from the output; the recording itself lies hidden beside it and goes at the end.
+    const auto path = std::filesystem::path(request.launch.output);
+    request.launch.output = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string(), getpid())).string();
+  }
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
   if (!outcome->written) {
@@ -195,10 +244,22 @@ int run_target(TraceRequest& request) {
     complain(kOwnError, trace.error().message);
     return outcome->exit_code;
   }
+  SummaryOptions options;
+  options.kept = keep;
+  ignore_file_size_signal();
+  for (const Extra& extra : extras) {
+    format::ExportOptions export_options;
+    export_options.overwrite = request.overwrite;
+    export_options.statistics = true;
+    if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done)
+      return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
+                                             done.error().message, request.launch.output));
+  }
   if (!request.launch.quiet) {
-    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO));
+    const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
+  if (!keep) unlink(request.launch.output.c_str());
   return outcome->exit_code;
 }
 

@@ -156,11 +156,18 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
                          report::clean(trace.string(text[i])));
   }
 
-  out += fmt::format("\n{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
-                     report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
-                     events > 5000 ? fmt::format(", {:.1f} B an event", static_cast<double>(trace.file_size()) / static_cast<double>(events))
-                                : std::string());
-  if (options.next_steps && events > 0) {
+  out += "\n";
+  if (options.kept)
+    out += fmt::format("{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
+                       report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
+                       events > 5000 ? fmt::format(", {:.1f} B an event", static_cast<double>(trace.file_size()) / static_cast<double>(events))
+                                  : std::string());
+  const char* heading_of_files = "Files  ";
+  for (const std::string& path : options.written) {
+    out += fmt::format("{}{}\n", heading_of_files, report::clean(path));
+    heading_of_files = "       ";
+  }
+  if (options.kept && options.next_steps && events > 0) {
     out += fmt::format("Next   tacho stats {0}\n", report::clean(trace.path()));
     out += fmt::format("       tacho export {0} -f pftrace     (open in ui.perfetto.dev)\n", report::clean(trace.path()));
   }

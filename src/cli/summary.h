@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "report/text.h"
 #include "trace/trace.h"
@@ -12,6 +13,8 @@ namespace tacho::cli {
 struct SummaryOptions {
   size_t top = 10;           // rows of each table
   bool next_steps = true;    // commands to go on with
+  bool kept = true;          // the trace file stays (else it is not mentioned)
+  std::vector<std::string> written = {};  // other files that were made of it
 };
 
 /// The whole summary as text, made for `screen`.

@@ -102,11 +102,13 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
   };
   Map* map = look();
   if (map == nullptr) {
+    // Libraries are opened at any time; code that nothing maps is asked for again and again.
     const int64_t now = raw_now();
-    if (maps_read_ == 0 || now - maps_read_ > 100'000'000) {  // code that nothing maps is asked for again and again
+    if (now - maps_read_ > maps_pause_) {
       read_maps();
-      maps_read_ = now;
+      maps_read_ = raw_now();
       map = look();
+      maps_pause_ = map != nullptr ? kShortestPause : std::min(maps_pause_ * 2, kLongestPause);
     }
   }
   if (map != nullptr && map->module == nullptr && !map->path.empty() && (map->path[0] == '/' || map->path == "[vdso]"))
@@ -355,18 +357,36 @@ ProcessSamples::FrameFacts& ProcessSamples::native(const NativeFrame& frame) {
     const std::string module = map != nullptr && !map->path.empty() ? map->path : name.empty() ? "[unknown]" : "[jit]";
     facts.row = writer_.dimension(Table::kFrame, {native_kind, writer_.string(name), 0, kUnknown, writer_.string(module),
                                                   static_cast<int64_t>(frame.in_module)});
-    facts.evaluates = name.starts_with("py::");
+    facts.evaluates = FrameFacts::kNo;
     return facts;
   }
-  const Symbol symbol = frame.module->symbol(frame.in_module);
-  const SourceLine line = frame.module->line(frame.in_module);
   const std::string_view path = frame.module->name();
-  facts.evaluates = is_evaluator(symbol.name);
   facts.hidden = path.ends_with("/libtacho.so");
-  facts.row = writer_.dimension(
-      Table::kFrame, {native_kind, symbol.name.empty() ? 0 : writer_.string(demangle(symbol.name)), writer_.string(line.file),
-                      line.line > 0 ? line.line : kUnknown, writer_.string(path), static_cast<int64_t>(frame.in_module)});
+  facts.row = writer_.dimension(Table::kFrame, {native_kind, 0, 0, kUnknown, writer_.string(path), static_cast<int64_t>(frame.in_module)});
   return facts;
+}
+
+// Asked only for samples with Python frames: elsewhere symbols can wait.
+bool ProcessSamples::evaluates(const NativeFrame& frame) {
+  FrameFacts& facts = native(frame);
+  if (facts.evaluates == FrameFacts::kNotAsked)
+    facts.evaluates = is_evaluator(frame.module->symbol(frame.in_module).name) ? FrameFacts::kYes : FrameFacts::kNo;
+  return facts.evaluates == FrameFacts::kYes;
+}
+
+void ProcessSamples::finish() {
+  for (const auto& [module, frames] : frames_) {
+    for (const auto& [address, facts] : frames) {
+      const Symbol symbol = module->symbol(address);
+      if (!symbol.name.empty())
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::function, writer_.string(demangle(symbol.name)));
+      const SourceLine line = module->line(address);
+      if (line.line > 0) {
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::file, writer_.string(line.file));
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::line, line.line);
+      }
+    }
+  }
 }
 
 int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view function) {
@@ -435,7 +455,8 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment of them.
   line_.clear();
   size_t loops = 0, segments = 0;
-  for (const NativeFrame& frame : unwound_.frames) loops += native(frame).evaluates;
+  if (!frames.empty())
+    for (const NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
   for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
   // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends agree.
   size_t without = 0;
@@ -452,7 +473,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   for (const NativeFrame& frame : unwound_.frames) {
     const FrameFacts& facts = native(frame);
     if (facts.hidden) continue;
-    if (!facts.evaluates || next >= frames.size()) {
+    if (next >= frames.size() || !evaluates(frame)) {
       line_.push_back(facts.row);
     } else if (without > 0) {
       --without;

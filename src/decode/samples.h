@@ -39,6 +39,9 @@ class ProcessSamples {
   /// `bytes`: the whole record. False when it makes no sense.
   bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
 
+  /// Gives the native frames their functions and source lines: reading symbols takes longer than a live drainer may.
+  void finish();
+
   /// Source line of a Python instruction: `offset` in bytes as the frame had it, -1 = not started. -1 when the table has
   /// no line for it and none before.
   static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
@@ -57,8 +60,8 @@ class ProcessSamples {
   };
   struct FrameFacts {
     int64_t row = 0;
-    bool evaluates = false;  // the interpreter's loop: stands for Python frames
-    bool hidden = false;     // our own
+    bool hidden = false;  // our own
+    enum : uint8_t { kNotAsked, kNo, kYes } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
   };
   struct Memory {
     const std::byte* bytes;
@@ -76,6 +79,7 @@ class ProcessSamples {
   void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory, uint64_t (&registers)[17], Unwound& out);
   bool step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17], bool& missing);
   FrameFacts& native(const NativeFrame& frame);
+  bool evaluates(const NativeFrame& frame);
   int64_t python(uint32_t number, int64_t offset);
   int64_t stack(int64_t parent, int64_t frame);
   int64_t plain_frame(event::FrameKind kind, std::string_view function);
@@ -87,7 +91,9 @@ class ProcessSamples {
   std::map<uint64_t, Map> maps_;  // by start
   std::vector<Code> codes_;       // by number
   uint32_t pid_ = 0;              // 0: not of our pid namespace
+  static constexpr int64_t kShortestPause = 2'000'000, kLongestPause = 500'000'000;  // ns between two looks at the maps
   int64_t maps_read_ = 0, jit_read_ = 0;  // when, CLOCK_MONOTONIC_RAW ns
+  int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
   std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
   std::unordered_map<uint64_t, FrameFacts> strange_;  // addresses outside of all files

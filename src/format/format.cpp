@@ -18,6 +18,7 @@ std::span<const Writer> writers() {
       {"csv", ".csv", true, write_csv},
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
+      {"rpd", ".rpd", false, rpd::write},
   };
   return kWriters;
 }

@@ -299,7 +299,8 @@ TEST(Perfetto, KernelRename) {
   made.dispatch(queue, 1020, 10, kernel, 3);
   format::ExportOptions options;
   options.kernel_rename = true;
-  const auto kernels = exported(*made.open(), options).of_category("kernel_dispatch");
+  const PerfettoTrace read = exported(*made.open(), options);
+  const auto kernels = read.of_category("kernel_dispatch");
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_EQ(kernels[0]->name, "inner");
   EXPECT_EQ(kernels[1]->name, "outer");

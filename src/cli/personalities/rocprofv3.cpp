@@ -171,11 +171,11 @@ void choose_sources(const Given& given, Plan& plan) {
 
 // ---- numbers and lists in options
 
-Result<double> positive(const std::string& text, std::string_view option) {
+Result<double> positive(const std::string& text, std::string_view option, std::string_view whole) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
-    return fail("--{} '{}' is not a number from 0", option, text);
+    return fail("--{} '{}': '{}' is not a number from 0", option, whole, text);
   return value;
 }
 
@@ -198,8 +198,8 @@ Status choose_periods(const Given& given, Plan& plan) {
     }
     if (parts.size() != 3)
       return fail("--collection-period '{}' is not delay:duration:repeat, as in 5:10:0", text);
-    TACHO_ASSIGN(const double delay, positive(parts[0], "collection-period"));
-    TACHO_ASSIGN(const double duration, positive(parts[1], "collection-period"));
+    TACHO_ASSIGN(const double delay, positive(parts[0], "collection-period", text));
+    TACHO_ASSIGN(const double duration, positive(parts[1], "collection-period", text));
     uint64_t repeat = 0;
     const auto [end, error] = std::from_chars(parts[2].data(), parts[2].data() + parts[2].size(), repeat);
     if (error != std::errc() || end != parts[2].data() + parts[2].size())
@@ -249,7 +249,8 @@ Status check_counters(const Given& given, const Job& job) {
   if (!gate) return fail("PC sampling needs --pc-sampling-beta-enabled");
   if (!missing.empty()) return fail("PC sampling needs {} too", missing);
   double interval = 0;
-  TACHO_ASSIGN(interval, positive(given.value("pc-sampling-interval"), "pc-sampling-interval"));
+  TACHO_ASSIGN(interval, positive(given.value("pc-sampling-interval"), "pc-sampling-interval",
+                                  given.value("pc-sampling-interval")));
   if (interval < 1) return fail("--pc-sampling-interval must be at least 1");
   return refuse("--pc-sampling-method", "PC samples");
 }
@@ -302,7 +303,8 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
                              : index == "relative" ? format::AgentIndex::kRelative
                                                    : format::AgentIndex::kTypeRelative;
   if (given.has("minimum-output-data")) {
-    TACHO_ASSIGN(const double kilobytes, positive(given.value("minimum-output-data"), "minimum-output-data"));
+    TACHO_ASSIGN(const double kilobytes, positive(given.value("minimum-output-data"), "minimum-output-data",
+                                                  given.value("minimum-output-data")));
     plan.options.minimum_bytes = static_cast<uint64_t>(kilobytes * 1024);
   }
   plan.options.overwrite = given.on("overwrite");

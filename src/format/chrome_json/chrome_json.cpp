@@ -144,7 +144,7 @@ class Exporter {
   }
 
   static char* append(char* at, std::string_view text) {
-    std::memcpy(at, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at, text.data(), text.size());
     return at + text.size();
   }
 

@@ -1,0 +1,484 @@
+"""rocprofv3's command line on this machine's OpenCL device: every option has its effect, every mistake its sentence."""
+import csv
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import time
+import unittest
+
+import harness
+from harness import BUILD, DEBIAN_PYTHON, SOURCE, TACHO
+
+STEPS = harness.TARGETS / "opencl_steps"
+ROCPROFV3 = BUILD / "personalities" / "rocprofv3"
+HOST = socket.gethostname()
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+class Rocprofv3(harness.Case):
+    def rocprofv3(self, *words, command=(STEPS,), code=0, **more):
+        return self.run_command(ROCPROFV3, *words, "--", *command, code=code, **more)
+
+    def names(self, folder="."):
+        """Names of the files in a folder, the process id replaced."""
+        return sorted(re.sub(r"^\d+", "PID", p.name) for p in (self.folder / folder).iterdir() if p.is_file())
+
+    def one(self, ending, folder="."):
+        found = [p for p in (self.folder / folder).rglob(f"*{ending}")]
+        self.assertEqual(len(found), 1, f"{ending}: {found}")
+        return found[0]
+
+    def lines(self, result):
+        return result.stderr.decode().splitlines()
+
+    def kernel_names(self, *options, **more):
+        self.rocprofv3("--kernel-trace", *options, **more)
+        return {row["Kernel_Name"] for row in rows(self.one("_kernel_trace.csv"))}
+
+
+class Lines(Rocprofv3):
+    def test_the_seeds_line(self):
+        shutil.copy(SOURCE / "tests" / "e2e" / "targets" / "copy_scale.py", self.folder / "app.py")
+        (self.folder / "app.py").chmod(0o644)
+        env = {"PATH": f"{ROCPROFV3.parent}:{os.environ['PATH']}"}
+        result = self.run_command("rocprofv3", "--stats", "--sys-trace", "--kernel-trace", "--", DEBIAN_PYTHON, "app.py", env=env)
+        self.assertEqual(result.stdout, b"ok\n")
+        self.assertEqual(result.stderr, b"")
+        (self.folder / "app.py").unlink()
+        names = self.names()
+        for needed in ("agent_info", "domain_stats", "kernel_stats", "kernel_trace", "opencl_api_trace", "opencl_api_stats",
+                       "memory_copy_trace", "memory_copy_stats"):
+            self.assertIn(f"PID_{needed}.csv", names)
+        self.assertFalse([n for n in names if "tacho" in n], "no .tacho is left behind")
+        stats = rows(self.one("_kernel_stats.csv"))
+        self.assertEqual({row["Name"]: row["Calls"] for row in stats}, {"copy_values": "8", "scale_values": "8"})
+        self.assertAlmostEqual(sum(float(row["Percentage"]) for row in stats), 100, delta=0.1)
+        header = self.one("_kernel_stats.csv").read_text().splitlines()[0]
+        self.assertEqual(header, '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"')
+
+    def test_pftrace(self):
+        self.rocprofv3("--stats", "--sys-trace", "--kernel-trace", "--output-format", "pftrace")
+        self.assertEqual(self.names(), ["PID_results.pftrace"])
+        self.assertEqual(self.one("_results.pftrace").read_bytes()[:1], b"\n")
+
+    def test_no_separator(self):
+        result = self.run_command(ROCPROFV3, "--kernel-trace", STEPS, "--steps", "1")
+        self.assertEqual(result.stdout, b"done 1\n")
+        self.assertEqual(len(rows(self.one("_kernel_trace.csv"))), 3)
+
+    def test_help_and_version(self):
+        text = self.run_command(ROCPROFV3, "--help").stdout.decode()
+        for word in ("--kernel-trace", "--pmc", "--collection-period", "--summary-groups", "Examples:"):
+            self.assertIn(word, text)
+        self.assertIn(b"tacho", self.run_command(ROCPROFV3, "--version").stdout)
+
+    def test_exit_code_is_the_programs(self):
+        self.rocprofv3("--kernel-trace", command=(STEPS, "--code", "7"), code=7)
+        self.assertTrue(self.one("_kernel_trace.csv"))
+
+    def test_kernel_trace_rows(self):
+        before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        self.rocprofv3("--kernel-trace", command=(STEPS, "--steps", "4"))
+        after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        kernels = rows(self.one("_kernel_trace.csv"))
+        self.assertEqual([row["Kernel_Name"] for row in kernels], ["copy_values", "copy_values", "scale(float*, int)"] * 4)
+        self.assertEqual([row["Dispatch_Id"] for row in kernels], [str(i + 1) for i in range(12)])
+        pid = self.one("_kernel_trace.csv").name.split("_")[0]
+        previous_end = 0
+        for row in kernels:
+            self.assertEqual((row["Kind"], row["Agent_Id"], row["Thread_Id"]), ("KERNEL_DISPATCH", "Agent 1", pid))
+            self.assertEqual((row["Workgroup_Size_X"], row["Grid_Size_X"], row["Grid_Size_Y"]), ("64", "4096", "1"))
+            start, end = int(row["Start_Timestamp"]), int(row["End_Timestamp"])
+            self.assertTrue(before <= start <= end <= after, "CLOCK_BOOTTIME")
+            self.assertGreaterEqual(start, previous_end)
+            previous_end = end
+
+
+class Tracing(Rocprofv3):
+    """What each tracing option writes."""
+
+    def test_single_options(self):
+        for option, file in (("--kernel-trace", "kernel_trace"), ("--memory-copy-trace", "memory_copy_trace"),
+                             ("--memory-allocation-trace", "memory_allocation_trace"), ("--marker-trace", "marker_api_trace"),
+                             ("--opencl-trace", "opencl_api_trace")):
+            with self.subTest(option):
+                result = self.rocprofv3(option, "-d", option[2:])
+                self.assertEqual(result.stderr, b"")
+                folder = pathlib.Path(option[2:]) / HOST
+                self.assertEqual(self.names(folder), ["PID_agent_info.csv", f"PID_{file}.csv"])
+                self.assertTrue(rows(self.one(f"_{file}.csv", folder)))
+
+    def test_runtime_and_sys_trace(self):
+        self.rocprofv3("-r", "-d", "r")
+        everything = ["PID_agent_info.csv", "PID_kernel_trace.csv", "PID_marker_api_trace.csv", "PID_memory_allocation_trace.csv",
+                      "PID_memory_copy_trace.csv", "PID_opencl_api_trace.csv"]
+        self.assertEqual(self.names(f"r/{HOST}"), everything)
+        self.rocprofv3("-s", "-d", "s")
+        self.assertEqual(self.names(f"s/{HOST}"), everything)
+
+    def test_parts_of_sys_trace_can_be_negated(self):
+        self.rocprofv3("--sys-trace", "--kernel-trace=no", "--marker-trace", "off", "--hsa-trace=no", "--opencl-trace=false")
+        self.assertEqual(self.names(), ["PID_agent_info.csv", "PID_memory_allocation_trace.csv", "PID_memory_copy_trace.csv"])
+
+    def test_domains_that_are_not_here_are_one_line(self):
+        result = self.rocprofv3("--kernel-trace", "--hip-trace", "--hsa-core-trace", "--rccl-trace", "--rocdecode-trace", "--rocjpeg-trace",
+                                "--scratch-memory-trace", "--kfd-trace")
+        lines = self.lines(result)
+        self.assertEqual(len(lines), 2, lines)
+        self.assertIn("--scratch-memory-trace, --rocdecode-trace, --rocjpeg-trace, --kfd-trace", lines[0])
+        self.assertIn("--hip-trace (no HIP call was made), --hsa-core-trace", lines[1])
+        self.assertIn("PID_kernel_trace.csv", self.names())
+
+    def test_kokkos_and_thread_trace(self):
+        result = self.rocprofv3("--kernel-trace", "--kokkos-trace", "--att", "--att-target-cu", "1")
+        self.assertEqual(len(self.lines(result)), 2, self.lines(result))
+        # It implies --marker-trace and --kernel-rename.
+        self.assertIn("PID_marker_api_trace.csv", self.names())
+        self.assertEqual({row["Kernel_Name"] for row in rows(self.one("_kernel_trace.csv"))}, {"step", "inner"})
+
+    def test_selected_regions(self):
+        self.rocprofv3("--kernel-trace", "--selected-regions", command=(STEPS, "--steps", "4", "--regions"))
+        self.assertEqual(len(rows(self.one("_kernel_trace.csv"))), 6, "two of four steps")
+
+    def test_no_option_runs_the_program_alone(self):
+        result = self.run_command(ROCPROFV3, "--", STEPS, "--code", "5", code=5)
+        self.assertIn("no tracing option", self.lines(result)[0])
+        self.assertEqual(self.names(), [])
+
+    def test_ranks(self):
+        env = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}
+        result = self.rocprofv3("--kernel-trace", "--profile-mpi-ranks", "0-1,3", env=env)
+        self.assertEqual((result.stdout, result.stderr, self.names()), (b"done 3\n", b"", []))
+        self.rocprofv3("--kernel-trace", "--profile-mpi-ranks", "0,2-3", env=env)
+        self.assertIn("PID_kernel_trace.csv", self.names())
+        result = self.rocprofv3("--kernel-trace", "--profile-mpi-ranks", "3-1", env=env, code=125)
+        self.one_sentence(result, "3-1")
+
+
+class Periods(Rocprofv3):
+    def recorded(self, *options):
+        self.rocprofv3("--kernel-trace", *options, command=(STEPS, "--steps", "40", "--sleep", "25"))
+        return [int(row["Start_Timestamp"]) for row in rows(self.one("_kernel_trace.csv"))]
+
+    def test_one_period(self):
+        starts = self.recorded("-P", "200:300:1", "--collection-period-unit", "msec")
+        self.assertTrue(10 < len(starts) < 60, len(starts))
+        self.assertLess(starts[-1] - starts[0], 400e6)
+
+    def test_repeat_0_is_for_ever(self):
+        starts = self.recorded("-P", "0.1:0.1:0")
+        gaps = sum(b - a > 60e6 for a, b in zip(starts, starts[1:]))
+        self.assertGreaterEqual(gaps, 3, "recorded again and again, to the end")
+
+    def test_two_periods(self):
+        starts = self.recorded("--collection-period", "100:100:1", "300:100:1", "--collection-period-unit", "msec")
+        gaps = [b - a for a, b in zip(starts, starts[1:]) if b - a > 150e6]
+        self.assertEqual(len(gaps), 1, "two pieces")
+
+    def test_bad_periods(self):
+        for text in ("5", "1:2", "a:1:1", "1:0:1", "1:-2:1", "1:2:x"):
+            self.one_sentence(self.rocprofv3("--kernel-trace", "-P", text, code=125), "--collection-period", text)
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--collection-period-unit", "day", "-P", "1:1:1", code=125), "'day'", "hour")
+
+
+class Names(Rocprofv3):
+    def test_demangled(self):
+        self.assertEqual(self.kernel_names(), {"copy_values", "scale(float*, int)"})
+
+    def test_mangled(self):
+        self.assertEqual(self.kernel_names("-M"), {"copy_values", "_Z5scalePfi"})
+
+    def test_truncated(self):
+        self.assertEqual(self.kernel_names("-T"), {"copy_values", "scale"})
+
+    def test_renamed(self):
+        self.assertEqual(self.kernel_names("--kernel-rename", "--stats"), {"step", "inner"})
+        self.assertEqual({row["Name"]: row["Calls"] for row in rows(self.one("_kernel_stats.csv"))}, {"step": "6", "inner": "3"})
+
+    def test_contradiction(self):
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-M", "-T", code=125), "--mangled-kernels", "--truncate-kernels")
+
+    def test_filters_say_that_they_are_for_counters(self):
+        for option in (("--kernel-include-regex", "copy.*"), ("--kernel-exclude-regex", "x"), ("--kernel-iteration-range", "[1-2],[5]")):
+            result = self.rocprofv3("--kernel-trace", *option, "-d", option[0][2:])
+            self.assertEqual(len(self.lines(result)), 1, self.lines(result))
+            self.assertIn(f"{option[0]} restricts counter collection only", self.lines(result)[0])
+            self.assertEqual(len(rows(self.one("_kernel_trace.csv", option[0][2:]))), 9)
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--kernel-include-regex", "a(", code=125), "a(")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--kernel-iteration-range", "0-2", code=125), "0-2")
+
+    def test_agent_index(self):
+        for index, label in (("absolute", "Agent 1"), ("relative", "Agent 1"), ("type-relative", "CPU 1")):
+            self.rocprofv3("--kernel-trace", "-A", index, "-d", index)
+            self.assertEqual(rows(self.one("_kernel_trace.csv", index))[0]["Agent_Id"], label)
+
+
+class Summaries(Rocprofv3):
+    def table(self, text, label):
+        self.assertIn(f"ROCPROFV3 {label}SUMMARY:", text)
+        lines = text.split(f"ROCPROFV3 {label}SUMMARY:")[1].strip().splitlines()
+        head = [cell.strip() for cell in lines[0].strip("|").split("|")]
+        body = []
+        for line in lines[2:]:
+            if not line.startswith("|"):
+                break
+            body.append(dict(zip(head, [cell.strip() for cell in line.strip("|").split("|")])))
+        return body
+
+    def test_summary_goes_to_stderr(self):
+        result = self.rocprofv3("--kernel-trace", "--memory-copy-trace", "-S")
+        self.assertEqual(result.stdout, b"done 3\n")
+        table = self.table(result.stderr.decode(), "")
+        self.assertEqual({row["DOMAIN"] for row in table}, {"KERNEL_DISPATCH", "MEMORY_COPY"})
+        self.assertEqual([row["CALLS"] for row in table if row["NAME"] == "copy_values"], ["6"])
+        durations = [int(row["DURATION (nsec)"]) for row in table]
+        self.assertEqual(durations, sorted(durations, reverse=True))
+
+    def test_per_domain_groups_and_units(self):
+        result = self.rocprofv3("--kernel-trace", "--memory-copy-trace", "-D", "-u", "usec", "--summary-groups", "KERNEL_DISPATCH|MEMORY_COPY", "MEMORY.*")
+        text = result.stderr.decode()
+        self.assertEqual({row["NAME"] for row in self.table(text, "KERNEL_DISPATCH ")}, {"copy_values", "scale(float*, int)"})
+        self.assertEqual({row["DOMAIN"] for row in self.table(text, "MEMORY.* ")}, {"MEMORY_COPY"})
+        self.assertEqual({row["DOMAIN"] for row in self.table(text, "KERNEL_DISPATCH|MEMORY_COPY ")}, {"KERNEL_DISPATCH", "MEMORY_COPY"})
+        row = self.table(text, "KERNEL_DISPATCH ")[0]
+        kernels = rows(self.one("_kernel_trace.csv"))
+        total = sum(int(k["End_Timestamp"]) - int(k["Start_Timestamp"]) for k in kernels if k["Kernel_Name"] == row["NAME"])
+        self.assertAlmostEqual(float(row["DURATION (usec)"]), total / 1000, delta=0.05)
+        self.assertNotIn("ROCPROFV3 SUMMARY", text)
+
+    def test_output_file(self):
+        result = self.rocprofv3("--kernel-trace", "-S", "--summary-output-file", "stdout", "-d", "a")
+        self.assertIn(b"ROCPROFV3 SUMMARY:", result.stdout)
+        result = self.rocprofv3("--kernel-trace", "-S", "--summary-output-file", "table", "-d", "b")
+        self.assertEqual(result.stderr, b"")
+        self.assertIn("ROCPROFV3 SUMMARY:", self.one("_table.txt", "b").read_text())
+
+    def test_stats_need_something_to_count(self):
+        for option in ("--stats", "-S", "-D", "--output-config"):
+            self.one_sentence(self.rocprofv3(option, code=125), "no tracing option is on")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--summary-groups", "a(", code=125), "a(")
+
+
+class Outputs(Rocprofv3):
+    def test_names(self):
+        self.rocprofv3("--kernel-trace", "-o", "run")
+        self.assertEqual(self.names(), ["run_agent_info.csv", "run_kernel_trace.csv"])
+        self.rocprofv3("--kernel-trace", "-o", "sub/%tag%_%arg1%", "-d", "out/{hostname}", command=(STEPS, "--steps", "1"))
+        self.assertEqual(self.names(f"out/{HOST}/sub"), ["opencl_steps_--steps_agent_info.csv", "opencl_steps_--steps_kernel_trace.csv"])
+        self.rocprofv3("--kernel-trace", "-d", "only_d")
+        self.assertEqual(self.names(f"only_d/{HOST}"), ["PID_agent_info.csv", "PID_kernel_trace.csv"])
+
+    def test_every_placeholder(self):
+        env = {"SLURM_JOB_ID": "77", "SLURM_PROCID": "3", "SLURM_NTASKS": "8", "MY_X": "x1", "ROCPROF_DATE_FORMAT": "date", "ROCPROF_TIME_FORMAT": "time"}
+        text = "%hostname%,%h,%pid%,%p,%ppid%,%pgid%,%psid%,%psize%,%job%,%j,%rank%,%r,%size%,%s,%nid%,%launch_date%,%launch_time%," \
+               "%env{MY_X}%,$ENV{MY_X},%q{MY_X},{pid},%tag%,%arg2%,%argt%,%args%,%unknown%,100%"
+        self.rocprofv3("--kernel-trace", "-o", text, "-d", "p", command=(STEPS, "--steps", "1"), env=env)
+        name = self.one("_kernel_trace.csv", "p").name
+        parts = name[:-len("_kernel_trace.csv")].split(",")
+        pid = parts[2]
+        self.assertTrue(pid.isdigit())
+        for at, value in ((0, HOST), (1, HOST), (3, pid), (8, "77"), (9, "77"), (10, "3"), (11, "3"), (12, "8"), (13, "8"), (14, "3"), (15, "date"),
+                          (16, "time"), (17, "x1"), (18, "x1"), (19, "x1"), (20, pid), (21, "opencl_steps"), (22, "1"), (23, "opencl_steps_--steps_1"),
+                          (24, "--steps_1"), (25, "%unknown%"), (26, "100%")):
+            self.assertEqual(parts[at], value, (at, parts))
+        for at in (4, 5, 6, 7):
+            self.assertTrue(parts[at].isdigit(), parts)
+        self.rocprofv3("--kernel-trace", "-o", "x", "-d", "%cwd%/here")
+        self.assertEqual(self.names("here"), ["x_agent_info.csv", "x_kernel_trace.csv"])
+
+    def test_formats(self):
+        self.rocprofv3("--kernel-trace", "--opencl-trace", "-f", "csv", "json", "pftrace", "-o", "a")
+        self.assertEqual(self.names(), ["a_agent_info.csv", "a_kernel_trace.csv", "a_opencl_api_trace.csv", "a_results.json", "a_results.pftrace"])
+        events = json.loads((self.folder / "a_results.json").read_text())["traceEvents"]
+        self.assertEqual(sum(e.get("cat") == "kernel_dispatch" for e in events), 9)
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-f", "otf2", code=125), "otf2")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-f", "cvs", code=125), "csv")
+
+    def test_group_by_queue_is_taken(self):
+        self.rocprofv3("--kernel-trace", "-f", "json", "--group-by-queue", "-o", "q")
+        self.assertIn("COMPUTE Agent [1] QUEUE [0] CPU", (self.folder / "q_results.json").read_text())
+
+    def test_several_processes(self):
+        self.rocprofv3("--kernel-trace", "--marker-trace", command=(STEPS, "--fork", "3"))
+        self.assertEqual(self.names().count("PID_kernel_trace.csv"), 3)
+        self.assertEqual(self.names().count("PID_agent_info.csv"), 3)
+        for path in self.folder.glob("*_marker_api_trace.csv"):
+            self.assertEqual({row["Process_Id"] for row in rows(path)}, {path.name.split("_")[0]})
+        result = self.rocprofv3("--kernel-trace", "-o", "same", "-d", "one", command=(STEPS, "--fork", "2"))
+        self.assertEqual(len(list((self.folder / "one").glob("same_*kernel_trace.csv"))), 2, "no process's files replace another's")
+        self.assertEqual(len(self.lines(result)), 1, self.lines(result))
+
+    def test_existing_files(self):
+        self.rocprofv3("--kernel-trace", "-o", "run")
+        before = (self.folder / "run_kernel_trace.csv").read_bytes()
+        result = self.rocprofv3("--kernel-trace", "-o", "run", code=125)
+        self.one_sentence(result, "run_*", "--overwrite")
+        self.assertEqual(result.stdout, b"", "refused before the start")
+        self.assertEqual((self.folder / "run_kernel_trace.csv").read_bytes(), before)
+        self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", command=(STEPS, "--steps", "1"))
+        self.assertEqual(len(rows(self.folder / "run_kernel_trace.csv")), 3)
+
+    def test_places_that_cannot_be_written(self):
+        (self.folder / "plain").write_text("x")
+        result = self.rocprofv3("--kernel-trace", "-d", "plain/below", code=125)
+        self.one_sentence(result, "plain is not a folder")
+        self.assertEqual(result.stdout, b"")
+
+    def test_output_folder_that_vanishes(self):
+        script = self.folder / "vanish.sh"
+        script.write_text(f"{STEPS}\nrm -rf {self.folder}/gone\n")
+        self.rocprofv3("--kernel-trace", "-o", "run", "-d", "gone", command=("/bin/sh", script), env={"ROCPROF_TMPDIR": str(self.folder)})
+        self.assertEqual(self.names("gone"), ["run_agent_info.csv", "run_kernel_trace.csv"])
+        script.write_text(f"{STEPS}\nrm -rf {self.folder}/gone\ntouch {self.folder}/gone\n")
+        result = self.rocprofv3("--kernel-trace", "-o", "run2", "-d", "gone", command=("/bin/sh", script), env={"ROCPROF_TMPDIR": str(self.folder)}, code=125)
+        self.one_sentence(result, "gone", "the recording is kept in")
+        kept = re.search(r"kept in (\S+\.tacho)", result.stderr.decode()).group(1)
+        self.run_command(TACHO, "export", kept, "-f", "csv", "-d", "saved")
+        self.assertTrue(self.one("_kernel_trace.csv", "saved"))
+
+    def test_config_and_log_level(self):
+        result = self.rocprofv3("--kernel-trace", "--output-config", "-o", "c", "--log-level", "info")
+        config = json.loads((self.folder / "c_config.json").read_text())
+        self.assertEqual(config["records"], ["kernel-trace"])
+        self.assertEqual(config["options"]["log-level"], "info")
+        self.assertEqual(config["command"], [str(STEPS)])
+        self.assertIn("wrote c_kernel_trace.csv", result.stderr.decode())
+        quiet = self.rocprofv3("--kernel-trace", "--hip-trace", "--log-level", "error", "-o", "d")
+        self.assertEqual(quiet.stderr, b"")
+        shown = self.rocprofv3("--kernel-trace", "--log-level", "config", "-o", "e")
+        self.assertIn('"records":["kernel-trace"]', shown.stderr.decode().replace(" ", ""))
+        shown = self.rocprofv3("--kernel-trace", "--log-level", "env", "-o", "f", env={"OMP_NUM_THREADS": "3"})
+        self.assertIn("OMP_NUM_THREADS=3", shown.stderr.decode())
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--log-level", "loud", code=125), "'loud'", "warning")
+
+    def test_minimum_output_data(self):
+        self.rocprofv3("--kernel-trace", "-f", "csv", "pftrace", "--minimum-output-data", "1000")
+        self.assertEqual(self.names(), [])
+        self.rocprofv3("--kernel-trace", "-f", "csv", "pftrace", "--minimum-output-data", "1")
+        self.assertIn("PID_kernel_trace.csv", self.names())
+
+    def test_keep_trace_and_extra_columns(self):
+        self.rocprofv3("--memory-copy-trace", "--keep-trace", "mine.tacho", "--extra-columns", "-o", "x")
+        self.assertEqual({row["Size_Bytes"] for row in rows(self.folder / "x_memory_copy_trace.csv")}, {"16384"})
+        self.run_command(TACHO, "info", "mine.tacho")
+
+    def test_preload_reaches_the_program(self):
+        result = self.rocprofv3("--kernel-trace", "--preload", "libm.so.6", command=("/bin/sh", "-c", f"echo $LD_PRELOAD; {STEPS}"))
+        self.assertIn(b"libm.so.6", result.stdout.splitlines()[0])
+        self.assertIn(b"libtacho.so", result.stdout.splitlines()[0])
+
+    def test_disk_full(self):
+        result = self.run_command("/bin/sh", "-c", f"ulimit -f 1; exec {ROCPROFV3} --sys-trace -- {STEPS} --steps 3000", code=None)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertFalse([p for p in self.folder.iterdir() if p.suffix == ".csv"], "nothing is half there")
+
+
+class InputFiles(Rocprofv3):
+    def jobs(self, name, text, *words, code=0):
+        (self.folder / name).write_text(text)
+        return self.rocprofv3("-i", name, *words, code=code)
+
+    def test_yaml_with_two_jobs(self):
+        self.jobs("in.yaml", "jobs:\n  - kernel_trace: true\n    output_file: one\n  - memory_copy_trace: yes\n    stats: true\n    output_format: [csv, json]\n    output_file: two\n")
+        self.assertEqual(self.names("pass_1"), ["one_agent_info.csv", "one_kernel_trace.csv"])
+        self.assertEqual(self.names("pass_2"), ["two_agent_info.csv", "two_domain_stats.csv", "two_memory_copy_stats.csv", "two_memory_copy_trace.csv", "two_results.json"])
+
+    def test_json_with_one_job(self):
+        self.jobs("in.json", '{\n\t"jobs": [\n\t\t{"kernel_trace": true, "output_directory": "here", "output_file": "j", "truncate_kernels": true}\n\t]\n}\n')
+        self.assertEqual(self.names("here"), ["j_agent_info.csv", "j_kernel_trace.csv"])
+        self.assertIn("scale", {row["Kernel_Name"] for row in rows(self.folder / "here" / "j_kernel_trace.csv")})
+
+    def test_command_line_adds_and_may_not_contradict(self):
+        self.jobs("in.yaml", "jobs:\n  - kernel_trace: true\n", "--stats", "-o", "s")
+        self.assertIn("s_kernel_stats.csv", self.names())
+        self.one_sentence(self.jobs("in.yaml", "jobs:\n  - output_file: a\n    kernel_trace: true\n", "-o", "b", code=125), "--output-file", "in.yaml")
+
+    def test_mistakes_have_line_numbers(self):
+        for text, words in (("jobs:\n  - kernel_trase: true\n", ("in.yaml:2", "kernel_trase", "kernel_trace")),
+                            ("jobs:\n  - kernel_trace: maybe\n", ("in.yaml:2", "'maybe'")),
+                            ("jobs:\n  - kernel_trace: [\n", ("in.yaml:",)),
+                            ("jobs: 5\n", ("jobs",)), ("jobs:\n  - 7\n", ("in.yaml:2",)),
+                            ("jobs:\n  - kernel_trace: true\nextra: 1\n", ("in.yaml:3", "extra")),
+                            ("jobs:\n  - kernel_trace: true\n    kernel_trace: false\n", ("in.yaml:3", "twice")),
+                            ("jobs:\n  - log_level: loud\n", ("in.yaml:2", "'loud'"))):
+            with self.subTest(text):
+                self.one_sentence(self.jobs("in.yaml", text, code=125), *words)
+        self.one_sentence(self.jobs("in.txt", "# nothing\npcm: A\n", code=125), "in.txt:2", "pcm")
+        self.one_sentence(self.jobs("in.txt", "pmc:\n", code=125), "in.txt:1")
+        self.one_sentence(self.jobs("in.xml", "x", code=125), ".yaml")
+        self.one_sentence(self.rocprofv3("-i", "none.yaml", code=125), "none.yaml", "No such file")
+
+    def test_counters_of_every_kind_of_file_name_the_device(self):
+        for name, text in (("c.txt", "pmc: SQ_WAVES GRBM_COUNT # two\npmc: TCC_HIT\n"), ("c.yaml", "jobs:\n  - pmc: [SQ_WAVES]\n"),
+                           ("c.json", '{"jobs": [{"pmc": ["SQ_WAVES"]}]}'), ("g.yaml", "jobs:\n  - pmc_groups: [[A, B], [C]]\n    pmc_group_interval: 3\n")):
+            with self.subTest(name):
+                result = self.jobs(name, text, code=125)
+                self.one_sentence(result, "cannot be collected")
+                self.assertEqual(result.stdout, b"", "told before the program starts")
+
+
+class Refusals(Rocprofv3):
+    def test_counters_and_samples(self):
+        result = self.rocprofv3("--pmc", "SQ_WAVES", "GRBM_COUNT", code=125)
+        self.one_sentence(result, "--pmc", "no source")
+        devices = self.run_command(TACHO, "avail", "--output-format", "json").stdout.decode()
+        name = json.loads(devices)["devices"]["rows"][0][-1]
+        self.assertIn(name, result.stderr.decode())
+        self.one_sentence(self.rocprofv3("--pc-sampling-method", "host_trap", code=125), "--pc-sampling-beta-enabled")
+        self.one_sentence(self.rocprofv3("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", code=125), "--pc-sampling-unit", "--pc-sampling-interval")
+        sampling = ("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", "--pc-sampling-unit", "time", "--pc-sampling-interval")
+        self.one_sentence(self.rocprofv3(*sampling, "0", code=125), "--pc-sampling-interval")
+        self.one_sentence(self.rocprofv3(*sampling, "1000", code=125), name)
+
+    def test_unknown_words(self):
+        self.one_sentence(self.rocprofv3("--kernel-trase", code=125), "--kernel-trase", "did you mean --kernel-trace")
+        self.one_sentence(self.rocprofv3("-Q", code=125), "-Q")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "stray", code=125), "stray")
+        self.one_sentence(self.rocprofv3("--agent-index", "relativ", code=125), "did you mean relative")
+        self.one_sentence(self.rocprofv3("--output-file", code=125), "--output-file", "missing")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--pid", "5", code=125), "attaching")
+        self.one_sentence(self.run_command(ROCPROFV3, "--kernel-trace", code=125), "no program")
+        self.one_sentence(self.rocprofv3("--kernel-trace", command=("/no/such/program",), code=127), "/no/such/program")
+        self.one_sentence(self.rocprofv3("--kernel-trace", command=("/etc/passwd",), code=126), "/etc/passwd")
+
+    def test_options_without_a_task_here_are_one_line_each(self):
+        (self.folder / "extra.yaml").write_text("a: 1\n")
+        for words, needle in ((("--perfetto-backend", "system"), "written to a file"), (("--perfetto-buffer-size", "100"), "not needed"),
+                              (("--perfetto-buffer-fill-policy", "discard", "--perfetto-shmem-size-hint", "64"), "not needed"),
+                              (("-E", "extra.yaml"), "without --pmc"), (("--benchmark-mode", "execution-profile"), "AMD's own tool")):
+            with self.subTest(words):
+                result = self.rocprofv3("--kernel-trace", *words)
+                self.assertEqual(len(self.lines(result)), 1, self.lines(result))
+                self.assertIn(needle, self.lines(result)[0])
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-E", "none.yaml", code=125), "none.yaml")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--rocm-root", "/none", code=125), "/none")
+        silent = self.rocprofv3("--kernel-trace", "--disable-signal-handlers", "--sdk-version", "1.0.0", "--sdk-soversion", "1", "--suppress-marker-preload")
+        self.assertEqual(silent.stderr, b"")
+
+    def test_list_avail(self):
+        text = self.run_command(ROCPROFV3, "-L").stdout.decode()
+        self.assertIn("Devices", text)
+        self.assertIn("Counters", text)
+
+
+@unittest.skipUnless(shutil.which("mpirun"), "no mpirun (Debian: openmpi-bin)")
+class Mpi(Rocprofv3):
+    def test_four_ranks_give_four_sets(self):
+        words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", ROCPROFV3, "--stats", "--kernel-trace", "-d", "mpi", "-o", "rank%rank%_of_%size%", "--", STEPS]
+        self.run_command(*words)
+        names = sorted(p.name for p in (self.folder / "mpi").iterdir())
+        for rank in range(4):
+            for kind in ("agent_info", "kernel_trace", "kernel_stats", "domain_stats"):
+                self.assertIn(f"rank{rank}_of_4_{kind}.csv", names)
+        self.assertEqual(len(names), 16)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,128 @@
+// A small OpenCL program with markers, for the tests of the rocprofv3 command line:
+//   opencl_steps [--steps N] [--sleep MS] [--fork K] [--regions] [--code C] [--no-markers]
+// Each step: a range "step", two kernels copy_values, and in a range "inner" one kernel whose name is mangled
+// C++.
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "tacho/tacho.h"
+
+namespace {
+
+const char* const kSource =
+    "__kernel void copy_values(__global const float* a, __global float* b) { b[get_global_id(0)] = "
+    "a[get_global_id(0)]; }\n"
+    "__kernel void _Z5scalePfi(__global const float* a, __global float* b) { b[get_global_id(0)] = 2 * "
+    "a[get_global_id(0)]; }\n";
+
+int g_steps = 3, g_sleep_ms = 0, g_children = 0, g_code = 0;
+bool g_regions = false, g_markers = true;
+
+void check(cl_int code, const char* what) {
+  if (code == CL_SUCCESS) return;
+  std::fprintf(stderr, "%s: %d\n", what, code);
+  std::exit(90);
+}
+
+void switch_recording(const char* name) {
+  using Switch = int (*)(uint64_t);
+  if (const auto function = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, name)); function != nullptr)
+    function(0);
+}
+
+void work() {
+  cl_platform_id platform;
+  cl_device_id device;
+  check(clGetPlatformIDs(1, &platform, nullptr), "platform");
+  check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr), "device");
+  cl_int code;
+  cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
+  check(code, "context");
+  cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
+  check(code, "queue");
+  const char* source = kSource;
+  cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &code);
+  check(code, "program");
+  check(clBuildProgram(program, 1, &device, "", nullptr, nullptr), "build");
+  cl_kernel copy = clCreateKernel(program, "copy_values", &code);
+  check(code, "copy_values");
+  cl_kernel scale = clCreateKernel(program, "_Z5scalePfi", &code);
+  check(code, "scale");
+  const size_t count = 4096, group = 64;
+  std::vector<float> host(count, 1.0f);
+  cl_mem a = clCreateBuffer(context, CL_MEM_READ_WRITE, count * sizeof(float), nullptr, &code);
+  cl_mem b = clCreateBuffer(context, CL_MEM_READ_WRITE, count * sizeof(float), nullptr, &code);
+  for (cl_kernel kernel : {copy, scale}) {
+    check(clSetKernelArg(kernel, 0, sizeof a, &a), "argument");
+    check(clSetKernelArg(kernel, 1, sizeof b, &b), "argument");
+  }
+  check(clEnqueueWriteBuffer(queue, a, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr),
+        "write");
+  const auto push = [](const char* text) {
+    if (g_markers) tacho_range_push(text);
+  };
+  const auto pop = [] {
+    if (g_markers) tacho_range_pop();
+  };
+  for (int step = 0; step < g_steps; ++step) {
+    // With --regions only every second step is to be recorded.
+    if (g_regions) switch_recording(step % 2 == 1 ? "roctxProfilerResume" : "roctxProfilerPause");
+    push("step");
+    for (int i = 0; i < 2; ++i)
+      check(clEnqueueNDRangeKernel(queue, copy, 1, nullptr, &count, &group, 0, nullptr, nullptr), "launch");
+    push("inner");
+    check(clEnqueueNDRangeKernel(queue, scale, 1, nullptr, &count, &group, 0, nullptr, nullptr), "launch");
+    pop();
+    check(clFinish(queue), "finish");
+    pop();
+    if (g_sleep_ms > 0) usleep(static_cast<useconds_t>(g_sleep_ms) * 1000);
+  }
+  check(clEnqueueReadBuffer(queue, b, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr),
+        "read");
+  clReleaseMemObject(a);
+  clReleaseMemObject(b);
+  clReleaseKernel(copy);
+  clReleaseKernel(scale);
+  clReleaseProgram(program);
+  clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  if (host[7] != 2.0f) std::exit(91);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
+    if (std::strcmp(argv[i], "--steps") == 0)
+      g_steps = number();
+    else if (std::strcmp(argv[i], "--sleep") == 0)
+      g_sleep_ms = number();
+    else if (std::strcmp(argv[i], "--fork") == 0)
+      g_children = number();
+    else if (std::strcmp(argv[i], "--code") == 0)
+      g_code = number();
+    else if (std::strcmp(argv[i], "--regions") == 0)
+      g_regions = true;
+    else if (std::strcmp(argv[i], "--no-markers") == 0)
+      g_markers = false;
+  }
+  for (int child = 0; child < g_children; ++child)
+    if (fork() == 0) {
+      work();
+      std::exit(0);
+    }
+  if (g_children == 0) work();
+  int status, failures = 0;
+  while (wait(&status) > 0) failures += status != 0;
+  std::printf("done %d\n", g_steps);
+  return failures != 0 ? 92 : g_code;
+}

@@ -159,11 +159,14 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
 }
 
 void CuptiDecoder::property(std::string_view key, std::string_view text) {
-  constexpr std::string_view kSize = "cupti.record_size.";
-  if (key.starts_with(kSize)) {
-    const uint64_t record_kind = parse_number(key.substr(kSize.size())), size = parse_number(text);
-    if (record_kind < cupti::kKinds && size >= 8 && size <= 4096 && size % 8 == 0)
-      sizes_[record_kind] = static_cast<uint32_t>(size);
+  if (key == "cupti.record_sizes") {
+    while (!text.empty()) {  // "kind:size kind:size ..."
+      const std::string_view entry = next_word(text);
+      const size_t colon = std::min(entry.find(':'), entry.size() - 1);
+      const uint64_t record_kind = parse_number(entry.substr(0, colon)), size = parse_number(entry.substr(colon + 1));
+      if (record_kind < cupti::kKinds && size >= 8 && size <= 4096 && size % 8 == 0)
+        sizes_[record_kind] = static_cast<uint32_t>(size);
+    }
   } else if (key == "cupti.clock") {
     const std::string_view which = next_word(text);
     base_ticks_ = parse_number(next_word(text));

@@ -480,6 +480,8 @@ def torch_step(t, pairs):
         compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
         compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", pairs)
+    with both(TorchProgram(t, step, floor_env(t, "kcrq")), TorchProgram(t, step, floor_env(t, "kcr"))) as (a, b):
+        compare("torch step, bare CUPTI without calls that only ask / with them", a, b, None, "ms", pairs // 2)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, {})) as (a, b):
         compare("torch step, tacho's default / untraced", a, b, None, "ms", pairs // 2)
 

@@ -1,5 +1,6 @@
 // agent_info.csv: what rocprofv3 tells about each agent, from whatever the trace knows of its devices.
 #include <charconv>
+#include <optional>
 #include <string>
 
 #include "format/csv/parts.h"
@@ -81,6 +82,30 @@ bool whole_number(std::string_view text) {
 
 }  // namespace
 
+std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace,
+                                                               const Agent& agent) {
+  std::vector<std::pair<std::string_view, uint64_t>> facts;
+  for (const Entry& entry : kEntries) {
+    std::optional<std::string_view> value;
+    int64_t divisor = 1;
+    if (agent.device == 0) {
+      // The host itself: its cores are all that a run records of it.
+      if (entry.name == std::string_view("Cpu_Cores_Count")) value = trace.property(Table::kEnd, 0, "cpus");
+    } else {
+      value = trace.property(Table::kDevice, agent.device, lower(entry.name));
+      if (!value && entry.property != nullptr) {
+        value = trace.property(Table::kDevice, agent.device, entry.property);
+        divisor = entry.divisor;
+      }
+    }
+    if (!value || !whole_number(*value)) continue;
+    uint64_t number = 0;
+    std::from_chars(value->data(), value->data() + value->size(), number);
+    facts.emplace_back(entry.name, number / static_cast<uint64_t>(divisor));
+  }
+  return facts;
+}
+
 std::string agent_info(const trace::Trace& trace, const Agents& agents) {
   std::string out = "\"Node_Id\",\"Logical_Node_Id\",\"Agent_Type\"";
   for (const Entry& entry : kEntries) out += fmt::format(",\"{}\"", entry.name);
@@ -88,25 +113,11 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
   for (const Agent& agent : agents.all()) {
     const auto text = [&](int at) { return trace.text(Table::kDevice, agent.device, at); };
     out += fmt::format("{},{},{}", agent.node, agent.logical, quoted(type_word(agent.kind)));
+    const auto facts = agent_facts(trace, agent);
+    auto fact = facts.begin();
     for (const Entry& entry : kEntries) {
-      out += ',';
-      if (agent.device == 0) {
-        // The host itself: its cores are all that a run records of it.
-        if (entry.name == std::string_view("Cpu_Cores_Count"))
-          if (const auto cores = trace.property(Table::kEnd, 0, "cpus"); cores && whole_number(*cores))
-            out += *cores;
-        continue;
-      }
-      auto value = trace.property(Table::kDevice, agent.device, lower(entry.name));
-      int64_t divisor = 1;
-      if (!value && entry.property != nullptr) {
-        value = trace.property(Table::kDevice, agent.device, entry.property);
-        divisor = entry.divisor;
-      }
-      if (!value || !whole_number(*value)) continue;  // unknown: empty, not 0
-      uint64_t number = 0;
-      std::from_chars(value->data(), value->data() + value->size(), number);
-      out += fmt::format("{}", number / static_cast<uint64_t>(divisor));
+      out += ',';  // what is unknown stays empty: it is not 0
+      if (fact != facts.end() && fact->first == entry.name) out += fmt::format("{}", (fact++)->second);
     }
     if (agent.device == 0) {
       out += fmt::format(",{},\"\",\"\",\"\"\n",

@@ -1,6 +1,7 @@
 // Many empty kernels on one or several streams: what a launch costs on the host, with and without a profiler.
-// launch_storm [-n launches] [-r repeats] [-s streams] [-t threads] [-c] [-g]
-//   -c adds a small copy after every 100th launch, -g launches through a CUDA graph of 100 kernels.
+// launch_storm [-n launches] [-r repeats] [-s streams] [-t threads] [-c] [-g] [-i]
+//   -c adds a small copy after every 100th launch, -g launches through a CUDA graph of 100 kernels,
+//   -i runs one repeat for every line of standard input and prints its ns per launch at once.
 // Prints the fastest and the median repeat in ns per launch.
 #include <cuda_runtime.h>
 
@@ -23,7 +24,7 @@ static void check(cudaError_t status, const char* what) {
 int main(int argc, char** argv) {
   long launches = 100000, repeats = 3;
   int streams = 1, threads = 1;
-  bool copies = false, graph = false;
+  bool copies = false, graph = false, interactive = false;
   for (int i = 1; i < argc; ++i) {
     auto number = [&] { return i + 1 < argc ? std::atol(argv[++i]) : 0; };
     if (!std::strcmp(argv[i], "-n")) launches = number();
@@ -32,8 +33,10 @@ int main(int argc, char** argv) {
     else if (!std::strcmp(argv[i], "-t")) threads = static_cast<int>(number());
     else if (!std::strcmp(argv[i], "-c")) copies = true;
     else if (!std::strcmp(argv[i], "-g")) graph = true;
-    else { std::fprintf(stderr, "usage: launch_storm [-n launches] [-r repeats] [-s streams] [-t threads] [-c] [-g]\n"); return 2; }
+    else if (!std::strcmp(argv[i], "-i")) interactive = true;
+    else { std::fprintf(stderr, "usage: launch_storm [-n launches] [-r repeats] [-s streams] [-t threads] [-c] [-g] [-i]\n"); return 2; }
   }
+  if (interactive) threads = 1;
   if (launches < 1 || repeats < 1 || streams < 1 || threads < 1) return 2;
   check(cudaFree(nullptr), "no usable CUDA device");
   auto work = [&](std::vector<double>* times) {
@@ -53,7 +56,8 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < 2000; ++i) nothing<<<1, 1, 0, stream[i % streams]>>>();
     check(cudaDeviceSynchronize(), "warm-up");
-    for (long r = 0; r < repeats; ++r) {
+    char line[64];
+    for (long r = 0; interactive ? std::fgets(line, sizeof line, stdin) != nullptr : r < repeats; ++r) {
       const auto begin = std::chrono::steady_clock::now();
       if (graph) {
         for (long i = 0; i < launches / 100; ++i) check(cudaGraphLaunch(executable, stream[0]), "cudaGraphLaunch");
@@ -65,7 +69,9 @@ int main(int argc, char** argv) {
       }
       const auto end = std::chrono::steady_clock::now();
       check(cudaDeviceSynchronize(), "launches");
-      if (times) times->push_back(std::chrono::duration<double, std::nano>(end - begin).count() / static_cast<double>(launches));
+      const double ns = std::chrono::duration<double, std::nano>(end - begin).count() / static_cast<double>(launches);
+      if (times) times->push_back(ns);
+      if (interactive) std::printf("%.1f\n", ns), std::fflush(stdout);
     }
   };
   std::vector<double> times;
@@ -73,6 +79,7 @@ int main(int argc, char** argv) {
   for (int t = 1; t < threads; ++t) others.emplace_back([&] { work(nullptr); });
   work(&times);
   for (auto& thread : others) thread.join();
+  if (times.empty()) return 0;
   std::sort(times.begin(), times.end());
   std::printf("launch_storm: %ld launches, %d thread(s), %d stream(s): best %.0f median %.0f ns per launch\n", launches, threads,
               streams, times.front(), times[times.size() / 2]);

@@ -247,6 +247,8 @@ std::vector<std::string> loss_sentences(const trace::Trace& trace) {
   }
   std::vector<std::string> sentences;
   for (const auto& [key, number] : counts) {
+    // What the user asked not to record is no loss; it is counted for the check of launches only.
+    if (key.first == static_cast<int64_t>(event::LossReason::kFiltered)) continue;
     const auto number_of_table = static_cast<size_t>(key.second);
     const std::string_view what = number_of_table < event::kFactTables
                                       ? event::table_info(static_cast<Table>(key.second)).name

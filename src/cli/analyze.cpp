@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -30,6 +29,8 @@ struct Arguments {
   metric::AnalysisOptions analysis;
   metric::TextOptions text;
   std::vector<std::string> include_columns;
+  std::vector<std::string> memory_levels;
+  std::string sort = "kernels";
   std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
@@ -47,8 +48,10 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   for (const metric::Block& block : catalog.blocks) {
     if (!metrics) {
       std::string aliases;
-      for (const std::string_view alias : block.aliases) aliases += fmt::format("{}{}", aliases.empty() ? "" : ", ", alias);
-      out += fmt::format("{:<3} {:<54} {}\n", block.number, block.title, aliases.empty() ? std::string(block.slug) : aliases);
+      for (const std::string_view alias : block.aliases)
+        aliases += fmt::format("{}{}", aliases.empty() ? "" : ", ", alias);
+      out += fmt::format("{:<3} {:<54} {}\n", block.number, block.title,
+                         aliases.empty() ? std::string(block.slug) : aliases);
       continue;
     }
     out += fmt::format("{} -> {}\n", block.number, block.title);
@@ -85,8 +88,10 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
         return fail("--specs-correction {}: '{}' is not a number", name, value);
     } else if (name != "gpu_arch" && name != "gpu_model" && name != "gpu_series") {
       std::string known;
-      for (const std::string_view each : metric::specifications()) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-      return fail("--specs-correction: there is no value '{}'; known are {}, gpu_arch, gpu_model, gpu_series", name, known);
+      for (const std::string_view each : metric::specifications())
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+      return fail("--specs-correction: there is no value '{}'; known are {}, gpu_arch, gpu_model, gpu_series",
+                  name, known);
     }
     corrections.emplace_back(name, value);
   }
@@ -95,49 +100,116 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
 
 void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   auto& o = a.analysis;
-  app.add_option("-p,--path,paths", a.paths, "profile folder; several are compared with the first")->type_name("DIR")->expected(1, -1);
+  app.add_option("-p,--path,paths", a.paths, "profile folder; several are compared with the first")
+      ->type_name("DIR")
+      ->expected(1, -1);
   app.add_option("--baseline", a.baseline, "the folder that the others are compared with")->type_name("DIR");
-  app.add_option("-b,--block", o.blocks, "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")->expected(1, -1)->type_name("ID");
-  app.add_option("-k,--kernel", o.kernels, "only these kernels: ids of table 0.1, names, regular expressions")->expected(1, -1)->type_name("KERNEL");
-  app.add_option("-d,--dispatch", o.dispatches, "only these dispatches: 3, 2:5, '> 10'")->expected(1, -1)->type_name("ID");
+  app.add_option("-b,--block", o.blocks,
+                 "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
+      ->expected(1, -1)
+      ->type_name("ID");
+  app.add_option("-k,--kernel", o.kernels, "only these kernels: ids of table 0.1, names, regular expressions")
+      ->expected(1, -1)
+      ->type_name("KERNEL");
+  app.add_option("-d,--dispatch", o.dispatches, "only these dispatches: 3, 2:5, '> 10'")
+      ->expected(1, -1)
+      ->type_name("ID");
   app.add_option("--gpu-id", o.gpus, "only dispatches on these GPUs")->expected(1, -1)->type_name("ID");
   app.add_option("-n,--normal-unit", o.normalisation, "what counts are divided by")
-      ->check(CLI::IsMember({"per_wave", "per_cycle", "per_second", "per_kernel"}))->type_name("UNIT")->capture_default_str();
-  app.add_option("-t,--time-unit", o.time_unit, "s, ms, us or ns")->check(CLI::IsMember({"s", "ms", "us", "ns"}))->type_name("UNIT")->capture_default_str();
-  app.add_option("--ratio", a.ratio, "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
-      ->check(CLI::IsMember({"avg", "sum"}))->type_name("KIND")->capture_default_str();
-  app.add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")->check(CLI::IsMember({"3.3", "seed"}))->type_name("SCHEME")->capture_default_str();
-  app.add_option("--compat", a.compat, "3.3: values as rocprof-compute 3.3 gives them, its faults included")->check(CLI::IsMember({"3.3"}))->type_name("VERSION");
-  app.add_option("--specs-correction", a.specs, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")->type_name("NAME:VALUE,...");
-  app.add_option("--config-dir", o.config_dirs, "folder with metric or rule YAML of your own")->expected(1, -1)->type_name("DIR");
-  app.add_option("--explain", a.explain, "how these metrics come about on this run, step by step")->expected(1, -1)->type_name("METRIC");
-  app.add_option("--list-metrics", a.list_metrics, "all metrics of an architecture")->expected(0, 1)->type_name("ARCH");
-  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names")->expected(0, 1)->type_name("ARCH");
+      ->check(CLI::IsMember({"per_wave", "per_cycle", "per_second", "per_kernel"}))
+      ->type_name("UNIT")
+      ->capture_default_str();
+  app.add_option("-t,--time-unit", o.time_unit, "s, ms, us or ns")
+      ->check(CLI::IsMember({"s", "ms", "us", "ns"}))
+      ->type_name("UNIT")
+      ->capture_default_str();
+  app.add_option(
+         "--ratio", a.ratio,
+         "ratios over several dispatches: avg = mean of ratios (3.3 to 3.6), sum = ratio of totals (3.7)")
+      ->check(CLI::IsMember({"avg", "sum"}))
+      ->type_name("KIND")
+      ->capture_default_str();
+  app.add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")
+      ->check(CLI::IsMember({"3.3", "seed"}))
+      ->type_name("SCHEME")
+      ->capture_default_str();
+  app.add_option("--compat", a.compat, "3.3: values as rocprof-compute 3.3 gives them, its faults included")
+      ->check(CLI::IsMember({"3.3"}))
+      ->type_name("VERSION");
+  app.add_option("--specs-correction", a.specs,
+                 "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300")
+      ->type_name("NAME:VALUE,...");
+  app.add_option("--config-dir", o.config_dirs, "folder with metric or rule YAML of your own")
+      ->expected(1, -1)
+      ->type_name("DIR");
+  app.add_option("--explain", a.explain, "how these metrics come about on this run, step by step")
+      ->expected(1, -1)
+      ->type_name("METRIC");
+  app.add_option("--list-metrics,--list-available-metrics", a.list_metrics, "all metrics of an architecture")
+      ->expected(0, 1)
+      ->type_name("ARCH");
+  app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names")
+      ->expected(0, 1)
+      ->type_name("ARCH");
   app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
   app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
   app.add_flag("--no-advice", a.no_advice, "no findings");
-  app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")->type_name("N")->capture_default_str();
-  app.add_option("--decimal", a.text.decimals, "decimals of printed numbers")->check(CLI::Range(0, 15))->type_name("N")->capture_default_str();
-  app.add_option("--cols", a.text.columns, "only these columns: numbers from 0, or titles")->expected(1, -1)->type_name("COLUMN");
-  app.add_option("--include-cols", a.include_columns, "columns that are hidden: Description")->expected(1, -1)->type_name("COLUMN");
-  app.add_option("--report-diff", a.text.report_diff, "several runs: mark changes above this many percent")->type_name("PCT");
-  app.add_option("--fail-above", a.fail_above, "several runs: exit 3 when a metric changed by more than this many percent")->type_name("PCT");
-  app.add_option("--output-format", a.format, "text, json, csv or html")->check(CLI::IsMember({"text", "json", "csv", "html", "stdout", "txt"}))->type_name("FORMAT")->capture_default_str();
-  app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")->type_name("NAME");
-  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")->type_name("DIR");
-  app.add_option("-R,--roofline-data-type", a.text.data_type, "data type of the roofs: FP32, FP64, FP16, I8, ...")->type_name("TYPE")->capture_default_str();
+  app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--decimal", a.text.decimals, "decimals of printed numbers")
+      ->check(CLI::Range(0, 15))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--cols", a.text.columns, "only these columns: numbers from 0, or titles")
+      ->expected(1, -1)
+      ->type_name("COLUMN");
+  app.add_option("--include-cols", a.include_columns, "columns that are hidden: Description")
+      ->expected(1, -1)
+      ->type_name("COLUMN");
+  app.add_option("--report-diff", a.text.report_diff, "several runs: mark changes above this many percent")
+      ->type_name("PCT");
+  app.add_option("--fail-above", a.fail_above,
+                 "several runs: exit 3 when a metric changed by more than this many percent")
+      ->type_name("PCT");
+  app.add_option("--output-format", a.format, "text, json, csv or html")
+      ->check(CLI::IsMember({"text", "json", "csv", "html", "stdout", "txt"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+  app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")
+      ->type_name("NAME");
+  app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
+      ->type_name("DIR");
+  app.add_option("-R,--roofline-data-type", a.text.data_types, "data types of the roofs: FP32, FP64, I8, ...")
+      ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "FP32", "FP64", "I8", "I32", "I64"}))
+      ->expected(1, -1)
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--sort", a.sort, "roofline points of kernels or dispatches")
+      ->check(CLI::IsMember({"kernels", "dispatches"}))
+      ->type_name("KIND")
+      ->capture_default_str();
+  app.add_option("-m,--mem-level", a.memory_levels, "memory roofs: HBM, L2, vL1D, LDS")
+      ->check(CLI::IsMember({"HBM", "L2", "vL1D", "LDS", "ALL"}, CLI::ignore_case))
+      ->expected(1, -1)
+      ->type_name("LEVEL");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
     app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
-    app.add_option("--kernel-verbose", a.ignored_level, "accepted, changes nothing: names are shown as recorded")->check(CLI::Range(1, 5));
+    app.add_option("--kernel-verbose", a.ignored_level,
+                   "accepted, changes nothing: names are shown as recorded")
+        ->check(CLI::Range(1, 5));
   }
 }
 
 // The file name with the format's ending, unless it has one.
 std::string with_ending(const std::string& name, std::string_view format) {
-  const std::string_view ending = format == "json" ? ".json" : format == "html" ? ".html" : format == "csv" ? ".csv" : ".txt";
+  const std::string_view ending = format == "json"   ? ".json"
+                                  : format == "html" ? ".html"
+                                  : format == "csv"  ? ".csv"
+                                                     : ".txt";
   const std::size_t slash = name.rfind('/');
   const std::size_t dot = name.rfind('.');
   if (dot != std::string::npos && (slash == std::string::npos || dot > slash)) return name;
@@ -173,18 +245,22 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     }
     if (name.empty()) {
       std::string known;
-      for (const std::string_view each : metric::architectures()) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-      return fail("{} needs an architecture ({}) or a profile folder with -p", a.list_metrics ? "--list-metrics" : "--list-blocks", known);
+      for (const std::string_view each : metric::architectures())
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+      return fail("{} needs an architecture ({}) or a profile folder with -p",
+                  a.list_metrics ? "--list-metrics" : "--list-blocks", known);
     }
     TACHO_TRY(list_catalog(name, a, a.list_metrics.has_value()));
     return kOk;
   }
   if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
   if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
-  if (a.fail_above && a.paths.size() < 2) return fail("--fail-above compares runs; give at least two with -p");
+  if (a.fail_above && a.paths.size() < 2)
+    return fail("--fail-above compares runs; give at least two with -p");
   for (std::size_t i = 0; i < a.paths.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (a.paths[i] == a.paths[j]) return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
+      if (a.paths[i] == a.paths[j])
+        return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
   a.analysis.sum_ratios = a.ratio == "sum";
   a.analysis.compat = !a.compat.empty();
@@ -192,12 +268,22 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   a.analysis.advice = !a.no_advice && face == AnalyzeFace::Tacho;
   if (a.text.per_kernel && a.paths.size() > 1) return fail("--per-kernel shows one run; give one folder");
   for (const std::string& column : a.include_columns) {
-    if (column != "Description" && column != "description") return fail("--include-cols {}: there is no such hidden column; there is Description", column);
+    if (column != "Description" && column != "description")
+      return fail("--include-cols {}: there is no such hidden column; there is Description", column);
     a.text.description = true;
+  }
+  a.text.roofline_dispatches = a.sort == "dispatches";
+  for (const std::string& level : a.memory_levels) {
+    const std::string name = CLI::detail::to_lower(level);
+    if (name == "all")
+      a.text.memory_levels = {"hbm", "l2", "l1", "lds"};
+    else
+      a.text.memory_levels.push_back(name == "vl1d" ? "l1" : name);
   }
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
   const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv");
-  const std::string file = a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
+  const std::string file =
+      a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
   std::optional<OutputFile> output;  // made before any work: a name that is taken is refused at once
   if (!file.empty() && !csv_folder) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
@@ -230,7 +316,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     TACHO_TRY(save_tables(runs.front(), a.save_folder, a));
   }
   if (csv_folder) {
-    if (runs.size() > 1) return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
+    if (runs.size() > 1)
+      return fail(
+          "--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
     TACHO_TRY(save_tables(runs.front(), a.output_name, a));
   } else {
     std::string out;
@@ -253,9 +341,10 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   if (a.fail_above) {
     const metric::LargestChange largest = metric::largest_change(metric::compare(runs));
     if (largest.percent > *a.fail_above)
-      return complain(kFailAbove, fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed", largest.id,
-                                              largest.name, largest.percent, largest.run, runs[largest.run].workload().path,
-                                              *a.fail_above));
+      return complain(kFailAbove,
+                      fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed",
+                                  largest.id, largest.name, largest.percent, largest.run,
+                                  runs[largest.run].workload().path, *a.fail_above));
   }
   return kOk;
 }
@@ -263,7 +352,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
 }  // namespace
 
 int analyze(int argc, char** argv, AnalyzeFace face) {
-  CLI::App app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.", argv[0]);
+  CLI::App app(
+      "Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
+      argv[0]);
   Arguments arguments;
   add_options(app, arguments, face);
   try {

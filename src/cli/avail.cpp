@@ -15,6 +15,7 @@
 #include "cli/devices.h"
 #include "cli/run_target.h"
 #include "launch/launcher.h"
+#include "launch/nvidia.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -51,6 +52,24 @@ int run_avail(int argc, char** argv) {
 
   const auto library = launch::find_library();
   sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
+  const launch::NvidiaStatus nvidia = launch::inspect_nvidia();
+  for (const launch::NvidiaDevice& device : nvidia.devices)
+    devices.rows.push_back({"CUDA", fmt::format("CUDA {}, sm_{}{}", launch::cuda_version_text(nvidia.cuda_version), device.capability_major,
+                                                device.capability_minor),
+                            "GPU", static_cast<int64_t>(device.multiprocessors), report::format_bytes(static_cast<double>(device.memory_bytes)),
+                            nvidia.driver, device.name});
+  const std::string with_cupti = nvidia.cupti.empty() ? std::string() : fmt::format("CUPTI {} ({})", nvidia.cupti_version, nvidia.cupti);
+  if (!nvidia.driver_library) {
+    sources.rows.push_back({"cuda", "absent", nvidia.problem});
+  } else if (!nvidia.problem.empty()) {
+    sources.rows.push_back({"cuda", nvidia.devices.empty() ? "no device" : "unusable", nvidia.problem});
+  } else {
+    sources.rows.push_back({"cuda", "ready", with_cupti});
+    sources.rows.push_back({"cuda counters", nvidia.administrators_only && geteuid() != 0 ? "not permitted" : "permitted",
+                            nvidia.administrators_only && geteuid() != 0
+                                ? "the driver lets only administrators profile: run as root, or load it with NVreg_RestrictProfilingToAdminUsers=0"
+                                : "the driver lets every user profile, or you are root"});
+  }
   const OpenClLibrary opencl;
   if (!opencl.found()) {
     sources.rows.push_back({"opencl", "absent", "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});

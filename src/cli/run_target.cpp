@@ -39,12 +39,21 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--kernel-include", r.kernel_include, "only kernels whose name matches this regular expression")->type_name("REGEX");
   what->add_option("--kernel-exclude", r.kernel_exclude, "no kernels whose name matches")->type_name("REGEX");
   what->add_flag("--driver-trace", r.driver_trace, "CUDA: every driver call, not only those that launch");
+  what->add_flag("--all-api-calls", r.all_api_calls, "CUDA: also calls that only ask, such as cudaGetDevice");
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
   what->add_option("--cupti-device-buffers", r.cupti_device_buffers, "CUDA: most device buffers of CUPTI per context (default: CUPTI's, 250)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
+  auto* stacks = app.add_option_group("Call stacks of the host");
+  stacks->add_option("--sampler", r.sampler, "timer: sample every thread's call stack, native and Python")
+      ->check(CLI::IsMember({"off", "timer"}))->capture_default_str();
+  stacks->add_option("--sample-hz", r.sample_hz, "samples a second and thread")->check(CLI::Range(1, 10'000))->capture_default_str();
+  stacks->add_option("--sample-clock", r.sample_clock, "cpu: while the thread runs; wall: also while it waits")
+      ->check(CLI::IsMember({"cpu", "wall"}))->capture_default_str();
+  stacks->add_option("--sample-stack", r.sample_stack, "bytes of stack copied per sample at most; deeper frames are cut")
+      ->check(CLI::Range(512, 57344))->capture_default_str()->type_name("BYTES");
   auto* when = app.add_option_group("When to record");
   when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
   when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
@@ -158,6 +167,7 @@ Status prepare(TraceRequest& r) {
   if (r.runtime)
     sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker | source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
+  if (r.sampler != "off") sources |= source::kSample;
   r.launch.sources = sources;
   if (!r.max_size.empty()) {
     TACHO_ASSIGN(r.launch.writer.max_size, parse_size(r.max_size));
@@ -183,9 +193,16 @@ Status prepare(TraceRequest& r) {
   if (!r.kernel_exclude.empty()) config.emplace_back("kernel_exclude", r.kernel_exclude);
   config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
   config.emplace_back("graph_trace", r.graph_trace);
+  if (r.all_api_calls) config.emplace_back("api_calls", "all");
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
   if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
   if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
+  if (r.sampler != "off") {
+    config.emplace_back("sampler", r.sampler);
+    config.emplace_back("sample_hz", std::to_string(r.sample_hz));
+    config.emplace_back("sample_clock", r.sample_clock);
+    config.emplace_back("sample_stack", std::to_string(r.sample_stack));
+  }
   for (const auto& [key, value] : config)
     if (value.find('\n') != std::string::npos) return fail("--{}: a line break cannot be in it", key);
   if (r.output.empty()) {

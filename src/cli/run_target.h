@@ -26,7 +26,12 @@ struct TraceRequest {
   bool driver_trace = false;
   std::string graph_trace = "graph";
   bool yield_to_app = false;
+  bool all_api_calls = false;
   uint32_t cupti_device_buffers = 0;  // 0 = CUPTI's default
+  std::string sampler = "off";        // call stacks: timer or off
+  uint32_t sample_hz = 100;
+  std::string sample_clock = "cpu";
+  uint32_t sample_stack = 16384;      // bytes of stack a sample may hold
 };
 
 /// Declares the options on `app`, bound to `request`.

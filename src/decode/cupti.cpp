@@ -143,6 +143,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
     }
     case event::NameSpace::kCudaKernel: {
       const int64_t row = writer_.string(text);
+      if (include_ || exclude_) names_.insert_or_assign(number, std::string(text));
       const auto [at, fresh] = texts_.try_emplace(number, row);
       if (fresh || at->second == row) break;
       at.value() = row;  // the text's memory was used again, for another name
@@ -171,6 +172,11 @@ void CuptiDecoder::property(std::string_view key, std::string_view text) {
     shift_ = static_cast<int>(parse_number(next_word(text)));
     clock_ = which == "tsc" && multiplier_ != 0 && shift_ < 64 ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
     segments_.fill(Segment{});
+  } else if (key == "cupti.kernel_include" || key == "cupti.kernel_exclude") {
+    auto pattern = std::make_unique<Pattern>();
+    if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0) return;  // the command line was checked
+    pattern->usable = true;
+    (key == "cupti.kernel_include" ? include_ : exclude_) = std::move(pattern);
   } else if (key == "cupti.driver") {
     driver_version_ = text;
   } else if (key == "cupti.thread_ids") {
@@ -325,6 +331,18 @@ CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
   return entry;
 }
 
+bool CuptiDecoder::wanted(uint64_t name) const {
+  if (!include_ && !exclude_) return true;
+  const auto found = names_.find(name);
+  if (found == names_.end()) return !include_;
+  const std::string readable = demangle(found->second);
+  const auto matches = [&](const Pattern& pattern) {
+    return regexec(&pattern.compiled, readable.c_str(), 0, nullptr, 0) == 0 ||
+           regexec(&pattern.compiled, found->second.c_str(), 0, nullptr, 0) == 0;
+  };
+  return (!include_ || matches(*include_)) && (!exclude_ || !matches(*exclude_));
+}
+
 int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   uint64_t hash = mix(0x2545f4914f6cdd1dULL, key.name);
   for (size_t at = 0; at < 9; at += 3)
@@ -339,7 +357,7 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
                          key.carveout == 0xff ? kUnknown : int64_t{key.carveout}, key.graph};
   static_assert(std::size(row) == event::column::Kernel::kCount);
   slot.key = key;
-  slot.row = writer_.dimension(Table::kKernel, row);
+  slot.row = wanted(key.name) ? writer_.dimension(Table::kKernel, row) : kFilteredOut;
   return slot.row;
 }
 
@@ -442,10 +460,15 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   key.registers = f::registers.read(record, size);
   key.cache_config = f::cache_config.read(record, size);
   key.carveout = f::carveout_requested.read(record, size) != 0 ? f::carveout.read(record, size) : 0xff;
+  const int64_t shape = kernel_row(key);
+  if (shape == kFilteredOut) {
+    ++filtered_;
+    return;
+  }
   const uint64_t queued = f::queued.read(record, size), submitted = f::submitted.read(record, size);
   const int64_t row[] = {
       stream_track(f::device.read(record, size), f::context.read(record, size), f::stream.read(record, size)),
-      times.start, times.duration, kernel_row(key), static_cast<int64_t>(correlation),
+      times.start, times.duration, shape, static_cast<int64_t>(correlation),
       queued == 0 ? kUnknown : times.start - time(queued), submitted == 0 ? kUnknown : times.start - time(submitted), kUnknown,
       static_cast<int64_t>(graph_node)};
   writer_.add(Table::kDispatch, row);
@@ -743,6 +766,7 @@ void CuptiDecoder::finish() {
     if (!in_capture) ++facts_.unmatched;
   }
   if (facts_.unmatched != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kUnmatched, facts_.unmatched);
+  if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
                  fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers; "

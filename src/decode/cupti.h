@@ -2,6 +2,8 @@
 // Everything it reads was written by the target and is untrusted.
 #pragma once
 
+#include <regex.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +88,16 @@ class CuptiDecoder {
     int64_t row = 0;  // of table function
     enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
   };
+  struct Pattern {
+    regex_t compiled;
+    bool usable = false;
+    Pattern() = default;
+    Pattern(const Pattern&) = delete;
+    Pattern& operator=(const Pattern&) = delete;
+    ~Pattern() {
+      if (usable) regfree(&compiled);
+    }
+  };
   struct Times {
     int64_t start, duration;
     bool known;
@@ -103,7 +115,8 @@ class CuptiDecoder {
   int64_t text(uint64_t pointer) const;
   Thread& thread(uint32_t tid);
   Callback& callback(bool driver, uint32_t number);
-  int64_t kernel_row(const KernelKey& key);
+  int64_t kernel_row(const KernelKey& key);  // kFilteredOut: the user does not want it
+  bool wanted(uint64_t name) const;
 
   void api(const std::byte* record, bool driver, uint32_t block_tid);
   void emit_call(const Thread& thread, bool driver, const Call& call, uint64_t correlation);
@@ -125,6 +138,7 @@ class CuptiDecoder {
   void unfinished(uint32_t record_kind, const std::byte* record, uint32_t size);
 
   static constexpr size_t kMostHeld = 256;
+  static constexpr int64_t kFilteredOut = -1;
   static constexpr int64_t kKernelSide = event::kUnknown;
   static constexpr size_t kMostUnmatched = 1 << 20;
   static constexpr size_t kKernelSlots = 4096;
@@ -160,6 +174,9 @@ class CuptiDecoder {
   tsl::robin_map<uint64_t, int64_t> unmatched_;
   bool matching_ = true;                               // false: gave up for lack of memory
   std::vector<std::pair<int64_t, int>> captures_;      // stream captures: (time, +1 begin or -1 end)
+  std::unique_ptr<Pattern> include_, exclude_;         // --kernel-include, --kernel-exclude
+  tsl::robin_map<uint64_t, std::string> names_;        // of kernels, while there are patterns
+  int64_t filtered_ = 0;
   std::string driver_version_;
   bool thread_ids_ = false;                            // records carry kernel thread ids; else the block's owner is meant
   bool api_seen_ = false;

@@ -9,6 +9,7 @@
 
 #include <tsl/robin_map.h>
 
+#include "decode/module.h"
 #include "decode/process_state.h"
 #include "event/records.h"
 #include "event/schema.h"
@@ -19,14 +20,15 @@ using event::RecordHeader;
 using event::RecordKind;
 using event::Table;
 
-Decoder::Decoder(trace::TraceWriter& writer, ClockMap& clocks) : writer_(writer), clocks_(clocks) {}
+Decoder::Decoder(trace::TraceWriter& writer, ClockMap& clocks)
+    : writer_(writer), clocks_(clocks), modules_(std::make_unique<ModuleCache>()) {}
 Decoder::~Decoder() = default;
 
 ProcessState& Decoder::process(uint32_t slot) {
   // A slot number comes from the pool: bounded there, checked here.
   slot = slot < tape::kMaxProcessSlots ? slot : tape::kMaxProcessSlots;
   std::unique_ptr<ProcessState>& state = processes_[slot];
-  if (!state) state = std::make_unique<ProcessState>(writer_, clocks_, slot);
+  if (!state) state = std::make_unique<ProcessState>(writer_, clocks_, *modules_, slot);
   return *state;
 }
 

@@ -25,6 +25,7 @@ struct ProcessFacts {
   bool cuda_attached = false;
 };
 
+class ModuleCache;
 class ProcessState;
 
 class Decoder {
@@ -49,6 +50,7 @@ class Decoder {
 
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
+  std::unique_ptr<ModuleCache> modules_;
   std::map<uint32_t, std::unique_ptr<ProcessState>> processes_;  // by slot
 };
 

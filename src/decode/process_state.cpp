@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "decode/samples.h"
 #include "event/functions.h"
 
 namespace tacho::decode {
@@ -49,14 +50,19 @@ bool reach(Vector& vector, uint32_t number) {
 
 }  // namespace
 
-ProcessState::ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot)
-    : writer_(writer), clocks_(clocks), slot_(slot) {}
+ProcessState::ProcessState(trace::TraceWriter& writer, ClockMap& clocks, ModuleCache& modules, uint32_t slot)
+    : writer_(writer), clocks_(clocks), slot_(slot), modules_(modules) {}
 ProcessState::~ProcessState() = default;
 
 int64_t ProcessState::row() {
   if (row_ == 0)
     row_ = writer_.dimension(Table::kProcess, {0, 0, 0, writer_.string(fmt::format("process {}", slot_)), 0, 0, kUnknown, 0});
   return row_;
+}
+
+ProcessSamples& ProcessState::samples() {
+  if (!samples_) samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, nullptr);
+  return *samples_;
 }
 
 CuptiDecoder& ProcessState::cupti() {
@@ -86,6 +92,7 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
     kernels_ = parent->kernels_;
     devices_ = parent->devices_;
     device_clocks_ = parent->device_clocks_;
+    if (parent->samples_ && !samples_) samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
   }
   tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
   if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);
@@ -607,8 +614,18 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       break;
     }
     case RecordKind::kSample:
-      writer_.lose(row(), Table::kSample, event::LossReason::kUnknownRecord, 1);
+      if (!samples().sample(block, as<event::SampleRecord>(at), {at, header.size})) count_bad(Table::kSample);
       break;
+    case RecordKind::kModule: {
+      const auto& record = as<event::ModuleRecord>(at);
+      samples().module(record, text(record.path));
+      break;
+    }
+    case RecordKind::kCode: {
+      const auto& record = as<event::CodeRecord>(at);
+      samples().code(record, {at, header.size}, text(record.name), text(record.file));
+      break;
+    }
   }
 }
 

@@ -24,9 +24,12 @@
 
 namespace tacho::decode {
 
+class ModuleCache;
+class ProcessSamples;
+
 class ProcessState : public ProcessContext {
  public:
-  ProcessState(trace::TraceWriter& writer, ClockMap& clocks, uint32_t slot);
+  ProcessState(trace::TraceWriter& writer, ClockMap& clocks, ModuleCache& modules, uint32_t slot);
   ~ProcessState() override;
 
   int64_t row() override;  // of table process; a placeholder until described
@@ -49,6 +52,7 @@ class ProcessState : public ProcessContext {
   int64_t thread_track(uint32_t tid) override;
 
  private:
+  ProcessSamples& samples();
   struct Open {
     int64_t label, start, payload;
     uint32_t domain;
@@ -130,6 +134,8 @@ class ProcessState : public ProcessContext {
   tsl::robin_map<uint64_t, Range> ranges_;
   int64_t ranges_track_ = 0;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
+  ModuleCache& modules_;
+  std::unique_ptr<ProcessSamples> samples_;  // once the process says anything about call stacks
   std::unique_ptr<CuptiDecoder> cupti_;  // once the process says anything about CUPTI
 };
 

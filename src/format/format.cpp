@@ -19,6 +19,7 @@ std::span<const Writer> writers() {
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
       {"rocprofv3", "_results.json", false, rocprofv3::write},
+      {"rpd", ".rpd", false, rpd::write},
   };
   return kWriters;
 }

@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "launch/environment.h"
+#include "launch/nvidia.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -400,6 +401,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (trigger.kind == Trigger::Kind::kMarker) pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
     if (trigger.kind == Trigger::Kind::kLaunch) pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
   };
+  pool_options.start_launch = options.start_trigger.launch;
+  pool_options.stop_launch = options.stop_trigger.launch;
+  if (pool_options.start_launch == 1) pool_options.start_paused = options.start_paused;  // the first: from the beginning
   trigger_config("start", options.start_trigger);
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);
@@ -517,7 +521,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
-  if (result.processes.empty())
+  const bool cuda_seen = std::any_of(result.processes.begin(), result.processes.end(),
+                                     [](const auto& process) { return process.cuda_attached; });
+  if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
+    result.warnings.push_back(problem);
+  else if (result.processes.empty())
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
   for (const std::string& warning : result.warnings)

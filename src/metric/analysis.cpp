@@ -69,7 +69,8 @@ struct DispatchFilter {
   std::vector<std::string> texts;
 
   bool contains(std::int64_t id) const {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& r) { return id >= r.first && id <= r.second; });
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const auto& r) { return id >= r.first && id <= r.second; });
   }
 };
 
@@ -85,7 +86,8 @@ Result<DispatchFilter> parse_dispatches(const std::vector<std::string>& texts) {
     } else {
       const std::size_t split = text.find_first_of(":-", 1);
       const auto first = integer(std::string_view(text).substr(0, split));
-      const auto last = split == std::string::npos ? first : integer(std::string_view(text).substr(split + 1));
+      const auto last =
+          split == std::string::npos ? first : integer(std::string_view(text).substr(split + 1));
       if (!first || !last || *last < *first)
         return fail("-d '{}': expected a dispatch id, a range like 2:5 or '> n'", text);
       filter.ranges.emplace_back(*first, *last);
@@ -103,7 +105,8 @@ class Regex {
     if (const int error = regcomp(&regex->regex_, text.c_str(), REG_EXTENDED | REG_NOSUB); error != 0) {
       char message[200];
       regerror(error, &regex->regex_, message, sizeof message);
-      return fail("-k '{}': neither a kernel id, nor part of a kernel's name, nor a regular expression ({})", text, message);
+      return fail("-k '{}': neither a kernel id, nor part of a kernel's name, nor a regular expression ({})",
+                  text, message);
     }
     regex->valid_ = true;
     return regex;
@@ -123,15 +126,24 @@ class Regex {
 
 std::pair<Op, double> reduction_op(Reduction reduction) {
   switch (reduction) {
-    case Reduction::None: return {Op::None, 0};
-    case Reduction::Avg: return {Op::Avg, 0};
-    case Reduction::Min: return {Op::Min, 0};
-    case Reduction::Max: return {Op::Max, 0};
-    case Reduction::Median: return {Op::Median, 0};
-    case Reduction::Std: return {Op::Std, 0};
-    case Reduction::Q1: return {Op::Quantile, 0.25};
-    case Reduction::Q3: return {Op::Quantile, 0.75};
-    case Reduction::Sum: return {Op::Sum, 0};
+    case Reduction::None:
+      return {Op::None, 0};
+    case Reduction::Avg:
+      return {Op::Avg, 0};
+    case Reduction::Min:
+      return {Op::Min, 0};
+    case Reduction::Max:
+      return {Op::Max, 0};
+    case Reduction::Median:
+      return {Op::Median, 0};
+    case Reduction::Std:
+      return {Op::Std, 0};
+    case Reduction::Q1:
+      return {Op::Quantile, 0.25};
+    case Reduction::Q3:
+      return {Op::Quantile, 0.75};
+    case Reduction::Sum:
+      return {Op::Sum, 0};
   }
   return {Op::None, 0};
 }
@@ -144,7 +156,9 @@ double time_unit_divisor(std::string_view unit) {
   return 0;
 }
 
-std::string ResultTable::id() const { return fmt::format("{}.{}", table->block, table->number); }
+std::string ResultTable::id() const {
+  return fmt::format("{}.{}", table->block, table->number);
+}
 
 std::string ResultTable::title(std::string_view normalisation) const {
   std::string text(table->title);
@@ -182,14 +196,16 @@ struct Analysis::Impl {
   RuleBook rules;
   IntensityFormulas intensity;
 
-  // --- selection ---------------------------------------------------------------------------------------------------
+  // --- selection
+  // ---------------------------------------------------------------------------------------------------
 
   bool shows_table(int block, int table) const {
     if (block == 0) return true;
     if (block == 1 && !given_blocks) return true;
     if (selections.empty()) return true;
     return std::any_of(selections.begin(), selections.end(), [&](const Selection& s) {
-      return s.block != nullptr && s.block->number == block && (s.table == nullptr || s.table->number == table);
+      return s.block != nullptr && s.block->number == block &&
+             (s.table == nullptr || s.table->number == table);
     });
   }
 
@@ -216,10 +232,12 @@ struct Analysis::Impl {
       selections.push_back(selection);
     }
     if (!differing.empty())
-      id_notes.push_back(fmt::format("in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
-                                     differing, catalog.architecture));
+      id_notes.push_back(fmt::format(
+          "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
+          differing, catalog.architecture));
     if (given_blocks) return {};
-    // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and choose nothing.
+    // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and
+    // choose nothing.
     for (const std::string& text : workload.recorded_blocks) {
       const auto selection = resolve(catalog, text, IdScheme::V33);
       if (selection) selections.push_back(*selection);
@@ -241,8 +259,9 @@ struct Analysis::Impl {
             if (table.columns[c].role != ColumnRole::Value || cell.formula.empty()) continue;
             const auto formula = formulas.get(cell.formula);
             if (!formula)
-              return fail("metric {} ({}), column '{}': {}; in the formula \"{}\"", metric.slug, to_string(metric.id),
-                          table.columns[c].title, formula.error().message, cell.formula);
+              return fail("metric {} ({}), column '{}': {}; in the formula \"{}\"", metric.slug,
+                          to_string(metric.id), table.columns[c].title, formula.error().message,
+                          cell.formula);
             names.add(**formula, metric.coll_level);
           }
         }
@@ -252,7 +271,8 @@ struct Analysis::Impl {
   std::map<std::string_view, char> rule_slugs;
   bool needed_by_rules(std::string_view slug) const { return rule_slugs.contains(slug); }
 
-  // --- dispatches --------------------------------------------------------------------------------------------------
+  // --- dispatches
+  // --------------------------------------------------------------------------------------------------
 
   double duration(std::span<const double> start, std::span<const double> end, std::uint32_t row) const {
     return start.empty() || end.empty() ? std::numeric_limits<double>::quiet_NaN() : end[row] - start[row];
@@ -269,9 +289,12 @@ struct Analysis::Impl {
       }
       for (std::size_t i = 0; i < filter.ranges.size(); ++i) {
         const auto& range = filter.ranges[i];
-        const bool any = std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
-                                     [&](const auto& d) { return d.id >= range.first && d.id <= range.second; });
-        if (!any) return fail("-d {}: no such dispatch; the run has the dispatches {} to {}", filter.texts[i], least, most);
+        const bool any =
+            std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
+                        [&](const auto& d) { return d.id >= range.first && d.id <= range.second; });
+        if (!any)
+          return fail("-d {}: no such dispatch; the run has the dispatches {} to {}", filter.texts[i], least,
+                      most);
       }
     }
     std::vector<std::int64_t> gpus;
@@ -342,7 +365,8 @@ struct Analysis::Impl {
     for (const std::string& text : options.kernels) {
       if (const auto id = integer(trimmed(text)); id) {
         if (*id < 0 || static_cast<std::size_t>(*id) >= kernels.size())
-          return fail("-k {}: no such kernel; the ids of this run are 0 to {} (table 0.1)", text, kernels.size() - 1);
+          return fail("-k {}: no such kernel; the ids of this run are 0 to {} (table 0.1)", text,
+                      kernels.size() - 1);
         chosen[kernels[static_cast<std::size_t>(*id)].kernel] = 1;
         continue;
       }
@@ -355,13 +379,17 @@ struct Analysis::Impl {
           }
       };
       const std::string_view wanted = trimmed(text);
-      choose([&](const std::string& name) { return trimmed(name) == wanted || workload::plain_kernel_name(name) == wanted; });
+      choose([&](const std::string& name) {
+        return trimmed(name) == wanted || workload::plain_kernel_name(name) == wanted;
+      });
       if (!any) choose([&](const std::string& name) { return name.find(wanted) != std::string::npos; });
       if (!any) {
         TACHO_ASSIGN(const auto regex, Regex::compile(text));
         choose([&](const std::string& name) { return regex->matches(name); });
       }
-      if (!any) return fail("-k '{}': no kernel of this run has that name or matches it; --list-stats lists them", text);
+      if (!any)
+        return fail("-k '{}': no kernel of this run has that name or matches it; --list-stats lists them",
+                    text);
     }
     for (KernelStatistics& statistics : kernels) statistics.selected = chosen[statistics.kernel] != 0;
     for (const std::uint32_t row : listed)
@@ -369,7 +397,8 @@ struct Analysis::Impl {
     return {};
   }
 
-  // --- evaluation --------------------------------------------------------------------------------------------------
+  // --- evaluation
+  // --------------------------------------------------------------------------------------------------
 
   Environment environment(const std::vector<std::uint32_t>& of) const {
     Environment env;
@@ -409,7 +438,9 @@ struct Analysis::Impl {
     const double time_divisor = time_unit_divisor(options.time_unit);
     for (const Block& block : catalog.blocks)
       for (const Table& table : block.tables) {
-        if (table.type != TableType::Metrics || table.metrics.empty() || !shows_table(block.number, table.number)) continue;
+        if (table.type != TableType::Metrics || table.metrics.empty() ||
+            !shows_table(block.number, table.number))
+          continue;
         ResultTable out;
         out.block = &block;
         out.table = &table;
@@ -436,7 +467,8 @@ struct Analysis::Impl {
                   if (row.channel >= 0) {
                     row.cells[c] = std::int64_t{row.channel};
                   } else {
-                    row.cells[c] = std::string(options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
+                    row.cells[c] = std::string(
+                        options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
                   }
                   break;
                 case ColumnRole::Unit: {
@@ -445,18 +477,22 @@ struct Analysis::Impl {
                   row.cells[c] = std::move(unit);
                   break;
                 }
-                case ColumnRole::Text: row.cells[c] = std::string(metric.cells[c].formula); break;
+                case ColumnRole::Text:
+                  row.cells[c] = std::string(metric.cells[c].formula);
+                  break;
                 case ColumnRole::Value: {
                   const Cell& cell = cells_of(metric)[c];
                   if (cell.formula.empty()) break;
                   const Formula* formula = formulas.find(cell.formula);
                   if (formula == nullptr) break;
-                  if (cell.formula.data() != last_formula.data() || cell.formula.size() != last_formula.size()) {
+                  if (cell.formula.data() != last_formula.data() ||
+                      cell.formula.size() != last_formula.size()) {
                     last_node = program.compile(*formula, context);
                     last_formula = cell.formula;
                   }
                   const auto [op, q] = reduction_op(cell.reduction);
-                  pending.push_back({result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
+                  pending.push_back(
+                      {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
                   break;
                 }
               }
@@ -483,7 +519,8 @@ struct Analysis::Impl {
     for (const ResultTable& table : result.tables) {
       // A repeated table counts as one metric: it is missing when no channel has a number.
       if (!table.table->repeat.empty()) {
-        if (!table.rows.empty() && table.empty()) result.not_computable.push_back(why(program, table, table.rows.front()));
+        if (!table.rows.empty() && table.empty())
+          result.not_computable.push_back(why(program, table, table.rows.front()));
         continue;
       }
       for (const ResultRow& row : table.rows)
@@ -508,8 +545,10 @@ struct Analysis::Impl {
         std::string name = input.name;
         const std::size_t bracket = name.find('[');
         if (bracket != std::string::npos) name.resize(bracket);
-        if (!input.pass.empty() && workload.pass(input.pass) == nullptr) name = fmt::format("{}.csv", input.pass);
-        if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end()) entry.missing.push_back(name);
+        if (!input.pass.empty() && workload.pass(input.pass) == nullptr)
+          name = fmt::format("{}.csv", input.pass);
+        if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end())
+          entry.missing.push_back(name);
       }
     }
     return entry;
@@ -521,8 +560,9 @@ struct Analysis::Impl {
     IntensityInputs inputs;
     std::vector<Program::Node> nodes;
     const std::string_view duration_formula = "End_Timestamp - Start_Timestamp";
-    for (const std::string_view text : {duration_formula, std::string_view(intensity.flops), std::string_view(intensity.l1_bytes),
-                                        std::string_view(intensity.l2_bytes), std::string_view(intensity.hbm_bytes)}) {
+    for (const std::string_view text :
+         {duration_formula, std::string_view(intensity.flops), std::string_view(intensity.l1_bytes),
+          std::string_view(intensity.l2_bytes), std::string_view(intensity.hbm_bytes)}) {
       const auto formula = formulas.get(text);
       nodes.push_back(formula ? program.add(**formula, {}) : 0);
     }
@@ -548,8 +588,9 @@ struct Analysis::Impl {
       if (!statistics.selected || of_kernel[statistics.kernel].empty()) continue;
       if (seen == kMostKernels || (seen > 0 && !(statistics.share >= kLeastShare))) break;
       ++seen;
-      std::vector<Finding> found = diagnose(catalog, rules, environment(of_kernel[statistics.kernel]), options.compat,
-                                            [&](std::string_view text) { return formulas.find(text); }, options.most_findings);
+      std::vector<Finding> found = diagnose(
+          catalog, rules, environment(of_kernel[statistics.kernel]), options.compat,
+          [&](std::string_view text) { return formulas.find(text); }, options.most_findings);
       for (Finding& finding : found) {
         finding.kernel = statistics.kernel;
         finding.share = statistics.share;
@@ -570,13 +611,17 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   TACHO_ASSIGN(const std::string folder, workload::find_workload(path));
   TACHO_ASSIGN(workload::SysInfo sysinfo, workload::read_sysinfo(folder));
   for (const auto& [name, value] : options.specs_correction) sysinfo.set(name, value);
-  const std::string given(sysinfo.get("gpu_arch").empty() ? sysinfo.get("gpu_model") : sysinfo.get("gpu_arch"));
+  const std::string given(sysinfo.get("gpu_arch").empty() ? sysinfo.get("gpu_model")
+                                                          : sysinfo.get("gpu_arch"));
   const auto architecture = architecture_named(given);
   if (!architecture) {
     std::string known;
-    for (const std::string_view name : architectures()) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-    return fail("{}/sysinfo.csv: architecture '{}' is unknown; known are {}; --specs-correction gpu_arch:NAME overrides it",
-                folder, given, known);
+    for (const std::string_view name : architectures())
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+    return fail(
+        "{}/sysinfo.csv: architecture '{}' is unknown; known are {}; --specs-correction gpu_arch:NAME "
+        "overrides it",
+        folder, given, known);
   }
   TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs));
   if (options.advice) {
@@ -592,7 +637,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};
-  for (const std::string* text : {&impl->intensity.flops, &impl->intensity.l1_bytes, &impl->intensity.l2_bytes, &impl->intensity.hbm_bytes})
+  for (const std::string* text : {&impl->intensity.flops, &impl->intensity.l1_bytes,
+                                  &impl->intensity.l2_bytes, &impl->intensity.hbm_bytes})
     if (!text->empty()) {
       TACHO_ASSIGN(const Formula* formula, impl->formulas.get(*text));
       names.add(*formula, "");
@@ -616,19 +662,45 @@ Analysis::Analysis(Analysis&&) noexcept = default;
 Analysis& Analysis::operator=(Analysis&&) noexcept = default;
 Analysis::~Analysis() = default;
 
-const AnalysisOptions& Analysis::options() const { return impl_->options; }
-const workload::Workload& Analysis::workload() const { return impl_->workload; }
-const Catalog& Analysis::catalog() const { return impl_->catalog; }
-const std::vector<std::uint32_t>& Analysis::rows() const { return impl_->rows; }
-const std::vector<std::uint32_t>& Analysis::listed_rows() const { return impl_->listed; }
-const std::vector<KernelStatistics>& Analysis::kernels() const { return impl_->kernels; }
-const Evaluation& Analysis::all() const { return impl_->evaluation; }
-const std::vector<std::string>& Analysis::warnings() const { return impl_->warnings; }
-const std::vector<std::string>& Analysis::id_notes() const { return impl_->id_notes; }
-bool Analysis::shows(int block, int table) const { return impl_->shows_table(block, table); }
-const std::vector<IntensityPoint>& Analysis::kernel_points() const { return impl_->kernel_points; }
-const std::vector<IntensityPoint>& Analysis::dispatch_points() const { return impl_->dispatch_points; }
-const std::vector<Finding>& Analysis::findings() const { return impl_->findings; }
+const AnalysisOptions& Analysis::options() const {
+  return impl_->options;
+}
+const workload::Workload& Analysis::workload() const {
+  return impl_->workload;
+}
+const Catalog& Analysis::catalog() const {
+  return impl_->catalog;
+}
+const std::vector<std::uint32_t>& Analysis::rows() const {
+  return impl_->rows;
+}
+const std::vector<std::uint32_t>& Analysis::listed_rows() const {
+  return impl_->listed;
+}
+const std::vector<KernelStatistics>& Analysis::kernels() const {
+  return impl_->kernels;
+}
+const Evaluation& Analysis::all() const {
+  return impl_->evaluation;
+}
+const std::vector<std::string>& Analysis::warnings() const {
+  return impl_->warnings;
+}
+const std::vector<std::string>& Analysis::id_notes() const {
+  return impl_->id_notes;
+}
+bool Analysis::shows(int block, int table) const {
+  return impl_->shows_table(block, table);
+}
+const std::vector<IntensityPoint>& Analysis::kernel_points() const {
+  return impl_->kernel_points;
+}
+const std::vector<IntensityPoint>& Analysis::dispatch_points() const {
+  return impl_->dispatch_points;
+}
+const std::vector<Finding>& Analysis::findings() const {
+  return impl_->findings;
+}
 
 Evaluation Analysis::of_kernel(std::uint32_t kernel) const {
   std::vector<std::uint32_t> rows;

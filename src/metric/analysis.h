@@ -1,5 +1,5 @@
-// The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen dispatches,
-// with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
+// The compute analysis of a profile folder: every selected metric of the catalog evaluated over the chosen
+// dispatches, with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct AnalysisOptions {
 
 struct ResultRow {
   const Metric* metric = nullptr;
-  std::string id;               ///< "2.1.3", "18.2.17"; as the id scheme prints it
+  std::string id;  ///< "2.1.3", "18.2.17"; as the id scheme prints it
   std::int32_t channel = -1;
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
 };
@@ -75,7 +75,7 @@ struct NotComputable {
 struct IntensityPoint {
   std::uint32_t kernel = 0;
   std::size_t calls = 0;
-  double total_duration = 0;  ///< ns
+  double total_duration = 0;       ///< ns
   double l1 = 0, l2 = 0, hbm = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;          ///< GFLOP/s; NaN: not computable
 };
@@ -86,7 +86,7 @@ struct Evidence {
   std::string comparison;  ///< ">" etc., "" when it only illustrates
   double threshold = 0;
   std::optional<double> peak;
-  std::string term;        ///< "lds-bank-conflicts / lds-accesses"
+  std::string term;  ///< "lds-bank-conflicts / lds-accesses"
 };
 
 struct Finding {

@@ -14,7 +14,9 @@ namespace {
 
 using report::JsonWriter;
 
-std::string_view scheme_name(IdScheme scheme) { return scheme == IdScheme::V33 ? "3.3" : "seed"; }
+std::string_view scheme_name(IdScheme scheme) {
+  return scheme == IdScheme::V33 ? "3.3" : "seed";
+}
 
 void write_table_head(JsonWriter& json, std::string_view id, std::string_view block, std::string_view title,
                       std::span<const std::string> columns) {
@@ -33,9 +35,21 @@ void write_top_kernels(JsonWriter& json, const Analysis& run) {
                                             "Median(" + unit + ")", "Pct", "S"});
   std::int64_t id = 0;
   for (const KernelStatistics& kernel : run.kernels()) {
-    json.newline().begin_object().key("id").value(fmt::format("0.1.{}", id)).key("kernel_id").value(id).key("cells").begin_array();
-    json.value(run.workload().kernels[kernel.kernel]).value(kernel.count).value(kernel.sum / divisor).value(kernel.mean / divisor);
-    json.value(kernel.median / divisor).value(kernel.share).value(run.options().kernels.empty() || !kernel.selected ? "" : "*");
+    json.newline()
+        .begin_object()
+        .key("id")
+        .value(fmt::format("0.1.{}", id))
+        .key("kernel_id")
+        .value(id)
+        .key("cells")
+        .begin_array();
+    json.value(run.workload().kernels[kernel.kernel])
+        .value(kernel.count)
+        .value(kernel.sum / divisor)
+        .value(kernel.mean / divisor);
+    json.value(kernel.median / divisor)
+        .value(kernel.share)
+        .value(run.options().kernels.empty() || !kernel.selected ? "" : "*");
     json.end_array().end_object();
     ++id;
   }
@@ -45,8 +59,9 @@ void write_top_kernels(JsonWriter& json, const Analysis& run) {
 void write_dispatches(JsonWriter& json, const Analysis& run) {
   const std::string& unit = run.options().time_unit;
   const double divisor = time_unit_divisor(unit);
-  write_table_head(json, "0.2", "Top Stats", "Dispatch List",
-                   std::vector<std::string>{"Dispatch_ID", "Kernel_Name", "GPU_ID", "Duration(" + unit + ")"});
+  write_table_head(
+      json, "0.2", "Top Stats", "Dispatch List",
+      std::vector<std::string>{"Dispatch_ID", "Kernel_Name", "GPU_ID", "Duration(" + unit + ")"});
   const workload::CounterTable& counters = run.workload().passes.front().counters;
   const auto start = counters.column("Start_Timestamp");
   const auto end = counters.column("End_Timestamp");
@@ -54,8 +69,10 @@ void write_dispatches(JsonWriter& json, const Analysis& run) {
     const workload::Dispatch& dispatch = run.workload().dispatches[row];
     json.newline().begin_object().key("cells").begin_array();
     json.value(dispatch.id).value(run.workload().kernels[dispatch.kernel]).value(dispatch.gpu);
-    if (start.empty() || end.empty()) json.null();
-    else json.value((end[row] - start[row]) / divisor);
+    if (start.empty() || end.empty())
+      json.null();
+    else
+      json.value((end[row] - start[row]) / divisor);
     json.end_array().end_object();
   }
   json.end_array().end_object();
@@ -64,7 +81,14 @@ void write_dispatches(JsonWriter& json, const Analysis& run) {
 void write_system(JsonWriter& json, const Analysis& run) {
   write_table_head(json, "1.1", "System Info", "System Info", std::vector<std::string>{"Property", "Value"});
   for (const auto& [name, value] : run.workload().sysinfo.fields())
-    json.newline().begin_object().key("cells").begin_array().value(name).value(value).end_array().end_object();
+    json.newline()
+        .begin_object()
+        .key("cells")
+        .begin_array()
+        .value(name)
+        .value(value)
+        .end_array()
+        .end_object();
   json.end_array().end_object();
 }
 
@@ -75,7 +99,14 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
     for (const Column& column : table.table->columns) columns.emplace_back(column.title);
     write_table_head(json, table.id(), table.block->title, table.title(normalisation), columns);
     for (const ResultRow& row : table.rows) {
-      json.newline().begin_object().key("id").value(row.id).key("slug").value(row.metric->slug).key("cells").begin_array();
+      json.newline()
+          .begin_object()
+          .key("id")
+          .value(row.id)
+          .key("slug")
+          .value(row.metric->slug)
+          .key("cells")
+          .begin_array();
       for (const report::Cell& cell : row.cells) json.cell(cell);
       json.end_array().end_object();
     }
@@ -83,11 +114,14 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
   }
 }
 
-void write_points(JsonWriter& json, const Analysis& run, std::string_view name, const std::vector<IntensityPoint>& points) {
+void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
+                  const std::vector<IntensityPoint>& points) {
   constexpr std::size_t kTop = 10;
   const std::size_t count = std::min(points.size(), kTop);
   json.key(name).begin_object();
-  for (const auto& [level, member] : {std::pair{"ai_l1", &IntensityPoint::l1}, {"ai_l2", &IntensityPoint::l2}, {"ai_hbm", &IntensityPoint::hbm}}) {
+  for (const auto& [level, member] : {std::pair{"ai_l1", &IntensityPoint::l1},
+                                      {"ai_l2", &IntensityPoint::l2},
+                                      {"ai_hbm", &IntensityPoint::hbm}}) {
     json.key(level).begin_array().begin_array();
     for (std::size_t i = 0; i < count; ++i) json.value(points[i].*member);
     json.end_array().begin_array();
@@ -123,14 +157,26 @@ void write_findings(JsonWriter& json, const Analysis& run) {
   for (const Finding& finding : run.findings()) {
     json.newline().begin_object();
     json.key("kernel").value(run.workload().kernels[finding.kernel]).key("share").value(finding.share);
-    json.key("slug").value(finding.slug).key("title").value(finding.title).key("severity").value(finding.severity);
+    json.key("slug")
+        .value(finding.slug)
+        .key("title")
+        .value(finding.title)
+        .key("severity")
+        .value(finding.severity);
     json.key("meaning").value(finding.meaning).key("advice").begin_array();
     for (const std::string& advice : finding.advice) json.value(advice);
     json.end_array().key("evidence").begin_array();
     for (const Evidence& evidence : finding.evidence) {
-      json.begin_object().key("id").value(evidence.id).key("metric").value(evidence.name).key("term").value(evidence.term);
+      json.begin_object()
+          .key("id")
+          .value(evidence.id)
+          .key("metric")
+          .value(evidence.name)
+          .key("term")
+          .value(evidence.term);
       json.key("value").value(evidence.value).key("unit").value(evidence.unit);
-      if (!evidence.comparison.empty()) json.key("comparison").value(evidence.comparison).key("threshold").value(evidence.threshold);
+      if (!evidence.comparison.empty())
+        json.key("comparison").value(evidence.comparison).key("threshold").value(evidence.threshold);
       if (evidence.peak) json.key("peak").value(*evidence.peak);
       json.end_object();
     }
@@ -146,7 +192,9 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
     json.key("metric").value(entry.metric->name).key("missing").begin_array();
     for (const std::string& name : entry.missing) json.value(name);
     json.end_array();
-    json.key("reason").value(!entry.on_this_gpu ? "not on this GPU" : entry.missing.empty() ? "0 / 0" : "missing");
+    json.key("reason").value(!entry.on_this_gpu      ? "not on this GPU"
+                             : entry.missing.empty() ? "0 / 0"
+                                                     : "missing");
     json.end_object();
   }
   json.end_array();
@@ -172,22 +220,28 @@ void write_workload(JsonWriter& json, const Analysis& run) {
 void write_inputs(JsonWriter& json, const Analysis& run, std::size_t most_values) {
   const workload::Workload& workload = run.workload();
   std::size_t values = 0;
-  for (const workload::Pass& pass : workload.passes) values += pass.counters.column_count() * workload.dispatches.size();
+  for (const workload::Pass& pass : workload.passes)
+    values += pass.counters.column_count() * workload.dispatches.size();
   if (values > most_values) return;
   json.newline().key("inputs").begin_object();
   json.key("long_form").value(workload.long_form);
   json.newline().key("values").begin_object();
   for (const std::string_view name : specifications()) json.key(name).value(run.specification(name));
   json.end_object().newline().key("builtins").begin_object();
-  for (const std::string_view name : {"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_COUNT_PER_XCD", "GRBM_SPI_BUSY_PER_XCD", "numActiveCUs",
-                                      "kernelBusyCycles", "hbmBandwidth"})
+  for (const std::string_view name :
+       {"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_COUNT_PER_XCD", "GRBM_SPI_BUSY_PER_XCD", "numActiveCUs",
+        "kernelBusyCycles", "hbmBandwidth"})
     json.key(name).value(builtin_formula(name, ""));
   json.end_object().key("denominators").begin_object();
   for (const std::string_view unit : {"per_wave", "per_cycle", "per_second", "per_kernel"})
     json.key(unit).value(builtin_formula("denom", unit));
   json.end_object().newline().key("dispatches").begin_array();
   for (const workload::Dispatch& dispatch : workload.dispatches)
-    json.begin_array().value(dispatch.id).value(std::int64_t{dispatch.kernel}).value(dispatch.gpu).end_array();
+    json.begin_array()
+        .value(dispatch.id)
+        .value(std::int64_t{dispatch.kernel})
+        .value(dispatch.gpu)
+        .end_array();
   json.end_array();
   write_strings(json.newline(), "kernel_names", workload.kernels);
   json.newline().key("passes").begin_object();
@@ -202,7 +256,14 @@ void write_inputs(JsonWriter& json, const Analysis& run, std::size_t most_values
   }
   json.end_object().newline().key("tables").begin_array();
   for (const ResultTable& table : run.all().tables) {
-    json.newline().begin_object().key("id").value(table.id()).key("repeat").value(table.table->repeat).key("style").value(static_cast<int>(table.table->style));
+    json.newline()
+        .begin_object()
+        .key("id")
+        .value(table.id())
+        .key("repeat")
+        .value(table.table->repeat)
+        .key("style")
+        .value(static_cast<int>(table.table->style));
     json.key("columns").begin_array();
     for (const Column& column : table.table->columns) {
       static constexpr std::array<std::string_view, 4> kRoles = {"name", "unit", "text", "value"};
@@ -217,7 +278,8 @@ void write_inputs(JsonWriter& json, const Analysis& run, std::size_t most_values
       json.newline().begin_object().key("slug").value(row.metric->slug).key("name").value(row.metric->name);
       json.key("unit").value(row.metric->unit).key("level").value(row.metric->coll_level);
       json.key("description").value(row.metric->description).key("cells").begin_array();
-      for (const Cell& cell : row.metric->cells) json.value(cell.formula.empty() ? std::string() : formula_text(cell));
+      for (const Cell& cell : row.metric->cells)
+        json.value(cell.formula.empty() ? std::string() : formula_text(cell));
       json.end_array().end_object();
     }
     json.end_array().end_object();
@@ -225,7 +287,8 @@ void write_inputs(JsonWriter& json, const Analysis& run, std::size_t most_values
   json.end_array().end_object();
 }
 
-void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> all, const JsonOptions& options) {
+void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> all,
+               const JsonOptions& options) {
   const AnalysisOptions& given = run.options();
   json.begin_object().key("schema").value("tacho-analysis/1");
   json.newline().key("workloads").begin_array();
@@ -234,8 +297,10 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   json.newline().key("normal_unit").value(given.normalisation).key("time_unit").value(given.time_unit);
   json.key("ids").value(scheme_name(given.ids)).key("ratio").value(given.sum_ratios ? "sum" : "avg");
   json.key("compat");
-  if (given.compat) json.value("3.3");
-  else json.null();
+  if (given.compat)
+    json.value("3.3");
+  else
+    json.null();
   json.newline().key("filters").begin_object();
   write_strings(json, "blocks", given.blocks);
   write_strings(json, "kernels", given.kernels);
@@ -259,7 +324,8 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
       const std::int64_t here = id++;
       if (!kernel.selected) continue;
       const Evaluation evaluation = run.of_kernel(kernel.kernel);
-      json.newline().begin_object().key("id").value(here).key("name").value(run.workload().kernels[kernel.kernel]);
+      json.newline().begin_object().key("id").value(here).key("name").value(
+          run.workload().kernels[kernel.kernel]);
       json.key("count").value(kernel.count).key("share").value(kernel.share).key("tables").begin_array();
       write_tables(json, evaluation, given.normalisation);
       json.end_array().end_object();
@@ -288,7 +354,10 @@ std::string to_json(std::span<const Analysis> runs, const JsonOptions& options) 
       for (const ComparedRow& row : table.rows) {
         if (row.columns.empty()) continue;
         json.newline().begin_object().key("id").value(row.base->id).key("slug").value(row.base->metric->slug);
-        json.key("metric").value(row.base->metric->name).key("column").value(table.base->table->columns[table.value_columns.front()].title);
+        json.key("metric")
+            .value(row.base->metric->name)
+            .key("column")
+            .value(table.base->table->columns[table.value_columns.front()].title);
         json.key("values").begin_array();
         for (const auto& value : row.columns.front().values) value ? json.value(*value) : json.null();
         json.end_array().key("percent").begin_array();

@@ -51,16 +51,16 @@ double round_decimals(double value, int decimals) {
   return std::isfinite(value) && std::isfinite(value * scale) ? std::nearbyint(value * scale) / scale : value;
 }
 
-// The faults of upstream's display, for --compat 3.3: units capitalised as a word, and every row whose unit contains the
-// letters "ns" divided by the time unit and labelled with it.
+// The faults of upstream's display, for --compat 3.3: units capitalised as a word, and every row whose unit
+// contains the letters "ns" divided by the time unit and labelled with it.
 void apply_display_faults(const ResultTable& table, const ResultRow& row, const AnalysisOptions& options,
                           std::vector<report::Cell>& cells) {
   std::size_t unit_at = cells.size();
   for (std::size_t c = 0; c < table.table->columns.size(); ++c)
     if (table.table->columns[c].role == ColumnRole::Unit) unit_at = c;
   if (unit_at == cells.size()) return;
-  std::string unit = normalised_unit(row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit,
-                                     options.normalisation);
+  std::string unit = normalised_unit(
+      row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit, options.normalisation);
   unit = capitalised(unit);
   if (lower(unit).find("ns") != std::string::npos) {
     // The true times were converted already; the others are divided here.
@@ -101,8 +101,11 @@ class Renderer {
       for (const KernelStatistics& kernel : run_.kernels()) {
         const std::int64_t here = id++;
         if (!kernel.selected) continue;
-        out_ += "\n" + paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])), Paint::Bold) +
-                fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
+        out_ +=
+            "\n" +
+            paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
+                  Paint::Bold) +
+            fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
         metric_tables(run_.of_kernel(kernel.kernel));
       }
     } else {
@@ -113,15 +116,21 @@ class Renderer {
   }
 
  private:
-  std::string paint(std::string_view text, Paint paint) const { return report::painted(text, paint, options_.screen.colour); }
+  std::string paint(std::string_view text, Paint paint) const {
+    return report::painted(text, paint, options_.screen.colour);
+  }
 
   bool selected(int block) const {
-    return !run_.options().blocks.empty() && std::any_of(run_.options().blocks.begin(), run_.options().blocks.end(), [&](const std::string& text) {
-      const auto selection = resolve(run_.catalog(), text, run_.options().ids);
-      return selection && selection->block != nullptr && selection->block->number == block;
-    });
+    return !run_.options().blocks.empty() &&
+           std::any_of(run_.options().blocks.begin(), run_.options().blocks.end(),
+                       [&](const std::string& text) {
+                         const auto selection = resolve(run_.catalog(), text, run_.options().ids);
+                         return selection && selection->block != nullptr && selection->block->number == block;
+                       });
   }
-  bool show_statistics() const { return options_.statistics_only || run_.options().blocks.empty() || selected(0); }
+  bool show_statistics() const {
+    return options_.statistics_only || run_.options().blocks.empty() || selected(0);
+  }
 
   // Who was measured, and how values are to be read.
   void head(const Analysis& run) {
@@ -136,21 +145,25 @@ class Renderer {
         ++kernels;
       }
     const std::string_view name = info.get("workload_name");
-    if (runs_.size() > 1) out_ += fmt::format("run {}{}: ", &run - runs_.data(), &run == &runs_.front() ? " (baseline)" : "");
-    out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " + run.workload().path + "\n";
+    if (runs_.size() > 1)
+      out_ += fmt::format("run {}{}: ", &run - runs_.data(), &run == &runs_.front() ? " (baseline)" : "");
+    out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " +
+            run.workload().path + "\n";
     std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
     if (const double cus = info.number("cu_per_gpu"); cus > 0) line += fmt::format(", {:.0f} CUs", cus);
-    line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es", kernels,
-                        kernels == 1 ? "" : "s", report::format_duration(total));
+    line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es",
+                        kernels, kernels == 1 ? "" : "s", report::format_duration(total));
     out_ += line + "\n";
     if (&run == &runs_.back()) {
       std::string unit = run.options().normalisation;
       std::replace(unit.begin(), unit.end(), '_', ' ');
-      out_ += paint(fmt::format("counts {}; ratios: {}\n", unit,
-                                run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
-                                                         : "means over the dispatches (avg, as in 3.3 to 3.6)"),
-                    Paint::Dim);
-      if (run.options().compat) out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::Dim);
+      out_ +=
+          paint(fmt::format("counts {}; ratios: {}\n", unit,
+                            run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
+                                                     : "means over the dispatches (avg, as in 3.3 to 3.6)"),
+                Paint::Dim);
+      if (run.options().compat)
+        out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::Dim);
     }
   }
 
@@ -159,7 +172,9 @@ class Renderer {
     heading_ = number;
     out_ += "\n" + paint(fmt::format("{}. {}", number, title), Paint::Bold) + "\n";
   }
-  void table_heading(std::string_view id, std::string_view title) { out_ += paint(fmt::format("{} {}", id, title), Paint::Cyan) + "\n"; }
+  void table_heading(std::string_view id, std::string_view title) {
+    out_ += paint(fmt::format("{} {}", id, title), Paint::Cyan) + "\n";
+  }
 
   void statistics() {
     block_heading(0, "Top Stats");
@@ -168,13 +183,23 @@ class Renderer {
     const double divisor = time_unit_divisor(unit);
     TextTable table;
     if (options_.boxed) {
-      table.columns = {{""}, {"Kernel_Name"}, {"Count"}, {fmt::format("Sum({})", unit)}, {fmt::format("Mean({})", unit)},
-                       {fmt::format("Median({})", unit)}, {"Pct"}};
+      table.columns = {{""},
+                       {"Kernel_Name"},
+                       {"Count"},
+                       {fmt::format("Sum({})", unit)},
+                       {fmt::format("Mean({})", unit)},
+                       {fmt::format("Median({})", unit)},
+                       {"Pct"}};
       table.columns[1].wrap = 40;
       table.columns[1].max_lines = 3;
     } else {
-      table.columns = {{"id"}, {"count"}, {fmt::format("sum ({})", unit)}, {fmt::format("mean ({})", unit)},
-                       {fmt::format("median ({})", unit)}, {"%"}, {"kernel"}};
+      table.columns = {{"id"},
+                       {"count"},
+                       {fmt::format("sum ({})", unit)},
+                       {fmt::format("mean ({})", unit)},
+                       {fmt::format("median ({})", unit)},
+                       {"%"},
+                       {"kernel"}};
       table.columns[6].shrink = true;
     }
     const bool marks = !run_.options().kernels.empty();
@@ -183,9 +208,10 @@ class Renderer {
     for (const KernelStatistics& kernel : run_.kernels()) {
       if (static_cast<std::size_t>(id) == options_.max_stat_num) break;
       const std::string name = run_.workload().kernels[kernel.kernel];
-      std::vector<report::Cell> numbers = {static_cast<std::int64_t>(kernel.count), report::number_cell(kernel.sum / divisor),
-                                           report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
-                                           report::number_cell(kernel.share)};
+      std::vector<report::Cell> numbers = {
+          static_cast<std::int64_t>(kernel.count), report::number_cell(kernel.sum / divisor),
+          report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
+          report::number_cell(kernel.share)};
       std::vector<report::Cell> row = {id++};
       if (options_.boxed) row.emplace_back(name);
       row.insert(row.end(), numbers.begin(), numbers.end());
@@ -228,7 +254,8 @@ class Renderer {
 
   void more(std::size_t count, std::string_view what) {
     if (count > options_.max_stat_num)
-      out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what), Paint::Dim);
+      out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what),
+                    Paint::Dim);
   }
 
   void system_information() {
@@ -245,7 +272,8 @@ class Renderer {
     out_ += report::to_text(table, style_);
   }
 
-  // --- metrics -----------------------------------------------------------------------------------------------------
+  // --- metrics
+  // -----------------------------------------------------------------------------------------------------
 
   void metric_tables(const Evaluation& evaluation) {
     heading_ = -1;
@@ -263,15 +291,18 @@ class Renderer {
       }
       if (compat_ && options_.boxed && has_empty_column(table)) {
         block_heading(table.block->number, table.block->title);
-        out_ += fmt::format("{} {}\nNot showing table with empty column(s)\n\n", table.id(), table.table->title);
+        out_ +=
+            fmt::format("{} {}\nNot showing table with empty column(s)\n\n", table.id(), table.table->title);
         continue;
       }
       block_heading(table.block->number, table.block->title);
       const std::string title = table.title(run_.options().normalisation);
       const std::string aside = options_.boxed ? std::string() : shared_normalisation(table);
-      table_heading(table.id(), title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
+      table_heading(table.id(),
+                    title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
       if (table.table->style == TableStyle::MemoryChart && !options_.per_kernel &&
-          (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) && options_.columns.empty() && whole(table)) {
+          (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) &&
+          options_.columns.empty() && whole(table)) {
         chart(table);
       } else if (table.rows.front().channel >= 0 && !options_.boxed && run_.options().blocks.empty()) {
         channels(table);
@@ -289,7 +320,8 @@ class Renderer {
   static bool has_empty_column(const ResultTable& table) {
     for (std::size_t c = 0; c < table.table->columns.size(); ++c) {
       bool any = false;
-      for (const ResultRow& row : table.rows) any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
+      for (const ResultRow& row : table.rows)
+        any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
       if (!any) return true;
     }
     return false;
@@ -324,7 +356,8 @@ class Renderer {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       bool any = columns[c].role != ColumnRole::Value;
-      for (const ResultRow& row : table.rows) any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
+      for (const ResultRow& row : table.rows)
+        any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
       if (!any) continue;
       shown.push_back(c);
       if (columns[c].key == "pct") percent_at = c;
@@ -334,7 +367,8 @@ class Renderer {
       for (const std::size_t c : shown)
         if (columns[c].role == ColumnRole::Value && percent_at == columns.size()) percent_at = c;
     for (const std::size_t c : shown) {
-      report::Column column{columns[c].key == "pct" ? std::string("% of peak") : std::string(columns[c].title)};
+      report::Column column{columns[c].key == "pct" ? std::string("% of peak")
+                                                    : std::string(columns[c].title)};
       if (columns[c].role != ColumnRole::Value) column.shrink = true;
       if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
       out.columns.push_back(std::move(column));
@@ -346,13 +380,17 @@ class Renderer {
       if (!table.has_value(row)) continue;
       std::vector<report::Cell> cells = {row.id};
       for (const std::size_t c : shown) {
-        const bool empty = columns[c].role == ColumnRole::Value && std::holds_alternative<std::monostate>(row.cells[c]);
-        cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()} : row.cells[c]);
+        const bool empty =
+            columns[c].role == ColumnRole::Value && std::holds_alternative<std::monostate>(row.cells[c]);
+        cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()}
+                                                                      : row.cells[c]);
         if (columns[c].role == ColumnRole::Unit)
-          if (auto* unit = std::get_if<std::string>(&cells.back()); unit != nullptr && unit->ends_with(normalisation))
+          if (auto* unit = std::get_if<std::string>(&cells.back());
+              unit != nullptr && unit->ends_with(normalisation))
             unit->resize(unit->size() - normalisation.size());
       }
-      const std::optional<double> percent = percent_at < columns.size() ? number_of(row.cells[percent_at]) : std::nullopt;
+      const std::optional<double> percent =
+          percent_at < columns.size() ? number_of(row.cells[percent_at]) : std::nullopt;
       bars.push_back(percent && std::isfinite(*percent) ? bar(*percent) : std::string());
       if (options_.description) cells.emplace_back(std::string(row.metric->description));
       out.rows.push_back(std::move(cells));
@@ -382,7 +420,8 @@ class Renderer {
       if (!column_chosen(options_, columns[c], c)) continue;
       report::Column column{std::string(columns[c].title)};
       if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
-      if (columns[c].role == ColumnRole::Text || columns[c].role == ColumnRole::Unit) column.align = report::Align::Left;
+      if (columns[c].role == ColumnRole::Text || columns[c].role == ColumnRole::Unit)
+        column.align = report::Align::Left;
       out.columns.push_back(std::move(column));
     }
     if (options_.description) {
@@ -416,7 +455,8 @@ class Renderer {
     });
   }
 
-  // 128 channels are no table for a terminal: their spread in numbers and as a skyline. -b 18.3 shows every row.
+  // 128 channels are no table for a terminal: their spread in numbers and as a skyline. -b 18.3 shows every
+  // row.
   void channels(const ResultTable& table) {
     static constexpr std::string_view kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     TextTable out;
@@ -451,14 +491,17 @@ class Renderer {
       for (std::size_t i = 0; i < cells; ++i) {
         // Several channels in one character: the busiest of them.
         double height = std::nan("");
-        for (std::size_t v = i * values.size() / cells; v < (i + 1) * values.size() / cells; ++v) height = std::fmax(height, values[v]);
+        for (std::size_t v = i * values.size() / cells; v < (i + 1) * values.size() / cells; ++v)
+          height = std::fmax(height, values[v]);
         const double part = most > 0 && std::isfinite(height) ? std::clamp(height / most, 0.0, 1.0) : 0;
         skyline += std::isnan(height) ? " " : std::string(kHeights[static_cast<std::size_t>(part * 7.999)]);
       }
-      out.rows.push_back({std::string(column.title), least, least_at, sum / static_cast<double>(count), most, most_at, skyline});
+      out.rows.push_back({std::string(column.title), least, least_at, sum / static_cast<double>(count), most,
+                          most_at, skyline});
     }
     out_ += report::to_text(out, style_);
-    out_ += paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::Dim);
+    out_ +=
+        paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::Dim);
   }
 
   static std::string listed(const std::vector<std::string>& names, std::size_t most) {
@@ -472,17 +515,24 @@ class Renderer {
     std::vector<std::string> names, counters, undefined, absent;
     for (const NotComputable& entry : evaluation.not_computable) {
       if (&run_.catalog().table_of(*entry.metric) != table.table) continue;
-      (!entry.on_this_gpu ? absent : entry.missing.empty() ? undefined : names).emplace_back(entry.metric->name);
+      (!entry.on_this_gpu      ? absent
+       : entry.missing.empty() ? undefined
+                               : names)
+          .emplace_back(entry.metric->name);
       for (const std::string& counter : entry.missing)
-        if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
+        if (std::find(counters.begin(), counters.end(), counter) == counters.end())
+          counters.push_back(counter);
     }
     if (names.empty() && undefined.empty() && absent.empty()) return;
     std::string text;
     const auto add = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
-    if (!names.empty()) add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
+    if (!names.empty())
+      add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
-    out_ += paint("  " + report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40) - 2, 4), Paint::Dim) + "\n";
+    out_ += paint("  " + report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40) - 2, 4),
+                  Paint::Dim) +
+            "\n";
   }
 
   // Tables without one number, in one paragraph.
@@ -493,54 +543,75 @@ class Renderer {
       for (const NotComputable& entry : evaluation.not_computable) {
         if (&run_.catalog().table_of(*entry.metric) != table->table) continue;
         for (const std::string& counter : entry.missing)
-          if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
+          if (std::find(counters.begin(), counters.end(), counter) == counters.end())
+            counters.push_back(counter);
       }
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
-    out_ += "\n" + paint(report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40), 2), Paint::Dim) + "\n";
+    out_ += "\n" +
+            paint(report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40), 2), Paint::Dim) +
+            "\n";
   }
 
-  // --- roofline ----------------------------------------------------------------------------------------------------
+  // --- roofline
+  // ----------------------------------------------------------------------------------------------------
 
   void roofline() {
-    const std::vector<IntensityPoint>& points = run_.kernel_points();
+    const std::vector<IntensityPoint>& points =
+        options_.roofline_dispatches ? run_.dispatch_points() : run_.kernel_points();
     if (!run_.shows(4, 1) || points.empty()) return;
     const bool any = std::any_of(points.begin(), points.end(), [](const IntensityPoint& p) {
-      return std::isfinite(p.performance) && (std::isfinite(p.hbm) || std::isfinite(p.l2) || std::isfinite(p.l1));
+      return std::isfinite(p.performance) &&
+             (std::isfinite(p.hbm) || std::isfinite(p.l2) || std::isfinite(p.l1));
     });
     if (!any) return;
     block_heading(4, "Roofline");
     table_heading("4.1", "Roofline");
+    const bool measured = !run_.workload().ceilings.empty();
+    std::vector<Roof> plotted;  // of the first data type that was measured
+    TextTable ceilings;
+    ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
+    for (const std::string& type : options_.data_types) {
+      std::vector<Roof> lines;
+      if (measured) lines = roofs(run_.workload().ceilings.front(), type);
+      std::erase_if(lines, [&](const Roof& roof) {
+        const bool memory = roof.name != "valu" && roof.name != "mfma";
+        return memory && !options_.memory_levels.empty() &&
+               std::find(options_.memory_levels.begin(), options_.memory_levels.end(), roof.name) ==
+                   options_.memory_levels.end();
+      });
+      for (const Roof& roof : lines) {
+        const bool compute = roof.name == "valu" || roof.name == "mfma";
+        if (!compute && !plotted.empty()) continue;  // the memory roofs are the same for every type
+        ceilings.rows.push_back({roof.name, compute ? type : std::string(), roof.peak,
+                                 std::string(compute ? "GFLOP/s" : "GB/s")});
+      }
+      if (lines.empty() && measured)
+        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::Dim);
+      if (plotted.empty()) plotted = std::move(lines);
+    }
     TextTable table;
-    table.columns = {{"id"}, {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"kernel"}};
+    table.columns = {{"#"}, {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"kernel"}};
     table.columns[6].shrink = true;
     table.columns[6].wrap = 40;
     table.columns[6].max_lines = 2;
-    std::vector<Roof> lines;
-    if (!run_.workload().ceilings.empty()) lines = roofs(run_.workload().ceilings.front(), options_.data_type);
     const std::size_t count = std::min<std::size_t>(points.size(), 10);
     for (std::size_t i = 0; i < count; ++i) {
       const IntensityPoint& point = points[i];
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance), report::number_cell(point.hbm),
-                            report::number_cell(point.l2), report::number_cell(point.l1), bound(point, lines),
+      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance),
+                            report::number_cell(point.hbm), report::number_cell(point.l2),
+                            report::number_cell(point.l1), bound(point, plotted),
                             run_.workload().kernels[point.kernel]});
     }
     out_ += report::to_text(table, style_);
-    if (lines.empty()) {
-      out_ += paint(run_.workload().ceilings.empty() ? std::string("  no roofline.csv, so there are no measured roofs\n")
-                                                     : fmt::format("  roofline.csv has no peaks for {}\n", options_.data_type),
-                    Paint::Dim);
-      if (run_.workload().ceilings.empty()) return;
-    } else {
-      TextTable ceilings;
-      ceilings.columns = {{fmt::format("roof ({})", options_.data_type)}, {"value"}, {"unit"}};
-      for (const Roof& roof : lines)
-        ceilings.rows.push_back({roof.name, roof.peak, std::string(roof.name == "valu" || roof.name == "mfma" ? "GFLOP/s" : "GB/s")});
-      out_ += report::to_text(ceilings, style_);
+    if (!measured) {
+      out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
+      return;
     }
-    const std::size_t width = std::min<std::size_t>(options_.screen.width, 110);
-    out_ += roofline_plot(lines, {points.data(), count}, width, 20);
+    if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
+    out_ +=
+        roofline_plot(plotted, {points.data(), count}, std::min<std::size_t>(options_.screen.width, 110), 20);
   }
 
   // The roof that lies lowest above the point, and how much of it was reached.
@@ -550,10 +621,14 @@ class Renderer {
     double lowest = 0;
     for (const Roof& roof : lines) {
       double limit = roof.peak;
-      if (roof.name == "hbm") limit *= point.hbm;
-      else if (roof.name == "l2") limit *= point.l2;
-      else if (roof.name == "l1") limit *= point.l1;
-      else if (roof.name != "mfma") continue;
+      if (roof.name == "hbm")
+        limit *= point.hbm;
+      else if (roof.name == "l2")
+        limit *= point.l2;
+      else if (roof.name == "l1")
+        limit *= point.l1;
+      else if (roof.name != "mfma")
+        continue;
       if (!(limit > 0)) continue;
       if (name.empty() || limit < lowest) {
         lowest = limit;
@@ -563,7 +638,8 @@ class Renderer {
     return name.empty() ? std::string() : fmt::format("{} {:.1f} %", name, point.performance / lowest * 100);
   }
 
-  // --- findings ----------------------------------------------------------------------------------------------------
+  // --- findings
+  // ----------------------------------------------------------------------------------------------------
 
   void findings() {
     if (run_.findings().empty() || options_.boxed || !run_.options().blocks.empty()) return;
@@ -572,40 +648,53 @@ class Renderer {
     // Grouped by kernel, the one with the weightiest finding first.
     std::vector<std::uint32_t> order;
     for (const Finding& finding : run_.findings())
-      if (std::find(order.begin(), order.end(), finding.kernel) == order.end()) order.push_back(finding.kernel);
+      if (std::find(order.begin(), order.end(), finding.kernel) == order.end())
+        order.push_back(finding.kernel);
     for (const std::uint32_t kernel : order) {
       bool first = true;
       int number = 0;
       for (const Finding& finding : run_.findings()) {
         if (finding.kernel != kernel) continue;
         if (first)
-          out_ += fmt::format("  {} ({:.1f} % of the time)\n",
-                              paint(report::shortened(report::clean(run_.workload().kernels[kernel]), width - 24), Paint::Cyan), finding.share);
+          out_ +=
+              fmt::format("  {} ({:.1f} % of the time)\n",
+                          paint(report::shortened(report::clean(run_.workload().kernels[kernel]), width - 24),
+                                Paint::Cyan),
+                          finding.share);
         first = false;
-        const std::string grade = finding.severity >= 0.66 ? "high" : finding.severity >= 0.33 ? "medium" : "low";
-        const Paint colour = finding.severity >= 0.66 ? Paint::Red : finding.severity >= 0.33 ? Paint::Yellow : Paint::Green;
+        const std::string grade = finding.severity >= 0.66   ? "high"
+                                  : finding.severity >= 0.33 ? "medium"
+                                                             : "low";
+        const Paint colour = finding.severity >= 0.66   ? Paint::Red
+                             : finding.severity >= 0.33 ? Paint::Yellow
+                                                        : Paint::Green;
         out_ += fmt::format("  {}. {} {}\n", ++number, finding.title, paint("[" + grade + "]", colour));
         for (const Evidence& evidence : finding.evidence) {
-          std::string line = fmt::format("{}{}{} = {}", evidence.id, evidence.id.empty() ? "" : " ", evidence.name,
-                                         evidence_number(evidence.value));
+          std::string line = fmt::format("{}{}{} = {}", evidence.id, evidence.id.empty() ? "" : " ",
+                                         evidence.name, evidence_number(evidence.value));
           if (!evidence.unit.empty()) line += " " + evidence.unit;
           std::string aside;
-          if (!evidence.comparison.empty()) aside = fmt::format("{} {}", evidence.comparison, evidence_number(evidence.threshold));
-          if (evidence.peak) aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", evidence_number(*evidence.peak));
+          if (!evidence.comparison.empty())
+            aside = fmt::format("{} {}", evidence.comparison, evidence_number(evidence.threshold));
+          if (evidence.peak)
+            aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", evidence_number(*evidence.peak));
           if (!aside.empty()) line += " (" + aside + ")";
           out_ += "     " + paint(report::wrapped(line, width - 5, 7), Paint::Dim) + "\n";
         }
         out_ += "     " + report::wrapped(finding.meaning, width - 5, 5) + "\n";
-        for (const std::string& advice : finding.advice) out_ += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
+        for (const std::string& advice : finding.advice)
+          out_ += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
       }
     }
   }
 
   std::string evidence_number(double value) const {
-    return std::fabs(value) >= 1e6 ? report::format_si(value, 2) : report::format_fixed(value, value == std::floor(value) ? 0 : 2);
+    return std::fabs(value) >= 1e6 ? report::format_si(value, 2)
+                                   : report::format_fixed(value, value == std::floor(value) ? 0 : 2);
   }
 
-  // --- several runs ------------------------------------------------------------------------------------------------
+  // --- several runs
+  // ------------------------------------------------------------------------------------------------
 
   void comparison() {
     const Comparison compared = compare(runs_);
@@ -618,8 +707,10 @@ class Renderer {
       std::size_t unit_at = table.base->table->columns.size();
       for (std::size_t c = 0; c < table.base->table->columns.size(); ++c)
         if (table.base->table->columns[c].role == ColumnRole::Unit) unit_at = c;
-      if (options_.boxed) boxed_comparison(table, out, unit_at);
-      else plain_comparison(table, out, unit_at);
+      if (options_.boxed)
+        boxed_comparison(table, out, unit_at);
+      else
+        plain_comparison(table, out, unit_at);
       if (out.rows.empty()) continue;
       block_heading(table.base->block->number, table.base->block->title);
       table_heading(table.base->id(), table.base->title(run_.options().normalisation));
@@ -627,9 +718,11 @@ class Renderer {
       if (options_.boxed) out_ += "\n";
     }
     if (!compared.unmatched.empty())
-      out_ += paint(fmt::format("\n{} metrics of the first run do not exist on another run's architecture; they are left out\n",
-                                compared.unmatched.size()),
-                    Paint::Dim);
+      out_ += paint(
+          fmt::format(
+              "\n{} metrics of the first run do not exist on another run's architecture; they are left out\n",
+              compared.unmatched.size()),
+          Paint::Dim);
   }
 
   void compare_kernels() {
@@ -654,10 +747,12 @@ class Renderer {
       for (std::size_t r = 1; r < runs_.size(); ++r) {
         const KernelStatistics* other = nullptr;
         for (const KernelStatistics& candidate : runs_[r].kernels())
-          if (workload::plain_kernel_name(runs_[r].workload().kernels[candidate.kernel]) == name) other = &candidate;
+          if (workload::plain_kernel_name(runs_[r].workload().kernels[candidate.kernel]) == name)
+            other = &candidate;
         row.push_back(other != nullptr ? report::number_cell(other->mean / divisor) : report::Cell{});
-        row.push_back(other != nullptr && kernel.mean > 0 ? report::Cell{percent_text((other->mean - kernel.mean) / kernel.mean * 100)}
-                                                          : report::Cell{});
+        row.push_back(other != nullptr && kernel.mean > 0
+                          ? report::Cell{percent_text((other->mean - kernel.mean) / kernel.mean * 100)}
+                          : report::Cell{});
       }
       row.emplace_back(std::string(name));
       table.rows.push_back(std::move(row));
@@ -690,12 +785,17 @@ class Renderer {
     if (unit_at < table.base->table->columns.size()) out.columns.push_back({"Unit"});
     for (const ComparedRow& row : table.rows) {
       const ComparedValue& compared = row.columns[value];
-      if (std::none_of(compared.values.begin(), compared.values.end(), [](const auto& v) { return v.has_value(); })) continue;
-      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0 ? fmt::format("Channel {}", row.base->channel)
-                                                                             : std::string(row.base->metric->name)};
+      if (std::none_of(compared.values.begin(), compared.values.end(),
+                       [](const auto& v) { return v.has_value(); }))
+        continue;
+      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0
+                                                           ? fmt::format("Channel {}", row.base->channel)
+                                                           : std::string(row.base->metric->name)};
       for (std::size_t r = 0; r < runs_.size(); ++r) {
         cells.push_back(compared.values[r] ? report::Cell{*compared.values[r]} : report::Cell{});
-        if (r > 0) cells.push_back(compared.percent[r] ? report::Cell{percent_text(*compared.percent[r])} : report::Cell{});
+        if (r > 0)
+          cells.push_back(compared.percent[r] ? report::Cell{percent_text(*compared.percent[r])}
+                                              : report::Cell{});
       }
       if (unit_at < table.base->table->columns.size()) cells.push_back(row.base->cells[unit_at]);
       out.rows.push_back(std::move(cells));
@@ -712,8 +812,9 @@ class Renderer {
       }
     if (unit_at < columns.size()) out.columns.push_back({"Unit"});
     for (const ComparedRow& row : table.rows) {
-      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0 ? std::to_string(row.base->channel)
-                                                                             : std::string(row.base->metric->name)};
+      std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0
+                                                           ? std::to_string(row.base->channel)
+                                                           : std::string(row.base->metric->name)};
       for (const ComparedValue& compared : row.columns)
         for (std::size_t r = 0; r < runs_.size(); ++r) {
           if (!compared.values[r]) {
@@ -723,7 +824,9 @@ class Renderer {
           } else {
             std::string text = report::format_fixed(*compared.values[r], options_.decimals);
             if (compared.percent[r])
-              text += std::isinf(*compared.percent[r]) ? std::string(" (new)") : fmt::format(" ({:.{}f}%)", *compared.percent[r], options_.decimals);
+              text += std::isinf(*compared.percent[r])
+                          ? std::string(" (new)")
+                          : fmt::format(" ({:.{}f}%)", *compared.percent[r], options_.decimals);
             cells.emplace_back(std::move(text));
           }
         }
@@ -756,7 +859,9 @@ std::string capitalised(std::string_view unit) {
   return text;
 }
 
-std::string to_text(std::span<const Analysis> runs, const TextOptions& options) { return Renderer(runs, options).run(); }
+std::string to_text(std::span<const Analysis> runs, const TextOptions& options) {
+  return Renderer(runs, options).run();
+}
 
 std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& options) {
   std::vector<SavedTable> saved;
@@ -764,12 +869,16 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
   const double divisor = time_unit_divisor(unit);
   const bool compat = run.options().compat;
   TextTable top;
-  top.columns = {{"Kernel_Name"}, {"Count"}, {fmt::format("Sum({})", unit)}, {fmt::format("Mean({})", unit)},
-                 {fmt::format("Median({})", unit)}, {"Pct"}};
+  top.columns = {{"Kernel_Name"},
+                 {"Count"},
+                 {fmt::format("Sum({})", unit)},
+                 {fmt::format("Mean({})", unit)},
+                 {fmt::format("Median({})", unit)},
+                 {"Pct"}};
   for (const KernelStatistics& kernel : run.kernels())
-    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<std::int64_t>(kernel.count), kernel.sum / divisor,
-                        report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
-                        report::number_cell(kernel.share)});
+    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<std::int64_t>(kernel.count),
+                        kernel.sum / divisor, report::number_cell(kernel.mean / divisor),
+                        report::number_cell(kernel.median / divisor), report::number_cell(kernel.share)});
   saved.push_back({file_name("0.1", "Top Kernels"), std::move(top)});
   TextTable list;
   list.columns = {{"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
@@ -789,7 +898,8 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
     TextTable out;
     out.columns.push_back({"Metric_ID"});
     for (std::size_t c = 0; c < table.table->columns.size(); ++c)
-      if (column_chosen(options, table.table->columns[c], c)) out.columns.push_back({std::string(table.table->columns[c].title)});
+      if (column_chosen(options, table.table->columns[c], c))
+        out.columns.push_back({std::string(table.table->columns[c].title)});
     if (options.description) out.columns.push_back({"Description"});
     for (const ResultRow& row : table.rows) {
       std::vector<report::Cell> values = row.cells;
@@ -824,8 +934,9 @@ report::Table tidy_table(std::span<const Analysis> runs) {
           if (column.role != ColumnRole::Value || row.metric->cells[c].formula.empty()) continue;
           std::string name(row.metric->name);
           if (row.channel >= 0) name = fmt::format("Channel {}", row.channel);
-          out.rows.push_back({run.workload().path, row.id, std::string(row.metric->slug), std::string(table.table->title),
-                              std::move(name), unit, std::string(column.title), row.cells[c]});
+          out.rows.push_back({run.workload().path, row.id, std::string(row.metric->slug),
+                              std::string(table.table->title), std::move(name), unit,
+                              std::string(column.title), row.cells[c]});
         }
       }
   return out;
@@ -841,14 +952,20 @@ Status check_columns(const Catalog& catalog, const std::vector<std::string>& col
     for (const Block& block : catalog.blocks)
       for (const MetricTable& table : block.tables)
         for (std::size_t c = 0; c < table.columns.size(); ++c) {
-          found = found || (is_number ? number == c : lower(text) == lower(table.columns[c].title) || lower(text) == table.columns[c].key);
-          if (block.number <= 10 && std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
+          found = found || (is_number ? number == c
+                                      : lower(text) == lower(table.columns[c].title) ||
+                                            lower(text) == table.columns[c].key);
+          if (block.number <= 10 &&
+              std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
             known.emplace_back(table.columns[c].title);
         }
     if (found) continue;
     std::string list;
     for (const std::string& title : known) list += (list.empty() ? "" : ", ") + title;
-    return fail("--cols {}: no table has such a column; give numbers counted from 0 (0 is the metric's name) or titles: {}", text, list);
+    return fail(
+        "--cols {}: no table has such a column; give numbers counted from 0 (0 is the metric's name) or "
+        "titles: {}",
+        text, list);
   }
   return {};
 }

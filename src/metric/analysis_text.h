@@ -1,4 +1,5 @@
-// The analysis for people: plain tables, or the box grid and headings of rocprof-compute; csv files of the same tables.
+// The analysis for people: plain tables, or the box grid and headings of rocprof-compute; csv files of the
+// same tables.
 #pragma once
 
 #include <optional>
@@ -13,15 +14,18 @@
 namespace tacho::metric {
 
 struct TextOptions {
-  bool boxed = false;  ///< rocprof-compute's look: Metric_ID column, box grid, every table with its own heading
+  bool boxed =
+      false;  ///< rocprof-compute's look: Metric_ID column, box grid, every table with its own heading
   int decimals = 2;
   std::size_t max_stat_num = 10;     ///< rows of the Top Stats tables
   std::vector<std::string> columns;  ///< --cols: numbers from 0 or titles; empty = all
   bool description = false;          ///< --include-cols Description
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;
-  double report_diff = 0;            ///< several runs: mark what changed by more than this many percent
-  std::string data_type = "FP32";    ///< of the roofs
+  double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent
+  bool roofline_dispatches = false;        ///< a point for every dispatch instead of every kernel
+  std::vector<std::string> memory_levels;  ///< roofs of these only: "hbm", "l2", "l1", "lds"; empty: all
+  std::vector<std::string> data_types = {"FP32"};  ///< of the roofs; the first measured one is plotted
   report::Screen screen;
 };
 

@@ -20,7 +20,8 @@ std::optional<double> change(std::optional<double> base, std::optional<double> o
   if (!base || !other) return std::nullopt;
   if (*base == *other) return 0;
   if (!std::isfinite(*base) || !std::isfinite(*other)) return std::nullopt;
-  if (*base == 0) return *other > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  if (*base == 0)
+    return *other > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   return (*other - *base) / std::fabs(*base) * 100;
 }
 

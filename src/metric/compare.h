@@ -1,4 +1,5 @@
-// Comparison of several runs: the same metrics side by side, matched by slug, so that other architectures compare too.
+// Comparison of several runs: the same metrics side by side, matched by slug, so that other architectures
+// compare too.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +14,13 @@ namespace tacho::metric {
 
 /// One value of one metric in all runs.
 struct ComparedValue {
-  std::vector<std::optional<double>> values;   ///< one a run
-  std::vector<std::optional<double>> percent;  ///< change against run 0; nullopt where one is missing; infinite from 0
+  std::vector<std::optional<double>> values;  ///< one a run
+  std::vector<std::optional<double>>
+      percent;  ///< change against run 0; nullopt where one is missing; infinite from 0
 };
 
 struct ComparedRow {
-  const ResultRow* base = nullptr;  ///< row of run 0
+  const ResultRow* base = nullptr;     ///< row of run 0
   std::vector<ComparedValue> columns;  ///< one a Value column of the table of run 0, in its order
 };
 

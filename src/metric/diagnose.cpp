@@ -27,8 +27,9 @@ std::optional<Wanted> find_column(const Catalog& catalog, std::string_view slug,
 
 }  // namespace
 
-std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment, bool compat,
-                              const std::function<const Formula*(std::string_view)>& formula_of, std::size_t most) {
+std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment,
+                              bool compat, const std::function<const Formula*(std::string_view)>& formula_of,
+                              std::size_t most) {
   Program program(environment);
   using Key = std::pair<std::string, std::string>;
   std::map<Key, Program::Node> nodes;
@@ -38,7 +39,8 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
     if (!added) return;
     const auto found = find_column(catalog, slug, column);
     if (!found) return;
-    const std::vector<Cell>& cells = compat && !found->metric->compat_cells.empty() ? found->metric->compat_cells : found->metric->cells;
+    const std::vector<Cell>& cells =
+        compat && !found->metric->compat_cells.empty() ? found->metric->compat_cells : found->metric->cells;
     const Cell& cell = cells[found->column];
     const Formula* formula = cell.formula.empty() ? nullptr : formula_of(cell.formula);
     if (formula == nullptr) return;
@@ -87,7 +89,8 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
         evidence.name = found->metric->name;
         if (term.over_slug.empty()) {
           const bool percent = found->table->columns[found->column].key == "pct";
-          evidence.unit = percent ? "% of peak" : normalised_unit(found->metric->unit, environment.normalisation);
+          evidence.unit =
+              percent ? "% of peak" : normalised_unit(found->metric->unit, environment.normalisation);
           if (!percent) evidence.peak = lookup(term.slug, "peak");
         } else if (const Metric* over = catalog.metric(term.over_slug)) {
           evidence.name = fmt::format("{} / {}", found->metric->name, over->name);
@@ -99,10 +102,12 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
       }
       finding.evidence.push_back(std::move(evidence));
     };
-    for (const RuleCondition& condition : rule.when) add(condition.term, to_string(condition.comparison), condition.threshold);
+    for (const RuleCondition& condition : rule.when)
+      add(condition.term, to_string(condition.comparison), condition.threshold);
     for (const RuleCondition& condition : rule.any) {
       const std::optional<double> value = term_value(condition.term, lookup);
-      if (value && holds(condition, *value)) add(condition.term, to_string(condition.comparison), condition.threshold);
+      if (value && holds(condition, *value))
+        add(condition.term, to_string(condition.comparison), condition.threshold);
     }
     for (const RuleTerm& term : rule.evidence) add(term, "", 0);
     if (finding.evidence.empty()) continue;

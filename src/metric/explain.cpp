@@ -12,39 +12,65 @@ namespace tacho::metric {
 
 namespace {
 
-// The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become "...".
+// The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become
+// "...".
 std::string step_text(const Formula& formula, std::uint32_t index, int depth = 0) {
   if (depth > 12) return "...";
   const Step& step = formula.steps[index];
   const auto part = [&](std::size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
   const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
   switch (step.op) {
-    case Op::Number: return report::format_exact(step.number);
-    case Op::None: return "None";
-    case Op::Counter: return step.first < 0 ? std::string(step.text) : fmt::format("{}[{}]", step.text, step.first);
-    case Op::Channel: return fmt::format("{}[$channel]", step.text);
+    case Op::Number:
+      return report::format_exact(step.number);
+    case Op::None:
+      return "None";
+    case Op::Counter:
+      return step.first < 0 ? std::string(step.text) : fmt::format("{}[{}]", step.text, step.first);
+    case Op::Channel:
+      return fmt::format("{}[$channel]", step.text);
     case Op::SumOf:
-      return step.last == Formula::kAll ? fmt::format("{}[*]", step.text) : fmt::format("{}[{}..{}]", step.text, step.first, step.last);
-    case Op::Value: return fmt::format("${}", step.text);
-    case Op::Negate: return fmt::format("-{}", part(0));
-    case Op::Not: return fmt::format("not {}", part(0));
-    case Op::Add: return infix("+");
-    case Op::Subtract: return infix("-");
-    case Op::Multiply: return infix("*");
-    case Op::Divide: return infix("/");
-    case Op::Modulo: return infix("%");
-    case Op::FloorDivide: return infix("//");
-    case Op::Power: return infix("**");
-    case Op::Less: return infix("<");
-    case Op::LessEqual: return infix("<=");
-    case Op::Greater: return infix(">");
-    case Op::GreaterEqual: return infix(">=");
-    case Op::Equal: return infix("==");
-    case Op::NotEqual: return infix("!=");
-    case Op::And: return infix("and");
-    case Op::Or: return infix("or");
-    case Op::Select: return fmt::format("({} if {} else {})", part(0), part(2), part(1));
-    default: break;
+      return step.last == Formula::kAll ? fmt::format("{}[*]", step.text)
+                                        : fmt::format("{}[{}..{}]", step.text, step.first, step.last);
+    case Op::Value:
+      return fmt::format("${}", step.text);
+    case Op::Negate:
+      return fmt::format("-{}", part(0));
+    case Op::Not:
+      return fmt::format("not {}", part(0));
+    case Op::Add:
+      return infix("+");
+    case Op::Subtract:
+      return infix("-");
+    case Op::Multiply:
+      return infix("*");
+    case Op::Divide:
+      return infix("/");
+    case Op::Modulo:
+      return infix("%");
+    case Op::FloorDivide:
+      return infix("//");
+    case Op::Power:
+      return infix("**");
+    case Op::Less:
+      return infix("<");
+    case Op::LessEqual:
+      return infix("<=");
+    case Op::Greater:
+      return infix(">");
+    case Op::GreaterEqual:
+      return infix(">=");
+    case Op::Equal:
+      return infix("==");
+    case Op::NotEqual:
+      return infix("!=");
+    case Op::And:
+      return infix("and");
+    case Op::Or:
+      return infix("or");
+    case Op::Select:
+      return fmt::format("({} if {} else {})", part(0), part(2), part(1));
+    default:
+      break;
   }
   return step.argument_count == 2 ? fmt::format("{}({}, {})", function_name(step.op), part(0), part(1))
                                   : fmt::format("{}({})", function_name(step.op), part(0));
@@ -60,23 +86,26 @@ std::vector<report::Cell> summary(std::span<const double> values) {
     sum += value;
     ++count;
   }
-  const double mean = count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
+  const double mean =
+      count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
   return {count, report::number_cell(least), report::number_cell(mean), report::number_cell(most)};
 }
 
 }  // namespace
 
-std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells, std::string_view id,
-                           const Environment& environment) {
+std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
+                           std::string_view id, const Environment& environment) {
   Program program(environment);
   std::string out = fmt::format("{}  {}  ({})", id, metric.name, metric.slug);
-  if (!metric.unit.empty()) out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
+  if (!metric.unit.empty())
+    out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
   out += "\n  " + report::wrapped(metric.description, 76, 2) + "\n";
   if (!metric.advice.empty()) out += "  " + report::wrapped(metric.advice, 76, 2) + "\n";
   const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
   if (!metric.coll_level.empty())
     out += fmt::format("  counters and timestamps are those of the pass {}\n",
-                       environment.workload->long_form ? "that holds " + std::string(metric.coll_level) : std::string(metric.coll_level));
+                       environment.workload->long_form ? "that holds " + std::string(metric.coll_level)
+                                                       : std::string(metric.coll_level));
   if (!table.repeat.empty()) out += "  one row a channel; the values below are those of channel 0\n";
 
   report::TextStyle style;
@@ -122,7 +151,8 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   report::Table input_table;
   input_table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<report::Cell> row = {inputs[i].name, inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
+    std::vector<report::Cell> row = {inputs[i].name,
+                                     inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
     if (!inputs[i].available) {
       row.emplace_back(std::string("missing"));
     } else if (program.is_column(input_nodes[i])) {
@@ -141,7 +171,8 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   std::string_view last_formula;
   for (const Shown& entry : shown) {
     const Cell& cell = cells[entry.column];
-    out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title, report::wrapped(formula_text(cell), 72, 8));
+    out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title,
+                       report::wrapped(formula_text(cell), 72, 8));
     if (cell.formula != last_formula) {
       last_formula = cell.formula;
       report::Table steps;
@@ -151,7 +182,8 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
         const Op op = entry.formula.steps[s].op;
         if (op == Op::Number || op == Op::None || op == Op::Counter || op == Op::Channel) continue;
         std::string text = step_text(entry.formula, static_cast<std::uint32_t>(s));
-        if (text.size() > 2 && text.front() == '(' && text.back() == ')') text = text.substr(1, text.size() - 2);
+        if (text.size() > 2 && text.front() == '(' && text.back() == ')')
+          text = text.substr(1, text.size() - 2);
         std::vector<report::Cell> row = {std::move(text)};
         if (program.is_column(entry.steps[s])) {
           for (report::Cell& value : summary(program.column(entry.steps[s]))) row.push_back(std::move(value));
@@ -159,8 +191,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
           const Value value = program.value(entry.steps[s]);
           row.emplace_back();
           row.emplace_back();
-          if (value.kind == Value::Kind::Text) row.emplace_back(value.text);
-          else row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
+          if (value.kind == Value::Kind::Text)
+            row.emplace_back(value.text);
+          else
+            row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
         }
         steps.rows.push_back(std::move(row));
       }
@@ -170,9 +204,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
     const Value value = program.value(entry.result);
-    out += fmt::format("    result: {}\n", value.kind == Value::Kind::Number ? report::format_exact(value.number)
-                                           : value.kind == Value::Kind::Text ? value.text
-                                                                             : std::string("not computable"));
+    out +=
+        fmt::format("    result: {}\n", value.kind == Value::Kind::Number ? report::format_exact(value.number)
+                                        : value.kind == Value::Kind::Text ? value.text
+                                                                          : std::string("not computable"));
   }
   return out;
 }

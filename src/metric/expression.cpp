@@ -20,14 +20,20 @@ struct Function {
 };
 
 constexpr std::array kFunctions = {
-    Function{"AVG", Op::Avg, 1, 1},     Function{"SUM", Op::Sum, 1, 1},           Function{"MEDIAN", Op::Median, 1, 1},
-    Function{"STD", Op::Std, 1, 1},     Function{"MIN", Op::Min, 1, 16},          Function{"MAX", Op::Max, 1, 16},
-    Function{"QUANTILE", Op::Quantile, 2, 2}, Function{"TO_INT", Op::ToInt, 1, 1}, Function{"ROUND", Op::Round, 2, 2},
-    Function{"MOD", Op::Mod, 2, 2},     Function{"CONCAT", Op::Concat, 2, 2},
+    Function{"AVG", Op::Avg, 1, 1},           Function{"SUM", Op::Sum, 1, 1},
+    Function{"MEDIAN", Op::Median, 1, 1},     Function{"STD", Op::Std, 1, 1},
+    Function{"MIN", Op::Min, 1, 16},          Function{"MAX", Op::Max, 1, 16},
+    Function{"QUANTILE", Op::Quantile, 2, 2}, Function{"TO_INT", Op::ToInt, 1, 1},
+    Function{"ROUND", Op::Round, 2, 2},       Function{"MOD", Op::Mod, 2, 2},
+    Function{"CONCAT", Op::Concat, 2, 2},
 };
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 class Parser {
  public:
@@ -52,11 +58,14 @@ class Parser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+      ++at_;
   }
   std::size_t word_length() const {
     std::size_t length = 0;
-    while (at_ + length < text_.size() && (is_letter(text_[at_ + length]) || is_digit(text_[at_ + length]))) ++length;
+    while (at_ + length < text_.size() && (is_letter(text_[at_ + length]) || is_digit(text_[at_ + length])))
+      ++length;
     return length;
   }
   bool accept(std::string_view token) {
@@ -127,11 +136,11 @@ class Parser {
   Status comparison() {
     TACHO_TRY(sum());
     static constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{{"==", Op::Equal},
-                                                                                  {"!=", Op::NotEqual},
-                                                                                  {"<=", Op::LessEqual},
-                                                                                  {">=", Op::GreaterEqual},
-                                                                                  {"<", Op::Less},
-                                                                                  {">", Op::Greater}}};
+                                                                                   {"!=", Op::NotEqual},
+                                                                                   {"<=", Op::LessEqual},
+                                                                                   {">=", Op::GreaterEqual},
+                                                                                   {"<", Op::Less},
+                                                                                   {">", Op::Greater}}};
     for (const auto& [token, op] : kOperators) {
       if (!accept(token)) continue;
       const std::uint32_t left = last();
@@ -227,7 +236,8 @@ class Parser {
     const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
     if (error != std::errc{} || end == from) return wrong("a number");
     at_ += static_cast<std::size_t>(end - from);
-    if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.')) return wrong("an operator after the number");
+    if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.'))
+      return wrong("an operator after the number");
     Step step;
     step.op = Op::Number;
     step.number = value;
@@ -306,13 +316,15 @@ class Parser {
     std::array<std::uint32_t, 2> arguments{};
     do {
       TACHO_TRY(conditional());
-      if (count >= function->most) return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
+      if (count >= function->most)
+        return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
       if (count < 2) arguments[static_cast<std::size_t>(count)] = last();
       if (count == 1) folded = push(function->op, {arguments[0], arguments[1]});
       if (count > 1) folded = push(function->op, {folded, last()});
       ++count;
     } while (accept(","));
-    if (count < function->least) return fail("column {}: {} takes {} arguments", at_ + 1, name, function->least);
+    if (count < function->least)
+      return fail("column {}: {} takes {} arguments", at_ + 1, name, function->least);
     if (!accept(")")) return wrong("')' or ','");
     if (count == 1) push(function->op, {arguments[0]});
     return {};
@@ -326,7 +338,9 @@ class Parser {
 
 }  // namespace
 
-Result<Formula> parse_formula(std::string_view text) { return Parser(text).run(); }
+Result<Formula> parse_formula(std::string_view text) {
+  return Parser(text).run();
+}
 
 std::string_view function_name(Op op) {
   for (const Function& function : kFunctions)
@@ -334,6 +348,8 @@ std::string_view function_name(Op op) {
   return {};
 }
 
-bool is_reduction(Op op) { return op >= Op::Avg && op <= Op::Quantile; }
+bool is_reduction(Op op) {
+  return op >= Op::Avg && op <= Op::Quantile;
+}
 
 }  // namespace tacho::metric

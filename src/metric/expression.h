@@ -1,4 +1,5 @@
-// The formula language of the metric catalog: text to a flat list of operations (docs/metrics.md describes it).
+// The formula language of the metric catalog: text to a flat list of operations (docs/metrics.md describes
+// it).
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,42 @@ enum class Op : std::uint8_t {
   Channel,  ///< text: the instance of the row the formula is evaluated for, "TCC_HIT[$channel]"
   SumOf,    ///< text: the sum of the instances first..last; last = kAll: all of them, "TCC_HIT[*]"
   Value,    ///< text: a built-in or specification value without the $
-  Negate, Not,
-  Add, Subtract, Multiply, Divide, Modulo, FloorDivide, Power,
-  Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual,
-  And, Or,
+  Negate,
+  Not,
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Modulo,
+  FloorDivide,
+  Power,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  And,
+  Or,
   Select,  ///< a where c is true, b elsewhere: "a if c else b"
   // Functions. Reductions over the dispatches come first.
-  Avg, Sum, Median, Std, Min, Max, Quantile,
-  ToInt, Round, Mod, Concat,
+  Avg,
+  Sum,
+  Median,
+  Std,
+  Min,
+  Max,
+  Quantile,
+  ToInt,
+  Round,
+  Mod,
+  Concat,
 };
 
 struct Step {
   Op op = Op::None;
-  std::uint32_t arguments[3] = {0, 0, 0};  ///< indices of earlier steps; Min and Max with n arguments are nested
+  std::uint32_t arguments[3] = {0, 0,
+                                0};  ///< indices of earlier steps; Min and Max with n arguments are nested
   std::uint8_t argument_count = 0;
   std::int32_t first = -1, last = -1;
   double number = 0;
@@ -42,7 +66,8 @@ struct Formula {
   std::vector<Step> steps;
 };
 
-/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth and size.
+/// Parses one formula. Errors name the column (from 1) and what was expected. Never throws; bounded in depth
+/// and size.
 Result<Formula> parse_formula(std::string_view text);
 
 /// Names of the functions, for messages and completion.

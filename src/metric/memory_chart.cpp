@@ -12,7 +12,8 @@ namespace {
 
 class Canvas {
  public:
-  Canvas(std::size_t width, std::size_t height) : width_(width), cells_(height, std::vector<std::string>(width, " ")) {}
+  Canvas(std::size_t width, std::size_t height)
+      : width_(width), cells_(height, std::vector<std::string>(width, " ")) {}
 
   void put(std::size_t x, std::size_t y, std::string_view text) {
     while (!text.empty() && x < width_) {
@@ -44,13 +45,15 @@ class Canvas {
   }
 
   // A line of a box: words on the left, figure on the right.
-  void entry(std::size_t x, std::size_t y, std::size_t width, std::string_view name, std::string_view figure) {
+  void entry(std::size_t x, std::size_t y, std::size_t width, std::string_view name,
+             std::string_view figure) {
     put(x + 2, y, name);
     put_right(x + width - 2, y, figure);
   }
 
   // From box to box; the label and its figure stand in the line.
-  void arrow(std::size_t x, std::size_t y, std::size_t width, std::string_view label, std::string_view figure, bool back) {
+  void arrow(std::size_t x, std::size_t y, std::size_t width, std::string_view label, std::string_view figure,
+             bool back) {
     for (std::size_t i = 0; i < width; ++i) put(x + i, y, "─");
     put(back ? x : x + width - 1, y, back ? "◀" : "▶");
     const std::string text = " " + std::string(label) + " " + std::string(figure) + " ";
@@ -79,7 +82,8 @@ std::string memory_chart(const ChartLookup& value) {
   const auto figure = [&](std::string_view slug, std::string_view unit = "") -> std::string {
     const std::optional<double> number = value(slug);
     if (!number) return "—";
-    const std::string text = std::fabs(*number) < 1e5 ? report::format_fixed(*number, 0) : report::format_si(*number, 1);
+    const std::string text =
+        std::fabs(*number) < 1e5 ? report::format_fixed(*number, 0) : report::format_si(*number, 1);
     return unit.empty() ? text : text + " " + std::string(unit);
   };
 
@@ -91,9 +95,11 @@ std::string memory_chart(const ChartLookup& value) {
   };
   std::size_t y = 1;
   const auto list = [&](std::initializer_list<Line> lines) {
-    for (const Line& line : lines) canvas.entry(kUnits, y++, kUnitsWidth, line.name, figure(line.slug, line.unit));
+    for (const Line& line : lines)
+      canvas.entry(kUnits, y++, kUnitsWidth, line.name, figure(line.slug, line.unit));
   };
-  canvas.entry(kUnits, y++, kUnitsWidth, "Active CUs", figure("chart-active-cus") + " of " + figure("chart-num-cus"));
+  canvas.entry(kUnits, y++, kUnitsWidth, "Active CUs",
+               figure("chart-active-cus") + " of " + figure("chart-num-cus"));
   list({{"Waves per CU", "chart-wavefront-occupancy", ""},
         {"Wave life", "chart-wave-life", "cycles"},
         {"Wavefronts", "chart-wavefronts", ""},

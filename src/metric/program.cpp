@@ -19,16 +19,19 @@ struct Builtin {
   std::string_view formula;
 };
 
-// Shared values of the catalog's formulas. The *_PER_XCD ones are always taken from pmc_perf, also in formulas of a level
-// pass: the level passes count the same cycles but were recorded in another run of the kernel.
+// Shared values of the catalog's formulas. The *_PER_XCD ones are always taken from pmc_perf, also in
+// formulas of a level pass: the level passes count the same cycles but were recorded in another run of the
+// kernel.
 constexpr std::array kBuiltins = {
     Builtin{"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_GUI_ACTIVE / $num_xcd"},
     Builtin{"GRBM_COUNT_PER_XCD", "GRBM_COUNT / $num_xcd"},
     Builtin{"GRBM_SPI_BUSY_PER_XCD", "GRBM_SPI_BUSY / $num_xcd"},
-    Builtin{"numActiveCUs",
-            "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * 8 + "
-            "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), $max_waves_per_cu), 8), "
-            "$cu_per_gpu))"},
+    Builtin{
+        "numActiveCUs",
+        "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * "
+        "8 + "
+        "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), $max_waves_per_cu), 8), "
+        "$cu_per_gpu))"},
     Builtin{"kernelBusyCycles", "ROUND(AVG((End_Timestamp - Start_Timestamp) / 1000 * $max_sclk), 0)"},
     Builtin{"hbmBandwidth", "$max_mclk / 1000 * 32 * $num_hbm_channels"},
 };
@@ -41,8 +44,9 @@ constexpr std::array kDenominators = {
 };
 
 constexpr std::array<std::string_view, 15> kSpecifications = {
-    "se_per_gpu", "pipes_per_gpu", "cu_per_gpu", "simd_per_cu", "sqc_per_gpu", "lds_banks_per_cu", "max_waves_per_cu", "num_xcd",
-    "wave_size",  "total_l2_chan", "cur_sclk",   "cur_mclk",    "max_mclk",    "max_sclk",         "num_hbm_channels",
+    "se_per_gpu",       "pipes_per_gpu",    "cu_per_gpu", "simd_per_cu", "sqc_per_gpu",
+    "lds_banks_per_cu", "max_waves_per_cu", "num_xcd",    "wave_size",   "total_l2_chan",
+    "cur_sclk",         "cur_mclk",         "max_mclk",   "max_sclk",    "num_hbm_channels",
 };
 
 constexpr std::string_view kMainPass = "pmc_perf";
@@ -70,7 +74,9 @@ double round_to(double x, double digits) {
   return std::isfinite(scaled) ? std::nearbyint(scaled) / scale : x;
 }
 
-double truncated(double x) { return std::isfinite(x) ? std::trunc(x) : kNaN; }
+double truncated(double x) {
+  return std::isfinite(x) ? std::trunc(x) : kNaN;
+}
 
 // numpy's linear interpolation between closest ranks; `values` holds no NaN and is reordered.
 double quantile_of(std::vector<double>& values, double q) {
@@ -103,13 +109,17 @@ bool is_specification(std::string_view name) {
   return std::find(kSpecifications.begin(), kSpecifications.end(), name) != kSpecifications.end();
 }
 
-std::span<const std::string_view> specifications() { return kSpecifications; }
+std::span<const std::string_view> specifications() {
+  return kSpecifications;
+}
 
 NameCollector::NameCollector(std::string_view normalisation) : normalisation_(normalisation) {
   for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
 }
 
-void NameCollector::add(std::string_view name) { names_.emplace(std::string(name), 0); }
+void NameCollector::add(std::string_view name) {
+  names_.emplace(std::string(name), 0);
+}
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
   for (const Step& step : formula.steps) {
@@ -138,15 +148,37 @@ struct Program::Impl {
     Missing,  // a counter or value that the run does not have, or anything computed from one
     Constant,
     Column,  // an input, number = index into inputs
-    Negate, Not,
-    Add, Subtract, Multiply, Divide, Modulo, FloorDivide, Power,
-    Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual, And, Or,
-    Smaller, Larger,  // elementwise minimum and maximum
+    Negate,
+    Not,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    FloorDivide,
+    Power,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    And,
+    Or,
+    Smaller,
+    Larger,  // elementwise minimum and maximum
     Select,
-    SumList,      // a = offset into lists, b = count
-    OnlyWhere,    // a where b is a number
-    ToInt, Round,
-    Avg, Sum, Median, Std, Min, Max, Quantile,  // b: a constant
+    SumList,    // a = offset into lists, b = count
+    OnlyWhere,  // a where b is a number
+    ToInt,
+    Round,
+    Avg,
+    Sum,
+    Median,
+    Std,
+    Min,
+    Max,
+    Quantile,  // b: a constant
     Concat,
   };
 
@@ -155,6 +187,8 @@ struct Program::Impl {
     bool column = false;
     bool kept = false;
     bool done = false;
+    bool released = false;  // its last user has been computed
+    bool dropped = false;   // its buffer was taken while it still had users: computed again when they come
     Node a = 0, b = 0, c = 0;
     std::uint32_t uses = 0;
     double number = 0;  // Constant: its value; after run(): the result of a scalar
@@ -188,6 +222,9 @@ struct Program::Impl {
   std::size_t rows = 0;
   std::vector<std::unique_ptr<double[]>> buffers;
   std::vector<double*> free_buffers;
+  std::vector<Node> under_way;  // what compute() is computing, outermost first
+  std::vector<Node> holders;    // nodes that got a buffer, in that order
+  std::unordered_map<Node, int> protected_by;
   std::vector<double> scratch;  // the numbers of scratch_of, without NaN, in any order
   Node scratch_of = ~Node{0};
 
@@ -209,7 +246,13 @@ struct Program::Impl {
     switch (kind) {
       case Kind::Missing:
       case Kind::Constant:
-      case Kind::Avg: case Kind::Sum: case Kind::Median: case Kind::Std: case Kind::Min: case Kind::Max: case Kind::Quantile:
+      case Kind::Avg:
+      case Kind::Sum:
+      case Kind::Median:
+      case Kind::Std:
+      case Kind::Min:
+      case Kind::Max:
+      case Kind::Quantile:
       case Kind::Concat:
         break;
       case Kind::Column:
@@ -239,14 +282,16 @@ struct Program::Impl {
     return intern(kind, a, b);
   }
 
-  // --- names -------------------------------------------------------------------------------------------------------
+  // --- names
+  // -------------------------------------------------------------------------------------------------------
 
   // The pass of a level; runs in long form have only one pass, whose counters stand for every level.
   std::string_view pass_of(std::string_view level) const {
     return level.empty() || env.workload->long_form ? kMainPass : level;
   }
   std::string column_name(std::string_view name, std::string_view level) const {
-    if (name == kAccumulator && !level.empty() && env.workload->long_form) return std::string(level) + "_ACCUM";
+    if (name == kAccumulator && !level.empty() && env.workload->long_form)
+      return std::string(level) + "_ACCUM";
     return std::string(name);
   }
 
@@ -296,7 +341,8 @@ struct Program::Impl {
     return count >= 1 && count <= 4096 ? static_cast<std::int32_t>(count) : 0;
   }
 
-  // --- compilation --------------------------------------------------------------------------------------------------
+  // --- compilation
+  // --------------------------------------------------------------------------------------------------
 
   Node compile(const Formula& formula, const Context& context, std::vector<Node>* all) {
     std::vector<Node> made;
@@ -310,53 +356,82 @@ struct Program::Impl {
   Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
     const auto argument = [&](std::size_t i) { return made[step.arguments[i]]; };
     switch (step.op) {
-      case Op::Number: return constant(step.number);
-      case Op::None: return constant(kNaN);
+      case Op::Number:
+        return constant(step.number);
+      case Op::None:
+        return constant(kNaN);
       case Op::Counter:
         if (step.first >= 0) return instance(step.text, step.first, pass_of(context.level));
         return column(column_name(step.text, context.level), pass_of(context.level));
-      case Op::Channel: return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
+      case Op::Channel:
+        return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
       case Op::SumOf: {
         const std::int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
         if (end <= step.first) return 0;
         std::vector<Node> parts;
-        for (std::int32_t i = step.first; i < end; ++i) parts.push_back(instance(step.text, i, pass_of(context.level)));
+        for (std::int32_t i = step.first; i < end; ++i)
+          parts.push_back(instance(step.text, i, pass_of(context.level)));
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
       }
-      case Op::Value: return value(step.text, context);
-      case Op::Negate: return unary(Kind::Negate, argument(0));
-      case Op::Not: return unary(Kind::Not, argument(0));
-      case Op::Add: return binary(Kind::Add, argument(0), argument(1));
-      case Op::Subtract: return binary(Kind::Subtract, argument(0), argument(1));
-      case Op::Multiply: return binary(Kind::Multiply, argument(0), argument(1));
-      case Op::Divide: return binary(Kind::Divide, argument(0), argument(1));
+      case Op::Value:
+        return value(step.text, context);
+      case Op::Negate:
+        return unary(Kind::Negate, argument(0));
+      case Op::Not:
+        return unary(Kind::Not, argument(0));
+      case Op::Add:
+        return binary(Kind::Add, argument(0), argument(1));
+      case Op::Subtract:
+        return binary(Kind::Subtract, argument(0), argument(1));
+      case Op::Multiply:
+        return binary(Kind::Multiply, argument(0), argument(1));
+      case Op::Divide:
+        return binary(Kind::Divide, argument(0), argument(1));
       case Op::Modulo:
-      case Op::Mod: return binary(Kind::Modulo, argument(0), argument(1));
-      case Op::FloorDivide: return binary(Kind::FloorDivide, argument(0), argument(1));
-      case Op::Power: return binary(Kind::Power, argument(0), argument(1));
-      case Op::Less: return binary(Kind::Less, argument(0), argument(1));
-      case Op::LessEqual: return binary(Kind::LessEqual, argument(0), argument(1));
-      case Op::Greater: return binary(Kind::Greater, argument(0), argument(1));
-      case Op::GreaterEqual: return binary(Kind::GreaterEqual, argument(0), argument(1));
-      case Op::Equal: return binary(Kind::Equal, argument(0), argument(1));
-      case Op::NotEqual: return binary(Kind::NotEqual, argument(0), argument(1));
-      case Op::And: return binary(Kind::And, argument(0), argument(1));
-      case Op::Or: return binary(Kind::Or, argument(0), argument(1));
+      case Op::Mod:
+        return binary(Kind::Modulo, argument(0), argument(1));
+      case Op::FloorDivide:
+        return binary(Kind::FloorDivide, argument(0), argument(1));
+      case Op::Power:
+        return binary(Kind::Power, argument(0), argument(1));
+      case Op::Less:
+        return binary(Kind::Less, argument(0), argument(1));
+      case Op::LessEqual:
+        return binary(Kind::LessEqual, argument(0), argument(1));
+      case Op::Greater:
+        return binary(Kind::Greater, argument(0), argument(1));
+      case Op::GreaterEqual:
+        return binary(Kind::GreaterEqual, argument(0), argument(1));
+      case Op::Equal:
+        return binary(Kind::Equal, argument(0), argument(1));
+      case Op::NotEqual:
+        return binary(Kind::NotEqual, argument(0), argument(1));
+      case Op::And:
+        return binary(Kind::And, argument(0), argument(1));
+      case Op::Or:
+        return binary(Kind::Or, argument(0), argument(1));
       case Op::Select:
         if (missing(argument(0)) || missing(argument(1)) || missing(argument(2))) return 0;
         return intern(Kind::Select, argument(0), argument(1), argument(2));
       case Op::Min:
       case Op::Max:
-        if (step.argument_count == 2) return binary(step.op == Op::Min ? Kind::Smaller : Kind::Larger, argument(0), argument(1));
+        if (step.argument_count == 2)
+          return binary(step.op == Op::Min ? Kind::Smaller : Kind::Larger, argument(0), argument(1));
         return reduce(step.op, argument(0), 0);
-      case Op::Avg: case Op::Sum: case Op::Median: case Op::Std: return reduce(step.op, argument(0), 0);
+      case Op::Avg:
+      case Op::Sum:
+      case Op::Median:
+      case Op::Std:
+        return reduce(step.op, argument(0), 0);
       case Op::Quantile: {
         const Node q = argument(1);
         return nodes[q].kind == Kind::Constant ? reduce(step.op, argument(0), nodes[q].number) : 0;
       }
-      case Op::ToInt: return unary(Kind::ToInt, argument(0));
-      case Op::Round: return binary(Kind::Round, argument(0), argument(1));
+      case Op::ToInt:
+        return unary(Kind::ToInt, argument(0));
+      case Op::Round:
+        return binary(Kind::Round, argument(0), argument(1));
       case Op::Concat:
         if (missing(argument(0)) || missing(argument(1)) || env.compat) return 0;
         return intern(Kind::Concat, argument(0), argument(1));
@@ -388,17 +463,25 @@ struct Program::Impl {
       if (ratio.has_below && nodes[ratio.below].column) {
         const Node above = intern(Kind::OnlyWhere, ratio.above, ratio.below);
         const Node below = intern(Kind::OnlyWhere, ratio.below, ratio.above);
-        return intern(Kind::Divide, nodes[above].column ? intern(Kind::Sum, above) : above, intern(Kind::Sum, below));
+        return intern(Kind::Divide, nodes[above].column ? intern(Kind::Sum, above) : above,
+                      intern(Kind::Sum, below));
       }
     }
     switch (op) {
-      case Op::Avg: return intern(Kind::Avg, a);
-      case Op::Sum: return intern(Kind::Sum, a);
-      case Op::Median: return intern(Kind::Median, a);
-      case Op::Std: return intern(Kind::Std, a);
-      case Op::Min: return intern(Kind::Min, a);
-      case Op::Max: return intern(Kind::Max, a);
-      default: return intern(Kind::Quantile, a, 0, 0, q);
+      case Op::Avg:
+        return intern(Kind::Avg, a);
+      case Op::Sum:
+        return intern(Kind::Sum, a);
+      case Op::Median:
+        return intern(Kind::Median, a);
+      case Op::Std:
+        return intern(Kind::Std, a);
+      case Op::Min:
+        return intern(Kind::Min, a);
+      case Op::Max:
+        return intern(Kind::Max, a);
+      default:
+        return intern(Kind::Quantile, a, 0, 0, q);
     }
   }
 
@@ -416,15 +499,19 @@ struct Program::Impl {
       Fraction product;
       product.above = binary(Kind::Multiply, x.above, y.above);
       product.has_below = x.has_below || y.has_below;
-      if (x.has_below && y.has_below) product.below = binary(Kind::Multiply, x.below, y.below);
-      else if (product.has_below) product.below = x.has_below ? x.below : y.below;
+      if (x.has_below && y.has_below)
+        product.below = binary(Kind::Multiply, x.below, y.below);
+      else if (product.has_below)
+        product.below = x.has_below ? x.below : y.below;
       return product;
     };
     switch (data.kind) {
-      case Kind::Multiply: return times(split(data.a, depth + 1), split(data.b, depth + 1));
+      case Kind::Multiply:
+        return times(split(data.a, depth + 1), split(data.b, depth + 1));
       case Kind::Divide: {
         const Fraction above = split(data.a, depth + 1);
-        if (!nodes[data.b].column) return {binary(Kind::Divide, above.above, data.b), above.below, above.has_below};
+        if (!nodes[data.b].column)
+          return {binary(Kind::Divide, above.above, data.b), above.below, above.has_below};
         const Fraction below = split(data.b, depth + 1);
         Fraction inverse{below.has_below ? below.below : constant(1), below.above, true};
         return times(above, inverse);
@@ -451,22 +538,29 @@ struct Program::Impl {
       case Kind::Select: {
         // A / B if B != 0 else None: the guard is not needed for totals.
         const NodeData& otherwise = nodes[data.b];
-        const bool guarded = otherwise.kind == Kind::Constant && (std::isnan(otherwise.number) || otherwise.number == 0);
+        const bool guarded =
+            otherwise.kind == Kind::Constant && (std::isnan(otherwise.number) || otherwise.number == 0);
         const Fraction inner = split(data.a, depth + 1);
         if (!guarded || !inner.has_below) return plain;
         const Node none = constant(kNaN);
-        return {intern(Kind::Select, inner.above, none, data.c), intern(Kind::Select, inner.below, none, data.c), true};
+        return {intern(Kind::Select, inner.above, none, data.c),
+                intern(Kind::Select, inner.below, none, data.c), true};
       }
-      default: return plain;
+      default:
+        return plain;
     }
   }
 
-  // --- evaluation ---------------------------------------------------------------------------------------------------
+  // --- evaluation
+  // ---------------------------------------------------------------------------------------------------
 
   template <typename F>
   void for_each_operand(const NodeData& node, F&& f) {
     switch (node.kind) {
-      case Kind::Missing: case Kind::Constant: case Kind::Column: return;
+      case Kind::Missing:
+      case Kind::Constant:
+      case Kind::Column:
+        return;
       case Kind::SumList:
         for (Node i = 0; i < node.b; ++i) f(lists[node.a + i]);
         return;
@@ -477,10 +571,18 @@ struct Program::Impl {
     }
   }
   static bool is_binary(Kind kind) {
-    return (kind >= Kind::Add && kind <= Kind::Select) || kind == Kind::OnlyWhere || kind == Kind::Round || kind == Kind::Concat;
+    return (kind >= Kind::Add && kind <= Kind::Select) || kind == Kind::OnlyWhere || kind == Kind::Round ||
+           kind == Kind::Concat;
+  }
+
+  // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be
+  // held.
+  std::size_t most_buffers() const {
+    return std::max<std::size_t>(12, env.column_budget / (std::max<std::size_t>(rows, 1) * sizeof(double)));
   }
 
   double* take_buffer() {
+    if (free_buffers.empty() && buffers.size() >= most_buffers()) drop_one();
     if (!free_buffers.empty()) {
       double* buffer = free_buffers.back();
       free_buffers.pop_back();
@@ -490,6 +592,65 @@ struct Program::Impl {
     return buffers.back().get();
   }
 
+  // Takes the buffer of the node that was computed first and is not needed by what is being computed now.
+  void drop_one() {
+    for (const Node pending : under_way)
+      for_each_operand(nodes[pending], [&](Node operand) { ++protected_by[operand]; });
+    Node victim = 0;
+    for (const Node id : holders)
+      if (nodes[id].buffer != nullptr && !nodes[id].kept && !protected_by.contains(id)) {
+        victim = id;
+        break;
+      }
+    protected_by.clear();
+    std::erase_if(holders, [&](Node id) { return id == victim || nodes[id].buffer == nullptr; });
+    if (victim == 0) return;
+    NodeData& node = nodes[victim];
+    free_buffers.push_back(node.buffer);
+    node.buffer = nullptr;
+    node.values = nullptr;
+    node.done = false;
+    node.dropped = true;
+    if (scratch_of == victim) scratch_of = ~Node{0};
+  }
+
+  // Computes a node after what it needs; the stack is explicit because chains of operations can be long.
+  void compute(Node wanted) {
+    under_way.assign(1, wanted);
+    while (!under_way.empty()) {
+      const Node id = under_way.back();
+      Node missing_operand = 0;
+      bool ready = true;
+      if (nodes[id].dropped) {
+        // Its users' claims on its operands ended when it was first computed.
+        for_each_operand(nodes[id], [&](Node operand) { ++nodes[operand].uses; });
+        nodes[id].dropped = false;
+      }
+      for_each_operand(nodes[id], [&](Node operand) {
+        if (ready && !nodes[operand].done) {
+          missing_operand = operand;
+          ready = false;
+        }
+      });
+      if (!ready) {
+        // A node that was released after its last use can be needed again by a dropped one; it claims its
+        // operands anew.
+        if (nodes[missing_operand].released) {
+          nodes[missing_operand].released = false;
+          for_each_operand(nodes[missing_operand], [&](Node operand) { ++nodes[operand].uses; });
+        }
+        under_way.push_back(missing_operand);
+        continue;
+      }
+      evaluate(id);
+      nodes[id].done = true;
+      if (nodes[id].buffer != nullptr) holders.push_back(id);
+      under_way.pop_back();
+      const NodeData copy = nodes[id];
+      for_each_operand(copy, [&](Node operand) { release(operand); });
+    }
+  }
+
   void release(Node id) {
     NodeData& node = nodes[id];
     if (node.uses > 0) --node.uses;
@@ -497,7 +658,8 @@ struct Program::Impl {
     free_buffers.push_back(node.buffer);
     node.buffer = nullptr;
     node.values = nullptr;
-    node.done = false;  // recomputed if a later run() needs it
+    node.done = false;  // computed again if a dropped node or a later run() needs it
+    node.released = true;
     if (scratch_of == id) scratch_of = ~Node{0};
   }
 
@@ -508,16 +670,16 @@ struct Program::Impl {
       NodeData& node = nodes[id];
       if (node.done || (node.kept == false && needed[id] == 0)) continue;
       needed[id] = 1;
+      node.released = node.dropped = false;
       for_each_operand(node, [&](Node operand) {
         ++nodes[operand].uses;
         needed[operand] = 1;
       });
     }
     for (Node id = 0; id < nodes.size(); ++id) {
-      if (needed[id] == 0 || nodes[id].done) continue;
-      evaluate(id);
-      nodes[id].done = true;
-      for_each_operand(nodes[id], [&](Node operand) { release(operand); });
+      // A node that only a dropped one needs again is computed with that one.
+      if (needed[id] == 0 || nodes[id].done || nodes[id].released || nodes[id].dropped) continue;
+      compute(id);
     }
   }
 
@@ -596,7 +758,8 @@ struct Program::Impl {
       case Kind::Missing:
         node.number = kNaN;
         return;
-      case Kind::Constant: return;
+      case Kind::Constant:
+        return;
       case Kind::Column: {
         const std::span<const double> from = inputs[static_cast<std::size_t>(node.number)];
         if (!env.rows) {
@@ -608,30 +771,52 @@ struct Program::Impl {
         node.values = node.buffer = out;
         return;
       }
-      case Kind::Negate: return each(node, [](double x) { return -x; });
-      case Kind::Not: return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
-      case Kind::ToInt: return each(node, truncated);
-      case Kind::Add: return elementwise(node, [](double x, double y) { return x + y; });
-      case Kind::Subtract: return elementwise(node, [](double x, double y) { return x - y; });
-      case Kind::Multiply: return elementwise(node, [](double x, double y) { return x * y; });
-      case Kind::Divide: return elementwise(node, [](double x, double y) { return x / y; });
-      case Kind::Modulo: return elementwise(node, python_modulo);
-      case Kind::FloorDivide: return elementwise(node, [](double x, double y) { return std::floor(x / y); });
-      case Kind::Power: return elementwise(node, [](double x, double y) { return std::pow(x, y); });
-      case Kind::Less: return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
-      case Kind::LessEqual: return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
-      case Kind::Greater: return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
-      case Kind::GreaterEqual: return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
-      case Kind::Equal: return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
-      case Kind::NotEqual: return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
-      case Kind::And: return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
-      case Kind::Or: return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
+      case Kind::Negate:
+        return each(node, [](double x) { return -x; });
+      case Kind::Not:
+        return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
+      case Kind::ToInt:
+        return each(node, truncated);
+      case Kind::Add:
+        return elementwise(node, [](double x, double y) { return x + y; });
+      case Kind::Subtract:
+        return elementwise(node, [](double x, double y) { return x - y; });
+      case Kind::Multiply:
+        return elementwise(node, [](double x, double y) { return x * y; });
+      case Kind::Divide:
+        return elementwise(node, [](double x, double y) { return x / y; });
+      case Kind::Modulo:
+        return elementwise(node, python_modulo);
+      case Kind::FloorDivide:
+        return elementwise(node, [](double x, double y) { return std::floor(x / y); });
+      case Kind::Power:
+        return elementwise(node, [](double x, double y) { return std::pow(x, y); });
+      case Kind::Less:
+        return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
+      case Kind::LessEqual:
+        return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
+      case Kind::Greater:
+        return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
+      case Kind::GreaterEqual:
+        return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
+      case Kind::Equal:
+        return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
+      case Kind::NotEqual:
+        return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
+      case Kind::And:
+        return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
+      case Kind::Or:
+        return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
       case Kind::Smaller:
-        return elementwise(node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
+        return elementwise(
+            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
       case Kind::Larger:
-        return elementwise(node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
-      case Kind::OnlyWhere: return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
-      case Kind::Round: return elementwise(node, round_to);
+        return elementwise(
+            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
+      case Kind::OnlyWhere:
+        return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
+      case Kind::Round:
+        return elementwise(node, round_to);
       case Kind::Select: {
         const NodeData& a = nodes[node.a];
         const NodeData& b = nodes[node.b];
@@ -744,7 +929,9 @@ std::vector<Program::Node> Program::add_steps(const Formula& formula, const Cont
   return nodes;
 }
 
-void Program::run() { impl_->run(); }
+void Program::run() {
+  impl_->run();
+}
 
 Value Program::value(Node node) const {
   Value result;
@@ -760,7 +947,9 @@ Value Program::value(Node node) const {
   return result;
 }
 
-bool Program::is_column(Node node) const { return impl_->nodes[node].column; }
+bool Program::is_column(Node node) const {
+  return impl_->nodes[node].column;
+}
 
 std::span<const double> Program::column(Node node) const {
   const Impl::NodeData& data = impl_->nodes[node];
@@ -768,8 +957,12 @@ std::span<const double> Program::column(Node node) const {
   return {data.values, impl_->rows};
 }
 
-double Program::specification(std::string_view name) const { return impl_->specification(name); }
-std::size_t Program::rows() const { return impl_->rows; }
+double Program::specification(std::string_view name) const {
+  return impl_->specification(name);
+}
+std::size_t Program::rows() const {
+  return impl_->rows;
+}
 
 std::vector<Input> Program::inputs(const Formula& formula, const Context& context) const {
   std::vector<Input> found;
@@ -786,12 +979,15 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
     const std::string_view pass = impl.pass_of(at.level);
     for (const Step& step : f.steps) {
       if (step.op == Op::Counter) {
-        add_counter(step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first) : impl.column_name(step.text, at.level), pass);
+        add_counter(step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first)
+                                    : impl.column_name(step.text, at.level),
+                    pass);
       } else if (step.op == Op::Channel) {
         add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
       } else if (step.op == Op::SumOf) {
         const std::int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
-        for (std::int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
+        for (std::int32_t i = step.first; i < end; ++i)
+          add_counter(fmt::format("{}[{}]", step.text, i), pass);
       } else if (step.op == Op::Value) {
         if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation); !text.empty()) {
           self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});

@@ -1,5 +1,5 @@
-// Formulas compiled to one column program over all dispatches of a run. Equal sub-expressions of all formulas are one
-// node and every counter is read once; a node's column is freed when its last user has been computed.
+// Formulas compiled to one column program over all dispatches of a run. Equal sub-expressions of all formulas
+// are one node and every counter is read once; a node's column is freed when its last user has been computed.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ struct Environment {
   std::string_view normalisation = "per_kernel";
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
+  /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
+  /// oldest are dropped and computed again.
+  std::size_t column_budget = std::size_t{48} << 20;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
   bool compat = false;
 };
@@ -59,7 +62,8 @@ class Program {
   ~Program();
   Program(Program&&) noexcept;
 
-  /// Compiles a formula; `formula` is not referred to afterwards. The node can be put under several reductions.
+  /// Compiles a formula; `formula` is not referred to afterwards. The node can be put under several
+  /// reductions.
   Node compile(const Formula& formula, const Context& context);
 
   /// Puts a node under a reduction (Op::None: none) and keeps the result for value().
@@ -74,7 +78,8 @@ class Program {
   /// Computes everything that was added since the last call.
   void run();
 
-  /// The result of a node that was added; a column (a formula without a reduction over several dispatches) has none.
+  /// The result of a node that was added; a column (a formula without a reduction over several dispatches)
+  /// has none.
   Value value(Node node) const;
   /// True when the node has one value a dispatch.
   bool is_column(Node node) const;
@@ -93,8 +98,8 @@ class Program {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The formula behind a built-in value ("numActiveCUs"), "" when there is none of that name. $denom depends on the
-/// normalisation.
+/// The formula behind a built-in value ("numActiveCUs"), "" when there is none of that name. $denom depends
+/// on the normalisation.
 std::string_view builtin_formula(std::string_view name, std::string_view normalisation);
 /// True for the values that come from sysinfo.csv ("cu_per_gpu").
 bool is_specification(std::string_view name);

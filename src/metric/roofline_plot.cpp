@@ -9,8 +9,8 @@
 
 namespace tacho::metric {
 
-std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, std::size_t width,
-                          std::size_t height) {
+std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
+                          std::size_t width, std::size_t height) {
   constexpr std::size_t kLabels = 9;  // of the y axis
   const std::size_t columns = width > kLabels + 20 ? width - kLabels : 20;
   double x_low = std::numeric_limits<double>::infinity(), x_high = 0, y_low = x_low, y_high = 0;
@@ -26,22 +26,28 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   };
   for (const IntensityPoint& point : points) include(intensity(point), point.performance);
   for (const Roof& roof : roofs) {
-    if (roof.name == "valu" || roof.name == "mfma") include(std::max(roof.x0 * 8, 1.0), roof.y1);
-    else include(std::max(roof.x1 / 300, 0.01), std::max(roof.x1 / 300, 0.01) * roof.peak);
+    if (roof.name == "valu" || roof.name == "mfma")
+      include(std::max(roof.x0 * 8, 1.0), roof.y1);
+    else
+      include(std::max(roof.x1 / 300, 0.01), std::max(roof.x1 / 300, 0.01) * roof.peak);
     include(roof.x1 < 1000 ? roof.x1 * 3 : roof.x0, roof.y1);
   }
   if (x_high == 0) return {};
-  const double left = std::floor(std::log10(x_low)), right = std::max(std::ceil(std::log10(x_high)), left + 1);
-  const double bottom = std::floor(std::log10(y_low)), top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
+  const double left = std::floor(std::log10(x_low)),
+               right = std::max(std::ceil(std::log10(x_high)), left + 1);
+  const double bottom = std::floor(std::log10(y_low)),
+               top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
   std::vector<std::vector<std::string>> cells(height, std::vector<std::string>(columns, " "));
   const auto x_of = [&](std::size_t column) {
-    return std::pow(10, left + (right - left) * (static_cast<double>(column) + 0.5) / static_cast<double>(columns));
+    return std::pow(
+        10, left + (right - left) * (static_cast<double>(column) + 0.5) / static_cast<double>(columns));
   };
   const auto row_of = [&](double y) {
     return (top - std::log10(y)) / (top - bottom) * static_cast<double>(height);
   };
   const auto put = [&](std::size_t column, double row, std::string_view mark) {
-    if (row >= 0 && row < static_cast<double>(height) && column < columns) cells[static_cast<std::size_t>(row)][column] = mark;
+    if (row >= 0 && row < static_cast<double>(height) && column < columns)
+      cells[static_cast<std::size_t>(row)][column] = mark;
   };
   for (const Roof& roof : roofs) {
     const bool compute = roof.name == "valu" || roof.name == "mfma";
@@ -61,14 +67,16 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     if (first == columns) continue;
     // The name at the line: at its right end for compute roofs, in front of its lower end for memory.
     const std::string label = roof.name == "valu" || roof.name == "mfma" ? " " + roof.name + " " : roof.name;
-    const std::size_t from = compute ? columns - label.size() - 1 : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
+    const std::size_t from = compute ? columns - label.size() - 1
+                                     : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
     for (std::size_t i = 0; i < label.size(); ++i) put(from + i, first_row, label.substr(i, 1));
   }
   for (std::size_t p = points.size(); p-- > 0;) {
     const double x = intensity(points[p]);
     if (!(x > 0) || !(points[p].performance > 0)) continue;
     const double column = (std::log10(x) - left) / (right - left) * static_cast<double>(columns);
-    if (column >= 0) put(static_cast<std::size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
+    if (column >= 0)
+      put(static_cast<std::size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
   }
   std::string out = "  GFLOP/s over FLOP/byte\n";
   for (std::size_t r = 0; r < height; ++r) {
@@ -76,7 +84,8 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     const double above = top - (top - bottom) * static_cast<double>(r) / static_cast<double>(height);
     const double below = top - (top - bottom) * static_cast<double>(r + 1) / static_cast<double>(height);
     const double power = std::floor(above + 1e-9);
-    const std::string label = power > below + 1e-9 ? report::format_si(std::pow(10, power), power < 0 ? 2 : 0) : "";
+    const std::string label =
+        power > below + 1e-9 ? report::format_si(std::pow(10, power), power < 0 ? 2 : 0) : "";
     std::string line = report::padded_left(label, kLabels - 2) + (label.empty() ? " │" : " ┤");
     for (const std::string& cell : cells[r]) line += cell;
     line.erase(line.find_last_not_of(' ') + 1);
@@ -86,8 +95,10 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   std::string axis(columns, ' ');
   for (std::size_t c = 0; c < columns; ++c) out += "─";
   for (double power = left; power <= right; ++power) {
-    const auto at = static_cast<std::size_t>((power - left) / (right - left) * static_cast<double>(columns - 1));
-    const std::string label = power < 0 ? report::format_fixed(std::pow(10, power), static_cast<int>(-power)) : report::format_si(std::pow(10, power), 0);
+    const auto at =
+        static_cast<std::size_t>((power - left) / (right - left) * static_cast<double>(columns - 1));
+    const std::string label = power < 0 ? report::format_fixed(std::pow(10, power), static_cast<int>(-power))
+                                        : report::format_si(std::pow(10, power), 0);
     const std::size_t begin = std::min(at, columns - label.size());
     axis.replace(begin, label.size(), label);
   }

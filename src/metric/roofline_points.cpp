@@ -15,30 +15,37 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat) {
+IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series,
+                                     bool compat) {
   IntensityFormulas formulas;
   if (architecture == "gfx908") return formulas;
   for (const std::string_view type : {"F16", "F32", "F64"})
-    formulas.flops += fmt::format("{0}64 * (SQ_INSTS_VALU_ADD_{1} + SQ_INSTS_VALU_MUL_{1} + 2 * SQ_INSTS_VALU_FMA_{1} + SQ_INSTS_VALU_TRANS_{1})",
-                                  formulas.flops.empty() ? "" : " + ", type);
+    formulas.flops += fmt::format(
+        "{0}64 * (SQ_INSTS_VALU_ADD_{1} + SQ_INSTS_VALU_MUL_{1} + 2 * SQ_INSTS_VALU_FMA_{1} + "
+        "SQ_INSTS_VALU_TRANS_{1})",
+        formulas.flops.empty() ? "" : " + ", type);
   std::vector<std::string_view> matrix = {"F16", "BF16", "F32", "F64"};
   if (architecture.starts_with("gfx94") || architecture == "gfx950") matrix.push_back("F8");
   if (architecture == "gfx950") matrix.push_back("F6F4");
-  for (const std::string_view type : matrix) formulas.flops += fmt::format(" + 512 * SQ_INSTS_VALU_MFMA_MOPS_{}", type);
+  for (const std::string_view type : matrix)
+    formulas.flops += fmt::format(" + 512 * SQ_INSTS_VALU_MFMA_MOPS_{}", type);
   formulas.l1_bytes = "64 * TCP_TOTAL_CACHE_ACCESSES_sum";
   formulas.l2_bytes =
-      "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum)";
+      "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + "
+      "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum)";
   const bool first_fabric = compat ? gpu_series == "MI200" : architecture == "gfx90a";
-  formulas.hbm_bytes =
-      first_fabric ? "32 * TCC_EA_RDREQ_32B_sum + 64 * (TCC_EA_RDREQ_sum - TCC_EA_RDREQ_32B_sum) + 64 * TCC_EA_WRREQ_64B_sum + "
-                     "32 * (TCC_EA_WRREQ_sum - TCC_EA_WRREQ_64B_sum)"
-                   : "128 * TCC_BUBBLE_sum + 32 * TCC_EA0_RDREQ_32B_sum + "
-                     "64 * (TCC_EA0_RDREQ_sum - TCC_BUBBLE_sum - TCC_EA0_RDREQ_32B_sum) + "
-                     "32 * (TCC_EA0_WRREQ_sum - TCC_EA0_WRREQ_64B_sum) + 64 * TCC_EA0_WRREQ_64B_sum";
+  formulas.hbm_bytes = first_fabric
+                           ? "32 * TCC_EA_RDREQ_32B_sum + 64 * (TCC_EA_RDREQ_sum - TCC_EA_RDREQ_32B_sum) + "
+                             "64 * TCC_EA_WRREQ_64B_sum + "
+                             "32 * (TCC_EA_WRREQ_sum - TCC_EA_WRREQ_64B_sum)"
+                           : "128 * TCC_BUBBLE_sum + 32 * TCC_EA0_RDREQ_32B_sum + "
+                             "64 * (TCC_EA0_RDREQ_sum - TCC_BUBBLE_sum - TCC_EA0_RDREQ_32B_sum) + "
+                             "32 * (TCC_EA0_WRREQ_sum - TCC_EA0_WRREQ_64B_sum) + 64 * TCC_EA0_WRREQ_64B_sum";
   return formulas;
 }
 
-std::vector<IntensityPoint> intensity_points(const workload::Workload& workload, std::span<const std::uint32_t> rows,
+std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
+                                             std::span<const std::uint32_t> rows,
                                              const IntensityInputs& inputs, bool by_kernel, bool compat) {
   // Sums of two quantities over the dispatches that have both; upstream adds up whatever there is.
   struct Pair {
@@ -90,8 +97,9 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     group.point.performance = group.rate.ratio(compat);
     points.push_back(group.point);
   }
-  std::stable_sort(points.begin(), points.end(),
-                   [](const IntensityPoint& a, const IntensityPoint& b) { return a.total_duration > b.total_duration; });
+  std::stable_sort(points.begin(), points.end(), [](const IntensityPoint& a, const IntensityPoint& b) {
+    return a.total_duration > b.total_duration;
+  });
   return points;
 }
 
@@ -108,7 +116,8 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   std::vector<Roof> result;
   if (std::isnan(peak)) return result;
   constexpr double kLeft = 0.01, kRight = 1000;
-  for (const auto& [name, column] : {std::pair{"hbm", "HBMBw"}, {"l2", "L2Bw"}, {"l1", "L1Bw"}, {"lds", "LDSBw"}}) {
+  for (const auto& [name, column] :
+       {std::pair{"hbm", "HBMBw"}, {"l2", "L2Bw"}, {"l1", "L1Bw"}, {"lds", "LDSBw"}}) {
     const double bandwidth = ceilings.get(column);
     if (!(bandwidth > 0)) continue;
     result.push_back({name, kLeft, peak / bandwidth, kLeft * bandwidth, peak, bandwidth});
@@ -116,7 +125,9 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   double reference = kNaN;  // the fastest memory: compute roofs begin where it reaches them
   for (const Roof& roof : result) reference = std::fmax(reference, roof.peak);
   for (const auto& [name, value] : {std::pair{"valu", valu}, {"mfma", mfma}})
-    if (!std::isnan(value)) result.push_back({name, std::isnan(reference) ? kLeft : value / reference, kRight, value, value, value});
+    if (!std::isnan(value))
+      result.push_back(
+          {name, std::isnan(reference) ? kLeft : value / reference, kRight, value, value, value});
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Arithmetic intensity of kernels and dispatches from FLOP and traffic counters, and measured ceilings from roofline.csv:
-// the roofline model of table 4.1.
+// Arithmetic intensity of kernels and dispatches from FLOP and traffic counters, and measured ceilings from
+// roofline.csv: the roofline model of table 4.1.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,13 @@
 
 namespace tacho::metric {
 
-/// The four formulas of one dispatch; hbm depends on the architecture (gfx90a counts at TCC_EA, later ones at TCC_EA0 with
-/// 128-byte bubbles). gfx908 has no FLOP counters.
+/// The four formulas of one dispatch; hbm depends on the architecture (gfx90a counts at TCC_EA, later ones at
+/// TCC_EA0 with 128-byte bubbles). gfx908 has no FLOP counters.
 struct IntensityFormulas {
   std::string flops, l1_bytes, l2_bytes, hbm_bytes;
 };
-/// `compat`: rocprof-compute 3.3 takes the MI200 traffic formula only where sysinfo.csv has gpu_series = MI200.
+/// `compat`: rocprof-compute 3.3 takes the MI200 traffic formula only where sysinfo.csv has gpu_series =
+/// MI200.
 IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat);
 
 /// Per-dispatch inputs; an empty span = not computable.
@@ -25,15 +26,16 @@ struct IntensityInputs {
 };
 
 /// Points by falling total duration. rows[i] is the dispatch behind value i of the inputs.
-std::vector<IntensityPoint> intensity_points(const workload::Workload& workload, std::span<const std::uint32_t> rows,
+std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
+                                             std::span<const std::uint32_t> rows,
                                              const IntensityInputs& inputs, bool by_kernel, bool compat);
 
 /// One roof: y = min(peak, x * bandwidth).
 struct Roof {
-  std::string name;      ///< "hbm", "l2", "l1", "lds", "valu", "mfma"
-  double x0 = 0, x1 = 0; ///< where it is drawn, FLOP / byte
-  double y0 = 0, y1 = 0; ///< GFLOP/s
-  double peak = 0;       ///< GB/s or GFLOP/s
+  std::string name;       ///< "hbm", "l2", "l1", "lds", "valu", "mfma"
+  double x0 = 0, x1 = 0;  ///< where it is drawn, FLOP / byte
+  double y0 = 0, y1 = 0;  ///< GFLOP/s
+  double peak = 0;        ///< GB/s or GFLOP/s
 };
 
 /// The roofs of one data type ("FP32") on one device, empty when roofline.csv lacks the peaks for it.

@@ -226,9 +226,9 @@ TextOf stream_text() {
   };
 }
 
-// Rows of launches: one per dispatch that an API call caused, nodes of graphs left out (their call launched many).
-PartColumn launched(const Maker& make) {
-  return {{column::Dispatch::track, column::Dispatch::correlation, column::Dispatch::graph_node, kNoBase}, [facts = make.facts](const int64_t* base) -> int64_t {
+// Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched many).
+PartColumn launched(const Maker& make, int16_t graph_node) {
+  return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase}, [facts = make.facts](const int64_t* base) -> int64_t {
             return base[2] == 0 && facts->cause(facts->track(base[0]).process, base[1]) != nullptr;
           }};
 }
@@ -256,7 +256,7 @@ Relation kernelapi(const Maker& make) {
   launch_columns(make, columns);
   for (int i = 0; i < 4; ++i) columns.push_back(Maker::constant(0));
   columns.push_back(make.dim_code(Table::kDispatch, &Maker::description, true));
-  make.add(relation, Table::kDispatch, 1, std::move(columns), {launched(make)});
+  make.add(relation, Table::kDispatch, 1, std::move(columns), {launched(make, column::Dispatch::graph_node)});
   return relation;
 }
 
@@ -268,7 +268,7 @@ Relation kernel_view(const Maker& make) {
   std::vector<PartColumn> columns = {make.op_id(Table::kDispatch), make.of_track(&TraceFacts::Track::gpu), make.queue(), make.sequence(), make.start(), make.end(), make.duration()};
   launch_columns(make, columns);
   columns.push_back(make.dim_code(Table::kDispatch, &Maker::description, false));
-  make.add(relation, Table::kDispatch, 1, std::move(columns), {launched(make)});
+  make.add(relation, Table::kDispatch, 1, std::move(columns), {launched(make, column::Dispatch::graph_node)});
   return relation;
 }
 
@@ -296,7 +296,7 @@ Relation copyapi(const Maker& make) {
               const auto pinned = static_cast<int64_t>(event::MemoryKind::kPinned);
               return shape(base[0], column::CopyShape::source_memory) == pinned || shape(base[0], column::CopyShape::target_memory) == pinned;
             })},
-           {make.caused()});
+           {launched(make, column::Copy::graph_node)});
   return relation;
 }
 

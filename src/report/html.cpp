@@ -10,8 +10,10 @@ Result<std::string> embed_json(std::string_view page, std::string_view json) {
   out.reserve(page.size() + json.size() + json.size() / 16);
   for (std::size_t i = 0; i < json.size(); ++i) {
     // "</script>" and "<!--" inside a string would end or change the element.
-    if (json[i] == '<') out += "\\u003c";
-    else out += json[i];
+    if (json[i] == '<')
+      out += "\\u003c";
+    else
+      out += json[i];
   }
   out += page.substr(at + kJsonPlace.size());
   return out;

@@ -16,8 +16,10 @@ std::string cell_text(const Cell& cell, const Column& column, const TextStyle& s
   const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
   if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
-    if (numbers == Numbers::Scaled && std::llabs(*whole) >= 100000) return format_si(static_cast<double>(*whole), decimals);
-    return style.exact_integers ? fmt::format("{}", *whole) : format_fixed(static_cast<double>(*whole), decimals);
+    if (numbers == Numbers::Scaled && std::llabs(*whole) >= 100000)
+      return format_si(static_cast<double>(*whole), decimals);
+    return style.exact_integers ? fmt::format("{}", *whole)
+                                : format_fixed(static_cast<double>(*whole), decimals);
   }
   if (const auto* number = std::get_if<double>(&cell)) {
     if (std::isnan(*number)) return style.missing;
@@ -44,14 +46,16 @@ bool is_right(const Table& table, std::size_t column) {
 
 using Lines = std::vector<std::string>;
 
-// Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are needed.
+// Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are
+// needed.
 Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
   Lines lines;
   std::string line;
   std::size_t used = 0;
   for (std::size_t i = 0; i < text.size();) {
     std::size_t length = 1;
-    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80) ++length;
+    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80)
+      ++length;
     const std::string_view point = text.substr(i, length);
     const std::size_t columns = display_width(point);
     if (used + columns > width && !line.empty()) {
@@ -90,16 +94,20 @@ std::string plain(const Table& table, const TextStyle& style, std::vector<std::v
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  out += indent + painted(line([&](std::size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) + "\n";
+  out += indent +
+         painted(line([&](std::size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) +
+         "\n";
   for (const auto& row : cells) out += indent + line([&](std::size_t c) { return row[c]; }) + "\n";
   return out;
 }
 
-std::string boxed(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
-                  const std::vector<bool>& right, const std::vector<std::size_t>& widths) {
+std::string boxed(const Table& table, const TextStyle& style,
+                  const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
+                  const std::vector<std::size_t>& widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
-  const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle, std::string_view end) {
+  const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle,
+                        std::string_view end) {
     out += indent;
     for (std::size_t c = 0; c < widths.size(); ++c) {
       out += c == 0 ? left : middle;
@@ -114,7 +122,8 @@ std::string boxed(const Table& table, const TextStyle& style, const std::vector<
     for (std::size_t i = 0; i < height; ++i) {
       out += indent;
       for (std::size_t c = 0; c < widths.size(); ++c) {
-        const std::string_view text = i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
+        const std::string_view text =
+            i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
         out += "│ " + (right[c] ? padded_left(text, widths[c]) : padded_right(text, widths[c])) + " ";
       }
       out += "│\n";
@@ -140,7 +149,9 @@ std::string boxed(const Table& table, const TextStyle& style, const std::vector<
 
 }  // namespace
 
-Cell number_cell(double value) { return std::isnan(value) ? Cell{} : Cell{value}; }
+Cell number_cell(double value) {
+  return std::isnan(value) ? Cell{} : Cell{value};
+}
 
 std::string to_text(const Table& table, const TextStyle& style) {
   const std::size_t columns = table.columns.size();
@@ -155,7 +166,8 @@ std::string to_text(const Table& table, const TextStyle& style) {
     cells.assign(table.rows.size(), std::vector<std::string>(columns));
     for (std::size_t c = 0; c < columns; ++c) {
       const Column& column = table.columns[c];
-      // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that way.
+      // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that
+      // way.
       widths[c] = display_width(column.title) + (style.border == Border::Box ? 2 : 0);
       for (std::size_t r = 0; r < table.rows.size(); ++r) {
         cells[r][c] = cell_text(c < table.rows[r].size() ? table.rows[r][c] : Cell{}, column, style, numbers);
@@ -175,7 +187,8 @@ std::string to_text(const Table& table, const TextStyle& style) {
       // The widest column that may shrink gives way, down to a size that still says something.
       std::size_t widest = columns;
       for (std::size_t c = 0; c < columns; ++c)
-        if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest])) widest = c;
+        if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest]))
+          widest = c;
       if (widest == columns) break;
       const std::size_t less = std::min(total - style.width, widths[widest] - 10);
       widths[widest] -= less;
@@ -188,7 +201,8 @@ std::string to_text(const Table& table, const TextStyle& style) {
 
 std::string to_csv(const Table& table) {
   std::string out;
-  for (std::size_t c = 0; c < table.columns.size(); ++c) out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
   out += '\n';
   for (const auto& row : table.rows) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -301,7 +315,13 @@ JsonWriter& JsonWriter::newline() {
 }
 
 void to_json(const Table& table, JsonWriter& writer) {
-  writer.begin_object().key("id").value(table.id).key("title").value(table.title).key("columns").begin_array();
+  writer.begin_object()
+      .key("id")
+      .value(table.id)
+      .key("title")
+      .value(table.title)
+      .key("columns")
+      .begin_array();
   for (const Column& column : table.columns) writer.value(column.title);
   writer.end_array().key("rows").begin_array();
   for (const auto& row : table.rows) {

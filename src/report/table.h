@@ -22,10 +22,10 @@ enum class Align : std::uint8_t { Automatic, Left, Right };  ///< Automatic: num
 struct Column {
   std::string title;
   Align align = Align::Automatic;
-  int decimals = -1;        ///< of doubles; -1: the style's
-  bool shrink = false;      ///< text that may be cut when the table is too wide for the screen
-  std::size_t wrap = 0;     ///< Box: text is broken into lines of this many columns; 0: one line
-  std::size_t max_lines = 0;///< Box: of a wrapped cell, the rest becomes "..."; 0: any
+  int decimals = -1;          ///< of doubles; -1: the style's
+  bool shrink = false;        ///< text that may be cut when the table is too wide for the screen
+  std::size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
+  std::size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
 };
 
 struct Table {
@@ -43,7 +43,8 @@ enum class Border : std::uint8_t {
 struct TextStyle {
   Border border = Border::Plain;
   int decimals = 2;
-  std::size_t width = 0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any
+  std::size_t width =
+      0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any
   bool colour = false;
   std::size_t indent = 0;
   std::string missing = "—";
@@ -56,8 +57,8 @@ std::string to_text(const Table& table, const TextStyle& style);
 /// A header line and the rows; numbers in full precision, no value = empty.
 std::string to_csv(const Table& table);
 
-/// Writes JSON step by step; commas and quoting are its business. Numbers are written in full precision, NaN as null,
-/// infinities as "inf" and "-inf".
+/// Writes JSON step by step; commas and quoting are its business. Numbers are written in full precision, NaN
+/// as null, infinities as "inf" and "-inf".
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}

@@ -26,7 +26,10 @@ CodePoint next_code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                                                             : 0;
   if (length == 0 || text.size() < length) return {0xfffd, 1, false};
   char32_t value = first & (0x7fU >> length);
   for (std::size_t i = 1; i < length; ++i) {
@@ -40,8 +43,9 @@ CodePoint next_code_point(std::string_view text) {
 
 std::size_t width_of(char32_t c) {
   if ((c >= 0x300 && c < 0x370) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
-  const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
-                    (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+  const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) ||
+                    (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
+                    (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
                     (c >= 0x1f300 && c <= 0x1faff);
   return wide ? 2 : 1;
 }
@@ -89,7 +93,9 @@ std::string format_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.2f} {}", bytes, kUnits[unit]);
 }
 
-std::string format_exact(double value) { return fmt::format("{}", value); }
+std::string format_exact(double value) {
+  return fmt::format("{}", value);
+}
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
@@ -107,7 +113,8 @@ std::string clean(std::string_view text) {
   while (!text.empty()) {
     const CodePoint point = next_code_point(text);
     const bool control = point.value < 0x20 || (point.value >= 0x7f && point.value < 0xa0);
-    const bool direction = (point.value >= 0x202a && point.value <= 0x202e) || (point.value >= 0x2066 && point.value <= 0x2069);
+    const bool direction =
+        (point.value >= 0x202a && point.value <= 0x202e) || (point.value >= 0x2066 && point.value <= 0x2069);
     if (point.value == '\n' || point.value == '\t') {
       out += ' ';
     } else if (!point.valid || control || direction) {
@@ -176,11 +183,21 @@ std::string json_quoted(std::string_view text) {
   while (!text.empty()) {
     const CodePoint point = next_code_point(text);
     switch (point.value) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (point.value < 0x20 || point.value == 0x7f) {
           out += fmt::format("\\u{:04x}", static_cast<unsigned>(point.value));
@@ -213,7 +230,8 @@ Screen screen_of(int descriptor) {
   screen.colour = screen.terminal && (no_colour == nullptr || *no_colour == '\0') &&
                   (term == nullptr || std::strcmp(term, "dumb") != 0);
   std::size_t width = 0;
-  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) width = std::strtoul(columns, nullptr, 10);
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr)
+    width = std::strtoul(columns, nullptr, 10);
   winsize size{};
   if (width == 0 && screen.terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
   if (width != 0) screen.width = std::min<std::size_t>(std::max<std::size_t>(width, 60), 1000);

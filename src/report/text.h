@@ -1,4 +1,5 @@
-// Text for people and machines in one place: numbers, durations, sizes, display width, cleaning, colour, JSON strings.
+// Text for people and machines in one place: numbers, durations, sizes, display width, cleaning, colour, JSON
+// strings.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +20,19 @@ std::string format_bytes(double bytes);
 /// Shortest text that reads back as the same double: "0.1", "163840", "1e+20"; "inf", "-inf", "nan".
 std::string format_exact(double value);
 
-/// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not at all.
+/// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not
+/// at all.
 std::size_t display_width(std::string_view text);
-/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made visible as '?'.
+/// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made
+/// visible as '?'.
 std::string clean(std::string_view text);
 /// At most `width` columns; what was cut is shown by an ellipsis.
 std::string shortened(std::string_view text, std::size_t width);
 /// Padded with spaces to `width` columns.
 std::string padded_right(std::string_view text, std::size_t width);
 std::string padded_left(std::string_view text, std::size_t width);
-/// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words longer than a
-/// line stay whole.
+/// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words
+/// longer than a line stay whole.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 /// A JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
@@ -37,8 +40,8 @@ std::string json_quoted(std::string_view text);
 /// A csv field, quoted where needed.
 std::string csv_quoted(std::string_view text);
 
-/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the terminal, or
-/// $COLUMNS, or 80; at least 60.
+/// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the
+/// terminal, or $COLUMNS, or 80; at least 60.
 struct Screen {
   bool terminal = false;
   bool colour = false;

@@ -78,6 +78,8 @@ struct PoolHeader {
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
   uint64_t sources;              // source_bit of what is traced when not paused
+  uint64_t start_launch;         // recording starts with this launch of the run (from 1); 0 = no such trigger
+  uint64_t stop_launch;          // and stops before this one
   ClockTuple first_clocks;       // sampled by tacho when it made the pool
   ClockTuple last_clocks;        // and at the drainer's last pass: recovery converts times between the two
   char config[kConfigBytes];     // "key=value\n" lines for sources, 0-terminated

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -15,31 +16,42 @@ namespace tacho::workload {
 
 namespace {
 
-// Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by size.
-Result<std::shared_ptr<double>> allocate(std::size_t bytes, bool spill) {
+// Bytes of all tables that stand in anonymous memory.
+std::atomic<std::size_t> in_memory{0};
+
+// Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by
+// size.
+Result<std::shared_ptr<double>> allocate(std::size_t bytes) {
   constexpr std::size_t kSmall = std::size_t{256} << 10;
-  if (bytes <= kSmall) return std::shared_ptr<double>(new double[bytes / sizeof(double)], std::default_delete<double[]>());
+  if (bytes <= kSmall)
+    return std::shared_ptr<double>(new double[bytes / sizeof(double)], std::default_delete<double[]>());
   void* memory = MAP_FAILED;
+  const bool spill = in_memory.load(std::memory_order_relaxed) + bytes > CounterTable::kSpillBytes;
   if (!spill) {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail("no memory for {} MiB of counter values", bytes >> 20);
   } else {
     const char* folder = std::getenv("TMPDIR");
-    std::string path = fmt::format("{}/tacho-counters-XXXXXX", folder != nullptr && *folder != '\0' ? folder : "/tmp");
+    std::string path =
+        fmt::format("{}/tacho-counters-XXXXXX", folder != nullptr && *folder != '\0' ? folder : "/tmp");
     const int fd = ::mkstemp(path.data());
     if (fd < 0)
-      return fail("{} MiB of counter values need a temporary file, but {} cannot be written: {}; set TMPDIR", bytes >> 20,
-                  path, std::strerror(errno));
+      return fail("{} MiB of counter values need a temporary file, but {} cannot be written: {}; set TMPDIR",
+                  bytes >> 20, path, std::strerror(errno));
     ::unlink(path.c_str());
     // Reserved now: a full disk must be an error here and not a SIGBUS later.
     const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
     if (error == 0) memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ::close(fd);
     if (error != 0 || memory == MAP_FAILED)
-      return fail("{} MiB of counter values do not fit into {}: {}; set TMPDIR to a folder with more room", bytes >> 20,
-                  path, std::strerror(error != 0 ? error : errno));
+      return fail("{} MiB of counter values do not fit into {}: {}; set TMPDIR to a folder with more room",
+                  bytes >> 20, path, std::strerror(error != 0 ? error : errno));
   }
-  return std::shared_ptr<double>(static_cast<double*>(memory), [bytes](double* p) { ::munmap(p, bytes); });
+  if (!spill) in_memory += bytes;
+  return std::shared_ptr<double>(static_cast<double*>(memory), [bytes, spill](double* p) {
+    ::munmap(p, bytes);
+    if (!spill) in_memory -= bytes;
+  });
 }
 
 }  // namespace
@@ -58,13 +70,14 @@ Result<CounterTable> CounterTable::create(std::vector<std::string> names, std::s
   CounterTable table;
   table.rows_ = table.capacity_ = rows;
   table.index_.reserve(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) table.index_.emplace(names[i], static_cast<std::uint32_t>(i));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    table.index_.emplace(names[i], static_cast<std::uint32_t>(i));
   table.names_ = std::move(names);
   const std::size_t cells = rows * table.names_.size();
   if (cells == 0) return table;
   if (rows > std::numeric_limits<std::size_t>::max() / sizeof(double) / table.names_.size())
     return fail("{} rows of {} counters are too many", rows, table.names_.size());
-  TACHO_ASSIGN(table.store_, allocate(cells * sizeof(double), cells * sizeof(double) > kSpillBytes));
+  TACHO_ASSIGN(table.store_, allocate(cells * sizeof(double)));
   std::fill_n(table.store_.get(), cells, std::numeric_limits<double>::quiet_NaN());
   return table;
 }

@@ -22,8 +22,8 @@ struct StringHash {
 template <typename V>
 using StringMap = std::unordered_map<std::string, V, StringHash, std::equal_to<>>;
 
-/// Which columns a caller will ask for; reading leaves out all others. An instance counter is wanted by the name in front
-/// of its bracket ("TCC_HIT[" wants every channel of TCC_HIT).
+/// Which columns a caller will ask for; reading leaves out all others. An instance counter is wanted by the
+/// name in front of its bracket ("TCC_HIT[" wants every channel of TCC_HIT).
 class WantedColumns {
  public:
   /// Everything.
@@ -36,16 +36,17 @@ class WantedColumns {
   StringMap<char> names_;
 };
 
-/// Column store with a fixed number of rows. Small ones live in memory; above kSpillBytes the values stand in an unlinked
-/// temporary file, so that a table of any size costs little anonymous memory.
+/// Column store with a fixed number of rows. As long as all tables together have at most kSpillBytes they
+/// live in memory; beyond, values stand in an unlinked temporary file, so that runs of any size cost little
+/// anonymous memory.
 class CounterTable {
  public:
-  static constexpr std::size_t kSpillBytes = std::size_t{160} << 20;
+  static constexpr std::size_t kSpillBytes = std::size_t{64} << 20;
 
   CounterTable() = default;
 
-  /// A table of these columns with room for `rows` rows, all NaN. Fails when neither memory nor a temporary file of that
-  /// size can be had.
+  /// A table of these columns with room for `rows` rows, all NaN. Fails when neither memory nor a temporary
+  /// file of that size can be had.
   static Result<CounterTable> create(std::vector<std::string> names, std::size_t rows);
 
   std::size_t rows() const { return rows_; }
@@ -62,8 +63,8 @@ class CounterTable {
   /// Forgets the rows behind the first `rows` ones.
   void shrink_rows(std::size_t rows) { rows_ = rows; }
 
-  /// The same columns with the rows in another order: row i of the result is row order[i], all NaN where order[i] is
-  /// kNoRow.
+  /// The same columns with the rows in another order: row i of the result is row order[i], all NaN where
+  /// order[i] is kNoRow.
   static constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
   Result<CounterTable> reordered(std::span<const std::uint32_t> order) const;
 

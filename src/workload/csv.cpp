@@ -30,7 +30,8 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -98,7 +99,8 @@ std::uint64_t CsvReader::row_bound() {
     at += got;
     const char* p = chunk.data();
     const char* const stop = p + got;
-    while ((p = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(stop - p)))) != nullptr) {
+    while ((p = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(stop - p)))) !=
+           nullptr) {
       ++rows;
       ++p;
     }
@@ -109,7 +111,8 @@ std::uint64_t CsvReader::row_bound() {
 Status CsvReader::refill() {
   const std::size_t unread = end_ - begin_;
   if (unread > kMaxRecord)
-    return fail("{}: row {} is longer than {} MiB; this is no csv file of a profiler", name_, row_ + 1, kMaxRecord >> 20);
+    return fail("{}: row {} is longer than {} MiB; this is no csv file of a profiler", name_, row_ + 1,
+                kMaxRecord >> 20);
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, unread);
     begin_ = 0;
@@ -122,7 +125,8 @@ Status CsvReader::refill() {
     int code = Z_OK;
     const char* text = gzerror(source_->gz, &code);
     if (got < 0 || code == Z_BUF_ERROR)
-      return fail("{}: damaged gzip file after row {} ({})", name_, row_, text != nullptr ? text : "no reason given");
+      return fail("{}: damaged gzip file after row {} ({})", name_, row_,
+                  text != nullptr ? text : "no reason given");
     end_ += static_cast<std::size_t>(got);
     finished_ = got == 0;
     return {};
@@ -157,8 +161,9 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
       }
       char* const start = p;
       if (*p == '"') {
-        // A quoted field is unquoted in place: "to" trails "p" by the doubled quotes seen. When the record turns out to
-        // be cut by the end of the buffer it is scanned again, so nothing may be moved before the closing quote is known.
+        // A quoted field is unquoted in place: "to" trails "p" by the doubled quotes seen. When the record
+        // turns out to be cut by the end of the buffer it is scanned again, so nothing may be moved before
+        // the closing quote is known.
         char* quote = p + 1;
         bool doubled = false;
         for (;;) {
@@ -174,14 +179,16 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
         }
         if (quote == nullptr || (quote + 1 == stop && !finished_)) {
           if (quote == nullptr && finished_)
-            return fail("{}: the quote opened in row {} is never closed; the file is cut off or damaged", name_, row_ + 1);
+            return fail("{}: the quote opened in row {} is never closed; the file is cut off or damaged",
+                        name_, row_ + 1);
           break;
         }
         char* after = quote + 1;
         while (after < stop && *after != ',' && *after != '\n') ++after;
         if (after == stop && !finished_) break;
         fields.emplace_back(start + 1, static_cast<std::size_t>(quote - start - 1));
-        if (doubled) fields.back() = std::string_view(start, fields.back().size() + 1);  // marked: begins with the quote
+        if (doubled)
+          fields.back() = std::string_view(start, fields.back().size() + 1);  // marked: begins with the quote
         p = after;
       } else {
         while (p < stop && *p != ',' && *p != '\n') ++p;
@@ -208,10 +215,12 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
     unterminated_ = p == stop && finished_ && p[-1] != '\n';
     begin_ = static_cast<std::size_t>(p - base);
     ++row_;
-    if (!fields.empty() && !fields.back().empty() && fields.back().back() == '\r') fields.back().remove_suffix(1);
+    if (!fields.empty() && !fields.back().empty() && fields.back().back() == '\r')
+      fields.back().remove_suffix(1);
     if (fields.size() == 1 && fields[0].empty()) continue;
     for (std::string_view& field : fields) {
-      if (field.empty() || field[0] != '"') continue;  // only fields with doubled quotes still begin with theirs
+      if (field.empty() || field[0] != '"')
+        continue;  // only fields with doubled quotes still begin with theirs
       char* const first = base + (field.data() - base) + 1;
       char* to = first;
       for (const char* from = first; from < field.data() + field.size(); ++from) {
@@ -231,7 +240,8 @@ CellNumber parse_number(std::string_view cell) {
     const char* const stop = p + cell.size();
     std::uint64_t value = 0;
     const char* const digits = p;
-    while (p < stop && static_cast<unsigned char>(*p - '0') < 10) value = value * 10 + static_cast<unsigned char>(*p++ - '0');
+    while (p < stop && static_cast<unsigned char>(*p - '0') < 10)
+      value = value * 10 + static_cast<unsigned char>(*p++ - '0');
     if (p != digits && p - digits <= 15 && (p == stop || (stop - p == 2 && p[0] == '.' && p[1] == '0')))
       return {static_cast<double>(value), true};
   }

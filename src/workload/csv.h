@@ -1,4 +1,5 @@
-// Reader of comma-separated files of any size: a fixed buffer, quoted fields with commas, quotes and newlines, gzip.
+// Reader of comma-separated files of any size: a fixed buffer, quoted fields with commas, quotes and
+// newlines, gzip.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace tacho::workload {
 
-/// Reads one file (or one text) record by record. Memory: one buffer, which grows only with the longest record, and a
-/// record may have at most kMaxRecord bytes. Plain and gzip-compressed files are told apart by their first bytes.
+/// Reads one file (or one text) record by record. Memory: one buffer, which grows only with the longest
+/// record, and a record may have at most kMaxRecord bytes. Plain and gzip-compressed files are told apart by
+/// their first bytes.
 class CsvReader {
  public:
   static constexpr std::size_t kMaxRecord = std::size_t{64} << 20;
@@ -26,9 +28,9 @@ class CsvReader {
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
 
-  /// The next record that is not an empty line. false at the end of the file. The fields are unquoted, point into the
-  /// reader's buffer and live until the next call. Errors (a quote never closed, a record too long, a damaged gzip
-  /// file) name the file and the row.
+  /// The next record that is not an empty line. false at the end of the file. The fields are unquoted, point
+  /// into the reader's buffer and live until the next call. Errors (a quote never closed, a record too long,
+  /// a damaged gzip file) name the file and the row.
   Result<bool> next(std::vector<std::string_view>& fields);
 
   /// Number of the record last read; the header is row 1.
@@ -66,16 +68,18 @@ struct CsvSource {
   }
 };
 
-/// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true; anything that
-/// is not a number is NaN with ok = false. Exact for integers below 2^53 and correctly rounded otherwise.
+/// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true;
+/// anything that is not a number is NaN with ok = false. Exact for integers below 2^53 and correctly rounded
+/// otherwise.
 struct CellNumber {
   double value;
   bool ok;
 };
 CellNumber parse_number(std::string_view cell);
 
-/// A timestamp in nanoseconds, split into whole and fractional part so that differences of large times stay exact.
-/// Accepts "123", "123.5" and "1.23e15". false when the cell is not a number within the range of int64.
+/// A timestamp in nanoseconds, split into whole and fractional part so that differences of large times stay
+/// exact. Accepts "123", "123.5" and "1.23e15". false when the cell is not a number within the range of
+/// int64.
 bool parse_timestamp(std::string_view cell, std::int64_t& whole, double& fraction);
 
 }  // namespace tacho::workload

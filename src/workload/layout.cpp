@@ -8,6 +8,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/progress.h"
+
 namespace tacho::workload {
 
 namespace {
@@ -19,18 +21,30 @@ struct Rename {
 
 // rocprof v1/v2 and rocprofv3 headers beside those of pmc_perf.csv.
 constexpr std::array kRenames = {
-    Rename{"KernelName", "Kernel_Name"},        Rename{"Index", "Dispatch_ID"},
-    Rename{"Dispatch_Id", "Dispatch_ID"},       Rename{"gpu-id", "GPU_ID"},
-    Rename{"grd", "Grid_Size"},                 Rename{"GRD", "Grid_Size"},
-    Rename{"wgr", "Workgroup_Size"},            Rename{"WGR", "Workgroup_Size"},
-    Rename{"lds", "LDS_Per_Workgroup"},         Rename{"LDS", "LDS_Per_Workgroup"},
-    Rename{"LDS_Block_Size", "LDS_Per_Workgroup"}, Rename{"scr", "Scratch_Per_Workitem"},
-    Rename{"SCR", "Scratch_Per_Workitem"},      Rename{"Scratch_Size", "Scratch_Per_Workitem"},
-    Rename{"sgpr", "SGPR"},                     Rename{"SGPR_Count", "SGPR"},
-    Rename{"vgpr", "Arch_VGPR"},                Rename{"arch_vgpr", "Arch_VGPR"},
-    Rename{"ARCH_VGPR", "Arch_VGPR"},           Rename{"VGPR_Count", "Arch_VGPR"},
-    Rename{"accum_vgpr", "Accum_VGPR"},         Rename{"ACCUM_VGPR", "Accum_VGPR"},
-    Rename{"Accum_VGPR_Count", "Accum_VGPR"},   Rename{"BeginNs", "Start_Timestamp"},
+    Rename{"KernelName", "Kernel_Name"},
+    Rename{"Index", "Dispatch_ID"},
+    Rename{"Dispatch_Id", "Dispatch_ID"},
+    Rename{"gpu-id", "GPU_ID"},
+    Rename{"grd", "Grid_Size"},
+    Rename{"GRD", "Grid_Size"},
+    Rename{"wgr", "Workgroup_Size"},
+    Rename{"WGR", "Workgroup_Size"},
+    Rename{"lds", "LDS_Per_Workgroup"},
+    Rename{"LDS", "LDS_Per_Workgroup"},
+    Rename{"LDS_Block_Size", "LDS_Per_Workgroup"},
+    Rename{"scr", "Scratch_Per_Workitem"},
+    Rename{"SCR", "Scratch_Per_Workitem"},
+    Rename{"Scratch_Size", "Scratch_Per_Workitem"},
+    Rename{"sgpr", "SGPR"},
+    Rename{"SGPR_Count", "SGPR"},
+    Rename{"vgpr", "Arch_VGPR"},
+    Rename{"arch_vgpr", "Arch_VGPR"},
+    Rename{"ARCH_VGPR", "Arch_VGPR"},
+    Rename{"VGPR_Count", "Arch_VGPR"},
+    Rename{"accum_vgpr", "Accum_VGPR"},
+    Rename{"ACCUM_VGPR", "Accum_VGPR"},
+    Rename{"Accum_VGPR_Count", "Accum_VGPR"},
+    Rename{"BeginNs", "Start_Timestamp"},
     Rename{"EndNs", "End_Timestamp"},
 };
 
@@ -38,8 +52,15 @@ constexpr std::string_view kStart = "Start_Timestamp";
 constexpr std::string_view kEnd = "End_Timestamp";
 
 constexpr std::array<std::string_view, 9> kIdColumns = {
-    "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem", "Arch_VGPR", "Accum_VGPR", "SGPR",
-    kStart,      kEnd,
+    "Grid_Size",
+    "Workgroup_Size",
+    "LDS_Per_Workgroup",
+    "Scratch_Per_Workitem",
+    "Arch_VGPR",
+    "Accum_VGPR",
+    "SGPR",
+    kStart,
+    kEnd,
 };
 
 // Positions in a header; npos where the file has no such column.
@@ -94,7 +115,8 @@ constexpr std::string_view kLeftOut = "left out";
 constexpr std::string_view kMissing = "treated as missing";
 
 void log_ragged(FaultLog& log, const CsvReader& reader, std::size_t fields, std::size_t expected) {
-  log.add(reader.unterminated() ? "row is cut off at the end of the file" : "row has another number of fields than the header",
+  log.add(reader.unterminated() ? "row is cut off at the end of the file"
+                                : "row has another number of fields than the header",
           kLeftOut, reader.row(), fmt::format("{} of {} fields", fields, expected));
 }
 
@@ -108,7 +130,8 @@ std::uint32_t NameTable::add(std::string_view name) {
   return number;
 }
 
-void FaultLog::add(std::string_view kind, std::string_view consequence, std::uint64_t row, std::string detail) {
+void FaultLog::add(std::string_view kind, std::string_view consequence, std::uint64_t row,
+                   std::string detail) {
   for (Fault& fault : faults_)
     if (fault.kind == kind) {
       ++fault.count;
@@ -121,10 +144,11 @@ void FaultLog::report(std::vector<std::string>& warnings) const {
   for (const Fault& fault : faults_) {
     const std::string detail = fault.detail.empty() ? "" : fmt::format(" ({})", fault.detail);
     if (fault.count == 1) {
-      warnings.push_back(fmt::format("{}: row {}: {}{}; {}", file_, fault.first_row, fault.kind, detail, fault.consequence));
+      warnings.push_back(
+          fmt::format("{}: row {}: {}{}; {}", file_, fault.first_row, fault.kind, detail, fault.consequence));
     } else {
-      warnings.push_back(fmt::format("{}: {} times, first in row {}: {}{}; {}", file_, fault.count, fault.first_row,
-                                     fault.kind, detail, fault.consequence));
+      warnings.push_back(fmt::format("{}: {} times, first in row {}: {}{}; {}", file_, fault.count,
+                                     fault.first_row, fault.kind, detail, fault.consequence));
     }
   }
 }
@@ -141,7 +165,8 @@ bool is_id_column(std::string_view name) {
 
 std::string_view plain_kernel_name(std::string_view name) {
   for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
-    if (name.size() > suffix.size() && name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
+    if (name.size() > suffix.size() && name.ends_with(suffix))
+      return name.substr(0, name.size() - suffix.size());
   return name;
 }
 
@@ -193,9 +218,11 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   std::size_t r = 0;
   std::string last_name;  // long runs of one kernel are common
   std::uint32_t last_kernel = 0;
+  Progress progress("reading " + path);
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
     if (!more) break;
+    if (reader.row() % 512 == 0) progress.at(reader.row(), row_bound);
     if (fields.size() != header.names.size()) {
       log_ragged(log, reader, fields.size(), header.names.size());
       continue;
@@ -228,7 +255,8 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
           if (!have_base) base = whole;
           have_base = true;
           if (options.compat && cell.find_first_of(".eE") != std::string_view::npos) {
-            // Upstream holds such columns as doubles: a quarter of a nanosecond is lost where uptime is weeks.
+            // Upstream holds such columns as doubles: a quarter of a nanosecond is lost where uptime is
+            // weeks.
             source.to[r] = parse_number(cell).value - static_cast<double>(base);
             continue;
           }
@@ -253,21 +281,24 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   table.counters.shrink_rows(r);
   log.report(warnings);
   if (r == 0)
-    return fail("{}: {}", path,
-                reader.row() > 1 ? fmt::format("none of its {} rows fits the header; the file is damaged", reader.row() - 1)
-                                 : std::string("there is a header but not one dispatch; the file is empty or cut off"));
+    return fail(
+        "{}: {}", path,
+        reader.row() > 1
+            ? fmt::format("none of its {} rows fits the header; the file is damaged", reader.row() - 1)
+            : std::string("there is a header but not one dispatch; the file is empty or cut off"));
   return table;
 }
 
-Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
-                           std::vector<std::string>& warnings) {
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
+                           NameTable& kernels, std::vector<std::string>& warnings) {
   const std::string& first_name = sources.front().name;
   std::uint64_t row_bound = 0;
   for (const CsvSource& source : sources) {
     TACHO_ASSIGN(const std::uint64_t rows, count_rows(source));
     row_bound += rows;
   }
-  // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a double), value.
+  // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a
+  // double), value.
   TACHO_ASSIGN(CounterTable cells, CounterTable::create({"where", "value"}, row_bound));
   std::size_t cell_count = 0;
 
@@ -306,10 +337,15 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     const std::size_t value_at = header.find("Counter_Value");
     const std::size_t start_at = header.find(kStart);
     const std::size_t end_at = header.find(kEnd);
-    for (const auto& [at, what] : {std::pair{name_at, "Kernel_Name"}, {id_at, "Dispatch_ID"}, {counter_at, "Counter_Name"},
-                                   {value_at, "Counter_Value"}, {start_at, "Start_Timestamp"}, {end_at, "End_Timestamp"}})
+    for (const auto& [at, what] : {std::pair{name_at, "Kernel_Name"},
+                                   {id_at, "Dispatch_ID"},
+                                   {counter_at, "Counter_Name"},
+                                   {value_at, "Counter_Value"},
+                                   {start_at, "Start_Timestamp"},
+                                   {end_at, "End_Timestamp"}})
       if (at == Header::npos)
-        return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path, what);
+        return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path,
+                    what);
     std::array<std::size_t, kIdColumns.size() - 2> ids_at{};
     for (std::size_t i = 0; i < ids_at.size(); ++i) ids_at[i] = header.find(kIdColumns[i]);
 
@@ -317,9 +353,11 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     std::uint32_t last_kernel = 0, last_counter_number = 0, group_number = 0;
     bool have_name = false, have_counter = false, have_group = false;
     Key last_key{};
+    Progress progress("reading " + path);
     for (;;) {
       TACHO_ASSIGN(const bool more, reader.next(fields));
       if (!more) break;
+      if (reader.row() % 8192 == 0) progress.at(reader.row(), row_bound);
       if (fields.size() != header.names.size()) {
         log_ragged(log, reader, fields.size(), header.names.size());
         continue;
@@ -340,7 +378,8 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       }
       std::array<double, kIdColumns.size() - 2> ids{};
       for (std::size_t i = 0; i < ids.size(); ++i)
-        ids[i] = ids_at[i] == Header::npos ? std::numeric_limits<double>::quiet_NaN() : parse_number(fields[ids_at[i]]).value;
+        ids[i] = ids_at[i] == Header::npos ? std::numeric_limits<double>::quiet_NaN()
+                                           : parse_number(fields[ids_at[i]]).value;
       std::array<double, kGroupColumns> shape{ids[0], ids[1], ids[2]};
       for (double& value : shape)
         if (std::isnan(value)) value = -1;  // NaN has no order
@@ -361,9 +400,10 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       Group& group = groups[group_number];
       std::int64_t start = 0, end = 0;
       double start_fraction = 0, end_fraction = 0;
-      if (parse_timestamp(fields[start_at], start, start_fraction) && parse_timestamp(fields[end_at], end, end_fraction)) {
-        const double duration = static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(end) -
-                                                                             static_cast<std::uint64_t>(start))) +
+      if (parse_timestamp(fields[start_at], start, start_fraction) &&
+          parse_timestamp(fields[end_at], end, end_fraction)) {
+        const double duration = static_cast<double>(static_cast<std::int64_t>(
+                                    static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start))) +
                                 (end_fraction - start_fraction);
         if (!group.durations.empty() && group.durations.back().first == duration) {
           ++group.durations.back().second;
@@ -378,20 +418,24 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       if (!have_counter || counter != last_counter) {
         last_counter = counter;
         last_counter_number = counters.add(counter);
-        if (last_counter_number == counter_wanted.size()) counter_wanted.push_back(options.wanted.contains(counter) ? 1 : 0);
+        if (last_counter_number == counter_wanted.size())
+          counter_wanted.push_back(options.wanted.contains(counter) ? 1 : 0);
         have_counter = true;
       }
       if (counter_wanted[last_counter_number] == 0) continue;
       const CellNumber number = parse_number(fields[value_at]);
       if (!number.ok)
-        log.add("value is not a number", kMissing, reader.row(), fmt::format("{}: '{}'", counter, shown(fields[value_at])));
-      cells.data(0)[cell_count] = std::bit_cast<double>((std::uint64_t{group_number} << 32) | last_counter_number);
+        log.add("value is not a number", kMissing, reader.row(),
+                fmt::format("{}: '{}'", counter, shown(fields[value_at])));
+      cells.data(0)[cell_count] =
+          std::bit_cast<double>((std::uint64_t{group_number} << 32) | last_counter_number);
       cells.data(1)[cell_count] = number.value;
       ++cell_count;
     }
     log.report(warnings);
   }
-  if (groups.empty()) return fail("{}: there is a header but not one dispatch; the file is empty or cut off", first_name);
+  if (groups.empty())
+    return fail("{}: there is a header but not one dispatch; the file is empty or cut off", first_name);
 
   // Dispatches in the order of their ids (then kernel names), numbered from 0; GPUs likewise.
   std::vector<std::uint32_t> order(groups.size());
@@ -399,7 +443,8 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const auto& [id_a, kernel_a, shape_a] = *group_keys[a];
     const auto& [id_b, kernel_b, shape_b] = *group_keys[b];
-    return std::tie(id_a, kernels.names()[kernel_a], shape_a) < std::tie(id_b, kernels.names()[kernel_b], shape_b);
+    return std::tie(id_a, kernels.names()[kernel_a], shape_a) <
+           std::tie(id_b, kernels.names()[kernel_b], shape_b);
   });
   std::vector<std::int64_t> gpus;
   for (const Group& group : groups) gpus.push_back(group.gpu);
@@ -447,24 +492,27 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     const auto counter = static_cast<std::uint32_t>(where);
     double& value = table.counters.data(column_of[counter])[row_of[where >> 32]];
     if (!std::isnan(value) && value != cells.data(1)[i] && contradictions++ == 0)
-      contradiction = fmt::format("{} of dispatch {}: {} and {}", counters.names()[counter], row_of[where >> 32], value,
-                                  cells.data(1)[i]);
+      contradiction = fmt::format("{} of dispatch {}: {} and {}", counters.names()[counter],
+                                  row_of[where >> 32], value, cells.data(1)[i]);
     value = cells.data(1)[i];
   }
   if (contradictions > 0)
-    warnings.push_back(fmt::format("{}: {} counter values are given twice and differ (first: {}); the last one counts",
-                                   first_name, contradictions, contradiction));
+    warnings.push_back(
+        fmt::format("{}: {} counter values are given twice and differ (first: {}); the last one counts",
+                    first_name, contradictions, contradiction));
   if (ids_shared > 0)
-    warnings.push_back(fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are "
-                                   "kept apart, so some of their counters are missing",
-                                   first_name, ids_shared));
+    warnings.push_back(
+        fmt::format("{}: {} dispatch ids stand for different kernels or shapes in different passes; they are "
+                    "kept apart, so some of their counters are missing",
+                    first_name, ids_shared));
   return table;
 }
 
 namespace {
 
 // The running number of every dispatch among those of the same kernel and grid size, as a key.
-std::vector<std::tuple<std::string_view, double, std::uint32_t>> join_keys(const RawTable& table, const NameTable& kernels) {
+std::vector<std::tuple<std::string_view, double, std::uint32_t>> join_keys(const RawTable& table,
+                                                                           const NameTable& kernels) {
   const std::span<const double> grid = table.counters.column("Grid_Size");
   std::map<std::pair<std::string_view, double>, std::uint32_t> next;
   std::vector<std::tuple<std::string_view, double, std::uint32_t>> keys;
@@ -490,7 +538,8 @@ std::vector<std::uint32_t> match_rows(const RawTable& main, const RawTable& othe
   return order;
 }
 
-Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels, std::vector<std::string>& warnings) {
+Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
+                             std::vector<std::string>& warnings) {
   // rows[p][r]: the row of pass p that is dispatch r of the first pass.
   std::vector<std::vector<std::uint32_t>> rows;
   for (const RawTable& pass : passes) rows.push_back(match_rows(passes.front(), pass, kernels));
@@ -502,12 +551,15 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
   }
   for (const RawTable& pass : passes)
     if (pass.dispatches.size() != kept.size())
-      warnings.push_back(fmt::format("{}: {} of its {} dispatches are not in every pass of the run; they were left out",
-                                     pass.file, pass.dispatches.size() - kept.size(), pass.dispatches.size()));
+      warnings.push_back(
+          fmt::format("{}: {} of its {} dispatches are not in every pass of the run; they were left out",
+                      pass.file, pass.dispatches.size() - kept.size(), pass.dispatches.size()));
   if (kept.empty())
-    return fail("{}: the passes have no dispatch in common (matched by kernel name and grid size); they are not passes of "
-                "the same program",
-                passes.front().file);
+    return fail(
+        "{}: the passes have no dispatch in common (matched by kernel name and grid size); they are not "
+        "passes of "
+        "the same program",
+        passes.front().file);
 
   std::vector<std::string> names;
   std::vector<std::pair<std::size_t, std::size_t>> sources;  // pass, column
@@ -547,9 +599,10 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
           for (std::size_t i = 0; i < kept.size(); ++i) {
             const double value = other[rows[static_cast<std::size_t>(&pass - passes.data())][kept[i]]];
             if (value == to[i] || (std::isnan(value) && std::isnan(to[i]))) continue;
-            warnings.push_back(fmt::format("{}: {} of dispatch {} is {}, but {} in {}; the passes contradict each other, the "
-                                           "first one counts",
-                                           pass.file, names[c], joined.dispatches[i].id, value, to[i], passes[p].file));
+            warnings.push_back(fmt::format(
+                "{}: {} of dispatch {} is {}, but {} in {}; the passes contradict each other, the "
+                "first one counts",
+                pass.file, names[c], joined.dispatches[i].id, value, to[i], passes[p].file));
             break;
           }
   }

@@ -1,5 +1,5 @@
-// How counter values stand in files: wide (one row a dispatch), long (one row a dispatch and counter), one file or one a
-// pass. Internal to the workload folder.
+// How counter values stand in files: wide (one row a dispatch), long (one row a dispatch and counter), one
+// file or one a pass. Internal to the workload folder.
 #pragma once
 
 #include <string>
@@ -46,7 +46,8 @@ struct RawTable {
   CounterTable counters;
 };
 
-/// The name of a column as today's files call it ("KernelName" -> "Kernel_Name", "BeginNs" -> "Start_Timestamp").
+/// The name of a column as today's files call it ("KernelName" -> "Kernel_Name", "BeginNs" ->
+/// "Start_Timestamp").
 std::string_view canonical_column(std::string_view name);
 
 /// True when the file's header has Counter_Name and Counter_Value.
@@ -56,13 +57,16 @@ Result<bool> is_long_form(const std::string& path);
 Result<RawTable> read_wide(const CsvSource& source, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings);
 
-/// One row a dispatch and counter, in one or several files; pivoted. Duration of a dispatch = median over its rows.
-Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options, NameTable& kernels,
-                           std::vector<std::string>& warnings);
+/// One row a dispatch and counter, in one or several files; pivoted. Duration of a dispatch = median over its
+/// rows.
+Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
+                           NameTable& kernels, std::vector<std::string>& warnings);
 
-/// Joins passes of the same program by kernel, grid size and running number among those: dispatches that are not in every
-/// pass are left out and logged; timestamps are the mean over the passes; of a counter in several passes the first counts.
-Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels, std::vector<std::string>& warnings);
+/// Joins passes of the same program by kernel, grid size and running number among those: dispatches that are
+/// not in every pass are left out and logged; timestamps are the mean over the passes; of a counter in
+/// several passes the first counts.
+Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
+                             std::vector<std::string>& warnings);
 
 /// For every dispatch of `main` the row of `other` that is the same dispatch, or CounterTable::kNoRow.
 std::vector<std::uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels);

@@ -21,10 +21,13 @@ struct Files {
   std::vector<std::string> levels;  // SQ_*.csv
 };
 
-bool has_csv_ending(std::string_view name) { return name.ends_with(".csv") || name.ends_with(".csv.gz"); }
+bool has_csv_ending(std::string_view name) {
+  return name.ends_with(".csv") || name.ends_with(".csv.gz");
+}
 
 std::string_view stem(std::string_view name) {
-  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos)
+    name.remove_prefix(slash + 1);
   if (name.ends_with(".gz")) name.remove_suffix(3);
   if (name.ends_with(".csv")) name.remove_suffix(4);
   return name;
@@ -46,8 +49,8 @@ bool natural_less(std::string_view a, std::string_view b) {
 std::vector<std::string> entries_of(const std::string& folder, bool folders) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end; !error && it != end;
-       it.increment(error)) {
+  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end;
+       !error && it != end; it.increment(error)) {
     std::error_code ignored;
     if (it->is_directory(ignored) == folders) names.push_back(it->path().filename().string());
     if (names.size() > 100000) break;
@@ -104,8 +107,10 @@ std::string guess(const std::string& folder) {
       return fmt::format("it holds output of rocprofv3 ({}), which `tacho stats` reads", name);
     if (name.ends_with(".rpd") || name.ends_with(".tacho") || name.ends_with(".db"))
       return fmt::format("it holds a trace ({}), which `tacho stats` reads", name);
-    if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep")) return fmt::format("it holds output of NVIDIA's tools ({})", name);
-    if (name == "sysinfo.csv") return "it has a sysinfo.csv, but its pmc_perf.csv is missing: the profile run did not finish";
+    if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep"))
+      return fmt::format("it holds output of NVIDIA's tools ({})", name);
+    if (name == "sysinfo.csv")
+      return "it has a sysinfo.csv, but its pmc_perf.csv is missing: the profile run did not finish";
   }
   return any ? "it holds nothing that rocprof-compute writes" : "it is empty";
 }
@@ -146,8 +151,8 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
   return ceilings;
 }
 
-// filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what Python's yaml
-// writes of a flat namespace, so lines are enough.
+// filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what
+// Python's yaml writes of a flat namespace, so lines are enough.
 std::vector<std::string> read_recorded_blocks(const std::string& path) {
   std::vector<std::string> blocks;
   std::ifstream file(path);
@@ -214,18 +219,21 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
     if (!is_idle && !is_backwards) kept.push_back(r);
   }
   if (idle > 0 && (compat || kept.empty()))
-    return fail("{}: row {}: GRBM_GUI_ACTIVE is 0 in {} of {} dispatches, so nothing was counted there{}", file, first_idle + 2,
-                idle, count, compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
+    return fail("{}: row {}: GRBM_GUI_ACTIVE is 0 in {} of {} dispatches, so nothing was counted there{}",
+                file, first_idle + 2, idle, count,
+                compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
   if (idle > 0)
-    workload.warnings.push_back(fmt::format(
-        "{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so nothing was counted there; they were left out",
-        file, idle, count, first_idle + 2));
+    workload.warnings.push_back(
+        fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so nothing was "
+                    "counted there; they were left out",
+                    file, idle, count, first_idle + 2));
   if (backwards > 0 && kept.empty())
-    return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file, first_backwards + 2);
+    return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file,
+                first_backwards + 2);
   if (backwards > 0)
     workload.warnings.push_back(
-        fmt::format("{}: {} of {} dispatches end before they start (first: row {}); they were left out", file, backwards, count,
-                    first_backwards + 2));
+        fmt::format("{}: {} of {} dispatches end before they start (first: row {}); they were left out", file,
+                    backwards, count, first_backwards + 2));
   if (kept.size() != count) return keep_rows(workload, kept);
   return {};
 }
@@ -250,7 +258,8 @@ Result<std::string> find_workload(const std::string& given) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return fail("{}: there is no such folder", given);
-  if (!fs::is_directory(status)) return fail("{}: is a file; give the folder that the profile run wrote", given);
+  if (!fs::is_directory(status))
+    return fail("{}: is a file; give the folder that the profile run wrote", given);
   if (has_counters(path)) return path;
   std::vector<std::string> found;
   collect_workloads(path, 4, found);
@@ -259,7 +268,8 @@ Result<std::string> find_workload(const std::string& given) {
   std::string list;
   for (std::size_t i = 0; i < found.size() && i < 12; ++i) list += (i == 0 ? "" : ", ") + found[i];
   if (found.size() > 12) list += ", ...";
-  return fail("{}: holds no counter data itself but {} profile folders; give one of them with -p: {}", given, found.size(), list);
+  return fail("{}: holds no counter data itself but {} profile folders; give one of them with -p: {}", given,
+              found.size(), list);
 }
 
 Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options) {
@@ -304,10 +314,12 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       std::vector<std::string> level_warnings;
       auto read = read_wide({path}, options, kernels, level_warnings);
       if (!read) {
-        workload.warnings.push_back(fmt::format("{}; metrics of that pass are not computable", read.error().message));
+        workload.warnings.push_back(
+            fmt::format("{}; metrics of that pass are not computable", read.error().message));
         continue;
       }
-      if (!levels_joined) workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
+      if (!levels_joined)
+        workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
       std::vector<std::uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
       bool same = read->dispatches.size() == order.size();
       for (std::size_t r = 0; r < order.size() && r < read->dispatches.size(); ++r) {
@@ -320,8 +332,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
         const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
         if (missing > 0)
           workload.warnings.push_back(fmt::format(
-              "{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path, missing, order.size(),
-              main.file));
+              "{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
+              missing, order.size(), main.file));
       }
       if (same) {
         levels.push_back({std::string(stem(path)), std::move(read->counters)});

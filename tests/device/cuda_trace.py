@@ -2,13 +2,14 @@
 """Traces CUDA and PyTorch programs on a real GPU and compares with peers. Run by cuda_trace.sh; prints a verdict table.
 
 usage: cuda_trace.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
-Sections: survive (programs that are hard to trace), correct (against torch.profiler), storm, graph, torch, gemm, soak.
+Sections: survive (programs that are hard to trace), several (needs two GPUs; not run by default), correct (against torch.profiler), storm, graph, torch, gemm, soak.
 
 Times are compared in ABBA order; a figure is the median of the paired ratios with a 95 % bootstrap interval, and a goal
 is met when the interval's upper end meets it. An interval wider than the margin to the goal is "not resolved".
 """
 import argparse
 import contextlib
+import ctypes
 import glob
 import json
 import os
@@ -45,17 +46,18 @@ def interval(ratios, rounds=5000):
     return statistics.median(ratios), medians[int(rounds * 0.025)], medians[int(rounds * 0.975)]
 
 
-def compare(what, a, b, goal=None, unit="", pairs=15):
-    """a, b: functions that run once and return a figure. Ratio a/b."""
-    a(), b()
+def compare(what, a, b, goal=None, unit="", pairs=25):
+    """a, b: live programs that run once when asked and answer with a figure. Ratio a/b."""
+    for program in (a, b):
+        program.ask()  # not counted
     values = []
     for i in range(pairs):
         if i % 2 == 0:
-            x = a()
-            y = b()
+            x = a.ask()
+            y = b.ask()
         else:
-            y = b()
-            x = a()
+            y = b.ask()
+            x = a.ask()
         values.append((x, y))
     ratio, low, high = interval([x / y for x, y in values])
     verdict = "" if goal is None else "met" if high <= goal else "missed" if low > goal else "not resolved"
@@ -63,6 +65,23 @@ def compare(what, a, b, goal=None, unit="", pairs=15):
                  f"{statistics.median(y for _, y in values):.4g} {unit}, {pairs} pairs)",
            "" if goal is None else f"<= {goal}", verdict)
     return ratio
+
+
+class Program:
+    """A program that answers every line of its input with a figure."""
+
+    def __init__(self, command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=None if env is None else {**os.environ, **env})
+
+    def ask(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(120)
 
 
 class Tools:
@@ -199,6 +218,33 @@ def survive(t):
         check("--yield-to-app", rc == 0 and theirs > 1000 and t.facts(trace)["rows"]["dispatch"] == 0, f"exit {rc}, the program's profiler has {theirs}")
 
 
+def several(t):
+    """Two GPUs: contexts, a peer copy, two processes that reduce over NCCL."""
+    say("Several GPUs")
+    rc, out, err, path = t.trace("devices", [t.endings, "devices", "500"])
+    facts = t.facts(path)
+    count = int(re.search(r"(\d+) devices", out).group(1))
+    check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
+          and facts["copies"].get("peer to peer", {}).get("bytes", 0) == (count - 1) << 20, f"{count} GPUs, copies {facts['copies']}, tracks {facts['tracks']}")
+    script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
+              "def work(rank, size):\n"
+              "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
+              "  torch.cuda.set_device(rank)\n  dist.init_process_group('nccl', rank=rank, world_size=size)\n"
+              "  x = torch.ones(1 << 20, device='cuda') * (rank + 1)\n"
+              "  for _ in range(10): dist.all_reduce(x)\n  torch.cuda.synchronize()\n  dist.destroy_process_group()\n"
+              "if __name__ == '__main__':\n  n = torch.cuda.device_count()\n  mp.start_processes(work, args=(n,), nprocs=n, start_method='spawn')\n  print('reduced')\n")
+    path = os.path.join(t.folder, "reduce.py")
+    with open(path, "w") as file:
+        file.write(script)
+    rc, out, err, trace = t.trace("nccl", [sys.executable, path], timeout=200)
+    facts = t.facts(trace)
+    check("NCCL all-reduce in a process per GPU", rc == 0 and "reduced" in out and t.kernels(facts, "nccl") >= 10 * count,
+          f"exit {rc}, {t.kernels(facts, 'nccl')} NCCL kernels, {facts['processes']} processes, {facts['rows']['marker']} markers, losses {facts['losses']} {err.strip()[-200:]}")
+    for file in (trace, t.trace_file("devices")):
+        if os.path.getsize(file) < 3_000_000:
+            subprocess.run(["cp", file, t.out])
+
+
 # ---- the same program under torch.profiler ----------------------------------------------------------------------------
 
 def have_torch():
@@ -242,36 +288,44 @@ def correct(t):
 
 # ---- times ------------------------------------------------------------------------------------------------------------
 
-def storm_ns(text):
-    return float(re.search(r"best (\d+) ns", text).group(1))
-
-
 def floor_env(t, kinds):
     return {"CUDA_INJECTION64_PATH": t.floor, "FLOOR_KINDS": kinds}
 
 
+SAME_KINDS = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace", "--all-api-calls"]  # as the floor's kcrd
+
+
+@contextlib.contextmanager
+def storms(t, arguments):
+    """Makers of live launch storms: untraced(), floor(kinds), traced(options)."""
+    running = []
+    command = [*t.pin, t.storm, "-i", *arguments]
+
+    def start(words, env=None):
+        running.append(Program(words, env))
+        return running[-1]
+
+    def traced(*options):
+        return start([*t.pin_tacho, t.tacho, "trace", "-q", "--overwrite", "-o", t.trace_file(f"storm{len(running)}"), *options, "--", *command])
+
+    try:
+        yield (lambda: start(command)), (lambda kinds: start(command, floor_env(t, kinds))), traced
+    finally:
+        for program in running:
+            program.close()
+
+
 def storm(t, pairs):
-    say("Launch storm: 100 k empty kernels")
-    command = [t.storm, "-n", "100000", "-r", "5"]
+    say("Launch storm: empty kernels, 50 k a run")
+    with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
+        compare("storm, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", traced(*SAME_KINDS), floor("kcrd"), 1.10, "ns", pairs)
+    with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
+        compare("storm, tacho's default / bare CUPTI (the same kinds)", traced(), floor("kcrlmso"), 1.10, "ns", pairs)
+    with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
+        compare("storm, bare CUPTI (kcrd) / untraced", floor("kcrd"), untraced(), None, "ns", pairs // 2)
+        compare("storm, tacho's default / untraced", traced(), untraced(), None, "ns", pairs // 2)
 
-    def floor(kinds):
-        return lambda: storm_ns(t.plain(command, floor_env(t, kinds)))
-
-    def traced(options):
-        def run():
-            rc, out, err, path = t.trace("storm", command, options)
-            if rc != 0:
-                raise RuntimeError(err)
-            return storm_ns(out)
-        return run
-
-    same_kinds = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]
-    compare("storm, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", traced(same_kinds), floor("kcrd"), 1.10, "ns", pairs)
-    compare("storm, tacho's default / bare CUPTI (the same kinds)", traced([]), floor("kcrlmso"), 1.10, "ns", pairs)
-    compare("storm, bare CUPTI / untraced", floor("kcrd"), lambda: storm_ns(t.plain(command)), None, "ns", max(pairs // 3, 5))
-    compare("storm, tacho's default / untraced", traced([]), lambda: storm_ns(t.plain(command)), None, "ns", max(pairs // 3, 5))
-
-    rc, out, err, path = t.trace("storm_all", [t.storm, "-n", "100000", "-r", "4"], same_kinds)
+    rc, out, err, path = t.trace("storm_all", [t.storm, "-n", "100000", "-r", "4"], SAME_KINDS)
     facts = t.facts(path)
     properties = facts["properties"]
     launches = facts["api"]["cudaLaunchKernel"]["count"]
@@ -287,50 +341,54 @@ def storm(t, pairs):
 
 
 def graph(t, pairs):
-    say("Graph launches: 1000 launches of 100 kernels")
-    command = [t.storm, "-n", "100000", "-r", "5", "-g"]
+    say("Graph launches of 100 kernels")
     for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
-        def traced():
-            rc, out, err, path = t.trace("graph", command, ["--graph-trace", mode])
-            return storm_ns(out)
-        compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced,
-                lambda: storm_ns(t.plain(command, floor_env(t, kinds))), 1.10, "ns per node", max(pairs // 2, 5))
+        with storms(t, ["-g", "-n", "200000"]) as (untraced, floor, traced):
+            compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced("--graph-trace", mode), floor(kinds), 1.10, "ns per node", pairs)
 
 
-class TorchServer:
-    """Imports torch once and runs a function in a forked child per configuration."""
+class TorchProgram:
+    """A child forked from this process, which has imported torch already: prepares once, then works whenever asked."""
 
-    def __init__(self, t):
+    def __init__(self, t, prepare, environment):
         import torch
-        self.torch = torch
-        self.t = t
-
-    def run(self, work, environment):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
+        to_child, from_parent = os.pipe()
+        to_parent, from_child = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
             try:
-                os.close(reading)
+                os.close(from_parent)
+                os.close(to_parent)
                 for name in ("CUDA_INJECTION64_PATH", "TACHO_POOL"):
                     os.environ.pop(name, None)
                 os.environ.update(environment)
-                os.sched_setaffinity(0, self.t.cores)
-                value = work(self.torch)
-                os.write(writing, str(value).encode())
-                os.close(writing)
-                sys.exit(0)
-            except SystemExit:
-                raise
+                os.sched_setaffinity(0, t.cores)
+                work = prepare(torch)
+                while os.read(to_child, 1) == b"x":
+                    os.write(from_child, f"{work()}\n".encode())
+                status = 0
             except BaseException as problem:
                 os.write(2, f"{problem!r}\n".encode())
-                os._exit(1)
-        os.close(writing)
-        with os.fdopen(reading) as pipe:
-            text = pipe.read()
-        os.waitpid(child, 0)
+            finally:
+                # As the program's own end, with C's exit handlers but not through this script's with statements.
+                ctypes.CDLL(None).exit(status)
+        os.close(to_child)
+        os.close(from_child)
+        self.input, self.output = from_parent, os.fdopen(to_parent)
+
+    def ask(self):
+        os.write(self.input, b"x")
+        text = self.output.readline()
         if not text:
-            raise RuntimeError("the child died")
+            raise RuntimeError("the torch program died")
         return float(text)
+
+    def close(self):
+        os.write(self.input, b"q")
+        os.close(self.input)
+        self.output.close()
+        os.waitpid(self.pid, 0)
 
 
 @contextlib.contextmanager
@@ -353,7 +411,7 @@ def pool(t, options=()):
 
 
 def training(steps, profiler=None):
-    def work(torch):
+    def prepare(torch):
         torch.manual_seed(1)
         layers = []
         for _ in range(50):
@@ -370,57 +428,66 @@ def training(steps, profiler=None):
 
         for _ in range(15):
             step()
-        running = None
-        if profiler is not None:
-            running = torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, name) for name in profiler])
-            running.__enter__()
-        times = []
-        for _ in range(steps):
-            begin = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - begin)
-        if running is not None:
-            running.__exit__(None, None, None)
-        return 1000 * statistics.quantiles(times, n=4)[0]  # the lower quartile: what disturbs a step only makes it longer
-    return work
+
+        def work():
+            running = None
+            if profiler is not None:
+                running = torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, name) for name in profiler], acc_events=True)
+                running.__enter__()
+            times = []
+            for _ in range(steps):
+                begin = time.perf_counter()
+                step()
+                times.append(time.perf_counter() - begin)
+            if running is not None:
+                running.__exit__(None, None, None)
+            return 1000 * statistics.median(times)
+        return work
+    return prepare
 
 
 def gemm(torch):
     a = torch.randn(6144, 6144, device="cuda", dtype=torch.bfloat16)
     b = torch.randn(6144, 6144, device="cuda", dtype=torch.bfloat16)
-    for _ in range(20):
-        c = a @ b
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(300):
-        c = a @ b
-    torch.cuda.synchronize()
-    return 1000 * (time.perf_counter() - begin) / 300
+    for _ in range(50):
+        a @ b
+
+    def work():
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(400):
+            a @ b
+        torch.cuda.synchronize()
+        return 1000 * (time.perf_counter() - begin) / 400
+    return work
+
+
+@contextlib.contextmanager
+def both(a, b):
+    try:
+        yield a, b
+    finally:
+        a.close()
+        b.close()
 
 
 def torch_step(t, pairs):
-    say("PyTorch: training step of a 50-layer, 256-wide perceptron")
-    server = TorchServer(t)
-    floor = floor_env(t, "kcrd")
-    step = training(60)
-    same_kinds = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]
-    with pool(t, same_kinds) as ours:
-        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", lambda: server.run(step, ours),
-                lambda: server.run(step, floor), 1.05, "ms", pairs)
-    with pool(t) as ours:
-        compare("torch step, tacho's default / bare CUPTI (the same kinds)", lambda: server.run(step, ours),
-                lambda: server.run(step, floor_env(t, "kcrlmso")), 1.05, "ms", pairs)
-        compare("torch step, tacho's default / torch.profiler(CUDA)", lambda: server.run(step, ours),
-                lambda: server.run(training(60, ["CUDA"]), {}), 1.0, "ms", max(pairs // 2, 5))
-        compare("torch step, tacho's default / untraced", lambda: server.run(step, ours), lambda: server.run(step, {}), None, "ms",
-                max(pairs // 3, 5))
+    say("PyTorch: training step of a 50-layer, 256-wide perceptron, 30 steps a run")
+    step = training(30)
+    with pool(t, SAME_KINDS) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrd"))) as (a, b):
+        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", 2 * pairs)
+    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmso"))) as (a, b):
+        compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
+    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
+        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", pairs)
+    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, {})) as (a, b):
+        compare("torch step, tacho's default / untraced", a, b, None, "ms", pairs // 2)
 
 
 def gemm_loop(t, pairs):
-    say("GPU-bound: 6144-wide bf16 matrix products")
-    server = TorchServer(t)
-    with pool(t) as ours:
-        compare("GEMM loop, tacho / untraced", lambda: server.run(gemm, ours), lambda: server.run(gemm, {}), 1.01, "ms", pairs)
+    say("GPU-bound: 6144-wide bf16 matrix products, 400 a run")
+    with pool(t) as ours, both(TorchProgram(t, gemm, ours), TorchProgram(t, gemm, {})) as (a, b):
+        compare("GEMM loop, tacho / untraced", a, b, 1.01, "ms", pairs)
 
 
 # ---- long runs --------------------------------------------------------------------------------------------------------
@@ -441,13 +508,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     parser.add_argument("--out", default=".")
-    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=25)
     parser.add_argument("--soak", type=int, default=20000, help="graph launches of 100 nodes in the soak")
     parser.add_argument("sections", nargs="*", default=[])
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
     sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
-    work = {"survive": lambda: survive(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+    work = {"survive": lambda: survive(t), "several": lambda: several(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
             "graph": lambda: graph(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "decode/decoder.h"
+#include "event/sample.h"
 #include "tape/pool.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -179,6 +180,33 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
       if (static_cast<event::RecordKind>(kind) == event::RecordKind::kString) {
         const uint64_t length = random(record_size - 15);
         memcpy(record.data() + 8, &length, sizeof length);
+        if (length >= 9 && random(2) == 0) memcpy(record.data() + 16, "/bin/true", 9);  // a file that can be unwound
+      }
+      if (static_cast<event::RecordKind>(kind) == event::RecordKind::kModule && random(2) == 0) {
+        const uint64_t words[] = {4096, 65536, 4096 * random(4)};
+        memcpy(record.data() + 8, words, sizeof words);
+      }
+      if (static_cast<event::RecordKind>(kind) == event::RecordKind::kSample) {
+        event::SampleHeader sample{};
+        sample.clock = static_cast<event::SampleClock>(random(2));
+        sample.python = static_cast<event::PythonState>(random(4));
+        sample.stack_whole = static_cast<uint8_t>(random(2));
+        sample.chain = static_cast<uint16_t>(random(6));
+        sample.frames = static_cast<uint16_t>(random(6));
+        sample.stack_begin = 1 << 20;
+        sample.stack_bytes = 8 * random(16);
+        std::string words(event::kSampleRegisters * 8 + (sample.chain + sample.frames) * 8u + sample.stack_bytes, '\0');
+        for (size_t at = 0; at + 8 <= words.size(); at += 8) {
+          // Addresses of code, of the stack, Python words, rubbish.
+          const uint64_t choices[] = {4096 + random(40000), (1u << 20) + 8 * random(20), static_cast<uint64_t>(random(4)) << 32 | (random(4) << 30) | random(40),
+                                      static_cast<uint64_t>(random(1u << 24)) << random(40)};
+          memcpy(words.data() + at, &choices[random(4)], 8);
+        }
+        record.resize(sizeof(event::SampleRecord));
+        record.append(reinterpret_cast<const char*>(&sample), sizeof sample);
+        record += words;
+        header.size = static_cast<uint16_t>(record.size());
+        memcpy(record.data(), &header, sizeof header);
       }
       records += record;
     }

@@ -30,10 +30,17 @@ workload::Workload sample() {
                    {"TCC_HIT[0]", {1, 2, 3}},
                    {"TCC_HIT[1]", {10, 20, 30}},
                    {"TCC_HIT[2]", {100, 200, 300}}},
-                  {{"num_xcd", "2"}, {"max_sclk", "1700"}, {"total_l2_chan", "3"}, {"cu_per_gpu", "104"}, {"cur_sclk", "0"}},
+                  {{"num_xcd", "2"},
+                   {"max_sclk", "1700"},
+                   {"total_l2_chan", "3"},
+                   {"cu_per_gpu", "104"},
+                   {"cur_sclk", "0"}},
                   {{"SQ_LEVEL_WAVES",
-                    {{"A", {7, 7, 7}}, {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}}, {"GRBM_GUI_ACTIVE", {1, 1, 1}},
-                     {"Start_Timestamp", {0, 0, 0}}, {"End_Timestamp", {1, 1, 1}}}}});
+                    {{"A", {7, 7, 7}},
+                     {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}},
+                     {"GRBM_GUI_ACTIVE", {1, 1, 1}},
+                     {"Start_Timestamp", {0, 0, 0}},
+                     {"End_Timestamp", {1, 1, 1}}}}});
 }
 
 double number(std::string_view text, Environment environment = {}, Context context = {}) {
@@ -102,8 +109,9 @@ TEST(Formula, DivisionByZero) {
 }
 
 TEST(Formula, MissingCountersMakeTheWholeFormulaNotComputable) {
-  for (const char* text : {"AVG(NOPE)", "AVG(A + NOPE)", "MAX(NOPE, 1)", "AVG(A if NOPE != 0 else None)", "$nope", "AVG(A) + $cu_per_cake",
-                           "AVG(TCC_MISS[*])", "AVG(TCC_HIT[7])", "QUANTILE(NOPE, 0.5)", "CONCAT(NOPE, 1)"})
+  for (const char* text : {"AVG(NOPE)", "AVG(A + NOPE)", "MAX(NOPE, 1)", "AVG(A if NOPE != 0 else None)",
+                           "$nope", "AVG(A) + $cu_per_cake", "AVG(TCC_MISS[*])", "AVG(TCC_HIT[7])",
+                           "QUANTILE(NOPE, 0.5)", "CONCAT(NOPE, 1)"})
     EXPECT_FALSE(computable(text)) << text;
   const workload::Workload run = sample();
   Environment environment;
@@ -166,7 +174,8 @@ TEST(Formula, LevelPassesHaveTheirOwnCountersButSharedCycles) {
 
   workload::Workload run = make_run({{"SQ_LEVEL_WAVES_ACCUM", {5, 7}}, {"A", {1, 1}}});
   run.long_form = true;
-  EXPECT_EQ(evaluate(run, "AVG(SQ_ACCUM_PREV_HIRES / A)", {}, level).number, 6) << "rocpd keeps the accumulator by name";
+  EXPECT_EQ(evaluate(run, "AVG(SQ_ACCUM_PREV_HIRES / A)", {}, level).number, 6)
+      << "rocpd keeps the accumulator by name";
 }
 
 TEST(Formula, ChosenDispatches) {
@@ -185,7 +194,8 @@ TEST(Formula, RatioOfTotals) {
   EXPECT_DOUBLE_EQ(number("AVG(A / B if B != 0 else None)", sum), 0.5) << "5 / 10";
   EXPECT_DOUBLE_EQ(number("AVG(A)", sum), 7.0 / 3) << "not a ratio: the mean stays";
   EXPECT_DOUBLE_EQ(number("AVG(A / 2)", sum), 7.0 / 6);
-  EXPECT_DOUBLE_EQ(number("AVG(A * GAPS / B)", sum), (10 + 120) / 10.0) << "a dispatch without a value is in neither total";
+  EXPECT_DOUBLE_EQ(number("AVG(A * GAPS / B)", sum), (10 + 120) / 10.0)
+      << "a dispatch without a value is in neither total";
   EXPECT_EQ(number("MAX(A / B)", sum), kInf) << "only means change";
 }
 
@@ -244,7 +254,8 @@ TEST(Formula, AgreesWithDirectComputation) {
     const auto quantile = [&](double q) {
       const double at = q * static_cast<double>(ratio.size() - 1);
       const auto low = static_cast<std::size_t>(at);
-      return ratio[low] + (low + 1 < ratio.size() ? (ratio[low + 1] - ratio[low]) * (at - static_cast<double>(low)) : 0);
+      return ratio[low] +
+             (low + 1 < ratio.size() ? (ratio[low + 1] - ratio[low]) * (at - static_cast<double>(low)) : 0);
     };
     const auto expect = [&](const std::string& text, double expected) {
       EXPECT_NEAR(evaluate(run, text).number, expected, 1e-12 * std::fabs(expected)) << text << " n=" << n;
@@ -254,8 +265,47 @@ TEST(Formula, AgreesWithDirectComputation) {
     expect("MIN" + column, ratio.front());
     expect("MAX" + column, ratio.back());
     expect("STD" + column, std::sqrt(squares / static_cast<double>(ratio.size() - 1)));
-    for (const double q : {0.0, 0.25, 0.5, 0.75, 0.9, 1.0}) expect(fmt::format("QUANTILE({}, {})", column, q), quantile(q));
+    for (const double q : {0.0, 0.25, 0.5, 0.75, 0.9, 1.0})
+      expect(fmt::format("QUANTILE({}, {})", column, q), quantile(q));
     expect("MEDIAN" + column, quantile(0.5));
+  }
+}
+
+// Results do not depend on how many columns may be held: with hardly any, shared ones are dropped and
+// computed again.
+TEST(Program, DroppedColumnsAreComputedAgain) {
+  std::mt19937_64 random(5);
+  testing::Columns columns;
+  for (int c = 0; c < 30; ++c)
+    for (int r = 0; r < 50; ++r)
+      columns[fmt::format("C[{}]", c)].push_back(static_cast<double>(random() % 1000));
+  workload::Workload run = make_run(columns, {{"total_l2_chan", "30"}});
+  // Each of 30 shared sums is used by three formulas that come far apart.
+  std::vector<std::string> texts;
+  for (const char* shape : {"AVG({0} / {1})", "MAX(({0}) * 2 - {1})",
+                            "QUANTILE({0} if ({0}) != ({1}) else None, 0.25)", "SUM(C[*] / (1 + {0}))"})
+    for (int c = 0; c < 30; ++c)
+      texts.push_back(fmt::format(fmt::runtime(shape), fmt::format("(C[{}] + C[{}])", c, (c + 7) % 30),
+                                  fmt::format("(1 + C[{}] * C[{}])", c, (c + 1) % 30)));
+  for (const bool chosen : {false, true}) {
+    std::vector<double> results[2];
+    for (int budget = 0; budget < 2; ++budget) {
+      Environment environment;
+      environment.workload = &run;
+      environment.column_budget = budget == 0 ? 0 : std::size_t{1} << 30;
+      if (chosen) environment.rows = std::vector<std::uint32_t>{0, 3, 4, 20, 49};
+      Program program(environment);
+      std::vector<Program::Node> nodes;
+      for (int half = 0; half < 2; ++half) {
+        for (std::size_t i = half == 0 ? 0 : texts.size() / 2;
+             i < (half == 0 ? texts.size() / 2 : texts.size()); ++i)
+          nodes.push_back(program.add(*parse_formula(texts[i]), {}));
+        program.run();  // in two parts, as the second may need what the first has freed
+      }
+      for (const Program::Node node : nodes) results[budget].push_back(program.value(node).number);
+    }
+    ASSERT_EQ(results[0].size(), texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(results[0][i], results[1][i]) << texts[i];
   }
 }
 

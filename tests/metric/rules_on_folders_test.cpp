@@ -48,7 +48,8 @@ std::string changed_csv(const std::string& path, const std::vector<Change>& chan
   return out;
 }
 
-void copy_changed(const std::string& from, const tacho::testing::Folder& to, const std::vector<Change>& changes) {
+void copy_changed(const std::string& from, const tacho::testing::Folder& to,
+                  const std::vector<Change>& changes) {
   for (const auto& entry : std::filesystem::directory_iterator(from)) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".csv") continue;
@@ -79,12 +80,15 @@ const std::map<std::string, std::vector<Change>>& made_up_runs() {
       {"mfma-saturated", {{main, "SQ_VALU_MFMA_BUSY_CYCLES", 0.8 * 104 * 4, cycles}}},
       {"half-precision-on-valu", {{main, "SQ_INSTS_VALU_FMA_F16", 0.4, "SQ_INSTS_VALU"}}},
       {"unfused-multiply-add",
-       {{main, "SQ_INSTS_VALU_MUL_F32", 0.3, "SQ_INSTS_VALU"}, {main, "SQ_INSTS_VALU_ADD_F32", 0.3, "SQ_INSTS_VALU"},
+       {{main, "SQ_INSTS_VALU_MUL_F32", 0.3, "SQ_INSTS_VALU"},
+        {main, "SQ_INSTS_VALU_ADD_F32", 0.3, "SQ_INSTS_VALU"},
         {main, "SQ_ACTIVE_INST_VALU", 0.4 * 104, cycles}}},
       {"occupancy-vgprs",
-       {{main, "SPI_RA_VGPR_SIMD_FULL_CSN", 0.6 * 104, cycles}, {"SQ_LEVEL_WAVES.csv", "SQ_ACCUM_PREV_HIRES", 500, cycles}}},
+       {{main, "SPI_RA_VGPR_SIMD_FULL_CSN", 0.6 * 104, cycles},
+        {"SQ_LEVEL_WAVES.csv", "SQ_ACCUM_PREV_HIRES", 500, cycles}}},
       {"occupancy-lds",
-       {{main, "SPI_RA_LDS_CU_FULL_CSN", 0.15 * 104, cycles}, {"SQ_LEVEL_WAVES.csv", "SQ_ACCUM_PREV_HIRES", 500, cycles}}},
+       {{main, "SPI_RA_LDS_CU_FULL_CSN", 0.15 * 104, cycles},
+        {"SQ_LEVEL_WAVES.csv", "SQ_ACCUM_PREV_HIRES", 500, cycles}}},
       {"occupancy-workgroups", {{main, "SPI_RA_TGLIM_CU_FULL_CSN", 0.1 * 104, cycles}}},
       {"occupancy-barriers", {{main, "SPI_RA_BAR_CU_FULL_CSN", 0.1 * 104, cycles}}},
       {"partial-wavefront", {{main, "Workgroup_Size", 32, ""}}},
@@ -99,7 +103,8 @@ TEST(RulesOnFolders, EveryRuleFiresSomewhereAndIsSilentSomewhere) {
   std::map<std::string, std::set<std::string>> runs;  // folder -> rules that fired
   for (const auto& workload : std::filesystem::directory_iterator(data + "/workloads"))
     for (const auto& arch : std::filesystem::directory_iterator(workload.path()))
-      runs[workload.path().filename().string() + "/" + arch.path().filename().string()] = fired(arch.path().string());
+      runs[workload.path().filename().string() + "/" + arch.path().filename().string()] =
+          fired(arch.path().string());
   const std::set<std::string>& base = runs.at("vcopy/MI200");
   for (const auto& [rule, changes] : made_up_runs()) {
     tacho::testing::Folder folder;
@@ -131,7 +136,8 @@ TEST(RulesOnFolders, AtMostFiveAKernelAndNoneWithoutEvidence) {
     EXPECT_FALSE(finding.evidence.empty()) << finding.slug;
     EXPECT_LE(finding.share * finding.severity, last) << "ranked by share of time and severity";
     last = finding.share * finding.severity;
-    for (const Evidence& evidence : finding.evidence) EXPECT_TRUE(std::isfinite(evidence.value)) << finding.slug;
+    for (const Evidence& evidence : finding.evidence)
+      EXPECT_TRUE(std::isfinite(evidence.value)) << finding.slug;
   }
   EXPECT_FALSE(count.empty());
 }

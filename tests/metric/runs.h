@@ -13,7 +13,8 @@ namespace tacho::metric::testing {
 using Columns = std::map<std::string, std::vector<double>>;
 
 /// A run with one kernel and these columns in pmc_perf; `levels` are further passes.
-inline workload::Workload make_run(const Columns& columns, const std::map<std::string, std::string>& sysinfo = {},
+inline workload::Workload make_run(const Columns& columns,
+                                   const std::map<std::string, std::string>& sysinfo = {},
                                    const std::map<std::string, Columns>& levels = {}) {
   workload::Workload run;
   run.path = "memory";
@@ -35,7 +36,8 @@ inline workload::Workload make_run(const Columns& columns, const std::map<std::s
 }
 
 /// The formula's value; the environment's workload is set to `run`.
-inline Value evaluate(const workload::Workload& run, std::string_view text, Environment environment = {}, Context context = {}) {
+inline Value evaluate(const workload::Workload& run, std::string_view text, Environment environment = {},
+                      Context context = {}) {
   environment.workload = &run;
   Program program(environment);
   auto formula = parse_formula(text);

@@ -50,8 +50,10 @@ TEST(Text, Quoting) {
 Table sample() {
   Table table;
   table.columns = {{"Metric_ID"}, {"Metric"}, {"Avg"}, {"Unit"}, {"Peak"}, {"Pct of Peak"}};
-  table.rows = {{std::string("2.1.2"), std::string("MFMA FLOPs (BF16)"), 0.0, std::string("Gflop"), 1961164.80, 0.0},
-                {std::string("2.1.3"), std::string("MFMA FLOPs (F16)"), 4303.42, std::string("Gflop"), 1961164.80, 0.2194}};
+  table.rows = {
+      {std::string("2.1.2"), std::string("MFMA FLOPs (BF16)"), 0.0, std::string("Gflop"), 1961164.80, 0.0},
+      {std::string("2.1.3"), std::string("MFMA FLOPs (F16)"), 4303.42, std::string("Gflop"), 1961164.80,
+       0.2194}};
   return table;
 }
 
@@ -102,7 +104,14 @@ TEST(Table, MissingValuesAndLongNames) {
 TEST(Json, NumbersInFullAndWordsForInfinity) {
   std::string out;
   JsonWriter writer(out);
-  writer.begin_object().key("a").begin_array().value(0.1).value(std::int64_t{7}).value(kInf).value(std::nan("")).null();
+  writer.begin_object()
+      .key("a")
+      .begin_array()
+      .value(0.1)
+      .value(std::int64_t{7})
+      .value(kInf)
+      .value(std::nan(""))
+      .null();
   writer.value("x\"").end_array().key("b").value(true).end_object();
   EXPECT_EQ(out, R"({"a": [0.1,7,"inf",null,null,"x\""],"b": true})");
 }

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -172,6 +173,9 @@ class PoolRun {
     drainer_.emplace(*pool_);
   }
 
+  /// Takes the pieces instead of rows() when set.
+  std::function<void(const tape::Piece&)> sink;
+
   tape::Pool& pool() { return *pool_; }
   Rows& rows() { return rows_; }
 
@@ -219,7 +223,14 @@ class PoolRun {
     return wait(spawn(arguments, environment, preload, prepare));
   }
   void drain(bool final) {
-    drainer_->pass([this](const tape::Piece& piece) { rows_.take(piece); }, final);
+    drainer_->pass(
+        [this](const tape::Piece& piece) {
+          if (sink)
+            sink(piece);
+          else
+            rows_.take(piece);
+        },
+        final);
   }
   uint64_t dropped() {
     uint64_t sum = 0;

@@ -27,7 +27,9 @@ std::vector<double> column(const Workload& run, std::string_view name, std::stri
   return {values.begin(), values.end()};
 }
 
-std::string sentence(const Result<Workload>& result) { return result ? "no error" : result.error().message; }
+std::string sentence(const Result<Workload>& result) {
+  return result ? "no error" : result.error().message;
+}
 
 void expect_warning(const Workload& run, std::string_view part) {
   for (const std::string& warning : run.warnings)
@@ -37,7 +39,8 @@ void expect_warning(const Workload& run, std::string_view part) {
 }
 
 constexpr const char* kWide =
-    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,SQ_WAVES,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,SQ_WAVES,GRBM_GUI_ACTIVE,"
+    "Start_Timestamp,End_Timestamp\n"
     "0,\"a<int, 2>(float*)\",2,1024,256,0,16,100,13386742234691895,13386742234691995\n"
     "1,b.kd,2,2048,256,0,32,200,13386742234692000,13386742234692400\n"
     "2,\"a<int, 2>(float*)\",2,1024,256,0,17,101,13386742234693000,13386742234693103\n";
@@ -63,10 +66,12 @@ TEST(Layout, Wide) {
 TEST(Layout, OldHeadersOfRocprofAndOmniperf) {
   Folder folder;
   folder.write("sysinfo.csv",
-               "workload_name,host_name,gpu_soc,numSE,numCU,numSIMD,waveSize,maxWavesPerCU,sclk,mclk,L2Banks,LDSBanks,name,numSQC,hbmBW,ip_blocks\n"
+               "workload_name,host_name,gpu_soc,numSE,numCU,numSIMD,waveSize,maxWavesPerCU,sclk,mclk,L2Banks,"
+               "LDSBanks,name,numSQC,hbmBW,ip_blocks\n"
                "old,h,gfx90a,8,104,4,64,32,1700,1600,32,32,MI200,56,1638.4,SQ\n");
   folder.write("pmc_perf.csv",
-               "Index,KernelName,gpu-id,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,SQ_WAVES,BeginNs,EndNs\n0,k,0,64,64,0,0,8,0,16,1,5,9\n");
+               "Index,KernelName,gpu-id,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,SQ_WAVES,BeginNs,EndNs\n0,"
+               "k,0,64,64,0,0,8,0,16,1,5,9\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "Grid_Size"), (std::vector<double>{64}));
@@ -89,7 +94,9 @@ TEST(Layout, NewNameOfTheMemoryChannels) {
 TEST(Layout, OnlyWantedColumnsAreKept) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv", "Dispatch_ID,Kernel_Name,A,TCC_HIT[0],TCC_HIT[1],B,Start_Timestamp,End_Timestamp\n0,k,1,2,3,4,0,1\n");
+  folder.write(
+      "pmc_perf.csv",
+      "Dispatch_ID,Kernel_Name,A,TCC_HIT[0],TCC_HIT[1],B,Start_Timestamp,End_Timestamp\n0,k,1,2,3,4,0,1\n");
   ReadOptions options;
   options.wanted = WantedColumns({"B", "TCC_HIT["});
   const auto run = read(folder, options);
@@ -105,7 +112,8 @@ TEST(Layout, LevelPassesAreMatchedByKernelWhenTheOrderDiffers) {
   folder.write("pmc_perf.csv", kWide);
   folder.write("SQ_LEVEL_WAVES.csv",
                "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_ACCUM_PREV_HIRES,Start_Timestamp,End_Timestamp\n"
-               "0,b [clone .kd],2,2048,7,0,1\n1,\"a<int, 2>(float*)\",2,1024,5,0,1\n2,\"a<int, 2>(float*)\",2,1024,6,0,1\n");
+               "0,b [clone .kd],2,2048,7,0,1\n1,\"a<int, 2>(float*)\",2,1024,5,0,1\n2,\"a<int, "
+               "2>(float*)\",2,1024,6,0,1\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{5, 7, 6}));
@@ -113,7 +121,8 @@ TEST(Layout, LevelPassesAreMatchedByKernelWhenTheOrderDiffers) {
   compat.compat = true;
   const auto upstream = read(folder, compat);
   ASSERT_TRUE(upstream) << sentence(upstream);
-  EXPECT_EQ(column(*upstream, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{7, 5, 6})) << "3.3 goes by row number";
+  EXPECT_EQ(column(*upstream, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{7, 5, 6}))
+      << "3.3 goes by row number";
 }
 
 TEST(Layout, ALevelPassThatLacksADispatch) {
@@ -136,11 +145,14 @@ TEST(Layout, PassesInFilesOfTheirOwnAreJoinedByKernelGridAndOrder) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
   folder.write("pmc_perf_0.csv",
-               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,1000,1100\n1,k,0,64,2,2000,2100\n2,m,0,64,3,3000,3300\n");
+               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,1000,"
+               "1100\n1,k,0,64,2,2000,2100\n2,m,0,64,3,3000,3300\n");
   folder.write("pmc_perf_10.csv",
-               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,C,A,Start_Timestamp,End_Timestamp\n0,m,0,64,30,9,500,700\n1,k.kd,0,64,10,9,600,900\n2,k.kd,0,64,20,9,1000,1300\n");
+               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,C,A,Start_Timestamp,End_Timestamp\n0,m,0,64,30,9,"
+               "500,700\n1,k.kd,0,64,10,9,600,900\n2,k.kd,0,64,20,9,1000,1300\n");
   folder.write("pmc_perf_2.csv",
-               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,B,Start_Timestamp,End_Timestamp\n0,k,0,64,4,0,200\n1,k,0,64,5,0,200\n2,m,0,64,6,0,100\n");
+               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,B,Start_Timestamp,End_Timestamp\n0,k,0,64,4,0,"
+               "200\n1,k,0,64,5,0,200\n2,m,0,64,6,0,100\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1, 2, 3})) << "the first pass counts";
@@ -154,8 +166,10 @@ TEST(Layout, PassesInFilesOfTheirOwnAreJoinedByKernelGridAndOrder) {
 TEST(Layout, ContradictoryPassesAreNamed) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf_0.csv", "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,A\n0,k,64,64,1\n1,k,64,64,2\n2,k,64,64,3\n");
-  folder.write("pmc_perf_1.csv", "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,B\n0,k,64,64,4\n1,k,64,32,5\n");
+  folder.write("pmc_perf_0.csv",
+               "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,A\n0,k,64,64,1\n1,k,64,64,2\n2,k,64,64,3\n");
+  folder.write("pmc_perf_1.csv",
+               "Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,B\n0,k,64,64,4\n1,k,64,32,5\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1, 2}));
@@ -170,7 +184,8 @@ TEST(Layout, ContradictoryPassesAreNamed) {
 }
 
 constexpr const char* kLong =
-    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Kernel_Name,"
+    "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,"
+    "SGPR,Kernel_Name,"
     "Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n"
     "7,2,64,64,0,0,4,4,16,k,13386742234691895,13386742234691995,12,A,1\n"
     "7,2,64,64,0,0,4,4,16,k,13386742234691895,13386742234691995,12,B,2\n"
@@ -200,9 +215,13 @@ TEST(Layout, LongFormInSeveralFilesAndCompressed) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
   const std::string header = std::string(kLong).substr(0, std::string(kLong).find('\n') + 1);
-  folder.write("results_pmc_perf_0.csv", header + "0,0,64,64,0,0,4,4,16,k,0,10,12,A,1\n0,1,64,64,0,0,4,4,16,k,0,12,12,A,2\n");
-  folder.write("results_pmc_perf_1.csv", header + "0,0,64,64,0,0,4,4,16,k,0,11,12,B,3\n0,1,64,64,0,0,4,4,16,k,0,13,12,B,4\n");
-  const std::string level = header + "0,0,64,64,0,0,4,4,16,k,0,10,12,SQ_ACCUM_PREV_HIRES,5\n0,1,64,64,0,0,4,4,16,k,0,12,12,SQ_ACCUM_PREV_HIRES,6\n";
+  folder.write("results_pmc_perf_0.csv",
+               header + "0,0,64,64,0,0,4,4,16,k,0,10,12,A,1\n0,1,64,64,0,0,4,4,16,k,0,12,12,A,2\n");
+  folder.write("results_pmc_perf_1.csv",
+               header + "0,0,64,64,0,0,4,4,16,k,0,11,12,B,3\n0,1,64,64,0,0,4,4,16,k,0,13,12,B,4\n");
+  const std::string level = header +
+                            "0,0,64,64,0,0,4,4,16,k,0,10,12,SQ_ACCUM_PREV_HIRES,5\n0,1,64,64,0,0,4,4,16,k,0,"
+                            "12,12,SQ_ACCUM_PREV_HIRES,6\n";
   gzFile gz = gzopen((folder.path() + "/results_SQ_LEVEL_WAVES.csv.gz").c_str(), "wb");
   gzwrite(gz, level.data(), static_cast<unsigned>(level.size()));
   gzclose(gz);
@@ -216,7 +235,9 @@ TEST(Layout, LongFormInSeveralFilesAndCompressed) {
 TEST(Layout, LongFormRepeatsThatDifferAreNamed) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv", std::string(kLong) + "7,2,64,64,0,0,4,4,16,k,0,1,12,A,8\n7,2,64,64,0,0,4,4,16,other,0,1,12,A,8\n");
+  folder.write(
+      "pmc_perf.csv",
+      std::string(kLong) + "7,2,64,64,0,0,4,4,16,k,0,1,12,A,8\n7,2,64,64,0,0,4,4,16,other,0,1,12,A,8\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   expect_warning(*run, "1 counter values are given twice and differ");
@@ -224,7 +245,8 @@ TEST(Layout, LongFormRepeatsThatDifferAreNamed) {
 }
 
 TEST(Layout, RecordedBlocksOfTheProfileRun) {
-  for (const char* text : {"filter_blocks:\n- '2'\n- 11.2\nkernel: null\n", "filter_blocks: ['2', 11.2]\n", "filter_blocks:\n  '2': metric_id\n  11.2: metric_id\nx: 1\n"}) {
+  for (const char* text : {"filter_blocks:\n- '2'\n- 11.2\nkernel: null\n", "filter_blocks: ['2', 11.2]\n",
+                           "filter_blocks:\n  '2': metric_id\n  11.2: metric_id\nx: 1\n"}) {
     Folder folder;
     folder.write("sysinfo.csv", kSysInfo);
     folder.write("pmc_perf.csv", kWide);
@@ -251,7 +273,8 @@ TEST(Find, DescendsToTheOnlyWorkloadOrListsThem) {
   EXPECT_NE(several.error().message.find("vcopy/MI300"), std::string::npos);
 }
 
-// --- bad input ----------------------------------------------------------------------------------------------------
+// --- bad input
+// ----------------------------------------------------------------------------------------------------
 
 std::string find_error(const Folder& folder) {
   const auto found = find_workload(folder.path());
@@ -332,19 +355,25 @@ TEST(BadInput, RaggedRowsAreLeftOutAndCounted) {
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(run->dispatches.size(), 3U);
-  expect_warning(*run, "2 times, first in row 5: row has another number of fields than the header (3 of 10 fields); left out");
+  expect_warning(
+      *run,
+      "2 times, first in row 5: row has another number of fields than the header (3 of 10 fields); left out");
 }
 
 TEST(BadInput, CellsThatAreNoNumbersAreMissingAndCounted) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv", std::string(kWide) + "3,b.kd,2,64,64,0,many,1,0,9\n4,b.kd,2,64,64,0,\x1b[31m,1,0,9\nfive,b.kd,2,64,64,0,1,1,0,9\n");
+  folder.write(
+      "pmc_perf.csv",
+      std::string(kWide) +
+          "3,b.kd,2,64,64,0,many,1,0,9\n4,b.kd,2,64,64,0,\x1b[31m,1,0,9\nfive,b.kd,2,64,64,0,1,1,0,9\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(run->dispatches.size(), 5U);
   EXPECT_TRUE(std::isnan(column(*run, "SQ_WAVES")[3]));
   EXPECT_TRUE(std::isnan(column(*run, "SQ_WAVES")[4]));
-  expect_warning(*run, "2 times, first in row 5: value is not a number (SQ_WAVES: 'many'); treated as missing");
+  expect_warning(*run,
+                 "2 times, first in row 5: value is not a number (SQ_WAVES: 'many'); treated as missing");
   expect_warning(*run, "row 7: Dispatch_ID is not a number");
 }
 
@@ -377,7 +406,8 @@ TEST(BadInput, DispatchesThatCountedNothingAreLeftOut) {
 TEST(BadInput, DispatchesThatEndBeforeTheyStartAreLeftOut) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv", "Dispatch_ID,Kernel_Name,A,Start_Timestamp,End_Timestamp\n0,k,1,10,20\n1,k,2,30,20\n");
+  folder.write("pmc_perf.csv",
+               "Dispatch_ID,Kernel_Name,A,Start_Timestamp,End_Timestamp\n0,k,1,10,20\n1,k,2,30,20\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1}));
@@ -387,10 +417,11 @@ TEST(BadInput, DispatchesThatEndBeforeTheyStartAreLeftOut) {
 TEST(BadInput, HostileNumbersDoNotOverflow) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
-  folder.write("pmc_perf.csv",
-               "Dispatch_ID,Kernel_Name,GPU_ID,A,Start_Timestamp,End_Timestamp\n"
-               "-9223372036854775808,k,9223372036854775807,1e308,-9223372036854775808,9223372036854775807\n"
-               "1,k,0,99999999999999999999999999,9223372036854775807,-9223372036854775808\n2,k,0,-0,1e999,nan\n");
+  folder.write(
+      "pmc_perf.csv",
+      "Dispatch_ID,Kernel_Name,GPU_ID,A,Start_Timestamp,End_Timestamp\n"
+      "-9223372036854775808,k,9223372036854775807,1e308,-9223372036854775808,9223372036854775807\n"
+      "1,k,0,99999999999999999999999999,9223372036854775807,-9223372036854775808\n2,k,0,-0,1e999,nan\n");
   const auto run = read(folder);
   EXPECT_TRUE(run) << sentence(run);
 }

@@ -14,8 +14,8 @@ namespace {
 
 // General options in front of the mode; they say how much is logged, of which there is nothing to say.
 bool is_general_flag(std::string_view text) {
-  return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" || text == "--quiet" ||
-         text == "--experimental";
+  return text == "-V" || text == "-VV" || text == "-VVV" || text == "--verbose" || text == "-q" ||
+         text == "--quiet" || text == "--experimental";
 }
 
 }  // namespace
@@ -39,7 +39,8 @@ int personality_rocprof_compute(int argc, char** argv) {
     return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::RocprofCompute);
   }
   if (word.empty() || word == "-h" || word == "--help") {
-    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} analyze -p DIR [options]\n", program);
+    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} analyze -p DIR [options]\n",
+               program);
     return word.empty() ? kBadInput : kOk;
   }
   fmt::print(stderr, "{}: there is no mode '{}'; analyze is one\n", program, word);

@@ -14,6 +14,7 @@
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/view/clock.h"
 #include "format/view/launches.h"
+#include "format/view/timeline.h"
 #include "format/view/tracks.h"
 #include "report/text.h"
 
@@ -564,6 +565,7 @@ class Exporter {
 
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
              std::vector<std::string>& written) {
+  TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
   file.write("{\"rocprofiler-sdk-tool\":[");
   std::vector<int64_t> processes;

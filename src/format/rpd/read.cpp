@@ -98,7 +98,7 @@ class Reader {
     int64_t grid[3], group[3], shared, priv;
   };
   struct Name {
-    bool marker = false, items = false;
+    bool marker = false, items = false, graph = false;
     int64_t function = 0;
     int64_t domain_text = 0;
   };
@@ -128,7 +128,7 @@ class Reader {
   Map<4> shape_index_;
   KeyIndex<CopyCall> copy_calls_;
   KeyIndex<int64_t> process_runs_;  // first API id of a run -> process
-  KeyIndex<int64_t> item_launches_;
+  KeyIndex<int64_t> special_;       // API ids of launches in work-items (1) and of graphs (2)
   KeyIndex<int64_t> cause_;         // operation id -> API id
   bool all_items_ = false;          // grids are in work-items whatever the launch function
   Map<2> processes_, tracks_;
@@ -188,6 +188,7 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
     if (strings_->find(name_id, text)) {
       name.marker = text == "UserMarker";
       name.items = launches_items(text);
+      name.graph = text.find("GraphLaunch") != std::string_view::npos;
       if (!name.marker)
         name.function = writer_.dimension(Table::kFunction, {writer_.string(text), static_cast<int64_t>(domain_of(text, stated))});
     }
@@ -310,7 +311,7 @@ Status Reader::read_calls() {
         ++with_arguments;
       }
     }
-    if (name.items) item_launches_.add(id, 1);
+    if (name.items || name.graph) special_.add(id, name.items ? 1 : 2);
     const int64_t values[] = {track, start, duration, name.function, id, kUnknown};
     writer_.add(Table::kApi, values);
   }
@@ -324,7 +325,7 @@ Status Reader::read_calls() {
     writer_.note(0, event::NoteSeverity::kInfo,
                  fmt::format("the arguments of {} API calls are not carried over from the .rpd; query the .rpd itself for them", with_arguments));
   all_items_ = sdk;
-  TACHO_TRY(item_launches_.finish());
+  TACHO_TRY(special_.finish());
   return process_runs_.finish();
 }
 
@@ -373,7 +374,7 @@ Status Reader::read_operations() {
   int64_t orphans = 0, disordered = 0;
   const int64_t only_process = processes_.size() == 1 ? processes_.begin()->second : 0;
   std::array<int64_t, 4> last_kernel = {kUnknown, 0, 0, 0};
-  int64_t kernel = 0;
+  int64_t kernel = 0, node = 0, last_graph = 0;
   while (scan.next()) {
     const int64_t start = scan.number(4, kUnknown), end = scan.number(5, kUnknown);
     const int64_t type_id = scan.number(7, kUnknown), name_id = scan.number(6, kUnknown);
@@ -419,10 +420,15 @@ Status Reader::read_operations() {
       last_key[2] = sequence;
       last_key[3] = process;
     }
+    const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
+    // Operations of a graph are numbered in the order in which the file has them.
+    const bool of_graph = special != nullptr && special->value == 2;
+    node = !of_graph ? 0 : correlation == last_graph ? node + 1 : 1;
+    last_graph = of_graph ? correlation : 0;
     const bool described = text_row(name_id) > 0;
     if (type.table == Table::kDispatch || described) {
       const auto* const launch = cause != nullptr ? launches_.find(correlation) : nullptr;
-      const bool items = all_items_ || (launch != nullptr && item_launches_.size() > 0 && item_launches_.find(correlation) != nullptr);
+      const bool items = all_items_ || (launch != nullptr && special != nullptr && special->value == 1);
       const std::array<int64_t, 4> key = {name_id, type_id, launch != nullptr ? launch->value.shape : -1, items ? 1 : 0};
       if (key != last_kernel) {
         OpType as = type;
@@ -430,7 +436,7 @@ Status Reader::read_operations() {
         kernel = kernel_row(key[0], key[1], key[2], items, as);
         last_kernel = key;
       }
-      const int64_t values[] = {track, start, duration, kernel, correlation, kUnknown, kUnknown, kUnknown, 0};
+      const int64_t values[] = {track, start, duration, kernel, correlation, kUnknown, kUnknown, kUnknown, node};
       writer_.add(Table::kDispatch, values);
       continue;
     }
@@ -442,7 +448,7 @@ Status Reader::read_operations() {
       const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
       if (fresh)
         found.value() = writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), unit, kUnknown});
-      const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, 0};
+      const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, node};
       writer_.add(Table::kFill, values);
       continue;
     }
@@ -455,7 +461,7 @@ Status Reader::read_operations() {
       found.value() = writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from ? unit : 0, to ? unit : 0,
                                                             static_cast<int64_t>(type.copy), asynchronous});
     }
-    const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, 0};
+    const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, node};
     writer_.add(Table::kCopy, values);
   }
   TACHO_TRY(scan.status());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "format/format.h"
 #include "format/sqlite/database.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -20,6 +21,9 @@ bool accepts(std::string_view path, std::string_view head, bool folder);
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 /// The same into `writer`.
 Status read_into(const std::string& path, trace::TraceWriter& writer);
+
+/// Writes target.file in schema version options.rpd_schema (2 or 3). Times in CLOCK_MONOTONIC.
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written);
 
 /// Whether `database` is an .rpd file, and of which schema version (1, 2, 3 ...); 0 = it is none.
 int schema_version(const sqlite::Database& database);

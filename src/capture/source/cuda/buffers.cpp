@@ -141,16 +141,21 @@ void see_callback(int domain, uint32_t id) {
   define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
 }
 
-// Size of the record at `offset`, asked from the library; 0 = it does not know the record either.
-uint32_t learn_size(uint8_t* buffer, size_t valid, size_t offset, uint32_t kind) {
-  void* record = buffer + offset;
-  const abi::Result result = g_cupti->next_record(buffer, valid, &record);
+// Size of records like the one at `record` (of which `room` bytes may be read), asked from the library's iterator; 0 = it
+// does not know the kind. Works on a copy, so that records that CUPTI has not completed can be asked about too: the
+// iterator reports the end of the buffer as long as the buffer ends within or with the record.
+uint32_t learn_size(const uint8_t* record, size_t room, uint32_t kind) {
+  constexpr size_t kMost = 512;
+  alignas(8) uint8_t copy[2 * kMost] = {};
+  memcpy(copy, record, room < kMost ? room : kMost);
+  memcpy(copy, &kind, sizeof kind);
   size_t size = 0;
-  if (result == abi::kSuccess)
-    size = static_cast<size_t>(static_cast<uint8_t*>(record) - buffer) - offset;
-  else if (result == abi::kMaxLimitReached)
-    size = valid - offset;
-  if (size < sizeof(uint32_t) || size % 8 != 0 || size > 4096 || offset + size > valid) return 0;
+  for (size_t length = 8; length <= kMost; length += 8) {
+    void* next = copy;
+    if (g_cupti->next_record(copy, length, &next) != abi::kMaxLimitReached) break;
+    size = length;
+  }
+  if (size < 8 || size == kMost || size > room) return 0;
   if (kind < kKinds && g_sizes[kind].exchange(static_cast<uint16_t>(size), std::memory_order_relaxed) != size) {
     char key[48], text[16];
     snprintf(key, sizeof key, "cupti.record_size.%u", kind);
@@ -175,7 +180,7 @@ size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
     const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
     if (kind == 0) break;
     uint32_t size = kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
-    if (size == 0) size = learn_size(buffer, valid, offset, kind);
+    if (size == 0) size = learn_size(at, valid - offset, kind);
     if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
     offset += size;
   }

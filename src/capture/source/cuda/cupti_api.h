@@ -24,6 +24,8 @@ namespace tacho::capture::cuda {
   F(next_record, cuptiActivityGetNextRecord, true, (uint8_t*, size_t, void**))                             \
   F(dropped_records, cuptiActivityGetNumDroppedRecords, true, (abi::Context, uint32_t, size_t*))           \
   F(set_attribute, cuptiActivitySetAttribute, true, (int, size_t*, void*))                                 \
+  F(get_attribute, cuptiActivityGetAttribute, false, (int, size_t*, void*))                                \
+  F(enable_runtime_api, cuptiActivityEnableRuntimeApi, false, (uint32_t, uint8_t))                         \
   F(get_timestamp, cuptiGetTimestamp, true, (uint64_t*))                                                   \
   F(set_thread_id_type, cuptiSetThreadIdType, false, (int))                                                \
   F(register_timestamp, cuptiActivityRegisterTimestampCallback, false, (abi::Timestamp))                   \

@@ -36,6 +36,7 @@ constinit std::atomic<uint32_t> g_finished{0};
 constinit std::atomic<uint64_t> g_active{0};      // source bits whose kinds are enabled now
 constinit std::atomic<uint32_t> g_switch_lock{0};
 constinit bool g_driver_all = false;
+constinit bool g_all_calls = false;
 constinit bool g_graph_nodes = false;
 constinit bool g_profiler_api = false;
 
@@ -156,8 +157,28 @@ void switch_launching_driver_calls(bool on) {
   }
 }
 
+// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device a hundred times
+// for every kernel it launches): tracing them costs more than all other calls together.
+constexpr const char* kQuestions[] = {
+    "cudaGetDevice_v", "cudaGetLastError_v", "cudaPeekAtLastError_v", "cudaDeviceGetAttribute_v", "cudaGetDeviceFlags_v",
+    "cudaStreamIsCapturing", "cudaStreamGetCaptureInfo", "cudaThreadExchangeStreamCaptureMode", "cudaDriverGetVersion_v",
+    "cudaRuntimeGetVersion_v", "cudaStreamGetPriority", "cudaStreamGetFlags", "cudaStreamGetId", "cudaStreamGetDevice"};
+
+void switch_runtime_calls(bool on) {
+  if (on) g_cupti.activity_enable(abi::kind::kRuntime);
+  else g_cupti.activity_disable(abi::kind::kRuntime);
+  if (!on || g_all_calls || g_cupti.enable_runtime_api == nullptr) return;
+  for (uint32_t id = 1; id < 2048; ++id) {
+    const char* name = nullptr;
+    if (g_cupti.get_callback_name(abi::domain::kRuntime, id, &name) != abi::kSuccess || name == nullptr) continue;
+    for (const char* question : kQuestions)
+      if (strncmp(name, question, strlen(question)) == 0) g_cupti.enable_runtime_api(id, 0);
+  }
+}
+
 void switch_kind(int kind, bool on) {
   if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
+  if (kind == abi::kind::kRuntime) return switch_runtime_calls(on);
   if (kind == abi::kind::kDriver && !g_driver_all) return switch_launching_driver_calls(on);
   const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
   if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
@@ -398,6 +419,7 @@ bool start_session() {
   }
   g_cupti.get_version(&g_version);
   g_driver_all = tape::config("driver_trace", "launch") == "all";
+  g_all_calls = tape::config("api_calls", "essential") == "all";
   g_graph_nodes = tape::config("graph_trace", "graph") == "node";
   g_profiler_api = tape::config("profiler_api", "0") == "1";
   g_start_launch = number_from(tape::config("start_launch"), 0);
@@ -409,14 +431,25 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
   tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
+  if (!g_all_calls && g_cupti.enable_runtime_api != nullptr)
+    tape::define_property(event::Table::kProcess, 0, "cupti.calls_left_out",
+                          "runtime calls that only ask (cudaGetDevice, cudaGetLastError, cudaDeviceGetAttribute, cudaStreamIsCapturing "
+                          "and the like); --all-api-calls records them");
+  // CUPTI cannot choose kernels by name: what decodes its records does.
+  for (const char* key : {"kernel_include", "kernel_exclude"})
+    if (const std::string_view pattern = tape::config(key); !pattern.empty()) {
+      snprintf(text, sizeof text, "cupti.%s", key);
+      tape::define_property(event::Table::kProcess, 0, text, pattern);
+    }
   setup_clock();
-  const bool thread_ids = g_cupti.set_thread_id_type != nullptr && g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
+  // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id into every record
+  // CUPTI would make a system call each time.
+  uint8_t per_thread = 0;
+  size_t attribute_size = sizeof per_thread;
+  const bool by_buffer = g_cupti.get_attribute != nullptr &&
+                         g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size, &per_thread) == abi::kSuccess && per_thread == 1;
+  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr && g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
   tape::define_property(event::Table::kProcess, 0, "cupti.thread_ids", thread_ids ? "kernel" : "buffer");
-  if (const std::string_view value = tape::config("cupti_per_thread"); !value.empty()) {
-    uint8_t number = value == "1";
-    size_t size = sizeof number;
-    g_cupti.set_attribute(abi::attribute::kPerThreadBuffer, &size, &number);
-  }
   set_size_attribute(abi::attribute::kDeviceBufferSize, tape::config("cupti_device_buffer"));
   set_size_attribute(abi::attribute::kDeviceBufferPoolLimit, tape::config("cupti_device_pool"));
   const uint32_t blocks = number_from(tape::config("cupti_blocks"), 4);

@@ -50,7 +50,8 @@ constinit event::SampleClock g_clock = event::SampleClock::kCpu;
 constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
 constinit std::atomic<uint64_t> g_without_timer{0};
-constinit int32_t g_search_timer = 0;
+constinit uint64_t g_tick = 0;  // ns: how late the kernel may notice that CPU time has passed
+constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
 
 uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
@@ -64,6 +65,12 @@ uint64_t number_of(const char* key, uint64_t fallback, uint64_t least, uint64_t 
     value = value * 10 + static_cast<uint64_t>(c - '0');
   }
   return value < least ? least : value > most ? most : value;
+}
+
+int64_t now_coarse_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 // ---- timers ---------------------------------------------------------------------------------------------------------------
@@ -90,9 +97,13 @@ clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 |
 
 // Starts sampling of a thread of this process.
 int32_t make_thread_timer(uint32_t tid) {
-  const clockid_t clock = g_clock == event::SampleClock::kCpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
-  // The first one at a moment of its own, so that threads that start together are not sampled together.
-  const uint64_t first = 1 + (tid * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
+  const bool cpu = g_clock == event::SampleClock::kCpu;
+  const clockid_t clock = cpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
+  // The first one at a random moment of the period, so that also many short threads are sampled by their share of the
+  // time. The kernel notices at the end of a tick: a moment within the first is for the first tick.
+  uint64_t first = ((tid + static_cast<uint64_t>(now_coarse_ns())) * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
+  if (cpu) first = first > g_tick ? first - g_tick : 0;
+  first += 1;
   const int32_t timer = make_timer(clock, g_signal.load(std::memory_order_relaxed), tid, g_period, first);
   if (timer == 0) g_without_timer.fetch_add(1, std::memory_order_relaxed);
   return timer;
@@ -110,6 +121,7 @@ void start_thread(Thread& thread) {
 // ---- threads that did not come through pthread_create --------------------------------------------------------------------
 
 // Threads that have a timer made from outside, by tid: open addressing, few.
+constexpr uint32_t kMostSearched = 4096;  // with more threads the search would take too long for a handler
 constexpr uint32_t kStrangers = 1024;
 constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | tid
 
@@ -127,15 +139,20 @@ bool remember_stranger(uint32_t tid) {  // false: known already, or no room
 bool known_thread(uint32_t tid) {
   const uint32_t last = g_last_index.load(std::memory_order_relaxed);
   const uint64_t generation = tape::process_generation();
-  for (uint32_t index = last > 65536 ? last - 65536 : 1; index <= last; ++index) {
+  for (uint32_t index = 1; index <= last; ++index) {
     const Thread* const thread = g_threads.at(index);
     if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0) return true;
   }
   return false;
 }
 
-// Called from a signal handler about once per second of CPU time: gives timers to threads that have none.
+// Called from the handler once a second (first after 50 ms): gives timers to threads that have none. A search of its own
+// would wake threads that wait.
 void search_threads() {
+  const int64_t now = now_coarse_ns();
+  int64_t due = g_next_search.load(std::memory_order_relaxed);
+  if (now < due || !g_next_search.compare_exchange_strong(due, now + 1'000'000'000, std::memory_order_relaxed)) return;
+  if (g_last_index.load(std::memory_order_relaxed) > kMostSearched) return;
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   alignas(8) char buffer[2048];
@@ -260,11 +277,8 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
 void on_signal(int, siginfo_t* info, void* context) {
   const int kept_errno = errno;
   if (info->si_code == SI_TIMER) {
-    if (g_search_timer != 0 && info->si_timerid == g_search_timer - 1) {
-      search_threads();
-    } else if (tape::enabled(tape::source_bit::kSample)) {
-      take_sample(info, static_cast<const ucontext_t*>(context));
-    }
+    if (tape::enabled(tape::source_bit::kSample)) take_sample(info, static_cast<const ucontext_t*>(context));
+    search_threads();
   }
   errno = kept_errno;
 }
@@ -331,7 +345,6 @@ void after_fork() {
   thread->stack_high = parents.stack_high;
   g_last_index.store(0, std::memory_order_relaxed);
   start_thread(*thread);
-  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, g_signal.load(std::memory_order_relaxed), thread->tid, 1'000'000'000, 1'000'000'000);
 }
 
 }  // namespace
@@ -342,6 +355,9 @@ void start_process(const void* stack_end) {
   if (g_signal.load(std::memory_order_relaxed) != 0) return;
   if (tape::config("sampler") != "timer" || (tape::pool()->sources & tape::source_bit::kSample) == 0) return;
   g_clock = tape::config("sample_clock") == "wall" ? event::SampleClock::kWall : event::SampleClock::kCpu;
+  timespec tick{};
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0) g_tick = static_cast<uint64_t>(tick.tv_nsec);
+  g_next_search.store(now_coarse_ns() + 50'000'000, std::memory_order_relaxed);
   g_period = 1'000'000'000 / number_of("sample_hz", 100, 1, 10'000);
   g_stack_bytes = static_cast<uint32_t>(number_of("sample_stack", 16384, 512, 57344)) & ~7u;
   const int signal = free_signal();
@@ -372,9 +388,7 @@ void start_process(const void* stack_end) {
   if (thread->timer == 0) {
     tape::note(event::NoteSeverity::kWarning,
                "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
-    return;
   }
-  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, signal, thread->tid, 1'000'000'000, 1'000'000'000);
 }
 
 void begin_thread() {

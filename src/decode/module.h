@@ -1,0 +1,95 @@
+// Module: an executable file or library as unwinding and symbolisation need it: rules of .eh_frame per address, functions
+// and source lines. Read with elfutils; what was found once is kept. Never reads from a network.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tacho::decode {
+
+/// How to get from a function to its caller at one address. Registers by DWARF number; x86-64.
+struct UnwindRule {
+  enum class Kind : uint8_t {
+    kNone,      // no table says anything about this address
+    kOffsets,   // all simple: cfa = register + offset, saved registers at cfa + offset
+    kOutermost, // the frame has no caller
+    kComplex,   // expressions: see Module::complex()
+  };
+  static constexpr int16_t kSame = INT16_MIN;  // the register keeps its value
+  static constexpr int kSaved = 6;
+  static constexpr uint8_t kSavedRegisters[kSaved] = {3, 6, 12, 13, 14, 15};  // rbx rbp r12..r15
+
+  Kind kind = Kind::kNone;
+  uint8_t cfa_register = 7;
+  bool signal_frame = false;  // its caller was interrupted: the return address is the address itself
+  int32_t cfa_offset = 0;
+  int16_t return_offset = 0;  // in units of 8 bytes, from the cfa
+  int16_t saved[kSaved] = {kSame, kSame, kSame, kSame, kSame, kSame};  // likewise
+  uint32_t complex = 0;       // index
+};
+
+/// One step of a DWARF expression: operation and operands.
+struct ExpressionStep {
+  uint8_t atom;
+  int64_t number, number2;
+};
+struct ComplexRule {
+  enum class How : uint8_t { kSame, kOffset, kValueOffset, kExpression, kValueExpression, kRegister, kUndefined };
+  struct Register {
+    How how = How::kSame;
+    int64_t number = 0;
+    std::vector<ExpressionStep> steps;
+  };
+  std::vector<ExpressionStep> cfa;
+  Register registers[17];
+};
+
+struct Symbol {
+  std::string_view name;   // as in the file (mangled); empty = not found
+  uint64_t start = 0;      // file's own address
+};
+struct SourceLine {
+  std::string file;
+  int line = 0;  // 0 = unknown
+};
+
+class Module {
+ public:
+  /// `real_path`: where to read it (may be below /proc/PID/root), "" = nowhere; `name`: what to call it.
+  Module(std::string real_path, std::string name);
+  ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  /// False when the file cannot be read as ELF: nothing below finds anything.
+  bool readable() const;
+  /// The file's own (virtual) address of a file offset; 0 when no segment holds it.
+  uint64_t address_of(uint64_t file_offset) const;
+  const UnwindRule& rule(uint64_t address);
+  const ComplexRule& complex(uint32_t index) const;
+  Symbol symbol(uint64_t address);
+  SourceLine line(uint64_t address);
+
+ private:
+  struct Elf;
+  std::string name_;
+  std::unique_ptr<Elf> elf_;
+  std::unordered_map<uint64_t, UnwindRule> rules_;
+};
+
+/// Modules by path, shared by all processes of a run.
+class ModuleCache {
+ public:
+  /// The module at `path` as process `pid` sees it (0: as we do). Never fails: an unreadable one finds nothing.
+  Module* module(const std::string& path, uint32_t pid);
+
+ private:
+  std::unordered_map<std::string, std::unique_ptr<Module>> modules_;  // by device, inode and path
+};
+
+}  // namespace tacho::decode

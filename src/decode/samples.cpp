@@ -1,0 +1,570 @@
+// Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets: sizes are
+// checked, loops are bounded.
+#include "decode/samples.h"
+
+#include <dwarf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/demangle.h"
+#include "base/format.h"
+
+namespace tacho::decode {
+
+using event::kUnknown;
+using event::Table;
+
+namespace {
+
+constexpr size_t kMostFrames = 1024;
+
+uint64_t own_pid_namespace() {
+  static const uint64_t number = [] {
+    struct stat status {};
+    return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint64_t>(status.st_ino) : 0;
+  }();
+  return number;
+}
+
+bool is_evaluator(std::string_view symbol) {
+  return symbol.find("EvalFrameDefault") != std::string_view::npos;
+}
+
+}  // namespace
+
+ProcessSamples::ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules, const ProcessSamples* parent)
+    : process_(process), writer_(writer), modules_(modules) {
+  if (parent != nullptr) {
+    codes_ = parent->codes_;
+    maps_ = parent->maps_;
+  }
+}
+
+bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
+  if (address < begin || address - begin >= size || size - (address - begin) < sizeof out) return false;
+  std::memcpy(&out, bytes + (address - begin), sizeof out);
+  return true;
+}
+
+// ---- where code lies ------------------------------------------------------------------------------------------------------
+
+void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
+  if (record.end <= record.start || maps_.size() > 100'000) return;
+  maps_.insert_or_assign(record.start, Map{record.start, record.end, record.offset, std::string(path)});
+}
+
+void ProcessSamples::read_maps() {
+  if (pid_ == 0) return;
+  std::FILE* const file = std::fopen(fmt::format("/proc/{}/maps", pid_).c_str(), "re");
+  if (file == nullptr) return;
+  char line[4608];
+  std::map<uint64_t, Map> fresh;
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    unsigned long long start = 0, end = 0, offset = 0;
+    char rights[8] = {};
+    int path = 0;
+    if (std::sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 || rights[2] != 'x') continue;
+    std::string name = path > 0 ? line + path : "";
+    while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
+    if (constexpr std::string_view kDeleted = " (deleted)"; name.ends_with(kDeleted)) name.resize(name.size() - kDeleted.size());
+    fresh.emplace(start, Map{start, end, offset, std::move(name)});
+  }
+  std::fclose(file);
+  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to what is there.
+  for (auto& [start, map] : fresh) {
+    auto at = maps_.upper_bound(start);
+    if (at != maps_.begin()) --at;
+    while (at != maps_.end() && at->second.start < map.end) {
+      const bool same = at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
+      if (at->second.end > map.start && !same)
+        at = maps_.erase(at);
+      else
+        ++at;
+    }
+    if (const auto known = maps_.find(start); known != maps_.end()) map.module = known->second.module;
+    maps_.insert_or_assign(start, std::move(map));
+  }
+}
+
+const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
+  const auto look = [&]() -> Map* {
+    auto at = maps_.upper_bound(address);
+    for (int steps = 0; at != maps_.begin() && steps < 4; ++steps) {
+      --at;
+      if (address >= at->second.start && address < at->second.end) return &at->second;
+    }
+    return nullptr;
+  };
+  Map* map = look();
+  if (map == nullptr) {
+    const int64_t now = raw_now();
+    if (maps_read_ == 0 || now - maps_read_ > 100'000'000) {  // code that nothing maps is asked for again and again
+      read_maps();
+      maps_read_ = now;
+      map = look();
+    }
+  }
+  if (map != nullptr && map->module == nullptr && !map->path.empty() && (map->path[0] == '/' || map->path == "[vdso]"))
+    map->module = modules_.module(map->path, pid_);
+  return map;
+}
+
+void ProcessSamples::place(NativeFrame& frame, bool return_address) {
+  const uint64_t address = frame.address - (return_address ? 1 : 0);
+  frame.in_module = address;
+  const Map* const map = find_map(address);
+  if (map == nullptr || map->module == nullptr || !map->module->readable()) return;
+  frame.in_module = map->module->address_of(address - map->start + map->offset);
+  frame.module = map->module;
+}
+
+// ---- unwinding -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not copied.
+template <typename Load>
+bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa, Load load, uint64_t& result) {
+  uint64_t stack[32];
+  int depth = 0;
+  const auto push = [&](uint64_t value) {
+    if (depth == 32) return false;
+    stack[depth++] = value;
+    return true;
+  };
+  for (const ExpressionStep& step : steps) {
+    const uint8_t op = step.atom;
+    const auto number = static_cast<uint64_t>(step.number);
+    bool good = true;
+    if (op >= DW_OP_lit0 && op <= DW_OP_lit31) {
+      good = push(op - DW_OP_lit0);
+    } else if (op >= DW_OP_breg0 && op <= DW_OP_breg16) {
+      good = push(registers[op - DW_OP_breg0] + number);
+    } else {
+      const auto binary = [&](auto apply) {
+        if (depth < 2) return false;
+        stack[depth - 2] = apply(stack[depth - 2], stack[depth - 1]);
+        --depth;
+        return true;
+      };
+      const auto compare = [&](auto apply) {
+        return binary([&](uint64_t a, uint64_t b) {
+          return static_cast<uint64_t>(apply(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+        });
+      };
+      switch (op) {
+        case DW_OP_call_frame_cfa: good = push(cfa); break;
+        case DW_OP_bregx: good = step.number >= 0 && step.number < 17 && push(registers[step.number] + static_cast<uint64_t>(step.number2)); break;
+        case DW_OP_addr:
+        case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s: case DW_OP_const4u:
+        case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case DW_OP_constu: case DW_OP_consts:
+          good = push(number);
+          break;
+        case DW_OP_deref: good = depth > 0 && load(stack[depth - 1], stack[depth - 1]); break;
+        case DW_OP_dup: good = depth > 0 && push(stack[depth - 1]); break;
+        case DW_OP_drop: good = depth-- > 0; break;
+        case DW_OP_plus_uconst: good = depth > 0; if (good) stack[depth - 1] += number; break;
+        case DW_OP_plus: good = binary([](uint64_t a, uint64_t b) { return a + b; }); break;
+        case DW_OP_minus: good = binary([](uint64_t a, uint64_t b) { return a - b; }); break;
+        case DW_OP_mul: good = binary([](uint64_t a, uint64_t b) { return a * b; }); break;
+        case DW_OP_and: good = binary([](uint64_t a, uint64_t b) { return a & b; }); break;
+        case DW_OP_or: good = binary([](uint64_t a, uint64_t b) { return a | b; }); break;
+        case DW_OP_xor: good = binary([](uint64_t a, uint64_t b) { return a ^ b; }); break;
+        case DW_OP_shl: good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; }); break;
+        case DW_OP_shr: good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a >> b : 0; }); break;
+        case DW_OP_ge: good = compare([](int64_t a, int64_t b) { return a >= b; }); break;
+        case DW_OP_gt: good = compare([](int64_t a, int64_t b) { return a > b; }); break;
+        case DW_OP_le: good = compare([](int64_t a, int64_t b) { return a <= b; }); break;
+        case DW_OP_lt: good = compare([](int64_t a, int64_t b) { return a < b; }); break;
+        case DW_OP_eq: good = compare([](int64_t a, int64_t b) { return a == b; }); break;
+        case DW_OP_ne: good = compare([](int64_t a, int64_t b) { return a != b; }); break;
+        case DW_OP_nop: break;
+        default: good = false;
+      }
+    }
+    if (!good) return false;
+  }
+  if (depth == 0) return false;
+  result = stack[depth - 1];
+  return true;
+}
+
+}  // namespace
+
+// Changes `registers` from a frame's to its caller's. False when that cannot be; `missing`: because the copied slice of the
+// stack ends before.
+bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17], bool& missing) {
+  const auto load = [&](uint64_t address, uint64_t& out) {
+    if (memory.load(address, out)) return true;
+    missing = missing || address >= memory.begin + memory.size;
+    return false;
+  };
+  uint64_t cfa = 0, caller = 0;
+  if (rule.kind == UnwindRule::Kind::kOffsets) {
+    cfa = registers[rule.cfa_register] + static_cast<uint64_t>(static_cast<int64_t>(rule.cfa_offset));
+    const auto at = [&](int16_t offset) { return cfa + static_cast<uint64_t>(int64_t{offset} * 8); };
+    if (!load(at(rule.return_offset), caller)) return false;
+    uint64_t values[UnwindRule::kSaved];
+    for (int i = 0; i < UnwindRule::kSaved; ++i) {
+      values[i] = registers[UnwindRule::kSavedRegisters[i]];
+      if (rule.saved[i] != UnwindRule::kSame && !load(at(rule.saved[i]), values[i])) return false;
+    }
+    for (int i = 0; i < UnwindRule::kSaved; ++i) registers[UnwindRule::kSavedRegisters[i]] = values[i];
+  } else if (rule.kind == UnwindRule::Kind::kComplex) {
+    const ComplexRule& full = frame.module->complex(rule.complex);
+    if (!evaluate(full.cfa, registers, 0, load, cfa)) return false;
+    uint64_t fresh[17];
+    for (int number = 0; number < 17; ++number) {
+      const ComplexRule::Register& how = full.registers[number];
+      fresh[number] = registers[number];
+      switch (how.how) {
+        case ComplexRule::How::kSame:
+        case ComplexRule::How::kUndefined: break;
+        case ComplexRule::How::kRegister:
+          if (how.number < 0 || how.number > 16) return false;
+          fresh[number] = registers[how.number];
+          break;
+        case ComplexRule::How::kValueExpression:
+          if (!evaluate(how.steps, registers, cfa, load, fresh[number])) return false;
+          break;
+        default: {
+          uint64_t address = 0;
+          if (!evaluate(how.steps, registers, cfa, load, address) || !load(address, fresh[number])) return false;
+        }
+      }
+    }
+    caller = fresh[16];
+    const bool explicit_sp = full.registers[7].how != ComplexRule::How::kSame && full.registers[7].how != ComplexRule::How::kUndefined;
+    if (explicit_sp) cfa = fresh[7];
+    std::memcpy(registers, fresh, sizeof fresh);
+  } else {
+    // No table (code made at run time, hand-written assembly): a frame pointer, if there is one.
+    const uint64_t bp = registers[event::kRegisterBp];
+    uint64_t saved = 0;
+    if (bp % 8 != 0 || bp < registers[event::kRegisterSp] || !load(bp, saved) || !load(bp + 8, caller)) return false;
+    if (find_map(caller - 1) == nullptr) return false;
+    registers[event::kRegisterBp] = saved;
+    cfa = bp + 16;
+  }
+  if (cfa <= registers[event::kRegisterSp] && !rule.signal_frame && rule.kind != UnwindRule::Kind::kComplex) return false;  // no progress
+  registers[event::kRegisterSp] = cfa;
+  registers[event::kRegisterIp] = caller;
+  return true;
+}
+
+void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
+                            uint64_t (&registers)[17], Unwound& out) {
+  out.frames.clear();
+  out.whole = false;
+  bool return_address = false;
+  while (out.frames.size() < kMostFrames) {
+    NativeFrame frame;
+    frame.address = registers[event::kRegisterIp];
+    if (frame.address == 0) {
+      out.whole = !out.frames.empty();
+      return;
+    }
+    place(frame, return_address);
+    out.frames.push_back(frame);
+    static const UnwindRule kNoRule;
+    const UnwindRule* found = frame.module != nullptr ? &frame.module->rule(frame.in_module) : &kNoRule;
+    // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
+    if (return_address && frame.module != nullptr && found->kind == UnwindRule::Kind::kNone)
+      found = &frame.module->rule(frame.in_module + 1);
+    const UnwindRule& rule = *found;
+    if (rule.kind == UnwindRule::Kind::kOutermost) {
+      out.whole = true;
+      return;
+    }
+    bool missing = false;
+    const uint64_t bp = registers[event::kRegisterBp];
+    if (!step(frame, rule, memory, registers, missing)) {
+      // A function that was just called has its return address on top of the stack, table or not.
+      uint64_t top = 0;
+      if (!missing && out.frames.size() == 1 && rule.kind == UnwindRule::Kind::kNone &&
+          memory.load(registers[event::kRegisterSp], top) && top != 0 && find_map(top - 1) != nullptr) {
+        registers[event::kRegisterSp] += 8;
+        registers[event::kRegisterIp] = top;
+        return_address = true;
+        continue;
+      }
+      // Beyond the slice the chain of frame pointers goes on, if this frame's own frame pointer is one of it.
+      if (missing) {
+        size_t at = 0;
+        while (at + 2 <= chain.size() && chain[at] != bp) at += 2;
+        for (; at + 2 <= chain.size() && out.frames.size() < kMostFrames; at += 2) {
+          NativeFrame further;
+          further.address = chain[at + 1];
+          place(further, true);
+          if (further.module == nullptr && find_map(further.address - 1) == nullptr) break;
+          out.frames.push_back(further);
+        }
+      } else if (header.stack_whole != 0 && rule.kind == UnwindRule::Kind::kNone && out.frames.size() > 1) {
+        out.whole = true;  // as far as anybody can see
+      }
+      return;
+    }
+    return_address = !rule.signal_frame;
+  }
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------------
+
+std::string_view ProcessSamples::jitted(uint64_t address) {
+  const auto look = [&]() -> std::string_view {
+    auto at = jit_.upper_bound(address);
+    if (at == jit_.begin()) return {};
+    --at;
+    return address < at->second.first ? std::string_view(at->second.second) : std::string_view();
+  };
+  std::string_view name = look();
+  const int64_t now = raw_now();
+  if (name.empty() && pid_ != 0 && (jit_read_ == 0 || now - jit_read_ > 1'000'000'000)) {
+    jit_read_ = now;
+    std::FILE* file = std::fopen(fmt::format("/tmp/perf-{}.map", pid_).c_str(), "re");
+    if (file == nullptr) return {};
+    char line[2048];
+    while (std::fgets(line, sizeof line, file) != nullptr && jit_.size() < 1'000'000) {
+      unsigned long long start = 0, size = 0;
+      int at = 0;
+      if (std::sscanf(line, "%llx %llx %n", &start, &size, &at) < 2 || at == 0) continue;
+      std::string text = line + at;
+      while (!text.empty() && text.back() == '\n') text.pop_back();
+      jit_.insert_or_assign(start, std::pair<uint64_t, std::string>(start + size, std::move(text)));
+    }
+    std::fclose(file);
+    name = look();
+  }
+  return name;
+}
+
+ProcessSamples::FrameFacts& ProcessSamples::native(const NativeFrame& frame) {
+  auto& known = frame.module != nullptr ? frames_[frame.module] : strange_;
+  const auto [found, fresh] = known.try_emplace(frame.in_module);
+  FrameFacts& facts = found->second;
+  if (!fresh) return facts;
+  const auto native_kind = static_cast<int64_t>(event::FrameKind::kNative);
+  if (frame.module == nullptr) {
+    const std::string_view name = jitted(frame.in_module);
+    const Map* const map = find_map(frame.in_module);
+    const std::string module = map != nullptr && !map->path.empty() ? map->path : name.empty() ? "[unknown]" : "[jit]";
+    facts.row = writer_.dimension(Table::kFrame, {native_kind, writer_.string(name), 0, kUnknown, writer_.string(module),
+                                                  static_cast<int64_t>(frame.in_module)});
+    facts.evaluates = name.starts_with("py::");
+    return facts;
+  }
+  const Symbol symbol = frame.module->symbol(frame.in_module);
+  const SourceLine line = frame.module->line(frame.in_module);
+  const std::string_view path = frame.module->name();
+  facts.evaluates = is_evaluator(symbol.name);
+  facts.hidden = path.ends_with("/libtacho.so");
+  facts.row = writer_.dimension(
+      Table::kFrame, {native_kind, symbol.name.empty() ? 0 : writer_.string(demangle(symbol.name)), writer_.string(line.file),
+                      line.line > 0 ? line.line : kUnknown, writer_.string(path), static_cast<int64_t>(frame.in_module)});
+  return facts;
+}
+
+int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view function) {
+  return writer_.dimension(Table::kFrame, {static_cast<int64_t>(kind), writer_.string(function), 0, kUnknown, 0, 0});
+}
+
+void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name, std::string_view file) {
+  const uint32_t number = record.header.value;
+  if (number >= (1u << 24) || number > codes_.size() + 65536 || record.table_bytes > bytes.size() - sizeof record) return;
+  if (codes_.size() <= number) codes_.resize(number + 1);
+  Code& code = codes_[number];
+  code.name = writer_.string(name);
+  code.file = writer_.string(file);
+  code.first_line = record.first_line;
+  code.version = record.version;
+  const auto* const table = reinterpret_cast<const uint8_t*>(bytes.data()) + sizeof record;
+  code.table.assign(table, table + record.table_bytes);
+}
+
+int64_t ProcessSamples::python(uint32_t number, int64_t offset) {
+  if (number == 0 || number >= codes_.size() || codes_[number].version == 0) {
+    return plain_frame(event::FrameKind::kPython, "");
+  }
+  const Code& code = codes_[number];
+  const int line = python_line(code.version, code.first_line, code.table, offset);
+  const uint64_t key = static_cast<uint64_t>(number) << 32 | static_cast<uint32_t>(line);
+  const auto [found, fresh] = python_rows_.try_emplace(key, 0);
+  if (fresh)
+    found->second = writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name, code.file,
+                                                      line > 0 ? line : kUnknown, 0, 0});
+  return found->second;
+}
+
+int64_t ProcessSamples::stack(int64_t parent, int64_t frame) {
+  const auto [found, fresh] = stacks_.try_emplace(static_cast<uint64_t>(parent) << 32 | static_cast<uint64_t>(frame), 0);
+  if (fresh) found->second = writer_.dimension(Table::kStack, {parent, frame});
+  return found->second;
+}
+
+bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes) {
+  const std::byte* at = bytes.data() + sizeof record;
+  size_t left = bytes.size() - sizeof record;
+  event::SampleHeader header;
+  if (left < sizeof header + event::kSampleRegisters * 8) return false;
+  std::memcpy(&header, at, sizeof header);
+  at += sizeof header, left -= sizeof header;
+  const uint64_t needed = event::kSampleRegisters * 8 + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
+  if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall || header.python > event::PythonState::kBroken)
+    return false;
+  uint64_t registers[event::kSampleRegisters];
+  std::memcpy(registers, at, sizeof registers);
+  at += sizeof registers;
+  const std::span<const uint64_t> chain(reinterpret_cast<const uint64_t*>(at), header.chain);
+  at += chain.size_bytes();
+  const std::span<const uint64_t> frames(reinterpret_cast<const uint64_t*>(at), header.frames);
+  at += frames.size_bytes();
+  const Memory memory{at, header.stack_begin, header.stack_bytes};
+  if (pid_ == 0 && block.pid != 0 && block.aux64 == own_pid_namespace()) {
+    pid_ = block.pid;
+    read_maps();
+    maps_read_ = raw_now();
+  }
+
+  unwind(header, chain, memory, registers, unwound_);
+
+  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment of them.
+  line_.clear();
+  size_t loops = 0, segments = 0;
+  for (const NativeFrame& frame : unwound_.frames) loops += native(frame).evaluates;
+  for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
+  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends agree.
+  size_t without = 0;
+  if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments) without = loops - segments;
+  size_t next = 0;
+  const auto put_segment = [&] {
+    while (next < frames.size()) {
+      const uint64_t word = frames[next++];
+      if ((word & event::kPythonShim) != 0) return;
+      line_.push_back(python(static_cast<uint32_t>(word >> 32), static_cast<int64_t>(word & event::kPythonOffsetMask) - 2));
+      if ((word & event::kPythonEnd) != 0) return;
+    }
+  };
+  for (const NativeFrame& frame : unwound_.frames) {
+    const FrameFacts& facts = native(frame);
+    if (facts.hidden) continue;
+    if (!facts.evaluates || next >= frames.size()) {
+      line_.push_back(facts.row);
+    } else if (without > 0) {
+      --without;
+      line_.push_back(facts.row);
+    } else {
+      put_segment();
+    }
+  }
+  // Python frames whose loops were not reached: they are the outer ones.
+  while (next < frames.size()) put_segment();
+  if (!unwound_.whole || header.python == event::PythonState::kTruncated) line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
+
+  int64_t row = 0;
+  for (size_t i = line_.size(); i-- > 0;) row = stack(row, line_[i]);
+
+  const uint64_t track_key = static_cast<uint64_t>(record.tid) << 1 | static_cast<uint64_t>(header.clock);
+  int64_t& track = tracks_[track_key];
+  if (track == 0) {
+    const int64_t thread = writer_.dimension(Table::kThread, {process_.row(), record.tid, 0});
+    track = writer_.dimension(
+        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process_.row(), thread, 0, record.tid, 0, 0,
+                        writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall"), 0});
+  }
+  constexpr uint64_t kLongest = 1ULL << 50;
+  writer_.add(Table::kSample, {track, process_.host_time(record.time), static_cast<int64_t>(std::min(record.period, kLongest)),
+                               row, static_cast<int64_t>(record.correlation)});
+  return true;
+}
+
+// ---- Python's line tables ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+// 3.9: pairs of (address step, signed line step).
+int line_of_lnotab(int line, std::span<const uint8_t> table, int64_t offset) {
+  int64_t address = 0;
+  for (size_t i = 0; i + 2 <= table.size(); i += 2) {
+    address += table[i];
+    if (address > offset) break;
+    line += static_cast<int8_t>(table[i + 1]);
+  }
+  return line;
+}
+
+// 3.10 (PEP 626): pairs of (length, signed line step), -128 = no line.
+int line_of_ranges(int line, std::span<const uint8_t> table, int64_t offset) {
+  int64_t end = 0;
+  int last = line;
+  for (size_t i = 0; i + 2 <= table.size(); i += 2) {
+    end += table[i];
+    const auto change = static_cast<int8_t>(table[i + 1]);
+    if (change != -128) line += change;
+    const bool has_line = change != -128;
+    if (has_line) last = line;
+    if (offset < end && table[i] != 0) return has_line ? line : last;
+  }
+  return last;
+}
+
+// 3.11 and later (PEP 657): entries of varying length.
+int line_of_locations(int line, std::span<const uint8_t> table, int64_t offset) {
+  size_t at = 0;
+  const auto number = [&] {
+    uint64_t value = 0;
+    for (unsigned shift = 0; at < table.size() && shift < 36; shift += 6) {
+      const uint8_t byte = table[at++];
+      value |= static_cast<uint64_t>(byte & 63) << shift;
+      if ((byte & 64) == 0) break;
+    }
+    return value;
+  };
+  const auto signed_number = [&] {
+    const uint64_t value = number();
+    const auto magnitude = static_cast<int64_t>(value >> 1);
+    return (value & 1) != 0 ? -magnitude : magnitude;
+  };
+  int64_t address = 0, running = line;
+  while (at < table.size()) {
+    const uint8_t first = table[at++];
+    if ((first & 0x80) == 0) break;
+    const int kind = first >> 3 & 15;
+    const int64_t length = ((first & 7) + 1) * 2;
+    bool has_line = true;
+    switch (kind) {
+      case 15: has_line = false; break;
+      case 14:
+        running += signed_number();
+        number(), number(), number();
+        break;
+      case 13: running += signed_number(); break;
+      case 10: case 11: case 12:
+        running += kind - 10;
+        at += 2;
+        break;
+      default: ++at;
+    }
+    if (offset < address + length) return static_cast<int>(std::clamp<int64_t>(has_line ? running : line, 0, INT32_MAX));
+    if (has_line) line = static_cast<int>(std::clamp<int64_t>(running, 0, INT32_MAX));
+    address += length;
+  }
+  return line;
+}
+
+}  // namespace
+
+int ProcessSamples::python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset) {
+  if (offset < 0) return first_line;
+  switch (version) {
+    case 0x309: return line_of_lnotab(first_line, table, offset);
+    case 0x30a: return line_of_ranges(first_line, table, offset);
+    default: return line_of_locations(first_line, table, offset);
+  }
+}
+
+}  // namespace tacho::decode

@@ -1,0 +1,101 @@
+// ProcessSamples: what targets copied at sampling moments (event/sample.h) becomes call stacks: native frames unwound with
+// .eh_frame tables, Python frames put in the place of the interpreter's own, both as rows of frame, stack and sample.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "decode/module.h"
+#include "decode/process_context.h"
+#include "event/records.h"
+#include "event/sample.h"
+#include "tape/layout.h"
+#include "trace/writer.h"
+
+namespace tacho::decode {
+
+/// A native frame of an unwound stack.
+struct NativeFrame {
+  uint64_t address = 0;  // as executed; the look-up address is one less where it is a return address
+  Module* module = nullptr;
+  uint64_t in_module = 0;  // look-up address in the module's own terms
+};
+
+class ProcessSamples {
+ public:
+  /// `modules` is shared by all processes. `parent`: the process it was forked from, whose code objects and maps it has.
+  ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules, const ProcessSamples* parent);
+
+  void module(const event::ModuleRecord& record, std::string_view path);
+  /// `bytes`: the whole record.
+  void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name, std::string_view file);
+  /// `bytes`: the whole record. False when it makes no sense.
+  bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
+
+  /// Source line of a Python instruction: `offset` in bytes as the frame had it, -1 = not started. -1 when the table has
+  /// no line for it and none before.
+  static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
+
+ private:
+  struct Map {
+    uint64_t start, end, offset;
+    std::string path;
+    Module* module = nullptr;
+  };
+  struct Code {
+    int64_t name = 0, file = 0;  // strings
+    int first_line = 0;
+    uint32_t version = 0;
+    std::vector<uint8_t> table;
+  };
+  struct FrameFacts {
+    int64_t row = 0;
+    bool evaluates = false;  // the interpreter's loop: stands for Python frames
+    bool hidden = false;     // our own
+  };
+  struct Memory {
+    const std::byte* bytes;
+    uint64_t begin, size;
+    bool load(uint64_t address, uint64_t& out) const;
+  };
+  struct Unwound {
+    std::vector<NativeFrame> frames;
+    bool whole = false;  // the outermost frame was reached
+  };
+
+  const Map* find_map(uint64_t address);
+  void read_maps();
+  void place(NativeFrame& frame, bool return_address);
+  void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory, uint64_t (&registers)[17], Unwound& out);
+  bool step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17], bool& missing);
+  FrameFacts& native(const NativeFrame& frame);
+  int64_t python(uint32_t number, int64_t offset);
+  int64_t stack(int64_t parent, int64_t frame);
+  int64_t plain_frame(event::FrameKind kind, std::string_view function);
+  std::string_view jitted(uint64_t address);
+
+  ProcessContext& process_;
+  trace::TraceWriter& writer_;
+  ModuleCache& modules_;
+  std::map<uint64_t, Map> maps_;  // by start
+  std::vector<Code> codes_;       // by number
+  uint32_t pid_ = 0;              // 0: not of our pid namespace
+  int64_t maps_read_ = 0, jit_read_ = 0;  // when, CLOCK_MONOTONIC_RAW ns
+  std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
+  std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
+  std::unordered_map<uint64_t, FrameFacts> strange_;  // addresses outside of all files
+  std::unordered_map<uint64_t, int64_t> python_rows_;  // code number << 32 | line
+  std::unordered_map<uint64_t, int64_t> stacks_;       // parent row << 32 | frame row
+  std::unordered_map<uint64_t, int64_t> tracks_;       // tid << 1 | clock
+  std::vector<int64_t> line_;                          // scratch: frame rows, innermost first
+  Unwound unwound_;
+};
+
+}  // namespace tacho::decode

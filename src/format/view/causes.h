@@ -1,0 +1,30 @@
+// Which API call caused device work, for writers that number the calls: an index from (process, correlation) to the
+// number that a call got. It spills to disk, so every call is found whatever the size of the trace.
+#pragma once
+
+#include <cstdint>
+
+#include "base/sorted_file.h"
+
+namespace tacho::format {
+
+class Causes {
+ public:
+  void add(int64_t process, int64_t correlation, int64_t number) { index_.add({process, correlation}, number); }
+  Status finish() { return index_.finish(); }
+  /// The number of the first call added with this correlation; 0 = none.
+  int64_t find(int64_t process, int64_t correlation) {
+    const auto* const found = correlation != 0 ? index_.find({process, correlation}) : nullptr;
+    return found != nullptr ? found->value : 0;
+  }
+
+ private:
+  struct Key {
+    int64_t process, correlation;
+    bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
+    bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
+  };
+  KeyIndex<int64_t, Key> index_;
+};
+
+}  // namespace tacho::format

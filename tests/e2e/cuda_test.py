@@ -1,0 +1,126 @@
+"""CUDA without a GPU: the way of CUPTI's records from a program to the trace, on a stand-in for CUPTI; and the sentences
+for machines without a driver, without CUPTI, without permission."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import harness
+from harness import BUILD, TACHO
+
+FAKE = BUILD / "tests" / "fake_cuda"
+APP = FAKE / "fake_cuda"
+
+
+class Cuda(harness.Case):
+    def fake(self, mode, launches, code=5, options=(), env=None, **more):
+        return self.trace(APP, mode, launches, code=code, options=options, env={"CUDA_HOME": str(FAKE), **(env or {})}, **more)
+
+    def losses(self, file="t.tacho"):
+        return self.run_command(TACHO, "info", file).stdout.decode()
+
+    def test_kernels_and_calls(self):
+        result = self.fake("done", 5000)
+        self.assertEqual(result.stdout.decode(), "done 5000\n")
+        self.assertEqual(result.stderr, b"")
+        kernels = self.stats("kernel")
+        self.assertEqual({name: row["Calls"] for name, row in kernels.items()}, {"vecAdd(float*, int)": 5000})
+        # The clock goes from the program's ticks through CUPTI to trace time: the device's 1000 ns stay 1000 ns.
+        self.assertAlmostEqual(kernels["vecAdd(float*, int)"]["AverageNs"], 1000, delta=5)
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 5000)
+        self.assertIn("Stand-in GPU", self.losses())
+        self.assertIn("nothing was lost", self.losses())
+
+    def test_many_names(self):
+        self.fake("names", 3000)
+        self.assertEqual({row["Calls"] for row in self.stats("kernel").values()}, {1})
+        self.assertEqual(len(self.stats("kernel")), 3000)
+
+    def test_chosen_kernels(self):
+        self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])
+        self.assertEqual(set(self.stats("kernel")), {"kernel_1", *(f"kernel_1{n}" for n in range(10) if n != 5)})
+        self.assertRegex(self.losses(), "90 .*filtered")
+
+    def test_cuptis_own_clock(self):
+        self.fake("done", 100, env={"FAKE_CUPTI_OWN_CLOCK": "1"})
+        self.assertAlmostEqual(self.stats("kernel")["vecAdd(float*, int)"]["AverageNs"], 1000, delta=50)
+
+    def test_work_in_flight_at_exit_is_counted(self):
+        self.fake("inflight", 100)
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 0)
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 100)
+        self.assertRegex(self.losses(), r"100 .*in flight when the process ended")
+
+    def test_exit_without_handlers(self):
+        self.fake("fastexit", 100, code=9)
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 100)
+        self.assertRegex(self.losses(), r"50 .*in flight when the process ended")
+
+    def test_killed(self):
+        process = subprocess.Popen([TACHO, "trace", "-q", "-o", "t.tacho", "--", APP, "hang", "100"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, env={**os.environ, "CUDA_HOME": str(FAKE)})
+        self.assertEqual(process.stdout.readline(), b"hang 100\n")
+        time.sleep(0.3)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+        self.assertEqual(process.wait(60), 137)
+        process.stdout.close()
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 100)
+
+    def test_paused_from_the_start(self):
+        self.fake("done", 50, options=["--start-paused"])
+        self.assertEqual(self.stats("kernel"), {})
+        self.assertEqual(self.stats("api"), {})
+
+    def test_chosen_sources(self):
+        self.fake("done", 50, options=["--kernel-trace"])
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        self.assertEqual(self.stats("api"), {})
+
+    def test_program_with_its_own_cupti_client(self):
+        result = self.fake("client", 50)
+        self.assertEqual(result.stdout.decode(), "subscribe 39\nclient 50\n")
+        self.one_sentence(result, "fake_cuda", "--yield-to-app")
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+
+    def test_yield_to_app(self):
+        result = self.fake("client", 50, options=["--yield-to-app"])
+        self.assertEqual(result.stderr, b"")
+        self.assertEqual(self.stats("kernel"), {})
+        self.assertIn("--yield-to-app", self.losses())
+
+    def test_not_permitted(self):
+        result = self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "35"})
+        self.one_sentence(result, "only administrators")
+        self.assertEqual(self.stats("kernel"), {})
+
+    def test_other_profiler(self):
+        self.one_sentence(self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "39"}), "another profiler")
+
+    def test_unusable_cupti(self):
+        # Without a driver the real CUPTI refuses; without the toolkit there is none: one sentence, and the program runs.
+        result = self.trace(APP, "done", 5, code=5, env={"CUDA_HOME": str(self.folder)})
+        self.assertEqual(result.stdout.decode(), "done 5\n")
+        self.one_sentence(result, "CUPTI", "the program runs")
+
+    @unittest.skipIf(os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/nvidia0"), "this machine has an NVIDIA GPU")
+    def test_cuda_program_without_a_driver(self):
+        if not shutil.which("objcopy"):
+            self.skipTest("no objcopy")
+        program, section = self.folder / "cuda_program", self.folder / "section"
+        section.write_bytes(b"\0" * 64)
+        self.run_command("objcopy", "--add-section", f".nv_fatbin={section}", "/bin/true", program)
+        self.trace(program)
+        self.assertIn("no NVIDIA driver", self.losses())
+
+    @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "this machine has an NVIDIA GPU")
+    def test_avail_says_what_is_missing(self):
+        self.assertRegex(self.run_command(TACHO, "avail").stdout.decode(), r"cuda +absent +no NVIDIA driver")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,60 @@
+/* A "CUDA program" on the stand-in CUPTI: starts as the CUDA driver does (loads what CUDA_INJECTION64_PATH names and calls
+ * InitializeInjection), launches N kernels, and ends in some way: fake_cuda MODE N
+ *   done       everything completed    inflight  nothing completed, normal exit   fastexit  half completed, _exit
+ *   hang       half completed, prints "ready", sleeps until killed
+ *   client     uses CUPTI itself meanwhile   names  every kernel has its own name */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+__attribute__((weak)) int cuptiSubscribe(void** subscriber, void* callback, void* user);
+__attribute__((weak)) int cuptiActivityDisable(int kind);
+
+int main(int argc, char** argv) {
+  const char* const mode = argc > 1 ? argv[1] : "done";
+  const long launches = argc > 2 ? atol(argv[2]) : 10;
+  const char* const injection = getenv("CUDA_INJECTION64_PATH");
+  if (injection != NULL) {
+    void* const library = dlopen(injection, RTLD_NOW);
+    int (*start)(void) = library != NULL ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+    if (start == NULL || start() != 1) fprintf(stderr, "fake_cuda: the injection failed: %s\n", dlerror());
+  }
+  void* const cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  void (*driver_starts)(void) = NULL;
+  void (*launch)(const char*) = NULL;
+  void (*complete)(void) = NULL;
+  if (cupti != NULL) {
+    driver_starts = (void (*)(void))dlsym(cupti, "fake_start");
+    launch = (void (*)(const char*))dlsym(cupti, "fake_launch");
+    complete = (void (*)(void))dlsym(cupti, "fake_complete");
+  }
+  if (launch != NULL) driver_starts();
+  if (strcmp(mode, "client") == 0 && cuptiSubscribe != NULL) {
+    void* subscriber;
+    printf("subscribe %d\n", cuptiSubscribe(&subscriber, NULL, NULL));
+    if (cuptiActivityDisable != NULL) cuptiActivityDisable(10);
+  }
+  char* const names = malloc((size_t)launches * 32 + 32);
+  for (long i = 0; launch != NULL && i < launches; ++i) {
+    if (strcmp(mode, "names") == 0) {
+      snprintf(names + i * 32, 32, "kernel_%ld", i);
+      launch(names + i * 32);
+    } else {
+      launch("_Z6vecAddPfi");
+    }
+    const int half = strcmp(mode, "hang") == 0 || strcmp(mode, "fastexit") == 0;
+    if (i + 1 == (half ? launches / 2 : launches) && strcmp(mode, "inflight") != 0) complete();
+  }
+  printf("%s %ld\n", mode, launches);
+  fflush(stdout);
+  if (strcmp(mode, "fastexit") == 0) {
+    usleep(200000);  /* long enough for a look at the names */
+    _exit(9);
+  }
+  if (strcmp(mode, "hang") == 0)
+    for (;;) pause();
+  return 5;
+}

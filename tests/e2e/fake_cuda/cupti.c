@@ -1,0 +1,204 @@
+/* A stand-in for CUPTI 13.0, so that the way of CUDA records from a program to a trace is tested where there is no GPU.
+ * It takes the calls that tacho makes and writes records as CUPTI does: into the client's buffers, kernels marked as not
+ * complete until fake_complete(). What real CUPTI does beyond that is tested on real GPUs (tests/device). */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define INCOMPLETE 0x80000000u
+
+typedef void (*requested_fn)(uint8_t**, size_t*, size_t*);
+typedef void (*completed_fn)(void*, uint32_t, uint8_t*, size_t, size_t);
+
+static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+static requested_fn g_requested;
+static completed_fn g_completed;
+static uint64_t (*g_timestamp)(void);
+static uint64_t g_enabled;
+static int g_subscribed;
+static uint8_t* g_buffer;
+static size_t g_capacity, g_used, g_dropped;
+static uint32_t g_correlation;
+static struct { uint8_t* record; } g_waiting[1 << 16];
+static size_t g_waiting_count;
+
+static size_t size_of(uint32_t kind) {
+  switch (kind & ~INCOMPLETE) {
+    case 4: case 5: return 40;
+    case 8: return 184;
+    case 9: return 32;
+    case 10: return 216;
+    case 17: return 56;
+    default: return 0;
+  }
+}
+static uint64_t now(void) {
+  struct timespec t;
+  if (g_timestamp) return g_timestamp();
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+EXPORT int cuptiGetVersion(uint32_t* version) { *version = 130001; return 0; }
+EXPORT int cuptiGetResultString(int result, const char** text) { *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE"; return 0; }
+EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
+  (void)callback; (void)user;
+  if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
+  if (g_subscribed) return 39;
+  g_subscribed = 1;
+  *subscriber = &g_subscribed;
+  return 0;
+}
+EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) { (void)on; (void)subscriber; (void)domain; (void)id; return 0; }
+EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
+  if (domain == 2 && id == 211) { *name = "cudaLaunchKernel_v7000"; return 0; }
+  if (domain == 1 && id == 307) { *name = "cuLaunchKernel"; return 0; }
+  *name = NULL;
+  return 1;
+}
+EXPORT int cuptiActivityEnable(int kind) { g_enabled |= 1ull << kind; return 0; }
+EXPORT int cuptiActivityDisable(int kind) { g_enabled &= ~(1ull << kind); return 0; }
+EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) { g_requested = requested; g_completed = completed; return 0; }
+EXPORT int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
+  (void)context; (void)stream;
+  *dropped = g_dropped;
+  g_dropped = 0;
+  return 0;
+}
+EXPORT int cuptiActivitySetAttribute(int attribute, size_t* size, void* value) { (void)attribute; (void)size; (void)value; return 0; }
+EXPORT int cuptiGetTimestamp(uint64_t* time) { *time = now(); return 0; }
+EXPORT int cuptiSetThreadIdType(int type) { (void)type; return 0; }
+EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
+  if (getenv("FAKE_CUPTI_OWN_CLOCK")) return 27;
+  g_timestamp = timestamp;
+  return 0;
+}
+EXPORT int cuptiActivityGetAttribute(int attribute, size_t* size, void* value) {
+  if (attribute != 9 || *size != 1) return 1;
+  *(uint8_t*)value = 1;
+  return 0;
+}
+EXPORT int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) { (void)id; (void)on; return 0; }
+EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** record) {
+  uint8_t* at = *record;
+  size_t size;
+  if (at == NULL) {
+    at = buffer;
+  } else {
+    uint32_t kind;
+    memcpy(&kind, at, 4);
+    at += size_of(kind);
+  }
+  if (at >= buffer + valid) return 12;
+  *record = at;
+  memcpy(&size, at, 4);
+  return size_of((uint32_t)size) == 0 ? 21 : 0;
+}
+
+/* Records of a buffer that waits for the device cannot be given back unless forced. */
+static int holds_waiting(void) {
+  for (size_t i = 0; i < g_waiting_count; ++i)
+    if (g_waiting[i].record >= g_buffer && g_waiting[i].record < g_buffer + g_capacity) return 1;
+  return 0;
+}
+static void give_back(void) {
+  uint8_t* const buffer = g_buffer;
+  const size_t used = g_used, capacity = g_capacity;
+  size_t kept = 0;
+  for (size_t i = 0; i < g_waiting_count; ++i) {
+    uint8_t* record = g_waiting[i].record;
+    if (record >= buffer && record < buffer + capacity) {
+      uint32_t kind;
+      memcpy(&kind, record, 4);
+      kind &= ~INCOMPLETE;
+      memcpy(record, &kind, 4);
+    } else {
+      g_waiting[kept++] = g_waiting[i];
+    }
+  }
+  g_waiting_count = kept;
+  g_buffer = NULL;
+  g_used = g_capacity = 0;
+  if (buffer) g_completed(NULL, 0, buffer, capacity, used);
+}
+EXPORT int cuptiActivityFlushAll(uint32_t flag) {
+  pthread_mutex_lock(&g_lock);
+  if (g_buffer && ((flag & 1) || !holds_waiting())) give_back();
+  pthread_mutex_unlock(&g_lock);
+  return 0;
+}
+EXPORT int cuptiFinalize(void) { g_enabled = 0; return 0; }
+
+static void finish_all(void);
+static uint8_t* space(uint32_t kind) {
+  const size_t size = size_of(kind);
+  if (g_buffer && g_used + size > g_capacity) {
+    finish_all();
+    give_back();
+  }
+  if (!g_buffer) {
+    size_t records = 0;
+    if (g_requested) g_requested(&g_buffer, &g_capacity, &records);
+    if (!g_buffer) {
+      ++g_dropped;
+      return NULL;
+    }
+    memset(g_buffer, 0, g_capacity);
+    g_used = 0;
+  }
+  uint8_t* const at = g_buffer + g_used;
+  g_used += size;
+  return at;
+}
+#define PUT(type, offset, value) do { type v_ = (value); memcpy(at + (offset), &v_, sizeof v_); } while (0)
+
+/* The "driver" of the stand-in starts: its device and context. */
+EXPORT void fake_start(void) {
+  pthread_mutex_lock(&g_lock);
+  uint8_t* at;
+  if ((g_enabled >> 8 & 1) && (at = space(8))) {
+    PUT(uint32_t, 0, 8); PUT(uint32_t, 44, 3); PUT(uint32_t, 104, 9); PUT(const char*, 136, "Stand-in GPU");
+  }
+  if ((g_enabled >> 9 & 1) && (at = space(9))) {
+    PUT(uint32_t, 0, 9); PUT(uint32_t, 4, 1); PUT(uint16_t, 14, 7);
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+EXPORT void fake_launch(const char* name) {
+  pthread_mutex_lock(&g_lock);
+  const uint32_t correlation = ++g_correlation;
+  const uint64_t start = now();
+  uint8_t* at;
+  if ((g_enabled >> 10 & 1) && g_waiting_count < sizeof g_waiting / sizeof *g_waiting && (at = space(10))) {
+    PUT(uint16_t, 6, 24); PUT(uint32_t, 44, 1); PUT(uint32_t, 48, 7);
+    for (int word = 52; word < 76; word += 4) PUT(uint32_t, word, word == 64 ? 128 : 1);
+    PUT(uint32_t, 92, correlation); PUT(const char*, 104, name);
+    PUT(uint32_t, 0, 10 | INCOMPLETE);
+    g_waiting[g_waiting_count++].record = at;
+  }
+  if ((g_enabled >> 5 & 1) && (at = space(5))) {
+    PUT(uint32_t, 4, 211); PUT(uint64_t, 8, start); PUT(uint64_t, 16, now()); PUT(uint32_t, 24, (uint32_t)getpid());
+    PUT(uint32_t, 28, 0xf7001000u); PUT(uint32_t, 32, correlation); PUT(uint32_t, 0, 5);
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+/* The device ends everything launched so far. */
+static void finish_all(void) {
+  for (size_t i = 0; i < g_waiting_count; ++i) {
+    uint8_t* const at = g_waiting[i].record;
+    const uint64_t start = now();
+    PUT(uint64_t, 16, start); PUT(uint64_t, 24, start + 1000); PUT(uint32_t, 0, 10);
+  }
+  g_waiting_count = 0;
+}
+EXPORT void fake_complete(void) {
+  pthread_mutex_lock(&g_lock);
+  finish_all();
+  pthread_mutex_unlock(&g_lock);
+}

@@ -16,7 +16,7 @@ print("cpu", usage.ru_utime + usage.ru_stime)
 PYTHON
 for hz in 100 1000; do
   goal=$([ $hz = 100 ] && echo 1.01 || echo 1.03)
-  for program in "$work/shares 3000" "/usr/bin/python3 $here/../tests/sampler/shares.py 60"; do
+  for program in "$work/shares 5000" "/usr/bin/python3 $here/../tests/sampler/shares.py 400"; do
     "$here/paired.py" --pairs "${PAIRS:-15}" --goal $goal --value 'cpu ([0-9.]+)' --name "$hz Hz, ${program##*/}" -- \
       "$build/bin/tacho" trace -q --overwrite -o "$work/t.tacho" --sampler timer --sample-hz $hz -- \
       /usr/bin/python3 "$work/cpu.py" $program --vs /usr/bin/python3 "$work/cpu.py" $program

@@ -366,7 +366,8 @@ bool register_process() {
     while (later.raw - now.raw < 20'000) later = sample_clocks();
     ns_per_tick = static_cast<double>(later.raw - now.raw) / static_cast<double>(later.tsc - now.tsc);
   }
-  char text[4096];
+  // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock is held.
+  static constinit char text[4096] = {};
   event::ProcessRecord record{};
   record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
   record.pid = g_pid;

@@ -258,8 +258,8 @@ TEST(Python, StressOfEveryVersion) {
   for (const auto& [version, path] : known) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=10000\nsample_clock=wall\n", 256 << 20);
-    EXPECT_EQ(run.run({path, script("calls.py"), "150"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
-    EXPECT_GT(run.samples().size(), 300u);  // a busy machine gives fewer
+    EXPECT_EQ(run.run({path, script("calls.py"), "400"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
+    EXPECT_GT(run.samples().size(), 500u);
     double python = 0, nameless = 0;
     for (const Sample& sample : run.samples())
       for (const Frame& frame : sample.frames)
@@ -267,7 +267,7 @@ TEST(Python, StressOfEveryVersion) {
           ++python;
           nameless += frame.function.empty();
         }
-    EXPECT_GT(python, 1000);
+    EXPECT_GT(python, 500);
     EXPECT_LT(nameless, python * 0.01);
     EXPECT_GT(run.share("fib", true), 0.002);
   }

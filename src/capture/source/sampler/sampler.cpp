@@ -50,6 +50,13 @@ constinit event::SampleClock g_clock = event::SampleClock::kCpu;
 constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
 constinit std::atomic<uint64_t> g_without_timer{0};
+// The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than a timer.
+struct Forked {
+  uint32_t tid;
+  int32_t timer;
+  uintptr_t stack_low, stack_high;
+};
+constinit Forked g_forked = {};
 constinit uint64_t g_tick = 0;  // ns: how late the kernel may notice that CPU time has passed
 constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
@@ -137,6 +144,7 @@ bool remember_stranger(uint32_t tid) {  // false: known already, or no room
 }
 
 bool known_thread(uint32_t tid) {
+  if (tid == g_forked.tid) return true;
   const uint32_t last = g_last_index.load(std::memory_order_relaxed);
   const uint64_t generation = tape::process_generation();
   for (uint32_t index = 1; index <= last; ++index) {
@@ -197,6 +205,12 @@ uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, u
 void take_sample(const siginfo_t* info, const ucontext_t* context) {
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
+  if (thread->tid == 0 && g_forked.tid == tape::t_state.tid) {
+    thread->tid = g_forked.tid;
+    thread->timer = g_forked.timer;
+    thread->stack_low = g_forked.stack_low;
+    thread->stack_high = g_forked.stack_high;
+  }
   if (thread->scratch == nullptr) {
     void* const memory = mmap(nullptr, sizeof(Scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
@@ -334,17 +348,18 @@ void learn_stack(Thread& thread) {
   pthread_attr_destroy(&attributes);
 }
 
-// In a forked child, which has no timers: its one thread is sampled again, as a new process.
+// In a forked child, which has no timers: its one thread is sampled again, as a new process from its first sample on.
 void after_fork() {
   if (g_signal.load(std::memory_order_relaxed) == 0) return;
   const Thread* const before = g_threads.at(tape::t_state.thread_index);
-  const Thread parents = before != nullptr ? *before : Thread{};
-  Thread* const thread = g_threads.get();
-  if (thread == nullptr) return;
-  thread->stack_low = parents.stack_low;
-  thread->stack_high = parents.stack_high;
+  g_forked = {};
+  if (before != nullptr && tape::t_state.thread_index != 0) {
+    g_forked.stack_low = before->stack_low;
+    g_forked.stack_high = before->stack_high;
+  }
+  g_forked.tid = current_tid();
   g_last_index.store(0, std::memory_order_relaxed);
-  start_thread(*thread);
+  g_forked.timer = make_thread_timer(g_forked.tid);
 }
 
 }  // namespace

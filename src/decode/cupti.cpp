@@ -183,6 +183,7 @@ void CuptiDecoder::property(std::string_view key, std::string_view text) {
   } else if (key == "cupti.window") {  // "start N" or "stop N": recording began or ended with call N
     const bool begins = next_word(text) == "start";
     windows_.emplace_back(widen(static_cast<uint32_t>(parse_number(text))), begins);
+    std::stable_sort(windows_.begin(), windows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   } else if (key == "cupti.driver") {
     driver_version_ = text;
   } else if (key == "cupti.thread_ids") {

@@ -39,8 +39,10 @@ struct Counter {
       } else if (header->kind == event::RecordKind::kProperty) {
         const auto* record = reinterpret_cast<const event::PropertyRecord*>(header);
         const std::string& key = strings[record->key];
-        if (key.rfind("cupti.record_size.", 0) == 0)
-          sizes[static_cast<uint32_t>(atoi(key.c_str() + 18))] = static_cast<uint32_t>(atoi(strings[record->text].c_str()));
+        if (key == "cupti.record_sizes") {
+          const char* text = strings[record->text].c_str();
+          for (unsigned kind, size, used = 0; sscanf(text, "%u:%u%n", &kind, &size, reinterpret_cast<int*>(&used)) == 2; text += used) sizes[kind] = size;
+        }
         printf("  property %s = %s\n", key.c_str(), strings[record->text].c_str());
       } else if (header->kind == event::RecordKind::kName) {
         const auto* record = reinterpret_cast<const event::NameRecord*>(header);

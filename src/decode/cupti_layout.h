@@ -2,7 +2,7 @@
 //
 // The layouts of a kind differ between versions only in what was added at the end, so a field is there exactly when it
 // ends within the record. How long a record is depends on the library that wrote it: the target asks that library's
-// iterator and reports the sizes (property cupti.record_size.<kind>); where it did not, kSizes below knows the versions.
+// iterator and reports the sizes (property cupti.record_sizes); where it did not, kSizes below knows the versions.
 // Facts from the public headers cupti_activity.h and cupti_activity_deprecated.h and their release notes.
 #pragma once
 

@@ -231,8 +231,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersio
 });
 
 TEST_F(CuptiTest, SizesReportedByTheTargetBeatTheVersion) {
-  decoder.property("cupti.record_size.10", "224");  // a CUPTI newer than this decoder
-  decoder.property("cupti.record_size.77", "32");
+  decoder.property("cupti.record_sizes", "10:224 77:32");  // of a CUPTI newer than this decoder
   Buffer buffer(139900);
   buffer.kernel(224, 0x7000, 1000, 1500, 11).record(77, 32).api(false, 211, 900, 950, 11);
   buffer.give(decoder);
@@ -364,6 +363,19 @@ TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
   EXPECT_EQ(dim(Table::kTrack, fact(Table::kApi)[column::Api::track])[column::Track::native], 42);
 }
 
+TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
+  decoder.property("cupti.window", "stop 10");
+  decoder.property("cupti.window", "start 20");
+  Buffer buffer(130001);
+  for (const uint32_t correlation : {9u, 10u, 19u, 20u})
+    buffer.kernel(216, 0x7000, 1000 + correlation, 1100 + correlation, correlation).api(false, 211, 900 + correlation, 950 + correlation, correlation);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kDispatch), 2);
+  EXPECT_EQ(writer.rows(Table::kApi), 2);
+  EXPECT_TRUE(writer.losses.empty());
+}
+
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
   decoder.name(NameSpace::kCudaGraphNode, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);
@@ -393,7 +405,7 @@ TEST_F(CuptiTest, AnyBytesAreSurvived) {
       const uint32_t kind = kinds[random() % std::size(kinds)];
       std::memcpy(&bytes[at], &kind, 4);
     }
-    if (round % 50 == 0) decoder.property(fmt::format("cupti.record_size.{}", kinds[random() % std::size(kinds)]), fmt::format("{}", random() % 300));
+    if (round % 50 == 0) decoder.property("cupti.record_sizes", fmt::format("{}:{} {} :", kinds[random() % std::size(kinds)], random() % 300, random()));
     buffer.give(decoder, round % 2 == 0);
     for (auto& [table, rows] : writer.facts) rows.clear();
     if (writer.dimensions[Table::kTrack].size() > 500) {  // the test writer searches linearly

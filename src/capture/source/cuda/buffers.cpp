@@ -1,9 +1,12 @@
 // CUPTI activity buffers in the pool (buffers.h).
 #include "capture/source/cuda/buffers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <string_view>
@@ -18,12 +21,12 @@ constinit const Cupti* g_cupti = nullptr;
 constinit uint32_t g_version = 0;
 constinit uint32_t g_blocks = 1;
 
-// Sizes of records by kind in the library loaded, learned from its own iterator: 0 = not seen yet. The drainer's side
-// gets them as properties, so that it can walk buffers of a CUPTI newer than itself.
+// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them as a property,
+// so that it can walk buffers of a CUPTI newer than itself.
 constexpr uint32_t kKinds = 128;
 // CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not finished.
 constexpr uint32_t kIncomplete = 1u << 31;
-constinit std::atomic<uint16_t> g_sizes[kKinds] = {};
+constinit uint16_t g_sizes[kKinds] = {};
 
 // Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
 // ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous definition.
@@ -122,10 +125,29 @@ void define_name(event::NameSpace space, uint64_t number, std::string_view text)
   tape::define(&record.header);
 }
 
+// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes from a record
+// whose layout is another library's: a surprise there must not be the program's end.
+bool measure_text(uint64_t pointer, size_t most, size_t& length) {
+  constexpr uint64_t kPage = 4096;
+  const auto* const text = reinterpret_cast<const char*>(pointer);
+  for (length = 0; length < most;) {
+    char byte;
+    iovec from{const_cast<char*>(text + length), 1}, to{&byte, 1};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1 && errno == EFAULT) return false;
+    const uint64_t rest = kPage - (pointer + length) % kPage;
+    const size_t here = rest < most - length ? rest : most - length;
+    const size_t found = strnlen(text + length, here);
+    length += found;
+    if (found < here) return true;
+  }
+  return true;
+}
+
 void see_text(uint64_t pointer) {
   if (pointer == 0 || !g_texts.insert(pointer)) return;
-  const char* const text = reinterpret_cast<const char*>(pointer);
-  define_name(event::NameSpace::kCudaKernel, pointer, {text, strnlen(text, 60'000)});
+  size_t length;
+  if (measure_text(pointer, 60'000, length))
+    define_name(event::NameSpace::kCudaKernel, pointer, {reinterpret_cast<const char*>(pointer), length});
 }
 
 void see_callback(int domain, uint32_t id) {
@@ -141,28 +163,19 @@ void see_callback(int domain, uint32_t id) {
   define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
 }
 
-// Size of records like the one at `record` (of which `room` bytes may be read), asked from the library's iterator; 0 = it
-// does not know the kind. Works on a copy, so that records that CUPTI has not completed can be asked about too: the
-// iterator reports the end of the buffer as long as the buffer ends within or with the record.
-uint32_t learn_size(const uint8_t* record, size_t room, uint32_t kind) {
+// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of zeros alone in
+// a buffer the iterator reports the end as long as the buffer ends within or with the record, and an invalid record after.
+uint32_t learn_size(uint32_t kind) {
   constexpr size_t kMost = 512;
-  alignas(8) uint8_t copy[2 * kMost] = {};
-  memcpy(copy, record, room < kMost ? room : kMost);
-  memcpy(copy, &kind, sizeof kind);
+  alignas(8) uint8_t probe[kMost + 64] = {};
+  memcpy(probe, &kind, sizeof kind);
   size_t size = 0;
   for (size_t length = 8; length <= kMost; length += 8) {
-    void* next = copy;
-    if (g_cupti->next_record(copy, length, &next) != abi::kMaxLimitReached) break;
+    void* next = probe;
+    if (g_cupti->next_record(probe, length, &next) != abi::kMaxLimitReached) break;
     size = length;
   }
-  if (size < 8 || size == kMost || size > room) return 0;
-  if (kind < kKinds && g_sizes[kind].exchange(static_cast<uint16_t>(size), std::memory_order_relaxed) != size) {
-    char key[48], text[16];
-    snprintf(key, sizeof key, "cupti.record_size.%u", kind);
-    snprintf(text, sizeof text, "%zu", size);
-    tape::define_property(event::Table::kProcess, 0, key, text);
-  }
-  return static_cast<uint32_t>(size);
+  return size == kMost ? 0 : static_cast<uint32_t>(size);
 }
 
 // Offsets that are the same in every version from CUPTI 11.8 on: newer structures only grow at their end.
@@ -179,8 +192,7 @@ size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
     const uint8_t* const at = buffer + offset;
     const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
     if (kind == 0) break;
-    uint32_t size = kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
-    if (size == 0) size = learn_size(at, valid - offset, kind);
+    const uint32_t size = kind < kKinds ? g_sizes[kind] : 0;
     if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
     offset += size;
   }
@@ -211,6 +223,14 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   g_cupti = &cupti;
   g_version = version;
   g_blocks = blocks;
+  char text[kKinds * 9] = {};
+  size_t length = 0;
+  for (uint32_t kind = 1; kind < kKinds; ++kind) {
+    g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));
+    if (g_sizes[kind] != 0)
+      length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u", length == 0 ? "" : " ", kind, g_sizes[kind]));
+  }
+  tape::define_property(event::Table::kProcess, 0, "cupti.record_sizes", {text, length});
 }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {

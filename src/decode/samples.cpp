@@ -52,8 +52,7 @@ bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
   return true;
 }
 
-// ---- where code lies
-// ------------------------------------------------------------------------------------------------------
+// ---- where code lies -----------------------------------------------------------------------------
 
 void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
   if (record.end <= record.start || maps_.size() > 100'000) return;
@@ -133,8 +132,7 @@ void ProcessSamples::place(NativeFrame& frame, bool return_address) {
   frame.module = map->module;
 }
 
-// ---- unwinding
-// -------------------------------------------------------------------------------------------------------------
+// ---- unwinding -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -384,8 +382,7 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
   }
 }
 
-// ---- rows
-// -----------------------------------------------------------------------------------------------------------------
+// ---- rows ----------------------------------------------------------------------------------------
 
 std::string_view ProcessSamples::jitted(uint64_t address) {
   const auto look = [&]() -> std::string_view {
@@ -595,8 +592,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   return true;
 }
 
-// ---- Python's line tables
-// ---------------------------------------------------------------------------------------------------
+// ---- Python's line tables ------------------------------------------------------------------------
 
 namespace {
 

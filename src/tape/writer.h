@@ -149,8 +149,7 @@ inline uint64_t next_correlation() {
 /// Counts rows that could not be recorded, for a reason of the source's own.
 void count_dropped(event::Table table, uint64_t rows = 1);
 
-// ---- definitions: rare, under a lock that a forked child never inherits locked
-// ----------------------------------
+// ---- definitions: rare, under a lock that a forked child never inherits locked -------------------
 
 inline constexpr uint32_t kLongestText = 60'000;
 /// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out
@@ -171,8 +170,7 @@ void note(event::NoteSeverity severity, std::string_view text);
 /// Adds to table loss.
 void loss(event::Table table, event::LossReason reason, uint64_t count);
 
-// ---- extents: whole blocks for vendor buffers
-// ----------------------------------------------------------------------
+// ---- extents: whole blocks for vendor buffers ----------------------------------------------------
 
 /// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
 /// counted). The payload starts after the BlockHeader and is 64-byte aligned.

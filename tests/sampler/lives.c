@@ -49,8 +49,7 @@ static char clone_stack[1 << 16] __attribute__((aligned(16)));
 static volatile int clone_ended;
 static int in_raw_thread(void* unused) {
   (void)unused;
-  for (volatile long i = 0; i < 300000000; ++i) {
-  }
+  work(1500000000);
   clone_ended = 1;
   syscall(SYS_exit, 0);
   return 0;

@@ -61,8 +61,7 @@ void refuse(const char* sentence) {
   if (!g_refused.exchange(true)) tape::note(event::NoteSeverity::kWarning, sentence);
 }
 
-// ---- code objects that have a number
-// -----------------------------------------------------------------------------------
+// ---- code objects that have a number -------------------------------------------------------------
 
 // By a key of the object's address and content: addresses are used again while the program runs.
 struct CodeEntry {
@@ -214,8 +213,7 @@ uint32_t code_number(Prober& prober, uintptr_t address, PythonScratch& scratch, 
   return define_code(prober, code, scratch);  // table crowded: defined again
 }
 
-// ---- frames
-// ---------------------------------------------------------------------------------------------------------------
+// ---- frames --------------------------------------------------------------------------------------
 
 // Where frames of threads lie: the chunks of the thread's data stack.
 class DataStack {
@@ -311,8 +309,7 @@ event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t
   return event::PythonState::kWhole;
 }
 
-// ---- finding the interpreter
-// -------------------------------------------------------------------------------------------
+// ---- finding the interpreter ---------------------------------------------------------------------
 
 // Offsets of the members of code objects as the interpreter itself publishes them: a check of the table
 // above.

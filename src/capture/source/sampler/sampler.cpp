@@ -83,8 +83,7 @@ int64_t now_coarse_ns() {
   return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// ---- timers
-// ---------------------------------------------------------------------------------------------------------------
+// ---- timers --------------------------------------------------------------------------------------
 
 // The kernel's own calls: glibc's would allocate, and a timer's id is all that is needed.
 int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, uint64_t first) {
@@ -126,31 +125,34 @@ int32_t make_thread_timer(uint32_t tid) {
   return timer;
 }
 
-void start_thread(Thread& thread) {
-  thread.tid = current_tid();
-  const uint32_t index = tape::t_state.thread_index;
-  uint32_t last = g_last_index.load(std::memory_order_relaxed);
-  while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
-  }
-  thread.timer = make_thread_timer(thread.tid);
-}
+// ---- threads that did not come through pthread_create --------------------------------------------
 
-// ---- threads that did not come through pthread_create
-// --------------------------------------------------------------------
-
-// Threads that have a timer made from outside, by tid: open addressing, few.
+// Threads without a timer of their own, by tid: open addressing, few. Seen once, a thread may just be
+// starting; one that is still here at the next search gets a timer.
 constexpr uint32_t kMostSearched = 4096;  // with more threads the search would take too long for a handler
 constexpr uint32_t kStrangers = 1024;
-constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | tid
+constexpr uint64_t kHasTimer = 1ULL << 31;
+constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | kHasTimer | tid
 
-bool remember_stranger(uint32_t tid) {  // false: known already, or no room
+// True the second time.
+bool seen_again(uint32_t tid) {
   const uint64_t entry = tape::process_generation() << 32 | tid;
   uint32_t at = tid * 2654435761u % kStrangers;
   for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers) {
     uint64_t there = g_strangers[at].load(std::memory_order_relaxed);
-    if (there == entry) return false;
-    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return true;
+    if (there == (entry | kHasTimer)) return false;
+    if (there == entry) return g_strangers[at].compare_exchange_strong(there, entry | kHasTimer);
+    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return false;
   }
+  return false;
+}
+
+// A search was faster than the thread's own start.
+bool has_timer(uint32_t tid) {
+  const uint64_t entry = tape::process_generation() << 32 | kHasTimer | tid;
+  uint32_t at = tid * 2654435761u % kStrangers;
+  for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers)
+    if (g_strangers[at].load(std::memory_order_relaxed) == entry) return true;
   return false;
 }
 
@@ -166,13 +168,12 @@ bool known_thread(uint32_t tid) {
   return false;
 }
 
-// Called from the handler once a second (first after 50 ms): gives timers to threads that have none. A search
-// of its own would wake threads that wait.
+// Called from the handler (50 ms after the start, then about every half second): gives timers to threads that
+// have none. A search of its own would wake threads that wait.
 void search_threads() {
   const int64_t now = now_coarse_ns();
   int64_t due = g_next_search.load(std::memory_order_relaxed);
-  if (now < due ||
-      !g_next_search.compare_exchange_strong(due, now + 1'000'000'000, std::memory_order_relaxed))
+  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed))
     return;
   if (g_last_index.load(std::memory_order_relaxed) > kMostSearched) return;
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -187,15 +188,23 @@ void search_threads() {
       uint32_t tid = 0;
       for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
         tid = tid * 10 + static_cast<uint32_t>(*digit - '0');
-      if (tid != 0 && !known_thread(tid) && remember_stranger(tid)) make_thread_timer(tid);
+      if (tid != 0 && !known_thread(tid) && seen_again(tid)) make_thread_timer(tid);
       at += length;
     }
   }
   close(folder);
 }
 
-// ---- the sample
-// -----------------------------------------------------------------------------------------------------------
+void start_thread(Thread& thread) {
+  thread.tid = current_tid();
+  const uint32_t index = tape::t_state.thread_index;
+  uint32_t last = g_last_index.load(std::memory_order_relaxed);
+  while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
+  }
+  if (!has_timer(thread.tid)) thread.timer = make_thread_timer(thread.tid);
+}
+
+// ---- the sample ----------------------------------------------------------------------------------
 
 constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -315,8 +324,7 @@ void on_signal(int, siginfo_t* info, void* context) {
   errno = kept_errno;
 }
 
-// ---- start
-// ----------------------------------------------------------------------------------------------------------------
+// ---- start ---------------------------------------------------------------------------------------
 
 // A real-time signal that nobody has taken, from above: programs take them from below.
 int free_signal() {

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile uint64_t sink;
@@ -31,6 +32,11 @@ __attribute__((noinline)) void after_exec(void) {
 }
 static void* little(void* unused) {
   work(300000);
+  return unused;
+}
+static void* names_itself(void* unused) {
+  pthread_setname_np(pthread_self(), "busy one");
+  work(300000000);
   return unused;
 }
 static void* some(void* unused) {
@@ -101,6 +107,14 @@ int main(int argc, char** argv) {
     calls_jit(function);
     unlink(name);
     return 0;
+  }
+  if (!strcmp(mode, "sleep")) { /* a thread that waits while others run must not be woken */
+    pthread_t busy;
+    pthread_create(&busy, NULL, names_itself, NULL);
+    const struct timespec rest = {0, 400000000};
+    const int result = nanosleep(&rest, NULL);
+    pthread_join(busy, NULL);
+    return result == 0 ? 0 : 1;
   }
   if (!strcmp(mode, "raw")) { /* a thread that no pthread_create made */
     clone(in_raw_thread, clone_stack + sizeof clone_stack,

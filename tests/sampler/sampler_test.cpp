@@ -45,7 +45,7 @@ TEST_P(Shares, CpuTimeAddsUp) {
   SampledRun run(kCpu);
   rusage before{}, after{};
   getrusage(RUSAGE_CHILDREN, &before);
-  ASSERT_EQ(run.run({program(GetParam()), "4000", "threads"}), 0);
+  ASSERT_EQ(run.run({program(GetParam()), "8000", "threads"}), 0);
   getrusage(RUSAGE_CHILDREN, &after);
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
@@ -168,6 +168,16 @@ TEST(Signals, OfTheProgramStayItsOwn) {
     // The thread that blocks all signals is sampled all the same.
     EXPECT_GT(run.share("blocks_everything", true), 0.1);
   }
+}
+
+TEST(Signals, SleepersSleepOnAndThreadsKeepTheirNames) {
+  SampledRun run(kCpu);
+  EXPECT_EQ(run.run({program("lives"), "sleep"}), 0);
+  EXPECT_GT(run.share("names_itself", true), 0.8);
+  bool named = false;
+  for (int64_t row = 1; row < run.trace().rows(event::Table::kThread); ++row)
+    named = named || run.trace().text(event::Table::kThread, row, event::column::Thread::name) == "busy one";
+  EXPECT_TRUE(named);
 }
 
 TEST(Sampler, OffMeansOff) {

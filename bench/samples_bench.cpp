@@ -1,5 +1,5 @@
-// Speed of unwinding and symbolisation: samples of a real program (the arguments; default: Python that imports a lot) are
-// taken once, then decoded again and again until a million have been.
+// Speed of unwinding and symbolisation: samples of a real program (the arguments; default: Python that
+// imports a lot) are taken once, then decoded again and again until a million have been.
 //
 //   samples_bench [command ...]
 #include <sys/wait.h>
@@ -18,7 +18,6 @@
 
 namespace {
 
-
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -34,7 +33,8 @@ int main(int argc, char** argv) {
   if (size <= 0) return 1;
   self[size] = '\0';
   const char* const build = getenv("TACHO_BUILD");
-  std::string library = build != nullptr ? build : std::string(self).substr(0, std::string(self).rfind('/')) + "/..";
+  std::string library =
+      build != nullptr ? build : std::string(self).substr(0, std::string(self).rfind('/')) + "/..";
   library += "/lib/libtacho.so";
   tape::PoolOptions options{.initial_bytes = 64 << 20, .max_bytes = 256 << 20};
   options.config = "sampler=timer\nsample_hz=2000\nsample_clock=wall\n";
@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
   std::string defaults[] = {"/usr/bin/python3", "-c",
                             "import json, decimal, asyncio, email.parser, unittest, xml.dom.minidom\n"
                             "total = 0\n"
-                            "for i in range(300): total += len(json.dumps({str(k): [k, decimal.Decimal(k).sqrt()] for k in range(50)}, default=str))"};
+                            "for i in range(300): total += len(json.dumps({str(k): [k, "
+                            "decimal.Decimal(k).sqrt()] for k in range(50)}, default=str))"};
   if (words.empty())
     for (std::string& word : defaults) words.push_back(word.data());
   words.push_back(nullptr);
@@ -97,7 +98,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "samples_bench: no samples\n");
     return 1;
   }
-  std::printf("first time: %zu samples, %.1f us each (reading tables and symbols included)\n", samples, live * 1e6 / static_cast<double>(samples));
+  std::printf("first time: %zu samples, %.1f us each (reading tables and symbols included)\n", samples,
+              live * 1e6 / static_cast<double>(samples));
   size_t done = 0;
   const double begin = cpu_seconds();
   while (done < 1'000'000) {

@@ -180,6 +180,10 @@ void CuptiDecoder::property(std::string_view key, std::string_view text) {
     if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0) return;  // the command line was checked
     pattern->usable = true;
     (key == "cupti.kernel_include" ? include_ : exclude_) = std::move(pattern);
+  } else if (key == "cupti.window") {  // "start N" or "stop N": recording began or ended with call N
+    const bool begins = next_word(text) == "start";
+    windows_.emplace_back(widen(static_cast<uint32_t>(parse_number(text))), begins);
+    std::stable_sort(windows_.begin(), windows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   } else if (key == "cupti.driver") {
     driver_version_ = text;
   } else if (key == "cupti.thread_ids") {
@@ -239,6 +243,11 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
   }
   const auto within = static_cast<double>(cupti_ns & ((1ull << kLengthBits) - 1));
   return segment.base + static_cast<int64_t>(within * segment.slope + 0.5);
+}
+
+bool CuptiDecoder::paused(uint64_t correlation) const {
+  auto after = std::upper_bound(windows_.begin(), windows_.end(), correlation, [](uint64_t x, const auto& window) { return x < window.first; });
+  return after != windows_.begin() && !(after - 1)->second;
 }
 
 void CuptiDecoder::miss(Table table) { writer_.lose(process_.row(), table, missing_, 1); }
@@ -421,6 +430,7 @@ void CuptiDecoder::api(const std::byte* record, bool driver, uint32_t block_tid)
   constexpr uint32_t kSize = 40;
   api_seen_ = true;
   Thread& owner = thread(thread_ids_ ? cupti::api::thread.read(record, kSize) : block_tid);
+  if (!windows_.empty() && paused(widen(cupti::api::correlation.read(record, kSize)))) return;
   const uint64_t start = cupti::api::start.read(record, kSize), end = cupti::api::end.read(record, kSize);
   if (start == 0) return miss(Table::kApi);
   Call call{time(start), end == 0 ? kUnknown : time(end), cupti::api::callback.read(record, kSize),
@@ -445,6 +455,7 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   namespace f = cupti::kernel;
   const uint64_t graph_node = f::graph_node.read(record, size);
   const uint64_t correlation = widen(f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   if (graph_node == 0 && f::device_launched.read(record, size) == 0) {
     ++facts_.kernels;
     // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not there yet.
@@ -480,6 +491,8 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
 void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   namespace f = cupti::copy;
   namespace p = cupti::peer_copy;
+  const uint64_t correlation = widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   const Times times = device_times(Table::kCopy, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
@@ -502,7 +515,6 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
                                                   i(event::CopyKind::kPlain), flags & 1});
     copy_shapes_.emplace(key, shape);
   }
-  const uint64_t correlation = widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
   const uint64_t graph_node = peer ? p::graph_node.read(record, size) : f::graph_node.read(record, size);
   const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)), times.start, times.duration,
                          shape, static_cast<int64_t>(correlation), static_cast<int64_t>(f::bytes.read(record, size)), kUnknown, kUnknown,
@@ -512,14 +524,15 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
 
 void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
   namespace f = cupti::fill;
+  const uint64_t correlation = widen(f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   const Times times = device_times(Table::kFill, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
   const int64_t shape = writer_.dimension(Table::kFillShape, {memory_kind(f::memory.read(record, size)), device_row(device),
                                                               f::value.read(record, size)});
   const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)), times.start, times.duration,
-                         shape, static_cast<int64_t>(widen(f::correlation.read(record, size))),
-                         static_cast<int64_t>(f::bytes.read(record, size)), kUnknown, kUnknown,
+                         shape, static_cast<int64_t>(correlation), static_cast<int64_t>(f::bytes.read(record, size)), kUnknown, kUnknown,
                          static_cast<int64_t>(f::graph_node.read(record, size))};
   writer_.add(Table::kFill, row);
 }
@@ -589,6 +602,7 @@ void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t blo
 void CuptiDecoder::graph(const std::byte* record) {
   namespace f = cupti::graph_trace;
   constexpr uint32_t kSize = f::kLeast;
+  if (!windows_.empty() && paused(widen(f::correlation.read(record, kSize)))) return;
   ++facts_.graph_spans;
   const Times times = device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
   if (!times.known) return;

@@ -108,6 +108,7 @@ class CuptiDecoder {
   int64_t convert(uint64_t cupti_ns) const;
   Times device_times(event::Table table, uint64_t start, uint64_t end);
   void miss(event::Table table);
+  bool paused(uint64_t correlation) const;
   uint64_t widen(uint32_t correlation);
   int64_t device_row(uint32_t device);
   int64_t device_of_context(uint32_t context);
@@ -173,6 +174,7 @@ class CuptiDecoder {
   // Launching calls and kernel records that still wait for each other, by correlation: start of the call, or kKernelSide.
   tsl::robin_map<uint64_t, int64_t> unmatched_;
   bool matching_ = true;                               // false: gave up for lack of memory
+  std::vector<std::pair<uint64_t, bool>> windows_;     // recording stopped (false) or started (true) with this call; ascending
   std::vector<std::pair<int64_t, int>> captures_;      // stream captures: (time, +1 begin or -1 end)
   std::unique_ptr<Pattern> include_, exclude_;         // --kernel-include, --kernel-exclude
   tsl::robin_map<uint64_t, std::string> names_;        // of kernels, while there are patterns

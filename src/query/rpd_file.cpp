@@ -157,31 +157,8 @@ namespace {
 
 struct Interval {
   int64_t start, end;
+  int64_t sort_key() const { return start; }
 };
-
-// By start: least significant digits first, as many as the span of the values has.
-void radix_sort(std::vector<Interval>& values, std::vector<Interval>& spare) {
-  int64_t least = INT64_MAX, most = INT64_MIN;
-  bool sorted = true;
-  for (size_t i = 0; i < values.size(); ++i) {
-    least = std::min(least, values[i].start);
-    most = std::max(most, values[i].start);
-    sorted = sorted && (i == 0 || values[i - 1].start <= values[i].start);
-  }
-  if (sorted) return;
-  spare.resize(values.size());
-  constexpr int kBits = 11;
-  const uint64_t span = static_cast<uint64_t>(most) - static_cast<uint64_t>(least);
-  for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += kBits) {
-    std::array<uint32_t, 1 << kBits> counts{};
-    const auto digit = [&](const Interval& value) { return ((static_cast<uint64_t>(value.start) - static_cast<uint64_t>(least)) >> shift) & ((1 << kBits) - 1); };
-    for (const Interval& value : values) ++counts[digit(value)];
-    uint32_t sum = 0;
-    for (uint32_t& count : counts) sum += std::exchange(count, sum);
-    for (const Interval& value : values) spare[counts[digit(value)]++] = value;
-    values.swap(spare);
-  }
-}
 
 }  // namespace
 
@@ -201,7 +178,8 @@ Result<RpdBusy> rpd_busy(const Database& database) {
   RpdBusy busy;
   bool any = false, late = false;
   const auto count = [&](Gpu& gpu, size_t most) {
-    radix_sort(gpu.waiting, spare);
+    if (!std::is_sorted(gpu.waiting.begin(), gpu.waiting.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; }))
+      radix_sort(gpu.waiting, spare);
     const size_t taken = std::min(most, gpu.waiting.size());
     if (taken > 0 && gpu.waiting[0].start < gpu.seen) late = true;
     for (size_t i = 0; i < taken; ++i) {

@@ -363,6 +363,19 @@ TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
   EXPECT_EQ(dim(Table::kTrack, fact(Table::kApi)[column::Api::track])[column::Track::native], 42);
 }
 
+TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
+  decoder.property("cupti.window", "stop 10");
+  decoder.property("cupti.window", "start 20");
+  Buffer buffer(130001);
+  for (const uint32_t correlation : {9u, 10u, 19u, 20u})
+    buffer.kernel(216, 0x7000, 1000 + correlation, 1100 + correlation, correlation).api(false, 211, 900 + correlation, 950 + correlation, correlation);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kDispatch), 2);
+  EXPECT_EQ(writer.rows(Table::kApi), 2);
+  EXPECT_TRUE(writer.losses.empty());
+}
+
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
   decoder.name(NameSpace::kCudaGraphNode, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);

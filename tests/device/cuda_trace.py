@@ -131,11 +131,13 @@ class Tools:
 
 # ---- programs that are hard to trace ---------------------------------------------------------------------------------
 
-def survive(t):
+def survive(t, only=None):
     say("Programs that are hard to trace")
     e = t.endings
 
     def run(name, mode, count, expected, options=(), code=0, program=e, env=None, word="spin", extra=None):
+        if only is not None and mode not in only:
+            return None
         try:
             rc, out, err, path = t.trace(name, [program, mode, str(count)], options, env=env)
             facts = t.facts(path)
@@ -176,9 +178,11 @@ def survive(t):
         check("graph span has its nodes' names", any("graph of 101 nodes" in name for name in facts["kernels"]), list(facts["kernels"]))
     run("graph, every node", "graph", 50, 50, options=["--graph-trace", "node"], extra=lambda f: t.kernels(f, "add_one") == 50 * 99)
     run("no device visible", "nosync", 10, 0, code=1, env={"CUDA_VISIBLE_DEVICES": ""})
-    run("kernels at most 3 launches in (launch trigger)", "reset", 1000, None, options=["--stop-trigger", "launch:4"],
-        extra=lambda f: t.kernels(f, "spin") == 3)
+    run("--stop-trigger launch:4", "reset", 1000, 3, options=["--stop-trigger", "launch:4"])
+    run("--start-trigger launch:1991", "reset", 1000, 10, options=["--start-trigger", "launch:1991"])
 
+    if only is not None:
+        return
     # SIGKILL in a launch storm.
     path = t.trace_file("sigkill")
     process = subprocess.Popen([t.tacho, "trace", "-q", "--overwrite", "-o", path, "--", e, "kill"], stdout=subprocess.PIPE,
@@ -478,12 +482,16 @@ def torch_step(t, pairs):
         compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", 2 * pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmso"))) as (a, b):
         compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
-    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
-        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", pairs)
+    torch_peer(t, pairs)
     with both(TorchProgram(t, step, floor_env(t, "kcrq")), TorchProgram(t, step, floor_env(t, "kcr"))) as (a, b):
         compare("torch step, bare CUPTI without calls that only ask / with them", a, b, None, "ms", pairs // 2)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, {})) as (a, b):
         compare("torch step, tacho's default / untraced", a, b, None, "ms", pairs // 2)
+
+
+def torch_peer(t, pairs):
+    with pool(t) as ours, both(TorchProgram(t, training(30), ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
+        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", 3 * pairs)
 
 
 def gemm_loop(t, pairs):
@@ -516,8 +524,8 @@ def main():
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
     sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
-    work = {"survive": lambda: survive(t), "several": lambda: several(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
-            "graph": lambda: graph(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
+    work = {"survive": lambda: survive(t), "several": lambda: several(t), "pause": lambda: survive(t, ["region", "reset"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+            "graph": lambda: graph(t, arguments.pairs), "peer": lambda: torch_peer(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:
         begin = time.monotonic()

@@ -17,9 +17,18 @@ __attribute__((noinline)) void work(long rounds) {
   for (long i = 0; i < rounds; ++i) value = value * 6364136223846793005ull + 1;
   sink = value;
 }
-__attribute__((noinline)) void in_parent(void) { work(100000000); sink = 1; }
-__attribute__((noinline)) void in_child(void) { work(100000000); sink = 2; }
-__attribute__((noinline)) void after_exec(void) { work(100000000); sink = 3; }
+__attribute__((noinline)) void in_parent(void) {
+  work(100000000);
+  sink = 1;
+}
+__attribute__((noinline)) void in_child(void) {
+  work(100000000);
+  sink = 2;
+}
+__attribute__((noinline)) void after_exec(void) {
+  work(100000000);
+  sink = 3;
+}
 static void* little(void* unused) {
   work(300000);
   return unused;
@@ -80,7 +89,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (!strcmp(mode, "jit")) {
-    unsigned char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char* code =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(code, kCode, sizeof kCode);
     char name[64];
     snprintf(name, sizeof name, "/tmp/perf-%d.map", getpid());

@@ -46,7 +46,8 @@ class SampledRun {
   }
 
   /// Exit status as of waitpid; afterwards the questions may be asked.
-  int run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {}, int seconds = 120) {
+  int run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
+          int seconds = 120) {
     const int status = run_.wait(run_.spawn(arguments, environment), seconds);
     clocks_.add(sample_clocks());
     decoder_->finish();
@@ -71,7 +72,8 @@ class SampledRun {
     for (const Sample& sample : samples_) {
       const double weight = by_time ? static_cast<double>(sample.duration) : 1.0;
       all += weight;
-      const bool hit = inclusive ? sample.has(function) : !sample.frames.empty() && sample.frames[0].function == function;
+      const bool hit =
+          inclusive ? sample.has(function) : !sample.frames.empty() && sample.frames[0].function == function;
       if (hit) of += weight;
     }
     return all == 0 ? 0 : of / all;
@@ -100,7 +102,8 @@ class SampledRun {
     };
     for (size_t chunk = 0; chunk < trace_->chunks(Table::kSample).size(); ++chunk) {
       std::vector<std::vector<int64_t>> columns(column::Sample::kCount);
-      for (int i = 0; i < column::Sample::kCount; ++i) ASSERT_TRUE(trace_->decode(Table::kSample, chunk, i, columns[static_cast<size_t>(i)]));
+      for (int i = 0; i < column::Sample::kCount; ++i)
+        ASSERT_TRUE(trace_->decode(Table::kSample, chunk, i, columns[static_cast<size_t>(i)]));
       for (size_t row = 0; row < columns[0].size(); ++row) {
         Sample sample{};
         sample.track = columns[column::Sample::track][row];
@@ -109,7 +112,8 @@ class SampledRun {
         sample.correlation = columns[column::Sample::correlation][row];
         sample.process = trace_->cell(Table::kTrack, sample.track, column::Track::process);
         sample.tid = trace_->cell(Table::kTrack, sample.track, column::Track::native);
-        for (int64_t at = columns[column::Sample::dim][row]; at != 0; at = trace_->cell(Table::kStack, at, column::Stack::parent))
+        for (int64_t at = columns[column::Sample::dim][row]; at != 0;
+             at = trace_->cell(Table::kStack, at, column::Stack::parent))
           sample.frames.push_back(frame_of(trace_->cell(Table::kStack, at, column::Stack::frame)));
         samples_.push_back(std::move(sample));
       }

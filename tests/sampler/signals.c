@@ -1,5 +1,6 @@
-/* A program that uses signals itself, sampled or not: its own SIGPROF timer, handlers for every signal there is, threads
- * that block everything, one that waits for everything. Prints what it saw; exits 0 if nothing strange came. */
+/* A program that uses signals itself, sampled or not: its own SIGPROF timer, handlers for every signal there
+ * is, threads that block everything, one that waits for everything. Prints what it saw; exits 0 if nothing
+ * strange came. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -232,24 +232,37 @@ void on_driver_ready() {
 
 // ---- callbacks ------------------------------------------------------------------------------------------------------
 
-void set_enabled(uint64_t sources) {
-  tape::pool()->enabled.store(sources, std::memory_order_relaxed);
-  apply_sources(sources);
+// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so work in flight
+// can only be waited for by the thread of ours: it disables what is on the device a little later, and what was launched
+// meanwhile is told from the rest by the number of the call (property cupti.window).
+void set_enabled(uint64_t sources, uint32_t correlation) {
+  tape::PoolHeader* const pool = tape::pool();
+  if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
+  char text[32];
+  snprintf(text, sizeof text, "%s %u", sources != 0 ? "start" : "stop", correlation);
+  tape::define_property(event::Table::kProcess, 0, "cupti.window", text);
+  if (sources != 0) {
+    apply_sources(sources);
+  } else {
+    g_cupti.activity_disable(abi::kind::kRuntime);
+    g_cupti.activity_disable(abi::kind::kDriver);
+  }
+  syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
 }
 
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 
-void count_launch() {
+void count_launch(uint32_t correlation) {
   tape::PoolHeader* const pool = tape::pool();
   const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
   if (launch == g_start_launch) {
     pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(pool->sources);
+    set_enabled(pool->sources, correlation);
   }
   if (launch == g_stop_launch) {
     pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(0);
+    set_enabled(0, correlation);
   }
 }
 
@@ -270,13 +283,13 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
-    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources);
+    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
-    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0);
+    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
   } else if (launches(call->function)) {
-    if (call->site == abi::kEnter) count_launch();
+    if (call->site == abi::kEnter) count_launch(call->correlation);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
     const auto* const parameters = static_cast<void* const*>(call->parameters);

@@ -637,14 +637,21 @@ void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_ti
 void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   namespace f = cupti::device;
   const uint32_t number = f::id.read(record, size);
-  const int64_t row = device_row(number);
-  const auto set = [&](int column, int64_t value) { writer_.update(Table::kDevice, row, column, value); };
-  using Column = event::column::Device;
-  if (const uint64_t name = f::name.read(record, size); name != 0 && texts_.contains(name)) set(Column::name, text(name));
-  set(Column::architecture, writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))));
-  if (!driver_version_.empty()) set(Column::driver, writer_.string(driver_version_));
+  const uint64_t pointer = f::name.read(record, size);
   const bool mig = f::mig_enabled.read(record, size) != 0 && size >= f::kMigUuidOffset + 16;
-  set(Column::uuid, writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-") : uuid_text(record + f::kUuidOffset, "GPU-")));
+  // Of the machine, not of the process: the same device seen by several processes is one row.
+  const int64_t values[] = {0, i(event::DeviceKind::kGpu), number,
+                            texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
+                            writer_.string("NVIDIA"),
+                            writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))),
+                            writer_.string(driver_version_),
+                            writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-") : uuid_text(record + f::kUuidOffset, "GPU-")), kUnknown};
+  static_assert(std::size(values) == event::column::Device::kCount);
+  const auto known = devices_.find(number);
+  const int64_t row = known != devices_.end() ? known->second : writer_.dimension(Table::kDevice, values);
+  if (known == devices_.end()) devices_.emplace(number, row);
+  else
+    for (int column = 0; column < event::column::Device::kCount; ++column) writer_.update(Table::kDevice, row, column, values[column]);
   const auto property = [&](std::string_view key, uint64_t value) { writer_.property(Table::kDevice, row, key, fmt::format("{}", value)); };
   property("memory_bytes", f::memory.read(record, size));
   property("memory_bandwidth_bytes_per_s", f::bandwidth.read(record, size) * 1000);  // CUPTI: kB/s
@@ -786,8 +793,8 @@ void CuptiDecoder::finish() {
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
-                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers; "
-                             "--cupti-device-buffers takes a larger number",
+                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers (give a larger "
+                             "--cupti-device-buffers), or, from CUDA 12.6 to 13.0, met a fault of its own (--cupti-clock avoids it)",
                              facts_.without_time));
   if (facts_.records != 0) {
     const auto count = [&](std::string_view key, int64_t value) {

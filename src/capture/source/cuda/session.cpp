@@ -253,7 +253,11 @@ void set_enabled(uint64_t sources, uint32_t correlation) {
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 
+// The runtime launches through the driver: both calls come, with the same number.
+constinit std::atomic<uint32_t> g_counted[256] = {};
+
 void count_launch(uint32_t correlation) {
+  if (g_counted[correlation % 256].exchange(correlation, std::memory_order_relaxed) == correlation) return;
   tape::PoolHeader* const pool = tape::pool();
   const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
   if (launch == g_start_launch) {

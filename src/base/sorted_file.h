@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -32,8 +35,32 @@ class SpillFile {
   void* mapping_ = nullptr;
 };
 
+/// Sorts by T::sort_key (an int64), keeping equal ones in order: least significant digits first, as many digits as the keys
+/// differ in.
+template <typename T>
+void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (const T& value : values) {
+    least = std::min(least, value.sort_key());
+    most = std::max(most, value.sort_key());
+  }
+  spare.resize(values.size());
+  constexpr int kBits = 11;
+  const auto base = static_cast<uint64_t>(least);
+  const uint64_t span = static_cast<uint64_t>(most) - base;
+  for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += kBits) {
+    std::array<size_t, 1 << kBits> counts{};
+    const auto digit = [&](const T& value) { return (static_cast<uint64_t>(value.sort_key()) - base) >> shift & ((1 << kBits) - 1); };
+    for (const T& value : values) ++counts[digit(value)];
+    size_t sum = 0;
+    for (size_t& count : counts) sum += std::exchange(count, sum);
+    for (const T& value : values) spare[counts[digit(value)]++] = value;
+    values.swap(spare);
+  }
+}
+
 /// Records in ascending order, however many: add() them, finish(), then read them by next() or, after finish_indexed(),
-/// by place.
+/// by place. A T with sort_key() (see radix_sort) is sorted by that; its < must agree.
 template <typename T, typename Less = std::less<T>>
 class SortedFile {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -50,7 +77,7 @@ class SortedFile {
 
   /// No add() after it.
   Status finish() {
-    if (!sorted_) std::stable_sort(buffer_.begin(), buffer_.end(), less_);
+    sort_buffer();
     total_ = spilled_ + buffer_.size();
     if (run_ends_.empty()) {
       runs_.push_back({buffer_.data(), buffer_.data() + buffer_.size()});
@@ -62,6 +89,7 @@ class SortedFile {
       spill();
     }
     std::vector<T>().swap(buffer_);
+    std::vector<T>().swap(spare_);
     TACHO_TRY(std::move(status_));
     TACHO_ASSIGN(const std::byte* data, file_.map());
     const T* const first = reinterpret_cast<const T*>(data);
@@ -117,8 +145,15 @@ class SortedFile {
 
  private:
   using Run = std::pair<const T*, const T*>;
+  void sort_buffer() {
+    if (sorted_) return;
+    if constexpr (requires(const T& value) { { value.sort_key() } -> std::convertible_to<int64_t>; })
+      radix_sort(buffer_, spare_);
+    else
+      std::stable_sort(buffer_.begin(), buffer_.end(), less_);
+  }
   void spill() {
-    if (!sorted_) std::stable_sort(buffer_.begin(), buffer_.end(), less_);
+    sort_buffer();
     if (status_) status_ = file_.append(buffer_.data(), buffer_.size() * sizeof(T));
     spilled_ += buffer_.size();
     run_ends_.push_back(spilled_);
@@ -149,7 +184,7 @@ class SortedFile {
 
   size_t capacity_;
   Less less_;
-  std::vector<T> buffer_;
+  std::vector<T> buffer_, spare_;
   bool sorted_ = true;
   SpillFile file_;
   std::vector<size_t> run_ends_;

@@ -8,7 +8,9 @@
 
 namespace tacho::capture {
 
-bool start() { return tape::attach(); }
+bool start() {
+  return tape::attach();
+}
 
 void before_main(const void* stack_end) {
   // Without a sampler a process attaches when it first has something to record.
@@ -17,7 +19,9 @@ void before_main(const void* stack_end) {
   if (start()) sampler::start_process(stack_end);
 }
 
-void thread_begins() { sampler::begin_thread(); }
+void thread_begins() {
+  sampler::begin_thread();
+}
 
 void thread_ends() {
   sampler::end_thread();

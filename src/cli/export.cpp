@@ -127,7 +127,10 @@ int run_export(int argc, char** argv) {
       "Formats:\n"
       "  csv      rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain\n"
       "  json     Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler\n"
-      "  pftrace  Perfetto: open it in https://ui.perfetto.dev\n\n"
+      "  pftrace  Perfetto: open it in https://ui.perfetto.dev\n"
+      "  rpd      rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)\n"
+      "  rocpd    rocprofv3's SQLite database\n"
+      "  parquet  a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas\n\n"
       "Examples:\n"
       "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
       "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
@@ -138,7 +141,7 @@ int run_export(int argc, char** argv) {
   bool no_statistics = false;
   format::ExportOptions options;
   app.add_option("file", place.source, "trace")->required();
-  app.add_option("-f,--format", formats, "csv, json, pftrace ... (several with commas)")->required();
+  app.add_option("-f,--format", formats, "csv, json, pftrace, rpd, rocpd, parquet (several with commas)")->required();
   auto* file = app.add_option("-o,--output", place.file,
                               "file to write (default: the trace's name with the format's ending)");
   app.add_option("-d,--output-directory", place.folder, "folder for files with default names")
@@ -156,6 +159,7 @@ int run_export(int argc, char** argv) {
                "pftrace, json: name tracks after queues, not streams");
   app.add_flag("--extra-columns", options.extra_columns,
                "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
+  app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")->check(CLI::IsMember({2, 3}))->capture_default_str();
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
   try {
     app.parse(argc, argv);

@@ -25,8 +25,9 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
          [&r](const std::string& list) {
            for (std::string& name : words_of(list)) r.formats.push_back(std::move(name));
          },
-         "what to write: tacho (default), csv, json, pftrace ... (several with commas)")
+         "what to write: tacho (default), csv, json, pftrace, rpd, rocpd ... (several with commas)")
       ->type_name("FORMAT");
+  app.add_option("--rpd-schema", r.rpd_schema, "-f rpd: schema version")->check(CLI::IsMember({2, 3}))->capture_default_str();
   app.add_flag("--overwrite", r.overwrite, "replace existing outputs");
   app.add_flag("--quiet,-q", r.launch.quiet, "no status line and no summary");
   auto* what = app.add_option_group("What to record (default: everything that is cheap)");
@@ -253,6 +254,7 @@ int run_target(TraceRequest& request) {
     format::ExportOptions export_options;
     export_options.overwrite = request.overwrite;
     export_options.statistics = true;
+    export_options.rpd_schema = request.rpd_schema;
     if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done)
       return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
                                              done.error().message, request.launch.output));

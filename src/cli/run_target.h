@@ -18,6 +18,7 @@ struct TraceRequest {
   std::string output;         // -o; empty = <command>.tacho with a suffix when taken
   bool overwrite = false;
   std::vector<std::string> formats;  // beside tacho: csv, json, pftrace ...
+  int rpd_schema = 2;
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
   std::string kernel_include, kernel_exclude;
   std::string start_trigger, stop_trigger;

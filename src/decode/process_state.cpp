@@ -639,6 +639,7 @@ void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const
 }
 
 void ProcessState::finish() {
+  if (samples_) samples_->finish();
   if (cupti_) cupti_->finish();
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {

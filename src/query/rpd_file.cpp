@@ -2,9 +2,9 @@
 #include "query/rpd_file.h"
 
 #include <algorithm>
-#include <deque>
+#include <array>
 #include <map>
-#include <optional>
+#include <utility>
 
 #include <tsl/robin_map.h>
 
@@ -153,24 +153,42 @@ Result<RpdTop> rpd_ktop(const Database& database) {
   return top;
 }
 
+namespace {
+
+struct Interval {
+  int64_t start, end;
+  int64_t sort_key() const { return start; }
+};
+
+}  // namespace
+
 Result<RpdBusy> rpd_busy(const Database& database) {
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
-  // Union of intervals per GPU in one pass: operations come almost in order, so the newest merged intervals are kept and
-  // late ones are merged into them. Where one comes later than that, all are sorted instead.
-  constexpr size_t kWindow = 256;
+  // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten thousand at a
+  // time and to keep the newer half back. Where one comes later than that, all are sorted instead.
+  constexpr size_t kTogether = 1 << 17;
   struct Gpu {
     RpdBusy::Row row;
-    std::deque<std::pair<int64_t, int64_t>> open;  // disjoint, ascending
-    int64_t closed_until = INT64_MIN;              // start of what was closed last
-    bool late = false;
+    std::vector<Interval> waiting;
+    int64_t until = INT64_MIN;  // end of what was counted
+    int64_t seen = INT64_MIN;   // start of the last one counted
   };
   std::map<int64_t, Gpu> gpus;
+  std::vector<Interval> spare;
   RpdBusy busy;
   bool any = false, late = false;
-  const auto close_oldest = [](Gpu& gpu) {
-    gpu.row.busy += gpu.open.front().second - gpu.open.front().first;
-    gpu.closed_until = gpu.open.front().second;
-    gpu.open.pop_front();
+  const auto count = [&](Gpu& gpu, size_t most) {
+    if (!std::is_sorted(gpu.waiting.begin(), gpu.waiting.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; }))
+      radix_sort(gpu.waiting, spare);
+    const size_t taken = std::min(most, gpu.waiting.size());
+    if (taken > 0 && gpu.waiting[0].start < gpu.seen) late = true;
+    for (size_t i = 0; i < taken; ++i) {
+      const Interval& one = gpu.waiting[i];
+      gpu.row.busy += std::max<int64_t>(0, one.end - std::max(one.start, gpu.until));
+      gpu.until = std::max(gpu.until, one.end);
+    }
+    if (taken > 0) gpu.seen = gpu.waiting[taken - 1].start;
+    gpu.waiting.erase(gpu.waiting.begin(), gpu.waiting.begin() + static_cast<ptrdiff_t>(taken));
   };
   {
     NamedScan scan(database, *ops, {"gpuId", "start", "end"});
@@ -179,6 +197,7 @@ Result<RpdBusy> rpd_busy(const Database& database) {
     while (scan.next()) {
       const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
       if (id != last_gpu || gpu == nullptr) {
+        if (gpus.size() > 4096) return fail("{}: operations on more than 4096 GPUs: damaged", database.file().path());
         gpu = &gpus[id];
         gpu->row.gpu = last_gpu = id;
       }
@@ -189,37 +208,13 @@ Result<RpdBusy> rpd_busy(const Database& database) {
       busy.last = any ? std::max(busy.last, end) : end;
       any = true;
       if (duration <= 0) continue;
-      auto& open = gpu->open;
-      if (open.empty() || start > open.back().second) {
-        if (start < gpu->closed_until) late = true;
-        open.emplace_back(start, end);
-        if (open.size() > kWindow) close_oldest(*gpu);
-        continue;
-      }
-      if (start >= open.back().first) {
-        open.back().second = std::max(open.back().second, end);
-        continue;
-      }
-      // Before the newest interval: find its place.
-      if (start < gpu->closed_until) {
-        late = true;
-        continue;
-      }
-      size_t at = open.size() - 1;
-      while (at > 0 && open[at - 1].second >= start) --at;
-      int64_t from = start, to = end;
-      size_t stop = at;
-      while (stop < open.size() && open[stop].first <= to) {
-        from = std::min(from, open[stop].first);
-        to = std::max(to, open[stop].second);
-        ++stop;
-      }
-      open.erase(open.begin() + static_cast<ptrdiff_t>(at), open.begin() + static_cast<ptrdiff_t>(stop));
-      open.insert(open.begin() + static_cast<ptrdiff_t>(at), {from, to});
-      if (open.size() > kWindow) close_oldest(*gpu);
+      gpu->waiting.push_back({start, end});
+      const size_t together = gpus.size() > 64 ? 2048 : kTogether;
+      if (gpu->waiting.size() >= together) count(*gpu, together / 2);
     }
     TACHO_TRY(scan.status());
   }
+  for (auto& [id, gpu] : gpus) count(gpu, gpu.waiting.size());
   if (late) {
     struct Op {
       int64_t gpu, start, end;
@@ -233,10 +228,7 @@ Result<RpdBusy> rpd_busy(const Database& database) {
     }
     TACHO_TRY(scan.status());
     TACHO_TRY(sorted.finish());
-    for (auto& [id, gpu] : gpus) {
-      gpu.row.busy = 0;
-      gpu.open.clear();
-    }
+    for (auto& [id, gpu] : gpus) gpu.row.busy = 0;
     Op op;
     int64_t current = kUnknown, until = INT64_MIN;
     while (sorted.next(op)) {
@@ -247,10 +239,7 @@ Result<RpdBusy> rpd_busy(const Database& database) {
       until = op.end;
     }
   }
-  for (auto& [id, gpu] : gpus) {
-    while (!gpu.open.empty()) close_oldest(gpu);
-    busy.rows.push_back(gpu.row);
-  }
+  for (const auto& [id, gpu] : gpus) busy.rows.push_back(gpu.row);
   return busy;
 }
 

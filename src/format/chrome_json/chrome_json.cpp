@@ -144,7 +144,7 @@ class Exporter {
   }
 
   static char* append(char* at, std::string_view text) {
-    std::memcpy(at, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at, text.data(), text.size());
     return at + text.size();
   }
 
@@ -425,6 +425,7 @@ class Exporter {
 
 Status write_chrome_json(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                          std::vector<std::string>& written) {
+  TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
   TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
   Exporter exporter(trace, options, file, std::move(clock));

@@ -44,7 +44,7 @@ class Row {
       }
       begin();
     }
-    std::memcpy(at_, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at_, text.data(), text.size());
     at_ += text.size();
   }
   void comma() { *at_++ = ','; }

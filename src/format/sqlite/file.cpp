@@ -24,12 +24,7 @@ bool not_empty(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && status.st_size > 0;
 }
 
-// Reads a varint; nullptr when it does not end before `end`.
-const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
-  if (at < end && *at < 0x80) {
-    value = *at;
-    return at + 1;
-  }
+const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
   uint64_t result = 0;
   for (int i = 0; i < 8; ++i) {
     if (at >= end) return nullptr;
@@ -43,6 +38,33 @@ const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
   if (at >= end) return nullptr;
   value = result << 8 | *at++;
   return at;
+}
+
+// Reads a varint; nullptr when it does not end before `end`. Up to four bytes, which is what ids and lengths mostly have,
+// at once.
+inline const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
+  if (end - at >= 4) [[likely]] {
+    if (at[0] < 0x80) {
+      value = at[0];
+      return at + 1;
+    }
+    const uint64_t first = at[0] & 0x7fu;
+    if (at[1] < 0x80) {
+      value = first << 7 | at[1];
+      return at + 2;
+    }
+    const uint64_t second = first << 7 | (at[1] & 0x7fu);
+    if (at[2] < 0x80) {
+      value = second << 7 | at[2];
+      return at + 3;
+    }
+    const uint64_t third = second << 7 | (at[2] & 0x7fu);
+    if (at[3] < 0x80) {
+      value = third << 7 | at[3];
+      return at + 4;
+    }
+  }
+  return long_varint(at, end, value);
 }
 
 }  // namespace

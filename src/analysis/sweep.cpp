@@ -1,0 +1,99 @@
+// A merge of chunks' runs with long strides (sweep.h).
+#include "analysis/sweep.h"
+
+#include <algorithm>
+
+namespace tacho::analysis {
+
+namespace column = event::column;
+
+struct Sweep::Block {
+  std::vector<int64_t> start, duration, extra[4];
+};
+
+Sweep::Sweep(const trace::Trace& trace, std::span<const event::Table> tables, std::span<const int> extra)
+    : trace_(trace), extra_(extra.begin(), extra.end()) {
+  for (const event::Table table : tables) {
+    const auto chunks = trace.chunks(table);
+    for (size_t i = 0; i < chunks.size(); ++i)
+      if (chunks[i].rows > 0) pending_.push_back({table, i, chunks[i].min_start});
+  }
+  std::stable_sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) { return a.min_start < b.min_start; });
+}
+
+Sweep::~Sweep() = default;
+
+void Sweep::push(Run run) {
+  heap_.push_back(std::move(run));
+  std::push_heap(heap_.begin(), heap_.end(), [](const Run& a, const Run& b) { return a.start > b.start; });
+}
+
+bool Sweep::load(const Pending& pending) {
+  auto block = std::make_shared<Block>();
+  std::vector<int64_t> track;
+  const auto decode = [&](int at, std::vector<int64_t>& values) {
+    if (status_) status_ = trace_.decode(pending.table, pending.chunk, at, values);
+    return static_cast<bool>(status_);
+  };
+  if (!decode(column::Fact::track, track) || !decode(column::Fact::start, block->start) || !decode(column::Fact::duration, block->duration)) return false;
+  for (size_t i = 0; i < extra_.size() && i < 4; ++i)
+    if (!decode(extra_[i], block->extra[i])) return false;
+  // Within a chunk rows are sorted by track, then start; a run ends where that does not hold.
+  const size_t rows = track.size();
+  for (size_t from = 0; from < rows;) {
+    size_t to = from + 1;
+    while (to < rows && track[to] == track[from] && block->start[to] >= block->start[to - 1]) ++to;
+    push({block, pending.table, track[from], from, to, block->start[from]});
+    from = to;
+  }
+  return true;
+}
+
+bool Sweep::next(Slice& slice) {
+  if (!status_) return false;
+  if (have_current_) {
+    have_current_ = false;
+    if (current_.at < current_.end) {
+      current_.start = current_.block->start[current_.at];
+      push(std::move(current_));
+    }
+  }
+  while (next_pending_ < pending_.size() && (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
+    if (!load(pending_[next_pending_++])) return false;
+  if (heap_.empty()) return false;
+  std::pop_heap(heap_.begin(), heap_.end(), [](const Run& a, const Run& b) { return a.start > b.start; });
+  current_ = std::move(heap_.back());
+  heap_.pop_back();
+  have_current_ = true;
+  int64_t limit = INT64_MAX;
+  if (!heap_.empty()) limit = heap_.front().start;
+  if (next_pending_ < pending_.size()) limit = std::min(limit, pending_[next_pending_].min_start);
+  const Block& block = *current_.block;
+  const size_t from = current_.at;
+  size_t to = from + 1;
+  if (limit == INT64_MAX || block.start[current_.end - 1] <= limit) {
+    to = current_.end;
+  } else {
+    size_t step = 1;
+    while (to < current_.end && block.start[to] <= limit) {  // gallop, then halve
+      const size_t far = std::min(to + step, current_.end - 1);
+      if (block.start[far] <= limit) {
+        to = far + 1;
+        step *= 2;
+      } else {
+        to = static_cast<size_t>(std::upper_bound(block.start.begin() + static_cast<ptrdiff_t>(to), block.start.begin() + static_cast<ptrdiff_t>(far), limit) - block.start.begin());
+        break;
+      }
+    }
+  }
+  current_.at = to;
+  slice.table = current_.table;
+  slice.track = current_.track;
+  slice.rows = to - from;
+  slice.start = block.start.data() + from;
+  slice.duration = block.duration.data() + from;
+  for (size_t i = 0; i < 4; ++i) slice.extra[i] = i < extra_.size() ? block.extra[i].data() + from : nullptr;
+  return true;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,63 @@
+// Rows of several tables in order of their start, in slices: consecutive rows of one track before which and within which
+// nothing of another track lies. What busy time, gaps, overlap and queue depth are computed from; many times faster than
+// a cursor row by row where few tracks work at the same time. Memory is that of the chunks open at one moment.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "event/schema.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+struct Slice {
+  event::Table table;
+  int64_t track;
+  size_t rows;
+  const int64_t* start;
+  const int64_t* duration;
+  const int64_t* extra[4];  // the further columns asked for
+};
+
+class Sweep {
+ public:
+  /// `extra`: columns beyond track, start and duration, at most four, the same in all `tables` (timed facts).
+  Sweep(const trace::Trace& trace, std::span<const event::Table> tables, std::span<const int> extra = {});
+  ~Sweep();
+  /// The next slice; false at the end and on errors (status()). Valid until the next call.
+  bool next(Slice& slice);
+  const Status& status() const { return status_; }
+
+ private:
+  struct Block;  // decoded columns of a chunk
+  struct Run {
+    std::shared_ptr<const Block> block;
+    event::Table table;
+    int64_t track;
+    size_t at, end;
+    int64_t start;  // of row `at`
+  };
+  struct Pending {
+    event::Table table;
+    size_t chunk;
+    int64_t min_start;
+  };
+  bool load(const Pending& pending);
+  void push(Run run);
+
+  const trace::Trace& trace_;
+  std::vector<int> extra_;
+  std::vector<Pending> pending_;  // by min_start
+  size_t next_pending_ = 0;
+  std::vector<Run> heap_;         // earliest start first
+  Run current_{};
+  bool have_current_ = false;
+  Status status_;
+};
+
+}  // namespace tacho::analysis

@@ -1,0 +1,79 @@
+// Top operations and device load (top.h).
+#include "analysis/top.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/sweep.h"
+
+namespace tacho::analysis {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+Result<std::vector<StatRow>> top(const trace::Trace& trace, const StatOptions& options) {
+  std::vector<StatRow> all;
+  for (const By by : {By::kKernel, By::kCopy, By::kFill}) {
+    TACHO_ASSIGN(std::vector<StatRow> rows, statistics(trace, by, options));
+    for (StatRow& row : rows) {
+      if (by == By::kCopy) row.name = "copy " + row.name;
+      all.push_back(std::move(row));
+    }
+  }
+  double sum = 0;
+  for (const StatRow& row : all) sum += static_cast<double>(row.total);
+  for (StatRow& row : all) row.percent = sum > 0 ? static_cast<double>(row.total) / sum * 100.0 : 0.0;
+  std::sort(all.begin(), all.end(), [](const StatRow& a, const StatRow& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
+  return all;
+}
+
+Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
+  static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
+  struct State {
+    DeviceLoad load;
+    int64_t until = INT64_MIN;
+    bool any = false;
+  };
+  std::map<int64_t, State> states;
+  std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
+  Sweep sweep(trace, kTables);
+  Slice slice;
+  while (sweep.next(slice)) {
+    const auto at = static_cast<size_t>(slice.track);
+    if (at >= of_track.size()) return fail("{}: rows on a track that does not exist", trace.path());
+    if (of_track[at] == nullptr) {
+      const int64_t device = trace.cell(Table::kTrack, slice.track, column::Track::device);
+      of_track[at] = &states[device];
+      of_track[at]->load.device = device;
+    }
+    State& state = *of_track[at];
+    if (!state.any) state.load.first = slice.start[0];
+    state.any = true;
+    int64_t until = state.until, busy = 0, sum = 0;
+    for (size_t i = 0; i < slice.rows; ++i) {
+      const int64_t start = slice.start[i], duration = slice.duration[i];
+      if (duration == kUnknown) continue;
+      const int64_t end = start + duration;
+      sum += duration;
+      busy += std::max<int64_t>(0, end - std::max(start, until));
+      until = std::max(until, end);
+    }
+    state.load.operations += static_cast<int64_t>(slice.rows);
+    state.load.busy += busy;
+    state.load.sum += sum;
+    state.until = until;
+  }
+  TACHO_TRY(Status(sweep.status()));
+  std::vector<DeviceLoad> result;
+  for (auto& [device, state] : states) {
+    state.load.last = std::max(state.until, state.load.first);
+    state.load.index = device > 0 ? trace.cell(Table::kDevice, device, column::Device::index) : 0;
+    state.load.name = device > 0 ? std::string(trace.text(Table::kDevice, device, column::Device::name)) : std::string();
+    if (state.load.name.empty()) state.load.name = "device";
+    result.push_back(std::move(state.load));
+  }
+  return result;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,30 @@
+// What the GPUs did most, and how busy they were: answers of `tacho top` and `tacho busy`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/stats.h"
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+/// Kernels by name, copies by direction, fills by memory, together: sorted by total time, longest first. Computed from
+/// the chunks' summaries alone.
+Result<std::vector<StatRow>> top(const trace::Trace& trace, const StatOptions& options = {});
+
+struct DeviceLoad {
+  int64_t device = 0;       // row; 0 = not known
+  int64_t index = 0;        // the vendor's number
+  std::string name;
+  int64_t operations = 0;   // dispatches, copies, fills
+  int64_t sum = 0;          // ns, durations added up: more than `busy` where operations overlap
+  int64_t busy = 0;         // ns in which at least one ran
+  int64_t first = 0, last = 0;
+};
+/// Per device, in the order of table device; first and last are the device's own.
+Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace);
+
+}  // namespace tacho::analysis

@@ -1,0 +1,22 @@
+// Writing what was put together (trim, merge) in the format that the output's name asks for.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "trace/writer.h"
+
+namespace tacho::cli {
+
+/// "tacho" or the name of a writer, by --format when given, else by the file's ending.
+Result<std::string> output_format(const std::string& path, const std::string& format);
+
+/// Lets `fill` write a trace, and that to `path`: a .tacho file directly, other formats from a temporary trace.
+Status write_converted(const std::string& path, const std::string& format, bool overwrite,
+                       const std::function<Status(trace::TraceWriter&)>& fill);
+
+bool same_file(const std::string& a, const std::string& b);
+bool is_rpd(const std::string& path);
+
+}  // namespace tacho::cli

@@ -1,0 +1,45 @@
+// `tacho merge A B C -o ALL`: several traces (processes, ranks, hosts, runs) as one.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "analysis/trim.h"
+#include "cli/command.h"
+#include "cli/convert.h"
+#include "cli/run_target.h"
+#include "cli/suggest.h"
+#include "format/format.h"
+
+namespace tacho::cli {
+
+int run_merge(int argc, char** argv) {
+  CLI::App app("Put several traces together. Processes stay apart even where their numbers are equal (column run of table process).", "tacho merge");
+  std::vector<std::string> inputs;
+  std::string output, format;
+  bool overwrite = false;
+  app.add_option("inputs", inputs, "traces of any format that tacho reads")->required();
+  app.add_option("-o,--output", output, "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")->required();
+  app.add_option("-f,--format", format, "format of the output, when its name does not say it");
+  app.add_flag("--overwrite", overwrite, "replace an existing output");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(kBadInput, option_error(app, error));
+  }
+  std::vector<analysis::MergeInput> traces;
+  for (const std::string& input : inputs) {
+    if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
+    auto trace = format::open_any(input);
+    if (!trace) return complain(kBadInput, trace.error().message);
+    traces.push_back({std::move(*trace), input});
+  }
+  const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) { return analysis::merge_into(traces, writer); });
+  if (!done) return complain(kBadInput, done.error().message);
+  fmt::print(stderr, "tacho: {} traces are now {}\n", inputs.size(), output);
+  return kOk;
+}
+
+}  // namespace tacho::cli

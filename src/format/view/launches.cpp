@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "format/view/clock.h"
+
 namespace tacho::format {
 
 namespace column = event::column;
@@ -53,7 +55,8 @@ void Launches::advance(int64_t time) {
         auto& stack = open_[marker[0]];
         while (!stack.empty() && stack.back().end <= marker[1]) stack.pop_back();
         stack.push_back(
-            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : marker[1] + marker[2], marker[3]});
+            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : time_after(marker[1], marker[2]),
+             marker[3]});
       }
       more_markers_ = markers_->next();
     }

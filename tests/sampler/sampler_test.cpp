@@ -272,7 +272,7 @@ TEST(Python, StressOfEveryVersion) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=10000\nsample_clock=wall\n", 256 << 20);
     EXPECT_EQ(run.run({path, script("calls.py"), "400"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
-    EXPECT_GT(run.samples().size(), 300u);  // a busy machine gives fewer
+    EXPECT_GT(run.samples().size(), 500u);
     double python = 0, nameless = 0;
     for (const Sample& sample : run.samples())
       for (const Frame& frame : sample.frames)

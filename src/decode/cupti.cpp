@@ -173,7 +173,9 @@ void CuptiDecoder::property(std::string_view key, std::string_view text) {
     base_ns_ = parse_number(next_word(text));
     multiplier_ = parse_number(next_word(text));
     shift_ = static_cast<int>(parse_number(next_word(text)));
-    clock_ = which == "tsc" && multiplier_ != 0 && shift_ < 64 ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
+    // A tick of any real counter lasts between 1/16 and 64 ns.
+    const bool sane = shift_ == 32 && multiplier_ >= 1ull << 28 && multiplier_ <= 1ull << 38;
+    clock_ = which == "tsc" && sane ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
     segments_.fill(Segment{});
   } else if (key == "cupti.kernel_include" || key == "cupti.kernel_exclude") {
     auto pattern = std::make_unique<Pattern>();
@@ -229,6 +231,10 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
 }
 
 int64_t CuptiDecoder::time(uint64_t cupti_ns) {
+  // A time decades away from the start of the process is no time: kept where arithmetic on it is safe.
+  constexpr uint64_t kDecades = 1'000'000'000'000'000'000;
+  const uint64_t origin = clock_ == Clock::kTsc ? base_ns_ : clock_ == Clock::kPairs && !pairs_.empty() ? pairs_.front().first : 0;
+  if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
   if (clock_ == Clock::kRaw) return static_cast<int64_t>(cupti_ns);
   // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many threads and
   // devices interleave, so several segments are kept.
@@ -363,7 +369,8 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   KernelSlot& slot = kernel_slots_[hash % kKernelSlots];
   if (slot.row != 0 && slot.key == key) return slot.row;
   const auto word = [&](size_t at) { return int64_t{key.shape[at]}; };
-  const int64_t row[] = {text(key.name), i(event::DispatchKind::kKernel), word(0) * word(3), word(1) * word(4), word(2) * word(5),
+  const auto items = [&](size_t grid, size_t group) { return static_cast<int64_t>(uint64_t{key.shape[grid]} * key.shape[group]); };
+  const int64_t row[] = {text(key.name), i(event::DispatchKind::kKernel), items(0, 3), items(1, 4), items(2, 5),
                          word(3), word(4), word(5), 0, 0, 0, key.cluster[0], key.cluster[1], key.cluster[2], key.registers, kUnknown,
                          kUnknown, word(6), word(7), word(8), key.cache_config,
                          key.carveout == 0xff ? kUnknown : int64_t{key.carveout}, key.graph};

@@ -44,6 +44,7 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
+  what->add_flag("--cupti-clock", r.cupti_clock, "CUDA: times by CUPTI's own clock, converted afterwards");
   what->add_option("--cupti-device-buffers", r.cupti_device_buffers, "CUDA: most device buffers of CUPTI per context (default: CUPTI's, 250)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
@@ -196,6 +197,7 @@ Status prepare(TraceRequest& r) {
   config.emplace_back("graph_trace", r.graph_trace);
   if (r.all_api_calls) config.emplace_back("api_calls", "all");
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
+  if (r.cupti_clock) config.emplace_back("cupti_clock", "cupti");
   if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
   if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
   if (r.sampler != "off") {
@@ -257,6 +259,7 @@ int run_target(TraceRequest& request) {
       return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
                                              done.error().message, request.launch.output));
   }
+  if (!request.shown_as.empty()) options.written = {request.shown_as};
   if (!request.launch.quiet) {
     const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);

@@ -19,6 +19,7 @@ struct TraceRequest {
   bool overwrite = false;
   std::vector<std::string> formats;  // beside tacho: csv, json, pftrace ...
   int rpd_schema = 2;
+  std::string shown_as;  // what the summary calls the written file; empty = its name
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
   std::string kernel_include, kernel_exclude;
   std::string start_trigger, stop_trigger;
@@ -28,6 +29,7 @@ struct TraceRequest {
   std::string graph_trace = "graph";
   bool yield_to_app = false;
   bool all_api_calls = false;
+  bool cupti_clock = false;
   uint32_t cupti_device_buffers = 0;  // 0 = CUPTI's default
   std::string sampler = "off";        // call stacks: timer or off
   uint32_t sample_hz = 100;

@@ -173,7 +173,9 @@ void CuptiDecoder::property(std::string_view key, std::string_view text) {
     base_ns_ = parse_number(next_word(text));
     multiplier_ = parse_number(next_word(text));
     shift_ = static_cast<int>(parse_number(next_word(text)));
-    clock_ = which == "tsc" && multiplier_ != 0 && shift_ < 64 ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
+    // A tick of any real counter lasts between 1/16 and 64 ns.
+    const bool sane = shift_ == 32 && multiplier_ >= 1ull << 28 && multiplier_ <= 1ull << 38;
+    clock_ = which == "tsc" && sane ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
     segments_.fill(Segment{});
   } else if (key == "cupti.kernel_include" || key == "cupti.kernel_exclude") {
     auto pattern = std::make_unique<Pattern>();
@@ -229,6 +231,10 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
 }
 
 int64_t CuptiDecoder::time(uint64_t cupti_ns) {
+  // A time decades away from the start of the process is no time: kept where arithmetic on it is safe.
+  constexpr uint64_t kDecades = 1'000'000'000'000'000'000;
+  const uint64_t origin = clock_ == Clock::kTsc ? base_ns_ : clock_ == Clock::kPairs && !pairs_.empty() ? pairs_.front().first : 0;
+  if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
   if (clock_ == Clock::kRaw) return static_cast<int64_t>(cupti_ns);
   // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many threads and
   // devices interleave, so several segments are kept.
@@ -363,7 +369,8 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   KernelSlot& slot = kernel_slots_[hash % kKernelSlots];
   if (slot.row != 0 && slot.key == key) return slot.row;
   const auto word = [&](size_t at) { return int64_t{key.shape[at]}; };
-  const int64_t row[] = {text(key.name), i(event::DispatchKind::kKernel), word(0) * word(3), word(1) * word(4), word(2) * word(5),
+  const auto items = [&](size_t grid, size_t group) { return static_cast<int64_t>(uint64_t{key.shape[grid]} * key.shape[group]); };
+  const int64_t row[] = {text(key.name), i(event::DispatchKind::kKernel), items(0, 3), items(1, 4), items(2, 5),
                          word(3), word(4), word(5), 0, 0, 0, key.cluster[0], key.cluster[1], key.cluster[2], key.registers, kUnknown,
                          kUnknown, word(6), word(7), word(8), key.cache_config,
                          key.carveout == 0xff ? kUnknown : int64_t{key.carveout}, key.graph};
@@ -637,14 +644,21 @@ void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_ti
 void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   namespace f = cupti::device;
   const uint32_t number = f::id.read(record, size);
-  const int64_t row = device_row(number);
-  const auto set = [&](int column, int64_t value) { writer_.update(Table::kDevice, row, column, value); };
-  using Column = event::column::Device;
-  if (const uint64_t name = f::name.read(record, size); name != 0 && texts_.contains(name)) set(Column::name, text(name));
-  set(Column::architecture, writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))));
-  if (!driver_version_.empty()) set(Column::driver, writer_.string(driver_version_));
+  const uint64_t pointer = f::name.read(record, size);
   const bool mig = f::mig_enabled.read(record, size) != 0 && size >= f::kMigUuidOffset + 16;
-  set(Column::uuid, writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-") : uuid_text(record + f::kUuidOffset, "GPU-")));
+  // Of the machine, not of the process: the same device seen by several processes is one row.
+  const int64_t values[] = {0, i(event::DeviceKind::kGpu), number,
+                            texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
+                            writer_.string("NVIDIA"),
+                            writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))),
+                            writer_.string(driver_version_),
+                            writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-") : uuid_text(record + f::kUuidOffset, "GPU-")), kUnknown};
+  static_assert(std::size(values) == event::column::Device::kCount);
+  const auto known = devices_.find(number);
+  const int64_t row = known != devices_.end() ? known->second : writer_.dimension(Table::kDevice, values);
+  if (known == devices_.end()) devices_.emplace(number, row);
+  else
+    for (int column = 0; column < event::column::Device::kCount; ++column) writer_.update(Table::kDevice, row, column, values[column]);
   const auto property = [&](std::string_view key, uint64_t value) { writer_.property(Table::kDevice, row, key, fmt::format("{}", value)); };
   property("memory_bytes", f::memory.read(record, size));
   property("memory_bandwidth_bytes_per_s", f::bandwidth.read(record, size) * 1000);  // CUPTI: kB/s
@@ -786,8 +800,8 @@ void CuptiDecoder::finish() {
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
-                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers; "
-                             "--cupti-device-buffers takes a larger number",
+                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers (give a larger "
+                             "--cupti-device-buffers), or, from CUDA 12.6 to 13.0, met a fault of its own (--cupti-clock avoids it)",
                              facts_.without_time));
   if (facts_.records != 0) {
     const auto count = [&](std::string_view key, int64_t value) {

@@ -136,10 +136,11 @@ def survive(t, only=None):
     e = t.endings
 
     def run(name, mode, count, expected, options=(), code=0, program=e, env=None, word="spin", extra=None):
+        mode, *more = mode.split()
         if only is not None and mode not in only:
             return None
         try:
-            rc, out, err, path = t.trace(name, [program, mode, str(count)], options, env=env)
+            rc, out, err, path = t.trace(name, [program, mode, str(count), *more], options, env=env)
             facts = t.facts(path)
         except Exception as problem:  # a crash or a hang is the finding
             return check(name, False, repr(problem)[:200])
@@ -164,6 +165,7 @@ def survive(t, only=None):
     run("16 threads, per-thread default streams", "threads", 2000, 32000, program=e + "_ptds",
         extra=lambda f: f["unlinked"] == 0)
     run("16 threads, one default stream", "threads", 2000, 32000)
+    run("500 threads", "threads 500", 200, 100000, program=e + "_ptds")
     run("cudaProfilerStart/Stop with --start-paused", "region", 500, 500, options=["--start-paused"])
     run("cudaProfilerStart/Stop without it", "region", 500, 1500)
     run("several devices", "devices", 500, None, extra=lambda f: t.kernels(f, "spin") % 500 == 0 and f["rows"]["dispatch"] > 0)
@@ -172,6 +174,7 @@ def survive(t, only=None):
         copies = {name: (c["count"], c["bytes"]) for name, c in facts["copies"].items()}
         want = {"host to device": (100, 100000), "device to host": (100, 200000), "device to device": (100, 300000)}
         check("copies: bytes per direction", copies == want and facts["fills"].get("fill", {}).get("bytes") == 400000, copies)
+    run("CUPTI's own clock", "copies", 10, 0, options=["--cupti-clock"], extra=lambda f: f["starts_before_call"] == 0 and f["copies"]["host to device"]["count"] == 10)
     run("managed memory", "managed", 1, None, word="add_one", extra=lambda f: t.kernels(f, "add_one") == 1)
     facts = run("graph, one span a launch", "graph", 50, None, extra=lambda f: f["rows"]["dispatch"] >= 50)
     if isinstance(facts, dict):
@@ -229,7 +232,8 @@ def several(t):
     facts = t.facts(path)
     count = int(re.search(r"(\d+) devices", out).group(1))
     check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
-          and facts["copies"].get("peer to peer", {}).get("bytes", 0) == (count - 1) << 20, f"{count} GPUs, copies {facts['copies']}, tracks {facts['tracks']}")
+          and all(facts["copies"].get(way, {}).get("bytes", 0) == (count - 1) << 20
+                  for way in (["peer to peer"] if "direct" in out else ["device to host", "host to device"])), f"{out.strip()}, copies {facts['copies']}, tracks {facts['tracks']}")
     script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
               "def work(rank, size):\n"
               "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
@@ -524,7 +528,7 @@ def main():
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
     sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
-    work = {"survive": lambda: survive(t), "several": lambda: several(t), "pause": lambda: survive(t, ["region", "reset"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+    work = {"survive": lambda: survive(t), "several": lambda: several(t), "pause": lambda: survive(t, ["region", "reset", "threads", "copies"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
             "graph": lambda: graph(t, arguments.pairs), "peer": lambda: torch_peer(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:

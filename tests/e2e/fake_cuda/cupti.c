@@ -84,6 +84,10 @@ EXPORT int cuptiActivityGetAttribute(int attribute, size_t* size, void* value) {
   *(uint8_t*)value = 1;
   return 0;
 }
+EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on) {
+  if (id == 211) g_enabled = on ? g_enabled | 1u << 5 : g_enabled & ~(1ull << 5);
+  return 0;
+}
 EXPORT int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) { (void)id; (void)on; return 0; }
 EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** record) {
   uint8_t* at = *record;

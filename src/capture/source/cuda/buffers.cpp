@@ -74,6 +74,7 @@ constinit KeySet g_texts;
 constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callback ids: runtime, driver
 
 constinit std::atomic<bool> g_last{false};
+constinit std::atomic<bool> g_refused{false};  // CUPTI was once told that there is no buffer
 
 // Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that is
 // still here afterwards was ours.
@@ -234,7 +235,9 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
 }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  uint32_t blocks = g_blocks;
+  // Many threads, each with buffers of its own, share the pool: then smaller ones.
+  constexpr uint32_t kFewBuffers = 64;
+  uint32_t blocks = g_open_end.load(std::memory_order_relaxed) > kFewBuffers ? 1 : g_blocks;
   tape::BlockHeader* extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
   while (extent == nullptr && blocks > 1) {
     blocks /= 2;
@@ -242,6 +245,7 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   }
   *max_records = 0;
   if (extent == nullptr) {  // CUPTI drops what it would have written and counts it
+    g_refused.store(true, std::memory_order_relaxed);
     *buffer = nullptr;
     *size = 0;
     return;
@@ -314,7 +318,8 @@ void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
 void count_dropped_records() {
   size_t dropped = 0;
   if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
-    tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped);
+    tape::loss(event::Table::kFactEnd,
+               g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor, dropped);
 }
 
 }  // namespace tacho::capture::cuda

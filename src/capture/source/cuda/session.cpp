@@ -37,6 +37,7 @@ constinit std::atomic<uint64_t> g_active{0};      // source bits whose kinds are
 constinit std::atomic<uint32_t> g_switch_lock{0};
 constinit bool g_driver_all = false;
 constinit bool g_all_calls = false;
+constinit bool g_driver_started = false;
 constinit bool g_graph_nodes = false;
 constinit bool g_profiler_api = false;
 
@@ -143,43 +144,46 @@ constexpr KindOfSource kKinds[] = {
     {tape::source_bit::kOverhead, abi::kind::kJit},
 };
 
-// Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
-// them without the runtime.
-void switch_launching_driver_calls(bool on) {
-  // Single functions can be switched off at any time, but switched on only before the driver starts: so all, then fewer.
-  if (on) g_cupti.activity_enable(abi::kind::kDriver);
-  else g_cupti.activity_disable(abi::kind::kDriver);
-  if (!on || g_cupti.enable_driver_api == nullptr) return;
+// Single functions can be switched on one by one only before the driver starts, which costs the others nothing; later, all
+// are switched on and then some off.
+using SwitchFunction = abi::Result (*)(uint32_t, uint8_t);
+using Wanted = bool (*)(const char* name);
+
+void switch_functions(int domain, int kind, SwitchFunction switch_one, Wanted wanted, bool on) {
+  const bool early = on && switch_one != nullptr && !g_driver_started && tape::config("cupti_switch", "early") == "early";
+  if (!on) g_cupti.activity_disable(kind);
+  else if (!early) g_cupti.activity_enable(kind);
+  if (switch_one == nullptr) return;
   for (uint32_t id = 1; id < 2048; ++id) {
     const char* name = nullptr;
-    if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) != abi::kSuccess || name == nullptr) continue;
-    if (strncmp(name, "cuLaunch", 8) != 0 && strncmp(name, "cuGraphLaunch", 13) != 0) g_cupti.enable_driver_api(id, 0);
+    if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
+    if (early ? wanted(name) : on ? !wanted(name) : wanted(name)) switch_one(id, early ? 1 : 0);
   }
 }
 
-// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device a hundred times
-// for every kernel it launches): tracing them costs more than all other calls together.
+// Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
+// them without the runtime.
+bool launches_from_driver(const char* name) { return strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0; }
+
+// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device ten times for
+// every kernel it launches): tracing them costs more than all other calls together.
 constexpr const char* kQuestions[] = {
     "cudaGetDevice_v", "cudaGetLastError_v", "cudaPeekAtLastError_v", "cudaDeviceGetAttribute_v", "cudaGetDeviceFlags_v",
     "cudaStreamIsCapturing", "cudaStreamGetCaptureInfo", "cudaThreadExchangeStreamCaptureMode", "cudaDriverGetVersion_v",
     "cudaRuntimeGetVersion_v", "cudaStreamGetPriority", "cudaStreamGetFlags", "cudaStreamGetId", "cudaStreamGetDevice"};
 
-void switch_runtime_calls(bool on) {
-  if (on) g_cupti.activity_enable(abi::kind::kRuntime);
-  else g_cupti.activity_disable(abi::kind::kRuntime);
-  if (!on || g_all_calls || g_cupti.enable_runtime_api == nullptr) return;
-  for (uint32_t id = 1; id < 2048; ++id) {
-    const char* name = nullptr;
-    if (g_cupti.get_callback_name(abi::domain::kRuntime, id, &name) != abi::kSuccess || name == nullptr) continue;
-    for (const char* question : kQuestions)
-      if (strncmp(name, question, strlen(question)) == 0) g_cupti.enable_runtime_api(id, 0);
-  }
+bool does_something(const char* name) {
+  for (const char* question : kQuestions)
+    if (strncmp(name, question, strlen(question)) == 0) return false;
+  return true;
 }
 
 void switch_kind(int kind, bool on) {
   if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
-  if (kind == abi::kind::kRuntime) return switch_runtime_calls(on);
-  if (kind == abi::kind::kDriver && !g_driver_all) return switch_launching_driver_calls(on);
+  if (kind == abi::kind::kRuntime && !g_all_calls)
+    return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, on);
+  if (kind == abi::kind::kDriver && !g_driver_all)
+    return switch_functions(abi::domain::kDriver, kind, g_cupti.enable_driver_api, launches_from_driver, on);
   const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
   if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
     char line[256];
@@ -217,6 +221,7 @@ void apply_sources(uint64_t wanted) {
 
 // Inside cuInit, once the driver can be asked.
 void on_driver_ready() {
+  g_driver_started = true;
   int version = 0;
   using GetVersion = int (*)(int*);
   if (const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion")); get != nullptr && get(&version) == 0) {
@@ -253,7 +258,11 @@ void set_enabled(uint64_t sources, uint32_t correlation) {
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 
+// The runtime launches through the driver: both calls come, with the same number.
+constinit std::atomic<uint32_t> g_counted[256] = {};
+
 void count_launch(uint32_t correlation) {
+  if (g_counted[correlation % 256].exchange(correlation, std::memory_order_relaxed) == correlation) return;
   tape::PoolHeader* const pool = tape::pool();
   const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
   if (launch == g_start_launch) {

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace tacho {
 namespace {
@@ -283,7 +284,18 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
     if (!file.direct_)
       sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
   }
-  for (OutputFile& file : files) TACHO_TRY(file.sync());
+  // Each sync is a wait for the disk and then for a CPU: of a dozen small files they are had at the same time.
+  constexpr size_t kMostThreads = 16;
+  const size_t threads = std::min(files.size(), kMostThreads);
+  std::vector<Status> results(files.size());
+  std::vector<std::thread> others;
+  const auto sync_from = [&](size_t first) {
+    for (size_t i = first; i < files.size(); i += threads) results[i] = files[i].sync();
+  };
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(sync_from, i);
+  sync_from(0);
+  for (std::thread& other : others) other.join();
+  for (Status& result : results) TACHO_TRY(std::move(result));
   for (OutputFile& file : files) TACHO_TRY(file.give_name());
   return {};
 }

@@ -259,6 +259,7 @@ int run_target(TraceRequest& request) {
       return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
                                              done.error().message, request.launch.output));
   }
+  if (!request.shown_as.empty()) options.written = {request.shown_as};
   if (!request.launch.quiet) {
     const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);

@@ -19,6 +19,7 @@ struct TraceRequest {
   bool overwrite = false;
   std::vector<std::string> formats;  // beside tacho: csv, json, pftrace ...
   int rpd_schema = 2;
+  std::string shown_as;  // what the summary calls the written file; empty = its name
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
   std::string kernel_include, kernel_exclude;
   std::string start_trigger, stop_trigger;

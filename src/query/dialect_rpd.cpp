@@ -88,18 +88,8 @@ struct Maker {
   PartColumn of_track(int64_t TraceFacts::Track::*member) const {
     return one(column::Fact::track, [facts = facts, member](const int64_t* base) { return facts->track(base[0]).*member; });
   }
-  PartColumn queue() const {
-    return one(column::Fact::track, [facts = facts](const int64_t* base) {
-      const TraceFacts::Track& track = facts->track(base[0]);
-      return track.cuda ? track.context : track.native;
-    });
-  }
-  PartColumn sequence() const {
-    return one(column::Fact::track, [facts = facts](const int64_t* base) {
-      const TraceFacts::Track& track = facts->track(base[0]);
-      return track.cuda ? track.native : track.context;
-    });
-  }
+  PartColumn queue() const { return of_track(&TraceFacts::Track::queue); }
+  PartColumn sequence() const { return of_track(&TraceFacts::Track::sequence); }
   PartColumn of_dim(Derive derive) const { return one(column::Fact::dim, std::move(derive)); }
   PartColumn kernel_cell(int at) const {
     return of_dim([facts = facts, at](const int64_t* base) { return facts->trace().cell(Table::kKernel, base[0], at); });

@@ -16,7 +16,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   facts->monotonic_ = std::make_unique<format::ClockMap>(std::move(monotonic));
   facts->boottime_ = std::make_unique<format::ClockMap>(std::move(boottime));
   // Names in .rpd files are the readable ones already; where their writer could not demangle one, its views show it so.
-  facts->demangle_ = trace->property(Table::kEnd, 0, "source").value_or("") != "rpd";
+  const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
+  facts->demangle_ = !from_rpd;
   const int64_t rows = std::max<int64_t>(trace->rows(Table::kTrack), 1);
   facts->tracks_.resize(static_cast<size_t>(rows));
   for (int64_t row = 1; row < rows; ++row) {
@@ -31,6 +32,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
     track.tid = thread > 0 ? trace->cell(Table::kThread, thread, column::Thread::tid) : 0;
     track.gpu = track.device > 0 ? trace->cell(Table::kDevice, track.device, column::Device::index) : 0;
     track.cuda = track.device > 0 && trace->text(Table::kDevice, track.device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
+    track.queue = track.cuda ? track.context : track.native;
+    track.sequence = track.cuda ? track.native : from_rpd ? track.context : 0;
   }
   return facts;
 }

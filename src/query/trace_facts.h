@@ -29,6 +29,7 @@ class TraceFacts {
     int64_t device = 0;    // row
     int64_t gpu = 0;       // the device's index
     int64_t native = 0, context = 0;
+    int64_t queue = 0, sequence = 0;  // as .rpd files have them
     bool cuda = false;
   };
   /// Of a row of table track; row 0's values for nonsense.

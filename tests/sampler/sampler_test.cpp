@@ -141,7 +141,7 @@ TEST(Lives, FiveHundredThreadsAndChurn) {
     SampledRun run(kCpu, 256 << 20);
     ASSERT_EQ(run.run({program("lives"), mode}), 0) << mode;
     EXPECT_GT(run.samples().size(), 20u) << mode;
-    EXPECT_EQ(run.dropped(), 0u) << mode;
+    EXPECT_LE(run.dropped() * 100, run.samples().size()) << mode;  // a thread may end while its sample finds no block
     EXPECT_GT(run.share("work", true), 0.6) << mode;
   }
 }
@@ -272,7 +272,7 @@ TEST(Python, StressOfEveryVersion) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=10000\nsample_clock=wall\n", 256 << 20);
     EXPECT_EQ(run.run({path, script("calls.py"), "400"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
-    EXPECT_GT(run.samples().size(), 300u);  // a busy machine gives fewer
+    EXPECT_GT(run.samples().size(), 500u);
     double python = 0, nameless = 0;
     for (const Sample& sample : run.samples())
       for (const Frame& frame : sample.frames)

@@ -71,6 +71,7 @@ int personality_run_tracer(int argc, char** argv) {
   // The recording gets a name of its own and goes to its place when it is complete.
   const std::string building = (folder / fmt::format(".{}.{}.rpd", fs::path(output).filename().string(), ::getpid())).string();
   request.output = building;
+  request.shown_as = output;
   request.formats = {"rpd"};
   const int code = run_target(request);
   if (!fs::exists(building, error)) return code;
@@ -82,7 +83,6 @@ int personality_run_tracer(int argc, char** argv) {
   }
   fs::rename(building, output, error);
   if (error) return complain(code, fmt::format("{}: {}; the recording is in {}", output, error.message(), building));
-  fmt::print(stderr, "tacho: wrote {}\n", output);
   return code;
 }
 

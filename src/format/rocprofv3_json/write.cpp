@@ -115,7 +115,7 @@ class Exporter {
   int64_t handle(int64_t device) const { return agents_.of(device).logical + 1; }
   static int64_t known(int64_t value) { return value == kUnknown ? 0 : value; }
   int64_t end_of(int64_t start, int64_t duration) const {
-    return duration == kUnknown ? 0 : clock_(start + duration);
+    return duration == kUnknown ? 0 : clock_(time_after(start, duration));
   }
   void comma(bool& first) {
     if (!first) file_.write(",\n");

@@ -128,6 +128,7 @@ void Writer::read_tracks() {
     const auto found = nodes.find({trace_.cell(Table::kProcess, process, column::Process::run), trace_.cell(Table::kProcess, process, column::Process::host)});
     return process > 0 && found != nodes.end() ? found->second : 0;
   };
+  const bool from_rpd = trace_.property(Table::kEnd, 0, "source").value_or("") == "rpd";
   const int64_t count = std::max<int64_t>(trace_.rows(Table::kTrack), 1);
   tracks_.resize(static_cast<size_t>(count));
   for (int64_t row = 1; row < count; ++row) {
@@ -143,9 +144,9 @@ void Writer::read_tracks() {
     track.native = cell(column::Track::native);
     const int64_t context = cell(column::Track::context);
     const bool cuda = device > 0 && trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
-    // As upstream's CUDA backend has it: the context as queue, the stream as sequence.
+    // As upstream's CUDA backend has it: the context as queue, the stream as sequence. Other contexts are of no use there.
     track.queue = cuda ? context : track.native;
-    track.sequence = cuda ? track.native : context;
+    track.sequence = cuda ? track.native : from_rpd ? context : 0;
     track.wanted = options_.process == 0 || options_.process == track.process;
   }
 }

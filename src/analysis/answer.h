@@ -1,0 +1,31 @@
+// The answer to a question about a trace: a table of exact values with the unit of each column, to be shown to people or
+// to programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/table.h"
+
+namespace tacho::analysis {
+
+enum class Unit : uint8_t { kText, kCount, kNs, kBytes, kPercent, kNumber, kProbability };
+
+struct Answer {
+  struct Column {
+    std::string name;    // for programs: "total_ns"
+    std::string title;   // for people: "Time"
+    Unit unit;
+  };
+  std::vector<Column> columns;
+  std::vector<std::vector<report::Cell>> rows;
+  std::vector<std::string> remarks;  // sentences: what is left out, what to beware of
+};
+
+/// Exact values under programs' names: for csv, JSON and SQL.
+report::Table exact_table(const Answer& answer);
+/// Durations and sizes in units that suit them, under people's titles.
+report::Table readable_table(const Answer& answer);
+
+}  // namespace tacho::analysis

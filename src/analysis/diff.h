@@ -1,0 +1,48 @@
+// Comparing two traces name by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/answer.h"
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+enum class DiffBy : uint8_t {
+  kKernel, kApi, kMarker, kCopy,
+  kOperator,  // GPU time under the innermost framework operator that was open at the launch, one value per operator call
+};
+Result<DiffBy> parse_diff_by(std::string_view text);
+
+/// One side of a comparison.
+struct Distribution {
+  int64_t calls = 0;       // with a known duration
+  int64_t total = 0;       // ns
+  double mean = 0;         // ns
+  int64_t median = 0;      // ns: the lower one of an even number
+  int64_t p95 = 0;         // ns: the smallest duration that at least 95 % do not exceed
+};
+struct DiffRow {
+  std::string name;
+  bool in_a = false, in_b = false;
+  Distribution a, b;
+  int64_t difference = 0;  // ns, total of b - total of a
+  /// Two-sided p value of the Mann-Whitney U test on the durations (normal approximation with correction for ties; that
+  /// they come from the same distribution). NaN with fewer than 8 calls on a side.
+  double p = 0;
+};
+struct Diff {
+  std::vector<DiffRow> rows;   // largest |difference| first
+  int64_t total_a = 0, total_b = 0;
+  std::vector<std::string> remarks;
+};
+
+Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
+
+/// As a table; `short_names` for people.
+Answer diff_answer(const Diff& diff);
+
+}  // namespace tacho::analysis

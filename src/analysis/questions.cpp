@@ -1,0 +1,468 @@
+// Sweeps behind the reports (questions.h).
+#include "analysis/questions.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "analysis/sweep.h"
+#include "base/demangle.h"
+#include "base/sorted_file.h"
+
+namespace tacho::analysis {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+namespace {
+
+constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
+
+struct Key {
+  int64_t process, correlation;
+  bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
+  bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
+};
+struct Call {
+  int64_t start, end, function;
+};
+using Calls = KeyIndex<Call, Key>;
+
+int64_t process_of(const trace::Trace& trace, int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); }
+int64_t device_of(const trace::Trace& trace, int64_t track) { return trace.cell(Table::kTrack, track, column::Track::device); }
+
+std::string device_name(const trace::Trace& trace, int64_t device) {
+  if (device <= 0) return "device";
+  const std::string_view name = trace.text(Table::kDevice, device, column::Device::name);
+  const int64_t index = trace.cell(Table::kDevice, device, column::Device::index);
+  const std::string number = index == kUnknown ? std::string() : std::to_string(index);
+  if (name.empty()) return "GPU " + number;
+  return name.find("GPU " + number) != std::string_view::npos ? std::string(name) : number + ": " + std::string(name);
+}
+
+// API calls by (process, correlation), for those that may have caused device work.
+Status index_calls(const trace::Trace& trace, Calls& calls) {
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+  std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
+  for (size_t row = 1; row < skip.size(); ++row) {
+    const auto domain = static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
+  }
+  TACHO_TRY(trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+    for (size_t i = 0; i < values[0].size(); ++i) {
+      const auto dim = static_cast<size_t>(values[3][i]);
+      if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
+      calls.add({process_of(trace, values[0][i]), values[4][i]}, {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i], values[3][i]});
+    }
+    return true;
+  }));
+  return calls.finish();
+}
+
+// Steps of a device's queue depth in order of time: up when the call begins, down when the operation ends.
+struct Step {
+  int64_t time;
+  int32_t device;
+  int32_t change;
+  int64_t sort_key() const { return time; }
+  bool operator<(const Step& other) const { return time < other.time; }
+};
+
+report::Cell share(int64_t part, int64_t whole) {
+  return whole > 0 ? report::Cell(static_cast<double>(part) / static_cast<double>(whole) * 100.0) : report::Cell();
+}
+report::Cell mean(int64_t sum, int64_t count) {
+  return count > 0 ? report::Cell(static_cast<double>(sum) / static_cast<double>(count)) : report::Cell();
+}
+
+std::string kernel_name(const trace::Trace& trace, int64_t kernel) { return demangle(trace.text(Table::kKernel, kernel, column::Kernel::name)); }
+
+constexpr const char* kNoCalls = "the trace holds no API calls that device work can be tied to: record API calls too";
+
+}  // namespace
+
+Result<Answer> gaps(const trace::Trace& trace) {
+  Calls calls;
+  TACHO_TRY(index_calls(trace, calls));
+  struct State {
+    int64_t until = INT64_MIN, operations = 0, busy = 0;
+    int64_t gaps = 0, idle = 0, longest = 0;
+    int64_t queued_gaps = 0, queued = 0;
+    bool any = false;
+  };
+  std::map<int64_t, State> states;
+  static constexpr int kExtra[] = {column::Fact::correlation};
+  Sweep sweep(trace, kOperations, kExtra);
+  Slice slice;
+  while (sweep.next(slice)) {
+    State& state = states[device_of(trace, slice.track)];
+    const int64_t process = process_of(trace, slice.track);
+    for (size_t i = 0; i < slice.rows; ++i) {
+      if (slice.duration[i] == kUnknown) continue;
+      const int64_t start = slice.start[i], end = start + slice.duration[i];
+      ++state.operations;
+      if (state.any && start > state.until) {
+        const int64_t gap = start - state.until;
+        ++state.gaps;
+        state.idle += gap;
+        state.longest = std::max(state.longest, gap);
+        const auto* const call = slice.extra[0][i] != 0 ? calls.find({process, slice.extra[0][i]}) : nullptr;
+        if (call != nullptr && call->value.start < state.until) {
+          ++state.queued_gaps;
+          state.queued += gap;
+        }
+      }
+      state.busy += std::max<int64_t>(0, end - (state.any ? std::max(start, state.until) : start));
+      state.until = state.any ? std::max(state.until, end) : end;
+      state.any = true;
+    }
+  }
+  TACHO_TRY(Status(sweep.status()));
+  Answer answer;
+  answer.columns = {{"gpu", "GPU", Unit::kText},           {"operations", "Operations", Unit::kCount}, {"busy_ns", "Busy", Unit::kNs},
+                    {"gaps", "Gaps", Unit::kCount},        {"idle_ns", "Idle", Unit::kNs},             {"mean_gap_ns", "Mean gap", Unit::kNs},
+                    {"longest_gap_ns", "Longest", Unit::kNs}, {"queued_gaps", "Queued", Unit::kCount}, {"queued_gap_ns", "Lost", Unit::kNs},
+                    {"mean_queued_gap_ns", "Mean lost", Unit::kNs}, {"gap_loss_percent", "Loss %", Unit::kPercent}};
+  for (const auto& [device, state] : states)
+    answer.rows.push_back({device_name(trace, device), state.operations, state.busy, state.gaps, state.idle, mean(state.idle, state.gaps), state.longest,
+                           calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(), calls.size() > 0 ? report::Cell(state.queued) : report::Cell(),
+                           mean(state.queued, state.queued_gaps), calls.size() > 0 ? share(state.queued, state.queued + state.busy) : report::Cell()});
+  if (calls.size() == 0 && !states.empty()) answer.remarks.emplace_back(kNoCalls);
+  return answer;
+}
+
+Result<Answer> launch_delay(const trace::Trace& trace) {
+  Calls calls;
+  TACHO_TRY(index_calls(trace, calls));
+  // In order of the calls: a launch finds the GPU idle when all that was asked for before has ended.
+  struct Launch {
+    int64_t call_start, call_end, start, end, function, kernel;
+    int32_t device;
+    int32_t is_kernel;
+    int64_t sort_key() const { return call_start; }
+    bool operator<(const Launch& other) const { return call_start < other.call_start; }
+  };
+  SortedFile<Launch> launches;
+  int64_t untied = 0;
+  static constexpr int kExtra[] = {column::Fact::dim, column::Fact::correlation};
+  {
+    Sweep sweep(trace, kOperations, kExtra);
+    Slice slice;
+    while (sweep.next(slice)) {
+      const int64_t process = process_of(trace, slice.track);
+      const auto device = static_cast<int32_t>(device_of(trace, slice.track));
+      for (size_t i = 0; i < slice.rows; ++i) {
+        const auto* const call = slice.extra[1][i] != 0 ? calls.find({process, slice.extra[1][i]}) : nullptr;
+        if (call == nullptr || call->value.end == kUnknown || slice.duration[i] == kUnknown) {
+          ++untied;
+          continue;
+        }
+        launches.add({call->value.start, call->value.end, slice.start[i], slice.start[i] + slice.duration[i], call->value.function, slice.extra[0][i], device,
+                      slice.table == Table::kDispatch ? 1 : 0});
+      }
+    }
+    TACHO_TRY(Status(sweep.status()));
+  }
+  TACHO_TRY(launches.finish());
+  struct Sum {
+    int64_t count = 0, sum = 0, least = INT64_MAX, most = INT64_MIN;
+  };
+  std::map<std::array<int64_t, 3>, Sum> sums;  // (device, function, kernel)
+  std::map<int32_t, int64_t> until;
+  Launch launch;
+  int64_t last_call = kUnknown;
+  while (launches.next(launch)) {
+    int64_t& end = until.try_emplace(launch.device, INT64_MIN).first->second;
+    // Further operations of the same call (a graph's nodes) were not launched on their own.
+    const bool idle = end <= launch.call_start, first = launch.call_start != last_call;
+    if (idle && first && launch.is_kernel != 0) {
+      Sum& sum = sums[{launch.device, launch.function, launch.kernel}];
+      const int64_t delay = launch.start - launch.call_end;
+      ++sum.count;
+      sum.sum += delay;
+      sum.least = std::min(sum.least, delay);
+      sum.most = std::max(sum.most, delay);
+    }
+    last_call = launch.call_start;
+    end = std::max(end, launch.end);
+  }
+  std::map<std::array<std::string, 3>, Sum> named;
+  for (const auto& [key, sum] : sums) {
+    Sum& to = named[{device_name(trace, key[0]), std::string(trace.text(Table::kFunction, key[1], column::Function::name)), kernel_name(trace, key[2])}];
+    to.count += sum.count;
+    to.sum += sum.sum;
+    to.least = std::min(to.least, sum.least);
+    to.most = std::max(to.most, sum.most);
+  }
+  Answer answer;
+  answer.columns = {{"gpu", "GPU", Unit::kText},      {"api", "API", Unit::kText},        {"count", "Launches", Unit::kCount}, {"min_ns", "Min", Unit::kNs},
+                    {"mean_ns", "Mean", Unit::kNs},   {"max_ns", "Max", Unit::kNs},       {"kernel", "Kernel", Unit::kText}};
+  for (const auto& [key, sum] : named) answer.rows.push_back({key[0], key[1], sum.count, sum.least, mean(sum.sum, sum.count), sum.most, key[2]});
+  std::stable_sort(answer.rows.begin(), answer.rows.end(), [](const auto& a, const auto& b) {
+    const auto total = [](const auto& row) { return std::get<double>(row[4]) * static_cast<double>(std::get<int64_t>(row[2])); };
+    return total(a) > total(b);
+  });
+  if (calls.size() == 0)
+    answer.remarks.emplace_back(kNoCalls);
+  else if (untied > 0)
+    answer.remarks.push_back(fmt::format("{} operations belong to no API call in the trace and are left out", untied));
+  return answer;
+}
+
+Result<Answer> queue_depth(const trace::Trace& trace) {
+  Calls calls;
+  TACHO_TRY(index_calls(trace, calls));
+  SortedFile<Step> steps;
+  int64_t untied = 0;
+  {
+    static constexpr int kExtra[] = {column::Fact::correlation};
+    Sweep sweep(trace, kOperations, kExtra);
+    Slice slice;
+    while (sweep.next(slice)) {
+      const int64_t process = process_of(trace, slice.track);
+      const auto device = static_cast<int32_t>(device_of(trace, slice.track));
+      for (size_t i = 0; i < slice.rows; ++i) {
+        if (slice.duration[i] == kUnknown) continue;
+        const auto* const call = slice.extra[0][i] != 0 ? calls.find({process, slice.extra[0][i]}) : nullptr;
+        if (call == nullptr) ++untied;
+        const int64_t end = slice.start[i] + slice.duration[i];
+        steps.add({call != nullptr ? std::min(call->value.start, end) : slice.start[i], device, 1});
+        steps.add({end, device, -1});
+      }
+    }
+    TACHO_TRY(Status(sweep.status()));
+  }
+  TACHO_TRY(steps.finish());
+  constexpr size_t kLevels = 34;  // 0, 1, 2, 3-4, 5-8, ...
+  struct State {
+    int64_t depth = 0, last = 0, deepest = 0;
+    double weighted = 0;
+    bool any = false;
+    std::array<int64_t, kLevels> time{};
+  };
+  std::map<int32_t, State> states;
+  const auto level = [](int64_t depth) -> size_t {
+    if (depth <= 0) return 0;
+    size_t at = 1;
+    for (int64_t top = 1; top < depth; top *= 2) ++at;
+    return std::min(at, kLevels - 1);
+  };
+  Step step;
+  while (steps.next(step)) {
+    State& state = states[step.device];
+    if (state.any) {
+      state.time[level(state.depth)] += step.time - state.last;
+      state.weighted += static_cast<double>(step.time - state.last) * static_cast<double>(state.depth);
+    }
+    state.any = true;
+    state.last = step.time;
+    state.depth += step.change;
+    state.deepest = std::max(state.deepest, state.depth);
+  }
+  Answer answer;
+  answer.columns = {{"gpu", "GPU", Unit::kText}, {"depth", "Depth", Unit::kText}, {"time_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent},
+                    {"mean_depth", "Mean depth", Unit::kNumber}, {"max_depth", "Max depth", Unit::kCount}};
+  for (const auto& [device, state] : states) {
+    int64_t all = 0;
+    for (const int64_t time : state.time) all += time;
+    bool first = true;
+    for (size_t i = 0; i < kLevels; ++i) {
+      if (state.time[i] == 0) continue;
+      const int64_t high = i == 0 ? 0 : int64_t{1} << (i - 1), low = i <= 1 ? high : high / 2 + 1;
+      answer.rows.push_back({device_name(trace, device), low == high ? std::to_string(low) : fmt::format("{}-{}", low, high), state.time[i], share(state.time[i], all),
+                             first && all > 0 ? report::Cell(state.weighted / static_cast<double>(all)) : report::Cell(), first ? report::Cell(state.deepest) : report::Cell()});
+      first = false;
+    }
+  }
+  if (calls.size() == 0 && !states.empty())
+    answer.remarks.emplace_back("the trace holds no API calls that device work can be tied to: operations count from their start on the GPU");
+  else if (untied > 0)
+    answer.remarks.push_back(fmt::format("{} operations belong to no API call in the trace: they count from their start on the GPU", untied));
+  return answer;
+}
+
+Result<Answer> overlap(const trace::Trace& trace) {
+  // Open operations per device as a heap of ends; the sweep gives the starts.
+  struct State {
+    std::vector<std::pair<int64_t, bool>> open;  // (end, is a kernel), earliest end first
+    int64_t now = 0, kernels = 0, others = 0;
+    std::map<int64_t, int64_t> time;             // by number open
+    int64_t both = 0, kernel_time = 0, other_time = 0;
+    bool any = false;
+
+    void pass(int64_t to) {
+      const auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
+      while (true) {
+        const int64_t next = open.empty() ? to : std::min(to, open.front().first);
+        if (next > now) {
+          const int64_t length = next - now;
+          time[kernels + others] += length;
+          if (kernels > 0 && others > 0) both += length;
+          if (kernels > 0) kernel_time += length;
+          if (others > 0) other_time += length;
+          now = next;
+        }
+        if (open.empty() || open.front().first > to) return;
+        --(open.front().second ? kernels : others);
+        std::pop_heap(open.begin(), open.end(), later);
+        open.pop_back();
+      }
+    }
+  };
+  std::map<int64_t, State> states;
+  Sweep sweep(trace, kOperations);
+  Slice slice;
+  while (sweep.next(slice)) {
+    State& state = states[device_of(trace, slice.track)];
+    const bool kernel = slice.table == Table::kDispatch;
+    for (size_t i = 0; i < slice.rows; ++i) {
+      if (slice.duration[i] == kUnknown) continue;
+      const int64_t start = slice.start[i];
+      if (!state.any) state.now = start;
+      state.any = true;
+      state.pass(start);
+      state.open.emplace_back(start + slice.duration[i], kernel);
+      std::push_heap(state.open.begin(), state.open.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      ++(kernel ? state.kernels : state.others);
+    }
+  }
+  TACHO_TRY(Status(sweep.status()));
+  Answer answer;
+  answer.columns = {{"gpu", "GPU", Unit::kText}, {"what", "What", Unit::kText}, {"time_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent}};
+  for (auto& [device, state] : states) {
+    while (!state.open.empty()) state.pass(std::max(state.now, state.open.front().first));
+    const std::string name = device_name(trace, device);
+    int64_t all = 0, busy = 0;
+    for (const auto& [open, time] : state.time) {
+      all += time;
+      if (open > 0) busy += time;
+    }
+    for (const auto& [open, time] : state.time) {
+      if (open > 8) break;
+      answer.rows.push_back({name, open == 0 ? std::string("idle") : fmt::format("{} operation{} at once", open, open == 1 ? "" : "s"), time, share(time, all)});
+    }
+    int64_t more = 0;
+    for (const auto& [open, time] : state.time)
+      if (open > 8) more += time;
+    if (more > 0) answer.rows.push_back({name, std::string("more than 8 at once"), more, share(more, all)});
+    answer.rows.push_back({name, std::string("kernels"), state.kernel_time, share(state.kernel_time, all)});
+    answer.rows.push_back({name, std::string("copies and fills"), state.other_time, share(state.other_time, all)});
+    answer.rows.push_back({name, std::string("copies and fills beside kernels"), state.both, share(state.both, all)});
+  }
+  return answer;
+}
+
+Result<Answer> exclusive(const trace::Trace& trace) {
+  struct Sum {
+    int64_t calls = 0, total = 0, own = 0;
+  };
+  std::unordered_map<int64_t, Sum> functions, kernels, copies, fills;
+  std::unordered_map<int64_t, Sum>* const of_table[] = {&kernels, &copies, &fills};
+  // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the top.
+  struct Open {
+    int64_t end;
+    Sum* sum;
+  };
+  struct Line {
+    std::vector<Open> stack;
+    int64_t now = 0;
+    void pass(int64_t to) {
+      while (!stack.empty()) {
+        const Open& top = stack.back();
+        const int64_t until = std::min(to, top.end);
+        if (until > now) {
+          top.sum->own += until - now;
+          now = until;
+        }
+        if (top.end > to) return;
+        stack.pop_back();
+      }
+      now = std::max(now, to);
+    }
+    void push(int64_t start, int64_t end, Sum* sum) {
+      pass(start);
+      now = start;
+      stack.push_back({end, sum});
+    }
+  };
+  const auto run = [&](std::span<const Table> tables, auto line_of, auto sum_of) -> Status {
+    std::unordered_map<int64_t, Line> lines;
+    static constexpr int kExtra[] = {column::Fact::dim};
+    Sweep sweep(trace, tables, kExtra);
+    Slice slice;
+    while (sweep.next(slice)) {
+      Line& line = lines[line_of(slice)];
+      for (size_t i = 0; i < slice.rows; ++i) {
+        Sum& sum = sum_of(slice.table, slice.extra[0][i]);
+        ++sum.calls;
+        if (slice.duration[i] == kUnknown) continue;
+        sum.total += slice.duration[i];
+        line.push(slice.start[i], slice.start[i] + slice.duration[i], &sum);
+      }
+    }
+    for (auto& [at, line] : lines) line.pass(INT64_MAX);
+    return Status(sweep.status());
+  };
+  static constexpr Table kApi[] = {Table::kApi};
+  TACHO_TRY(run(kApi, [](const Slice& slice) { return slice.track; }, [&](Table, int64_t dim) -> Sum& { return functions[dim]; }));
+  TACHO_TRY(run(kOperations, [&](const Slice& slice) { return device_of(trace, slice.track); }, [&](Table table, int64_t dim) -> Sum& {
+    return (*of_table[table == Table::kDispatch ? 0 : table == Table::kCopy ? 1 : 2])[dim];
+  }));
+  Answer answer;
+  answer.columns = {{"kind", "Kind", Unit::kText}, {"exclusive_ns", "Exclusive", Unit::kNs}, {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
+                    {"calls", "Calls", Unit::kCount}, {"name", "Name", Unit::kText}};
+  const auto add = [&](const std::string& kind, const std::map<std::string, Sum>& sums) {
+    int64_t all = 0;
+    for (const auto& [name, sum] : sums) all += sum.own;
+    std::vector<std::vector<report::Cell>> rows;
+    for (const auto& [name, sum] : sums) rows.push_back({kind, sum.own, share(sum.own, all), sum.total, sum.calls, name});
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[1]) > std::get<int64_t>(b[1]); });
+    answer.rows.insert(answer.rows.end(), rows.begin(), rows.end());
+  };
+  const auto plus = [](Sum& to, const Sum& sum) {
+    to.calls += sum.calls;
+    to.total += sum.total;
+    to.own += sum.own;
+  };
+  std::map<std::string, Sum> api, operations;
+  for (const auto& [dim, sum] : functions) plus(api[std::string(trace.text(Table::kFunction, dim, column::Function::name))], sum);
+  for (const auto& [dim, sum] : kernels) plus(operations[kernel_name(trace, dim)], sum);
+  for (const auto& [dim, sum] : copies)
+    plus(operations["copy " + std::string(event::to_string(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))))], sum);
+  for (const auto& [dim, sum] : fills)
+    plus(operations["fill " + std::string(event::to_string(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))))], sum);
+  add("API", api);
+  add("GPU", operations);
+  return answer;
+}
+
+Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) {
+  std::vector<int64_t> counts(bounds.size() + 1), totals(bounds.size() + 1);
+  static constexpr int kColumns[] = {column::Fact::duration};
+  for (const Table table : kOperations)
+    TACHO_TRY(trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+      for (const int64_t duration : values[0]) {
+        if (duration == kUnknown) continue;
+        const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) - bounds.begin());
+        ++counts[at];
+        totals[at] += duration;
+      }
+      return true;
+    }));
+  int64_t all = 0;
+  for (const int64_t total : totals) all += total;
+  Answer answer;
+  answer.columns = {{"bin", "Duration", Unit::kText}, {"count", "Count", Unit::kCount}, {"total_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent}};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto text = [&](size_t at) { return report::format_duration(static_cast<double>(bounds[at])); };
+    const std::string name = bounds.empty() ? "all" : i == 0 ? "< " + text(0) : i == bounds.size() ? ">= " + text(i - 1) : text(i - 1) + " - " + text(i);
+    answer.rows.push_back({name, counts[i], totals[i], share(totals[i], all)});
+  }
+  return answer;
+}
+
+}  // namespace tacho::analysis

@@ -21,15 +21,17 @@ constinit const Cupti* g_cupti = nullptr;
 constinit uint32_t g_version = 0;
 constinit uint32_t g_blocks = 1;
 
-// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them as a property,
-// so that it can walk buffers of a CUPTI newer than itself.
+// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them
+// as a property, so that it can walk buffers of a CUPTI newer than itself.
 constexpr uint32_t kKinds = 128;
-// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not finished.
+// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not
+// finished.
 constexpr uint32_t kIncomplete = 1u << 31;
 constinit uint16_t g_sizes[kKinds] = {};
 
-// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
-// ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous definition.
+// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a
+// chain of ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous
+// definition.
 class KeySet {
  public:
   /// True if `key` (not 0) was not there.
@@ -76,8 +78,8 @@ constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callbac
 constinit std::atomic<bool> g_last{false};
 constinit std::atomic<bool> g_refused{false};  // CUPTI was once told that there is no buffer
 
-// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that is
-// still here afterwards was ours.
+// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from
+// one that is still here afterwards was ours.
 struct OpenBuffer {
   std::atomic<tape::BlockHeader*> extent;
   std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
@@ -126,8 +128,8 @@ void define_name(event::NameSpace space, uint64_t number, std::string_view text)
   tape::define(&record.header);
 }
 
-// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes from a record
-// whose layout is another library's: a surprise there must not be the program's end.
+// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes
+// from a record whose layout is another library's: a surprise there must not be the program's end.
 bool measure_text(uint64_t pointer, size_t most, size_t& length) {
   constexpr uint64_t kPage = 4096;
   const auto* const text = reinterpret_cast<const char*>(pointer);
@@ -164,8 +166,9 @@ void see_callback(int domain, uint32_t id) {
   define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
 }
 
-// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of zeros alone in
-// a buffer the iterator reports the end as long as the buffer ends within or with the record, and an invalid record after.
+// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of
+// zeros alone in a buffer the iterator reports the end as long as the buffer ends within or with the record,
+// and an invalid record after.
 uint32_t learn_size(uint32_t kind) {
   constexpr size_t kMost = 512;
   alignas(8) uint8_t probe[kMost + 64] = {};
@@ -204,18 +207,26 @@ size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
 uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
   switch (kind) {
     case abi::kind::kSerialKernel:
-    case abi::kind::kKernel: return load<uint64_t>(record + kKernelName);
-    case abi::kind::kMemory2: return load<uint64_t>(record + kMemoryName);
-    case abi::kind::kName: return load<uint64_t>(record + kNameText);
-    case abi::kind::kDevice: return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
-    default: return 0;
+    case abi::kind::kKernel:
+      return load<uint64_t>(record + kKernelName);
+    case abi::kind::kMemory2:
+      return load<uint64_t>(record + kMemoryName);
+    case abi::kind::kName:
+      return load<uint64_t>(record + kNameText);
+    case abi::kind::kDevice:
+      return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
+    default:
+      return 0;
   }
 }
 
 void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
-  if (kind == abi::kind::kRuntime) see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
-  else if (kind == abi::kind::kDriver) see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
-  else see_text(text);
+  if (kind == abi::kind::kRuntime)
+    see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
+  else if (kind == abi::kind::kDriver)
+    see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
+  else
+    see_text(text);
 }
 
 }  // namespace
@@ -229,7 +240,8 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   for (uint32_t kind = 1; kind < kKinds; ++kind) {
     g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));
     if (g_sizes[kind] != 0)
-      length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u", length == 0 ? "" : " ", kind, g_sizes[kind]));
+      length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u",
+                                             length == 0 ? "" : " ", kind, g_sizes[kind]));
   }
   tape::define_property(event::Table::kProcess, 0, "cupti.record_sizes", {text, length});
 }
@@ -250,7 +262,8 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
     *size = 0;
     return;
   }
-  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
+  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for
+  // records.
   memset(tape::payload(extent), 0, sizeof(uint64_t));
   remember(extent);
   *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));
@@ -260,7 +273,8 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
 void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   if (buffer == nullptr) return;
   const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
-  if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
+  if (buffer < pool || buffer >= pool + tape::pool_bytes())
+    return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
     see_record(record, kind, text_of(record, kind, size));
@@ -279,10 +293,11 @@ uint64_t incomplete_records() {
     tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
     if (extent == nullptr) continue;
     uint64_t here = 0;
-    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0, [&](const uint8_t* record, uint32_t, uint32_t) {
-      here += load<uint32_t>(record) >> 31;
-      return true;
-    });
+    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
+         [&](const uint8_t* record, uint32_t, uint32_t) {
+           here += load<uint32_t>(record) >> 31;
+           return true;
+         });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
@@ -297,29 +312,35 @@ void look_for_names() {
     if (extent == nullptr) continue;
     const uint64_t sequence = extent->sequence;
     const uint32_t from = open.scanned.load(std::memory_order_relaxed);
-    const size_t to = walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
-                           [&](const uint8_t* record, uint32_t kind, uint32_t size) {
-                             const uint64_t text = text_of(record, kind, size);
-                             const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
-                             if (wants_text && text == 0) return false;  // not written yet
-                             std::atomic_thread_fence(std::memory_order_acquire);
-                             if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence) return false;
-                             see_record(record, kind, text);
-                             return true;
-                           });
+    const size_t to =
+        walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
+             [&](const uint8_t* record, uint32_t kind, uint32_t size) {
+               const uint64_t text = text_of(record, kind, size);
+               const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+               if (wants_text && text == 0) return false;  // not written yet
+               std::atomic_thread_fence(std::memory_order_acquire);
+               if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence)
+                 return false;
+               see_record(record, kind, text);
+               return true;
+             });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
       open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
   }
 }
 
-void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
+void mark_last_buffers() {
+  g_last.store(true, std::memory_order_relaxed);
+}
 
 void count_dropped_records() {
   size_t dropped = 0;
   if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
-    tape::loss(event::Table::kFactEnd,
-               g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor, dropped);
+    tape::loss(
+        event::Table::kFactEnd,
+        g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor,
+        dropped);
 }
 
 }  // namespace tacho::capture::cuda

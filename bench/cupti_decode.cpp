@@ -1,5 +1,6 @@
-// How fast CUPTI buffers become a .tacho file: synthetic buffers of a launch storm (runtime call, driver call, kernel)
-// through the decoder and the writer, on one core. cupti_decode [-n launches] [-d]   -d: without driver calls
+// How fast CUPTI buffers become a .tacho file: synthetic buffers of a launch storm (runtime call, driver
+// call, kernel) through the decoder and the writer, on one core. cupti_decode [-n launches] [-d]   -d:
+// without driver calls
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,12 @@ class Process : public decode::ProcessContext {
  public:
   explicit Process(trace::TraceWriter& writer) : writer_(writer) {}
   int64_t row() override { return 1; }
-  int64_t host_time(uint64_t ticks) const override { return static_cast<int64_t>(static_cast<double>(ticks) * 0.4761904762); }
-  int64_t thread_track(uint32_t tid) override { return writer_.dimension(event::Table::kTrack, {1, 1, 0, 0, tid, 0, 0, 0, 0}); }
+  int64_t host_time(uint64_t ticks) const override {
+    return static_cast<int64_t>(static_cast<double>(ticks) * 0.4761904762);
+  }
+  int64_t thread_track(uint32_t tid) override {
+    return writer_.dimension(event::Table::kTrack, {1, 1, 0, 0, tid, 0, 0, 0, 0});
+  }
 
  private:
   trace::TraceWriter& writer_;
@@ -44,9 +49,12 @@ int main(int argc, char** argv) {
   uint64_t launches = 2'000'000;
   bool driver = true;
   for (int i = 1; i < argc; ++i) {
-    if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) launches = strtoull(argv[++i], nullptr, 10);
-    else if (strcmp(argv[i], "-d") == 0) driver = false;
-    else return fprintf(stderr, "usage: cupti_decode [-n launches] [-d]\n"), 2;
+    if (strcmp(argv[i], "-n") == 0 && i + 1 < argc)
+      launches = strtoull(argv[++i], nullptr, 10);
+    else if (strcmp(argv[i], "-d") == 0)
+      driver = false;
+    else
+      return fprintf(stderr, "usage: cupti_decode [-n launches] [-d]\n"), 2;
   }
   auto writer = trace::TraceWriter::create_temporary();
   if (!writer) return fprintf(stderr, "cupti_decode: %s\n", writer.error().message.c_str()), 1;
@@ -56,7 +64,8 @@ int main(int argc, char** argv) {
   decoder.property("cupti.thread_ids", "kernel");
   decoder.name(event::NameSpace::kCudaRuntime, 211, "cudaLaunchKernel_v7000");
   decoder.name(event::NameSpace::kCudaDriver, 307, "cuLaunchKernel");
-  for (uint64_t kernel = 0; kernel < 40; ++kernel) decoder.name(event::NameSpace::kCudaKernel, 0x7000 + kernel * 64, "_Z6kernel" + std::to_string(kernel));
+  for (uint64_t kernel = 0; kernel < 40; ++kernel)
+    decoder.name(event::NameSpace::kCudaKernel, 0x7000 + kernel * 64, "_Z6kernel" + std::to_string(kernel));
 
   tape::BlockHeader header{};
   header.kind = tape::BlockKind::kCupti;
@@ -75,17 +84,21 @@ int main(int argc, char** argv) {
       const uint64_t length = 2800 + random % 900;
       std::byte* record = bytes.data() + at;
       if (driver) {
-        put<uint32_t>(record, 4), put<uint32_t>(record + 4, 307), put(record + 8, now + 300), put(record + 16, now + 900);
+        put<uint32_t>(record, 4), put<uint32_t>(record + 4, 307), put(record + 8, now + 300),
+            put(record + 16, now + 900);
         put<uint32_t>(record + 28, 42), put(record + 32, static_cast<uint32_t>(2 * done + 1));
         record += 40;
         ++records;
       }
-      put<uint32_t>(record, 10), put<uint16_t>(record + 6, 16), put(record + 16, gpu), put(record + 24, gpu + 1000 + random % 500);
+      put<uint32_t>(record, 10), put<uint16_t>(record + 6, 16), put(record + 16, gpu),
+          put(record + 24, gpu + 1000 + random % 500);
       put<uint32_t>(record + 44, 1), put<uint32_t>(record + 48, 7);
       for (size_t word = 52; word < 76; word += 4) put<uint32_t>(record + word, 1 + (word == 64 ? 127 : 0));
-      put(record + 92, static_cast<uint32_t>(2 * done + 2)), put(record + 104, 0x7000 + (random >> 32) % 40 * 64);
+      put(record + 92, static_cast<uint32_t>(2 * done + 2)),
+          put(record + 104, 0x7000 + (random >> 32) % 40 * 64);
       record += 216;
-      put<uint32_t>(record, 5), put<uint32_t>(record + 4, 211), put(record + 8, now), put(record + 16, now + length);
+      put<uint32_t>(record, 5), put<uint32_t>(record + 4, 211), put(record + 8, now),
+          put(record + 16, now + length);
       put<uint32_t>(record + 28, 42), put(record + 32, static_cast<uint32_t>(2 * done + 2));
       records += 2;
       now += length + 200;
@@ -102,9 +115,11 @@ int main(int argc, char** argv) {
   spent += cpu_s() - begin;
   if (!written) return fprintf(stderr, "cupti_decode: %s\n", written.error().message.c_str()), 1;
   int64_t rows = 0;
-  for (size_t table = 0; table < event::kFactTables; ++table) rows += (*writer)->rows(static_cast<event::Table>(table));
-  printf("cupti_decode: %llu records, %lld rows in %.3f s CPU: %.1f M records/s, %.2f bytes per row\n", static_cast<unsigned long long>(records),
-         static_cast<long long>(rows), spent, static_cast<double>(records) / spent * 1e-6,
+  for (size_t table = 0; table < event::kFactTables; ++table)
+    rows += (*writer)->rows(static_cast<event::Table>(table));
+  printf("cupti_decode: %llu records, %lld rows in %.3f s CPU: %.1f M records/s, %.2f bytes per row\n",
+         static_cast<unsigned long long>(records), static_cast<long long>(rows), spent,
+         static_cast<double>(records) / spent * 1e-6,
          static_cast<double>((*writer)->bytes()) / static_cast<double>(rows));
   return 0;
 }

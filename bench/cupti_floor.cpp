@@ -1,10 +1,12 @@
-// The floor that tracing CUDA is measured against: a bare CUPTI client that enables the same activity kinds, hands out
-// buffers, walks what comes back and does nothing with it but count. Loaded by CUDA_INJECTION64_PATH.
+// The floor that tracing CUDA is measured against: a bare CUPTI client that enables the same activity kinds,
+// hands out buffers, walks what comes back and does nothing with it but count. Loaded by
+// CUDA_INJECTION64_PATH.
 //
-// FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, d driver API, l only launching
-// driver calls, m memory, s synchronisation, o overhead, g graph launches as one span), default kcrd.
-// FLOOR_THREAD_IDS: if set, records carry kernel thread ids instead of CUPTI's default.
-// FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file for the counts, default none.
+// FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, q not its calls that
+// only ask, d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, g graph
+// launches as one span), default kcrd. FLOOR_THREAD_IDS: if set, records carry kernel thread ids instead of
+// CUPTI's default. FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file for the counts, default
+// none.
 #include <cupti.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,26 +58,54 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   if (getenv("FLOOR_THREAD_IDS") != nullptr) cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   cuptiActivityRegisterCallbacks(requested, completed);
   for (const char* c = kinds; *c != '\0'; ++c) switch (*c) {
-      case 'k': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL); break;
+      case 'k':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        break;
       case 'c':
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY2);
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
         break;
-      case 'r': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME); break;
-      case 'd': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER); break;
+      case 'r':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+        break;
+      case 'q':  // without the runtime calls that only ask
+        for (uint32_t id = 1; id < 2048; ++id) {
+          const char* name = nullptr;
+          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) != CUPTI_SUCCESS ||
+              name == nullptr)
+            continue;
+          for (const char* question : {"cudaGetDevice_v", "cudaGetLastError_v", "cudaPeekAtLastError_v",
+                                       "cudaDeviceGetAttribute_v", "cudaStreamIsCapturing"})
+            if (strncmp(name, question, strlen(question)) == 0) cuptiActivityEnableRuntimeApi(id, 0);
+        }
+        break;
+      case 'd':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+        break;
       case 'l':
         for (uint32_t id = 1; id < 2048; ++id) {
           const char* name = nullptr;
-          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
-          if (strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0) cuptiActivityEnableDriverApi(id, 1);
+          if (cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS || name == nullptr)
+            continue;
+          if (strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0)
+            cuptiActivityEnableDriverApi(id, 1);
         }
         break;
-      case 'm': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMORY2); break;
-      case 's': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION); break;
-      case 'o': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD); break;
-      case 'g': cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE); break;
-      default: break;
+      case 'm':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMORY2);
+        break;
+      case 's':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+        break;
+      case 'o':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD);
+        break;
+      case 'g':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+        break;
+      default:
+        break;
     }
   atexit(report);
   return 1;

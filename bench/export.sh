@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How fast a trace is exported: events per second of CPU time and of wall time, and the peak of anonymous memory, for
-# every format, on a trace of 10 million events (or $EVENTS), with plain writing of the same bytes beside it.
+# How fast a trace is exported: events per second and the peak of anonymous memory for every
+# format, on a trace of 10 million events (or $EVENTS), with plain writing of the same bytes beside it.
 #
 #   bench/export.sh [BUILD]        runs are interleaved with the floor; $RUNS of each (default 5)
 set -euo pipefail

@@ -1,11 +1,13 @@
-// Cost of markers inside a program: ns per push+pop pair and per mark through tacho.h, ROCTx and NVTX's table, with
-// recording on, paused, and without a profiler. The program starts itself with libtacho.so preloaded and drains the pool
-// meanwhile, as tacho does. Rounds of all cases are interleaved; printed are median and quartiles over the rounds.
+// Cost of markers inside a program: ns per push+pop pair and per mark through tacho.h, ROCTx and NVTX's
+// table, with recording on, paused, and without a profiler. The program starts itself with libtacho.so
+// preloaded and drains the pool meanwhile, as tacho does. Rounds of all cases are interleaved; printed are
+// median and quartiles over the rounds.
 //
 //   marker_bench [pairs per round] [rounds]
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/wait.h>
+#include <tacho/tacho.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,8 +18,6 @@
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <tacho/tacho.h>
 
 #include "base/clock.h"
 #include "tape/pool.h"
@@ -45,14 +45,17 @@ const struct {
   size_t size = 16;
   int (*get)(int, Function***, unsigned*) = nvtx_table;
 } g_callbacks;
-const void* nvtx_export(uint32_t id) { return id == 1 ? &g_callbacks : nullptr; }
+const void* nvtx_export(uint32_t id) {
+  return id == 1 ? &g_callbacks : nullptr;
+}
 
 int measure(long pairs, int rounds) {
   using Push = int (*)(const char*);
   using Pop = int (*)();
   const auto roctx_push = reinterpret_cast<Push>(dlsym(RTLD_DEFAULT, "roctxRangePushA"));
   const auto roctx_pop = reinterpret_cast<Pop>(dlsym(RTLD_DEFAULT, "roctxRangePop"));
-  const auto init = reinterpret_cast<int (*)(const void* (*)(uint32_t))>(dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2"));
+  const auto init =
+      reinterpret_cast<int (*)(const void* (*)(uint32_t))>(dlsym(RTLD_DEFAULT, "InitializeInjectionNvtx2"));
   if (roctx_push == nullptr || init == nullptr || init(nvtx_export) == 0 || tacho_active() == 0) {
     std::fprintf(stderr, "marker_bench: libtacho.so did not attach\n");
     return 1;
@@ -75,29 +78,45 @@ int measure(long pairs, int rounds) {
     };
   };
   std::vector<Case> cases = {
-      {"two clock reads (floor)", [](long count) {
+      {"two clock reads (floor)",
+       [](long count) {
          uint64_t sum = 0;
          for (long i = 0; i < count; ++i) sum += tacho::host_ticks() ^ tacho::host_ticks();
          asm volatile("" : : "r"(sum));
        }},
       {"tacho.h push+pop, 12 bytes of text", pair("forward pass")},
       {"tacho.h push+pop, 1000 bytes of text", pair(long_text.c_str())},
-      {"tacho.h push+pop, domain, category, payload", [&](long count) {
+      {"tacho.h push+pop, domain, category, payload",
+       [&](long count) {
          for (long i = 0; i < count; ++i) {
            tacho_range_push_with("forward pass", &attributes);
            tacho_range_pop_from("bench");
          }
        }},
-      {"tacho.h mark", [](long count) { for (long i = 0; i < count; ++i) tacho_mark("forward pass"); }},
-      {"tacho.h start+stop", [](long count) { for (long i = 0; i < count; ++i) tacho_range_stop(tacho_range_start("forward pass")); }},
-      {"ROCTx push+pop", [&](long count) { for (long i = 0; i < count; ++i) roctx_push("forward pass"), roctx_pop(); }},
-      {"NVTX push+pop", [&](long count) { for (long i = 0; i < count; ++i) nvtx_push("forward pass"), nvtx_pop(); }},
-      {"tacho.h push+pop while paused", [&](long count) {
+      {"tacho.h mark",
+       [](long count) {
+         for (long i = 0; i < count; ++i) tacho_mark("forward pass");
+       }},
+      {"tacho.h start+stop",
+       [](long count) {
+         for (long i = 0; i < count; ++i) tacho_range_stop(tacho_range_start("forward pass"));
+       }},
+      {"ROCTx push+pop",
+       [&](long count) {
+         for (long i = 0; i < count; ++i) roctx_push("forward pass"), roctx_pop();
+       }},
+      {"NVTX push+pop",
+       [&](long count) {
+         for (long i = 0; i < count; ++i) nvtx_push("forward pass"), nvtx_pop();
+       }},
+      {"tacho.h push+pop while paused",
+       [&](long count) {
          tacho_pause();
          pair("forward pass")(count);
          tacho_resume();
        }},
-      {"tacho.h push+pop without a profiler", [&](long count) {
+      {"tacho.h push+pop without a profiler",
+       [&](long count) {
          const tacho_functions* const kept = tacho_functions_;
          tacho_functions_ = nullptr;
          pair("forward pass")(count);
@@ -111,7 +130,8 @@ int measure(long pairs, int rounds) {
       one.ns.push_back(static_cast<double>(tacho::raw_now() - begin) / static_cast<double>(pairs));
       usleep(20000);  // the pool is drained
     }
-  std::printf("%-46s %8s %8s %8s   ns per operation, %ld operations a round, %d rounds\n", "", "25 %", "median", "75 %", pairs, rounds);
+  std::printf("%-46s %8s %8s %8s   ns per operation, %ld operations a round, %d rounds\n", "", "25 %",
+              "median", "75 %", pairs, rounds);
   for (Case& one : cases) {
     std::sort(one.ns.begin(), one.ns.end());
     const size_t n = one.ns.size();
@@ -134,7 +154,10 @@ int main(int argc, char** argv) {
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
   if (size <= 0) return 1;
   self[size] = '\0';
-  std::string library = build != nullptr ? build : std::string(self, static_cast<size_t>(size)).substr(0, std::string(self).rfind('/')) + "/..";
+  std::string library =
+      build != nullptr
+          ? build
+          : std::string(self, static_cast<size_t>(size)).substr(0, std::string(self).rfind('/')) + "/..";
   library += "/lib/libtacho.so";
   auto pool = tacho::tape::Pool::create({.initial_bytes = 64 << 20, .max_bytes = 256 << 20});
   if (!pool) {
@@ -161,6 +184,8 @@ int main(int argc, char** argv) {
   }
   uint64_t dropped = 0;
   for (auto& counter : pool->header().dropped) dropped += counter.load();
-  if (dropped != 0) std::printf("%llu records found the pool full: the figures are too low\n", static_cast<unsigned long long>(dropped));
+  if (dropped != 0)
+    std::printf("%llu records found the pool full: the figures are too low\n",
+                static_cast<unsigned long long>(dropped));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -22,9 +22,10 @@ function(tacho_library folder)
   endif()
 endfunction()
 
-# tacho_test(folder [USES target...]): one GoogleTest program of tests/<folder>/*.cpp, one CTest entry per test case.
+# tacho_test(folder [SERIAL] [USES target...]): one GoogleTest program of tests/<folder>/*.cpp, one CTest entry per test case.
+# SERIAL: nothing else runs beside its tests, because they measure shares of time.
 function(tacho_test folder)
-  cmake_parse_arguments(A "" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
   if(NOT sources)
@@ -38,7 +39,7 @@ function(tacho_test folder)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${A_USES} tacho_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300 RUN_SERIAL ${A_SERIAL})
 endfunction()
 
 # tacho_fuzz(name SOURCES file... [USES target...]): a fuzz target with libFuzzer's entry points. With TACHO_FUZZ (preset

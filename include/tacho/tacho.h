@@ -6,17 +6,18 @@
  *   ...
  *   tacho_range_pop();
  *
- * Nothing has to be linked. The first call looks for libtacho.so in the process: as a symbol of a preloaded library, else
- * as the file that the environment variable TACHO_LIBRARY names (`tacho trace` sets it). When there is none, this and
- * every later call cost one predictable branch. (glibc older than 2.34 keeps dlopen in libdl: without -ldl there the
- * header finds no profiler. Systems other than Linux: every call does nothing.)
+ * Nothing has to be linked. The first call looks for libtacho.so in the process: as a symbol of a preloaded
+ * library, else as the file that the environment variable TACHO_LIBRARY names (`tacho trace` sets it). When
+ * there is none, this and every later call cost one predictable branch. (glibc older than 2.34 keeps dlopen
+ * in libdl: without -ldl there the header finds no profiler. Systems other than Linux: every call does
+ * nothing.)
  *
  * Rules for all functions
- *  - May be called from any thread, before main, in signal handlers (there the very first call of a process is ignored if
- *    it interrupts another first call), in forked children. Nothing is thrown, errno is kept.
- *  - Text is bytes ended by 0, taken as UTF-8, copied before the call returns; NULL is "". Text longer than 60,000
- *    bytes is cut there and the trace says how often that happened. Text needs no registration and may differ from call
- *    to call.
+ *  - May be called from any thread, before main, in signal handlers (there the very first call of a process
+ * is ignored if it interrupts another first call), in forked children. Nothing is thrown, errno is kept.
+ *  - Text is bytes ended by 0, taken as UTF-8, copied before the call returns; NULL is "". Text longer than
+ * 60,000 bytes is cut there and the trace says how often that happened. Text needs no registration and may
+ * differ from call to call.
  *  - A call that finds the profiler's buffer full is dropped and counted, never waited for.
  *  - Times are taken inside the call, in nanoseconds of the trace's clock.
  */
@@ -41,20 +42,24 @@ enum {
 /* What a marker may carry besides its text. Zero-initialise, set `size`, then what is wanted:
  *   tacho_attributes a = TACHO_ATTRIBUTES; a.domain = "io"; */
 typedef struct tacho_attributes {
-  uint32_t size;          /* sizeof(tacho_attributes): fields beyond it are taken as 0 */
-  uint32_t payload_kind;  /* TACHO_PAYLOAD_*: which member of `payload` holds a value */
-  const char* domain;     /* groups markers and has push/pop stacks of its own; NULL = the default domain */
-  const char* category;   /* groups markers within a domain; NULL = none */
-  uint32_t has_color;     /* not 0: `color` is set */
-  uint32_t color;         /* 0xAARRGGBB */
+  uint32_t size;         /* sizeof(tacho_attributes): fields beyond it are taken as 0 */
+  uint32_t payload_kind; /* TACHO_PAYLOAD_*: which member of `payload` holds a value */
+  const char* domain;    /* groups markers and has push/pop stacks of its own; NULL = the default domain */
+  const char* category;  /* groups markers within a domain; NULL = none */
+  uint32_t has_color;    /* not 0: `color` is set */
+  uint32_t color;        /* 0xAARRGGBB */
   union {
     int64_t integer;
     double real;
   } payload;
 } tacho_attributes;
 
-#define TACHO_ATTRIBUTES \
-  { sizeof(tacho_attributes), TACHO_PAYLOAD_NONE, NULL, NULL, 0, 0, {0} }
+#define TACHO_ATTRIBUTES                                              \
+  {                                                                   \
+    sizeof(tacho_attributes), TACHO_PAYLOAD_NONE, NULL, NULL, 0, 0, { \
+      0                                                               \
+    }                                                                 \
+  }
 
 /* The functions behind this header, as libtacho.so gives them out. Fields are only ever appended. */
 typedef struct tacho_functions {
@@ -105,7 +110,8 @@ void tacho_name_thread(const char* name);
 
 static inline const tacho_functions* tacho_find_(void);
 
-/* Until the library has been looked for, `tacho_functions_` points to these, which look for it and pass the call on. */
+/* Until the library has been looked for, `tacho_functions_` points to these, which look for it and pass the
+ * call on. */
 static inline int tacho_first_active_(void) {
   const tacho_functions* f = tacho_find_();
   return f != NULL ? f->active() : 0;
@@ -146,10 +152,12 @@ static inline void tacho_first_name_(const char* name) {
   const tacho_functions* f = tacho_find_();
   if (f != NULL) f->name_thread(name);
 }
-static const tacho_functions tacho_first_ = {
-    sizeof(tacho_functions), 0,
-    tacho_first_active_,     tacho_first_mark_,   tacho_first_push_,   tacho_first_pop_,   tacho_first_start_,
-    tacho_first_stop_,       tacho_first_pause_,  tacho_first_resume_, tacho_first_flush_, tacho_first_name_};
+static const tacho_functions tacho_first_ = {sizeof(tacho_functions), 0,
+                                             tacho_first_active_,     tacho_first_mark_,
+                                             tacho_first_push_,       tacho_first_pop_,
+                                             tacho_first_start_,      tacho_first_stop_,
+                                             tacho_first_pause_,      tacho_first_resume_,
+                                             tacho_first_flush_,      tacho_first_name_};
 
 /* One for all files of a program or library that include this header. NULL: there is no profiler. */
 __attribute__((weak, visibility("hidden"))) const tacho_functions* tacho_functions_ = &tacho_first_;
@@ -177,13 +185,13 @@ static inline const tacho_functions* tacho_find_(void) {
   return found;
 }
 
-#define TACHO_CALL_(call)                                                                         \
-  do {                                                                                            \
-    const tacho_functions* tacho_f_ = __atomic_load_n(&tacho_functions_, __ATOMIC_ACQUIRE);       \
-    if (__builtin_expect(tacho_f_ != NULL, 0)) tacho_f_->call;                                    \
+#define TACHO_CALL_(call)                                                                   \
+  do {                                                                                      \
+    const tacho_functions* tacho_f_ = __atomic_load_n(&tacho_functions_, __ATOMIC_ACQUIRE); \
+    if (__builtin_expect(tacho_f_ != NULL, 0)) tacho_f_->call;                              \
   } while (0)
-#define TACHO_RETURN_(call, none)                                                                 \
-  const tacho_functions* tacho_f_ = __atomic_load_n(&tacho_functions_, __ATOMIC_ACQUIRE);         \
+#define TACHO_RETURN_(call, none)                                                         \
+  const tacho_functions* tacho_f_ = __atomic_load_n(&tacho_functions_, __ATOMIC_ACQUIRE); \
   return __builtin_expect(tacho_f_ != NULL, 0) ? tacho_f_->call : (none)
 #else
 #define TACHO_CALL_(call) \
@@ -192,8 +200,11 @@ static inline const tacho_functions* tacho_find_(void) {
 #define TACHO_RETURN_(call, none) return (none)
 #endif
 
-/* 1 while markers of this process are recorded, 0 without profiler or while paused: lets a program skip making text. */
-static inline int tacho_active(void) { TACHO_RETURN_(active(), 0); }
+/* 1 while markers of this process are recorded, 0 without profiler or while paused: lets a program skip
+ * making text. */
+static inline int tacho_active(void) {
+  TACHO_RETURN_(active(), 0);
+}
 
 /* A moment. */
 static inline void tacho_mark(const char* text) {
@@ -205,9 +216,10 @@ static inline void tacho_mark_with(const char* text, const tacho_attributes* att
   TACHO_CALL_(mark(text, attributes));
 }
 
-/* Opens a range on the calling thread, inside the one that is open there. Every domain has a stack of its own per thread.
- * A range that is never popped ends in the trace as "open at exit". A range opened while recording is on is closed in the
- * trace also when recording was paused meanwhile; one opened while paused never appears. */
+/* Opens a range on the calling thread, inside the one that is open there. Every domain has a stack of its own
+ * per thread. A range that is never popped ends in the trace as "open at exit". A range opened while
+ * recording is on is closed in the trace also when recording was paused meanwhile; one opened while paused
+ * never appears. */
 static inline void tacho_range_push(const char* text) {
   (void)text;
   TACHO_CALL_(range_push(text, NULL));
@@ -216,15 +228,18 @@ static inline void tacho_range_push_with(const char* text, const tacho_attribute
   (void)text, (void)attributes;
   TACHO_CALL_(range_push(text, attributes));
 }
-/* Closes the calling thread's innermost range of the default domain, or of `domain`; without one it does nothing. */
-static inline void tacho_range_pop(void) { TACHO_CALL_(range_pop(NULL)); }
+/* Closes the calling thread's innermost range of the default domain, or of `domain`; without one it does
+ * nothing. */
+static inline void tacho_range_pop(void) {
+  TACHO_CALL_(range_pop(NULL));
+}
 static inline void tacho_range_pop_from(const char* domain) {
   (void)domain;
   TACHO_CALL_(range_pop(domain));
 }
 
-/* A range that may end on another thread and overlap others. Returns its id, unique in the process; 0 when it was not
- * recorded, and stopping 0 does nothing. */
+/* A range that may end on another thread and overlap others. Returns its id, unique in the process; 0 when it
+ * was not recorded, and stopping 0 does nothing. */
 static inline uint64_t tacho_range_start(const char* text) {
   (void)text;
   TACHO_RETURN_(range_start(text, NULL), 0);
@@ -238,14 +253,22 @@ static inline void tacho_range_stop(uint64_t range) {
   TACHO_CALL_(range_stop(range));
 }
 
-/* Stops and resumes recording of everything (not only markers) in all processes of the run, at once. Not counted: one
- * resume undoes any number of pauses. With `tacho trace --start-paused` the program resumes when it gets interesting. */
-static inline void tacho_pause(void) { TACHO_CALL_(pause()); }
-static inline void tacho_resume(void) { TACHO_CALL_(resume()); }
+/* Stops and resumes recording of everything (not only markers) in all processes of the run, at once. Not
+ * counted: one resume undoes any number of pauses. With `tacho trace --start-paused` the program resumes when
+ * it gets interesting. */
+static inline void tacho_pause(void) {
+  TACHO_CALL_(pause());
+}
+static inline void tacho_resume(void) {
+  TACHO_CALL_(resume());
+}
 
-/* Hands what the calling thread has recorded to tacho without waiting for its buffer to fill. Does not wait for the disk.
- * Records are safe from the death of this process as soon as the call that made them returns, with or without flush. */
-static inline void tacho_flush(void) { TACHO_CALL_(flush()); }
+/* Hands what the calling thread has recorded to tacho without waiting for its buffer to fill. Does not wait
+ * for the disk. Records are safe from the death of this process as soon as the call that made them returns,
+ * with or without flush. */
+static inline void tacho_flush(void) {
+  TACHO_CALL_(flush());
+}
 
 /* Names the calling thread in the trace. */
 static inline void tacho_name_thread(const char* name) {

@@ -235,7 +235,9 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
   return result;
 }
 
-std::vector<std::string> loss_sentences(const trace::Trace& trace) {
+namespace {
+
+std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filtered) {
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // (reason, table)
   std::vector<int64_t> table, reason, count;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kLoss).size(); ++chunk) {
@@ -247,6 +249,7 @@ std::vector<std::string> loss_sentences(const trace::Trace& trace) {
   }
   std::vector<std::string> sentences;
   for (const auto& [key, number] : counts) {
+    if ((key.first == static_cast<int64_t>(event::LossReason::kFiltered)) != filtered) continue;
     const auto number_of_table = static_cast<size_t>(key.second);
     const std::string_view what = number_of_table < event::kFactTables
                                       ? event::table_info(static_cast<Table>(key.second)).name
@@ -256,5 +259,10 @@ std::vector<std::string> loss_sentences(const trace::Trace& trace) {
   }
   return sentences;
 }
+
+}  // namespace
+
+std::vector<std::string> loss_sentences(const trace::Trace& trace) { return counted_sentences(trace, false); }
+std::vector<std::string> filter_sentences(const trace::Trace& trace) { return counted_sentences(trace, true); }
 
 }  // namespace tacho::analysis

@@ -50,5 +50,7 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
 
 /// One sentence per kind of loss, none when the trace misses nothing.
 std::vector<std::string> loss_sentences(const trace::Trace& trace);
+/// One sentence per table whose rows were left out because the user asked for it (filters, pauses): no loss.
+std::vector<std::string> filter_sentences(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

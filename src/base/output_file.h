@@ -13,7 +13,7 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB. Errors of writing (disk full, quota) are kept and told by
+/// One output, written through a buffer of 256 KiB; from the ninth MiB on by a thread of its own, beside the caller. Errors of writing (disk full, quota) are kept and told by
 /// commit(). Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout)
 /// is written to directly. The caller must ignore SIGXFSZ if a file size limit is to be an error and not a
 /// signal.
@@ -35,7 +35,7 @@ class OutputFile {
   /// Bytes written so far.
   uint64_t size() const { return flushed_ + used_; }
   /// The first error of writing: worth looking at now and then in long exports.
-  bool failed() const { return error_ != 0; }
+  bool failed() const { return error_ != 0; }  // seen at the next flush when a thread writes
   const std::string& path() const { return path_; }
 
   /// Flushes, syncs, names. No further calls.
@@ -46,8 +46,11 @@ class OutputFile {
  private:
   static constexpr size_t kBuffer = 256 * 1024;
 
-  OutputFile() = default;
+  struct Background;
+
+  OutputFile();
   void flush();
+  void drain();  // waits for the thread and ends it
   Status sync();
   Status give_name();
   void discard();
@@ -57,6 +60,7 @@ class OutputFile {
   std::string target_;     // what is replaced: path_ with links followed
   std::string temporary_;  // empty: the file has no name yet
   std::unique_ptr<char[]> buffer_;
+  std::unique_ptr<Background> background_;
   size_t used_ = 0;
   uint64_t flushed_ = 0;
   int descriptor_ = -1;

@@ -1,6 +1,9 @@
 // Start of libtacho.so in a target (capture.h).
 #include "capture/capture.h"
 
+#include <errno.h>
+#include <sys/prctl.h>
+
 #include <cstring>
 
 #include "capture/source/sampler/sampler.h"
@@ -8,7 +11,9 @@
 
 namespace tacho::capture {
 
-bool start() { return tape::attach(); }
+bool start() {
+  return tape::attach();
+}
 
 void before_main(const void* stack_end) {
   // Without a sampler a process attaches when it first has something to record.
@@ -17,9 +22,29 @@ void before_main(const void* stack_end) {
   if (start()) sampler::start_process(stack_end);
 }
 
-void thread_begins() { sampler::begin_thread(); }
+void thread_begins() {
+  sampler::begin_thread();
+}
+
+namespace {
+// The thread's name as the kernel has it, if it is not just the program's.
+void describe_thread() {
+  char name[16] = {};
+  if (prctl(PR_GET_NAME, name, 0, 0, 0) != 0 || name[0] == '\0') return;
+  if (strncmp(name, program_invocation_short_name, sizeof name - 1) == 0) return;
+  event::ThreadRecord record{};
+  record.header = {event::RecordKind::kThread, 0, sizeof record, tape::t_state.thread_index};
+  record.tid = tape::t_state.tid;
+  record.name = tape::intern(name);
+  tape::define(&record.header);
+}
+}  // namespace
 
 void thread_ends() {
+  // Only of threads that recorded something in this process image.
+  const tape::ThreadState& state = tape::t_state;
+  if (state.generation != 0 && state.generation == tape::process_generation() && state.block != nullptr)
+    describe_thread();
   sampler::end_thread();
   tape::flush_thread();
 }

@@ -1,7 +1,7 @@
-// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without working in a
-// constructor, and pthread_create, to know the beginning and the end of threads. Both pass straight on where there is
-// nothing to do. libtacho.so is compiled without exceptions, so that the cleanup of a thread's frame is glibc's own (no unwinder of ours
-// may meet the program's).
+// What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without
+// working in a constructor, and pthread_create, to know the beginning and the end of threads. Both pass
+// straight on where there is nothing to do. libtacho.so is compiled without exceptions, so that the cleanup
+// of a thread's frame is glibc's own (no unwinder of ours may meet the program's).
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -24,8 +24,8 @@ Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
   return reinterpret_cast<Signature*>(at);
 }
 
-// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds; when all are in
-// use the thread starts without us.
+// What a thread is to run, on its way from pthread_create to the thread. A slot is used for microseconds;
+// when all are in use the thread starts without us.
 struct Task {
   std::atomic<uint32_t> used;
   void* (*run)(void*);
@@ -44,7 +44,9 @@ Task* take_task() {
   return nullptr;
 }
 
-void end_thread(void*) { tacho::capture::thread_ends(); }
+void end_thread(void*) {
+  tacho::capture::thread_ends();
+}
 
 void* run_thread(void* given) {
   auto* const task = static_cast<Task*>(given);
@@ -61,8 +63,8 @@ void* run_thread(void* given) {
 
 }  // namespace
 
-TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(), void (*fini)(),
-                                   void (*rtld_fini)(), void* stack_end) {
+TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
+                                   void (*fini)(), void (*rtld_fini)(), void* stack_end) {
   static constinit std::atomic<void*> slot{nullptr};
   using Start = int(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
   Start* const next = next_symbol<Start>(slot, "__libc_start_main");
@@ -70,7 +72,8 @@ TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, c
   return next(main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
-TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                                void* argument) {
   static constinit std::atomic<void*> slot{nullptr};
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   Create* const next = next_symbol<Create>(slot, "pthread_create");

@@ -29,6 +29,8 @@ struct Arguments {
   metric::AnalysisOptions analysis;
   metric::TextOptions text;
   std::vector<std::string> include_columns;
+  std::vector<std::string> memory_levels;
+  std::string sort = "kernels";
   std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
@@ -143,7 +145,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--explain", a.explain, "how these metrics come about on this run, step by step")
       ->expected(1, -1)
       ->type_name("METRIC");
-  app.add_option("--list-metrics", a.list_metrics, "all metrics of an architecture")
+  app.add_option("--list-metrics,--list-available-metrics", a.list_metrics, "all metrics of an architecture")
       ->expected(0, 1)
       ->type_name("ARCH");
   app.add_option("--list-blocks", a.list_blocks, "all blocks and their short names")
@@ -178,10 +180,19 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("NAME");
   app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
       ->type_name("DIR");
-  app.add_option("-R,--roofline-data-type", a.text.data_type,
-                 "data type of the roofs: FP32, FP64, FP16, I8, ...")
+  app.add_option("-R,--roofline-data-type", a.text.data_types, "data types of the roofs: FP32, FP64, I8, ...")
+      ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "FP32", "FP64", "I8", "I32", "I64"}))
+      ->expected(1, -1)
       ->type_name("TYPE")
       ->capture_default_str();
+  app.add_option("--sort", a.sort, "roofline points of kernels or dispatches")
+      ->check(CLI::IsMember({"kernels", "dispatches"}))
+      ->type_name("KIND")
+      ->capture_default_str();
+  app.add_option("-m,--mem-level", a.memory_levels, "memory roofs: HBM, L2, vL1D, LDS")
+      ->check(CLI::IsMember({"HBM", "L2", "vL1D", "LDS", "ALL"}, CLI::ignore_case))
+      ->expected(1, -1)
+      ->type_name("LEVEL");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
@@ -260,6 +271,14 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     if (column != "Description" && column != "description")
       return fail("--include-cols {}: there is no such hidden column; there is Description", column);
     a.text.description = true;
+  }
+  a.text.roofline_dispatches = a.sort == "dispatches";
+  for (const std::string& level : a.memory_levels) {
+    const std::string name = CLI::detail::to_lower(level);
+    if (name == "all")
+      a.text.memory_levels = {"hbm", "l2", "l1", "lds"};
+    else
+      a.text.memory_levels.push_back(name == "vl1d" ? "l1" : name);
   }
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
   const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv");

@@ -40,9 +40,11 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--kernel-include", r.kernel_include, "only kernels whose name matches this regular expression")->type_name("REGEX");
   what->add_option("--kernel-exclude", r.kernel_exclude, "no kernels whose name matches")->type_name("REGEX");
   what->add_flag("--driver-trace", r.driver_trace, "CUDA: every driver call, not only those that launch");
+  what->add_flag("--all-api-calls", r.all_api_calls, "CUDA: also calls that only ask, such as cudaGetDevice");
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
   what->add_flag("--yield-to-app", r.yield_to_app, "CUDA: leave CUPTI to a program that uses it itself");
+  what->add_flag("--cupti-clock", r.cupti_clock, "CUDA: times by CUPTI's own clock, converted afterwards");
   what->add_option("--cupti-device-buffers", r.cupti_device_buffers, "CUDA: most device buffers of CUPTI per context (default: CUPTI's, 250)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
@@ -193,7 +195,9 @@ Status prepare(TraceRequest& r) {
   if (!r.kernel_exclude.empty()) config.emplace_back("kernel_exclude", r.kernel_exclude);
   config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
   config.emplace_back("graph_trace", r.graph_trace);
+  if (r.all_api_calls) config.emplace_back("api_calls", "all");
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
+  if (r.cupti_clock) config.emplace_back("cupti_clock", "cupti");
   if (r.cupti_device_buffers != 0) config.emplace_back("cupti_device_pool", std::to_string(r.cupti_device_buffers));
   if (r.launch.start_paused) config.emplace_back("profiler_api", "1");
   if (r.sampler != "off") {

@@ -145,6 +145,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
   for (const std::string& sentence : losses) out += "  " + report::painted(sentence, report::Paint::Yellow, screen.colour) + "\n";
   if (losses.empty() && !account.empty()) out += "  nothing was lost\n";
+  for (const std::string& sentence : analysis::filter_sentences(trace)) out += "  " + sentence + ", as asked\n";
 
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {

@@ -17,8 +17,9 @@ namespace k = cupti::kind;
 
 namespace {
 
-// Set in the correlation of a driver call that shares its number with the runtime call around it, so that the two stay
-// apart; CUPTI's own numbers have 32 bits and are widened by a count of wraps that never reaches this.
+// Set in the correlation of a driver call that shares its number with the runtime call around it, so that the
+// two stay apart; CUPTI's own numbers have 32 bits and are widened by a count of wraps that never reaches
+// this.
 constexpr uint64_t kNestedBit = 1ull << 40;
 
 template <typename E>
@@ -44,13 +45,14 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
-// What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000") and the
-// suffixes of per-thread default streams.
+// What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000")
+// and the suffixes of per-thread default streams.
 std::string_view plain_name(std::string_view name, bool driver) {
   if (!driver) {
     const size_t version = name.rfind("_v");
     if (version != std::string_view::npos && version + 2 < name.size() &&
-        std::all_of(name.begin() + static_cast<ptrdiff_t>(version) + 2, name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+        std::all_of(name.begin() + static_cast<ptrdiff_t>(version) + 2, name.end(),
+                    [](char c) { return c >= '0' && c <= '9'; }))
       name = name.substr(0, version);
   }
   for (const std::string_view suffix : {"_ptsz", "_ptds"})
@@ -60,9 +62,9 @@ std::string_view plain_name(std::string_view name, bool driver) {
 
 int64_t memory_kind(uint32_t value) {
   using event::MemoryKind;
-  static constexpr MemoryKind kKinds[] = {MemoryKind::kUnknown, MemoryKind::kPageable, MemoryKind::kPinned, MemoryKind::kDevice,
-                                          MemoryKind::kArray, MemoryKind::kManaged, MemoryKind::kDeviceStatic,
-                                          MemoryKind::kManagedStatic};
+  static constexpr MemoryKind kKinds[] = {
+      MemoryKind::kUnknown, MemoryKind::kPageable, MemoryKind::kPinned,       MemoryKind::kDevice,
+      MemoryKind::kArray,   MemoryKind::kManaged,  MemoryKind::kDeviceStatic, MemoryKind::kManagedStatic};
   return i(value < std::size(kKinds) ? kKinds[value] : MemoryKind::kUnknown);
 }
 
@@ -70,9 +72,10 @@ event::CopyDirection copy_direction(uint8_t value) {
   using event::CopyDirection;
   // CUPTI_ACTIVITY_MEMCPY_KIND_*: UNKNOWN HTOD DTOH HTOA ATOH ATOA ATOD DTOA DTOD HTOH PTOP
   static constexpr CopyDirection kDirections[] = {
-      CopyDirection::kUnknown,        CopyDirection::kHostToDevice,   CopyDirection::kDeviceToHost,   CopyDirection::kHostToDevice,
-      CopyDirection::kDeviceToHost,   CopyDirection::kDeviceToDevice, CopyDirection::kDeviceToDevice, CopyDirection::kDeviceToDevice,
-      CopyDirection::kDeviceToDevice, CopyDirection::kHostToHost,     CopyDirection::kPeerToPeer};
+      CopyDirection::kUnknown,        CopyDirection::kHostToDevice,   CopyDirection::kDeviceToHost,
+      CopyDirection::kHostToDevice,   CopyDirection::kDeviceToHost,   CopyDirection::kDeviceToDevice,
+      CopyDirection::kDeviceToDevice, CopyDirection::kDeviceToDevice, CopyDirection::kDeviceToDevice,
+      CopyDirection::kHostToHost,     CopyDirection::kPeerToPeer};
   return value < std::size(kDirections) ? kDirections[value] : CopyDirection::kUnknown;
 }
 
@@ -120,7 +123,8 @@ CuptiDecoder::CuptiDecoder(ProcessContext& process, trace::TraceWriter& writer)
     : process_(process), writer_(writer), kernel_slots_(kKernelSlots) {}
 CuptiDecoder::~CuptiDecoder() = default;
 
-// ---- what the target says about its buffers -------------------------------------------------------------------------
+// ---- what the target says about its buffers
+// -------------------------------------------------------------------------
 
 void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_view text) {
   switch (space) {
@@ -130,15 +134,22 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       const bool driver = space == event::NameSpace::kCudaDriver;
       Callback& entry = callback(driver, static_cast<uint32_t>(number));
       const std::string_view plain = plain_name(text, driver);
-      entry.row = writer_.dimension(Table::kFunction, {writer_.string(plain), i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
+      entry.row = writer_.dimension(
+          Table::kFunction,
+          {writer_.string(plain), i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
       using Role = Callback::Role;
       const auto starts = [&](std::string_view prefix) { return plain.starts_with(prefix); };
       entry.role = Role::kPlain;
-      if (starts("cudaLaunchHostFunc") || starts("cuLaunchHostFunc")) entry.role = Role::kPlain;
-      else if (starts("cudaLaunch") || starts("cuLaunch")) entry.role = Role::kLaunch;
-      else if (starts("cudaGraphLaunch") || starts("cuGraphLaunch")) entry.role = Role::kGraphLaunch;
-      else if (starts("cudaStreamBeginCapture") || starts("cuStreamBeginCapture")) entry.role = Role::kBeginCapture;
-      else if (starts("cudaStreamEndCapture") || starts("cuStreamEndCapture")) entry.role = Role::kEndCapture;
+      if (starts("cudaLaunchHostFunc") || starts("cuLaunchHostFunc"))
+        entry.role = Role::kPlain;
+      else if (starts("cudaLaunch") || starts("cuLaunch"))
+        entry.role = Role::kLaunch;
+      else if (starts("cudaGraphLaunch") || starts("cuGraphLaunch"))
+        entry.role = Role::kGraphLaunch;
+      else if (starts("cudaStreamBeginCapture") || starts("cuStreamBeginCapture"))
+        entry.role = Role::kBeginCapture;
+      else if (starts("cudaStreamEndCapture") || starts("cuStreamEndCapture"))
+        entry.role = Role::kEndCapture;
       break;
     }
     case event::NameSpace::kCudaKernel: {
@@ -159,24 +170,36 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
 }
 
 void CuptiDecoder::property(std::string_view key, std::string_view text) {
-  constexpr std::string_view kSize = "cupti.record_size.";
-  if (key.starts_with(kSize)) {
-    const uint64_t record_kind = parse_number(key.substr(kSize.size())), size = parse_number(text);
-    if (record_kind < cupti::kKinds && size >= 8 && size <= 4096 && size % 8 == 0)
-      sizes_[record_kind] = static_cast<uint32_t>(size);
+  if (key == "cupti.record_sizes") {
+    while (!text.empty()) {  // "kind:size kind:size ..."
+      const std::string_view entry = next_word(text);
+      const size_t colon = std::min(entry.find(':'), entry.size() - 1);
+      const uint64_t record_kind = parse_number(entry.substr(0, colon)),
+                     size = parse_number(entry.substr(colon + 1));
+      if (record_kind < cupti::kKinds && size >= 8 && size <= 4096 && size % 8 == 0)
+        sizes_[record_kind] = static_cast<uint32_t>(size);
+    }
   } else if (key == "cupti.clock") {
     const std::string_view which = next_word(text);
     base_ticks_ = parse_number(next_word(text));
     base_ns_ = parse_number(next_word(text));
     multiplier_ = parse_number(next_word(text));
     shift_ = static_cast<int>(parse_number(next_word(text)));
-    clock_ = which == "tsc" && multiplier_ != 0 && shift_ < 64 ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
+    // A tick of any real counter lasts between 1/16 and 64 ns.
+    const bool sane = shift_ == 32 && multiplier_ >= 1ull << 28 && multiplier_ <= 1ull << 38;
+    clock_ = which == "tsc" && sane ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
     segments_.fill(Segment{});
   } else if (key == "cupti.kernel_include" || key == "cupti.kernel_exclude") {
     auto pattern = std::make_unique<Pattern>();
-    if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0) return;  // the command line was checked
+    if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+      return;  // the command line was checked
     pattern->usable = true;
     (key == "cupti.kernel_include" ? include_ : exclude_) = std::move(pattern);
+  } else if (key == "cupti.window") {  // "start N" or "stop N": recording began or ended with call N
+    const bool begins = next_word(text) == "start";
+    windows_.emplace_back(widen(static_cast<uint32_t>(parse_number(text))), begins);
+    std::stable_sort(windows_.begin(), windows_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
   } else if (key == "cupti.driver") {
     driver_version_ = text;
   } else if (key == "cupti.thread_ids") {
@@ -195,7 +218,8 @@ uint32_t CuptiDecoder::record_size(uint32_t record_kind, uint32_t version) const
   return sizes_[record_kind] != 0 ? sizes_[record_kind] : cupti::size_by_version(record_kind, version);
 }
 
-// ---- time -----------------------------------------------------------------------------------------------------------
+// ---- time
+// -----------------------------------------------------------------------------------------------------------
 
 int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
   switch (clock_) {
@@ -205,26 +229,36 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
       // The inverse of the multiplication in the target.
       const bool before = cupti_ns < base_ns_;
       const uint64_t distance = before ? base_ns_ - cupti_ns : cupti_ns - base_ns_;
-      const auto ticks = static_cast<uint64_t>((static_cast<unsigned __int128>(distance) << shift_) / multiplier_);
+      const auto ticks =
+          static_cast<uint64_t>((static_cast<unsigned __int128>(distance) << shift_) / multiplier_);
       return process_.host_time(before ? base_ticks_ - ticks : base_ticks_ + ticks);
     }
     case Clock::kPairs: {
       if (pairs_.empty()) return static_cast<int64_t>(cupti_ns);
       if (pairs_.size() == 1) return pairs_[0].second + static_cast<int64_t>(cupti_ns - pairs_[0].first);
-      auto after = std::upper_bound(pairs_.begin(), pairs_.end(), cupti_ns, [](uint64_t x, const auto& pair) { return x < pair.first; });
+      auto after = std::upper_bound(pairs_.begin(), pairs_.end(), cupti_ns,
+                                    [](uint64_t x, const auto& pair) { return x < pair.first; });
       after = std::clamp(after, pairs_.begin() + 1, pairs_.end() - 1);
       const auto before = after - 1;
-      const double slope = static_cast<double>(after->second - before->second) / static_cast<double>(after->first - before->first);
-      return before->second + std::llround(static_cast<double>(static_cast<int64_t>(cupti_ns - before->first)) * slope);
+      const double slope = static_cast<double>(after->second - before->second) /
+                           static_cast<double>(after->first - before->first);
+      return before->second +
+             std::llround(static_cast<double>(static_cast<int64_t>(cupti_ns - before->first)) * slope);
     }
   }
   return static_cast<int64_t>(cupti_ns);
 }
 
 int64_t CuptiDecoder::time(uint64_t cupti_ns) {
+  // A time decades away from the start of the process is no time: kept where arithmetic on it is safe.
+  constexpr uint64_t kDecades = 1'000'000'000'000'000'000;
+  const uint64_t origin = clock_ == Clock::kTsc                        ? base_ns_
+                          : clock_ == Clock::kPairs && !pairs_.empty() ? pairs_.front().first
+                                                                       : 0;
+  if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
   if (clock_ == Clock::kRaw) return static_cast<int64_t>(cupti_ns);
-  // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many threads and
-  // devices interleave, so several segments are kept.
+  // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many
+  // threads and devices interleave, so several segments are kept.
   constexpr int kLengthBits = 21;
   const uint64_t number = cupti_ns >> kLengthBits;
   Segment& segment = segments_[number % kSegments];
@@ -238,7 +272,15 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
   return segment.base + static_cast<int64_t>(within * segment.slope + 0.5);
 }
 
-void CuptiDecoder::miss(Table table) { writer_.lose(process_.row(), table, missing_, 1); }
+bool CuptiDecoder::paused(uint64_t correlation) const {
+  auto after = std::upper_bound(windows_.begin(), windows_.end(), correlation,
+                                [](uint64_t x, const auto& window) { return x < window.first; });
+  return after != windows_.begin() && !(after - 1)->second;
+}
+
+void CuptiDecoder::miss(Table table) {
+  writer_.lose(process_.row(), table, missing_, 1);
+}
 
 CuptiDecoder::Times CuptiDecoder::device_times(Table table, uint64_t start, uint64_t end) {
   if (start == 0 || end == 0) {
@@ -259,21 +301,24 @@ uint64_t CuptiDecoder::widen(uint32_t correlation) {
   if (correlation == 0) return 0;
   // Buffers come out of order, but never by 2^31 calls: take the value nearest to the newest one.
   const auto distance = static_cast<int32_t>(correlation - static_cast<uint32_t>(newest_correlation_));
-  if (distance < 0 && static_cast<uint64_t>(-static_cast<int64_t>(distance)) > newest_correlation_) return correlation;
+  if (distance < 0 && static_cast<uint64_t>(-static_cast<int64_t>(distance)) > newest_correlation_)
+    return correlation;
   const uint64_t wide = newest_correlation_ + static_cast<uint64_t>(static_cast<int64_t>(distance));
   newest_correlation_ = std::max(newest_correlation_, wide);
   return wide;
 }
 
-// ---- rows that facts refer to ---------------------------------------------------------------------------------------
+// ---- rows that facts refer to
+// ---------------------------------------------------------------------------------------
 
 int64_t CuptiDecoder::device_row(uint32_t number) {
   const auto found = devices_.find(number);
   if (found != devices_.end()) return found->second;
   // Unique by its process until its own record tells what it is.
   const int64_t row = writer_.dimension(
-      Table::kDevice, {process_.row(), i(event::DeviceKind::kGpu), number, writer_.string(fmt::format("CUDA device {}", number)),
-                       writer_.string("NVIDIA"), 0, writer_.string(driver_version_), 0, kUnknown});
+      Table::kDevice, {process_.row(), i(event::DeviceKind::kGpu), number,
+                       writer_.string(fmt::format("CUDA device {}", number)), writer_.string("NVIDIA"), 0,
+                       writer_.string(driver_version_), 0, kUnknown});
   devices_.emplace(number, row);
   return row;
 }
@@ -290,8 +335,9 @@ int64_t CuptiDecoder::stream_track(uint32_t device, uint32_t context, uint32_t s
   if (const auto found = streams_.find(key); found != streams_.end()) {
     track = found->second;
   } else {
-    track = writer_.dimension(Table::kTrack, {i(event::TrackKind::kQueue), process_.row(), 0, device_row(device), stream, context,
-                                              writer_.string(fmt::format("Stream {}", stream)), writer_.string("stream"), 0});
+    track = writer_.dimension(
+        Table::kTrack, {i(event::TrackKind::kQueue), process_.row(), 0, device_row(device), stream, context,
+                        writer_.string(fmt::format("Stream {}", stream)), writer_.string("stream"), 0});
     streams_.emplace(key, track);
     contexts_.try_emplace(context, device);
   }
@@ -326,8 +372,10 @@ CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
   if (list.size() <= number) list.resize(number + 1);
   Callback& entry = list[number];
   if (entry.row == 0)
-    entry.row = writer_.dimension(Table::kFunction, {writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
-                                                     i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
+    entry.row = writer_.dimension(
+        Table::kFunction,
+        {writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
+         i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
   return entry;
 }
 
@@ -351,17 +399,40 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   KernelSlot& slot = kernel_slots_[hash % kKernelSlots];
   if (slot.row != 0 && slot.key == key) return slot.row;
   const auto word = [&](size_t at) { return int64_t{key.shape[at]}; };
-  const int64_t row[] = {text(key.name), i(event::DispatchKind::kKernel), word(0) * word(3), word(1) * word(4), word(2) * word(5),
-                         word(3), word(4), word(5), 0, 0, 0, key.cluster[0], key.cluster[1], key.cluster[2], key.registers, kUnknown,
-                         kUnknown, word(6), word(7), word(8), key.cache_config,
-                         key.carveout == 0xff ? kUnknown : int64_t{key.carveout}, key.graph};
+  const auto items = [&](size_t grid, size_t group) {
+    return static_cast<int64_t>(uint64_t{key.shape[grid]} * key.shape[group]);
+  };
+  const int64_t row[] = {text(key.name),
+                         i(event::DispatchKind::kKernel),
+                         items(0, 3),
+                         items(1, 4),
+                         items(2, 5),
+                         word(3),
+                         word(4),
+                         word(5),
+                         0,
+                         0,
+                         0,
+                         key.cluster[0],
+                         key.cluster[1],
+                         key.cluster[2],
+                         key.registers,
+                         kUnknown,
+                         kUnknown,
+                         word(6),
+                         word(7),
+                         word(8),
+                         key.cache_config,
+                         key.carveout == 0xff ? kUnknown : int64_t{key.carveout},
+                         key.graph};
   static_assert(std::size(row) == event::column::Kernel::kCount);
   slot.key = key;
   slot.row = wanted(key.name) ? writer_.dimension(Table::kKernel, row) : kFilteredOut;
   return slot.row;
 }
 
-// ---- records --------------------------------------------------------------------------------------------------------
+// ---- records
+// --------------------------------------------------------------------------------------------------------
 
 void CuptiDecoder::match(uint64_t correlation, int64_t side) {
   if (!matching_) return;
@@ -379,20 +450,31 @@ void CuptiDecoder::match(uint64_t correlation, int64_t side) {
 void CuptiDecoder::follow_launch(const Callback& callback, const Call& call, uint64_t correlation) {
   if (call.result != 0) return;
   switch (callback.role) {
-    case Callback::Role::kPlain: break;
+    case Callback::Role::kPlain:
+      break;
     case Callback::Role::kLaunch:
       ++facts_.launches;
       match(correlation, call.start);
       break;
-    case Callback::Role::kGraphLaunch: ++facts_.graph_launches; break;
-    case Callback::Role::kBeginCapture: captures_.emplace_back(call.start, 1); break;
-    case Callback::Role::kEndCapture: captures_.emplace_back(call.end, -1); break;
+    case Callback::Role::kGraphLaunch:
+      ++facts_.graph_launches;
+      break;
+    case Callback::Role::kBeginCapture:
+      captures_.emplace_back(call.start, 1);
+      break;
+    case Callback::Role::kEndCapture:
+      captures_.emplace_back(call.end, -1);
+      break;
   }
 }
 
 void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call, uint64_t correlation) {
-  const int64_t row[] = {owner.track, call.start, call.end == kUnknown ? kUnknown : call.end - call.start,
-                         callback(driver, call.callback).row, static_cast<int64_t>(correlation), call.result};
+  const int64_t row[] = {owner.track,
+                         call.start,
+                         call.end == kUnknown ? kUnknown : call.end - call.start,
+                         callback(driver, call.callback).row,
+                         static_cast<int64_t>(correlation),
+                         call.result};
   writer_.add(Table::kApi, row);
 }
 
@@ -404,12 +486,13 @@ void CuptiDecoder::release(Thread& owner, const Call* outer) {
     const bool nested = outer != nullptr && call.start >= outer->start && call.end <= outer->end;
     if (nested) {
       if (correlation == outer_correlation) correlation |= kNestedBit;
-      const int64_t link[] = {i(event::LinkKind::kNestedApi), process_.row(), static_cast<int64_t>(outer_correlation),
-                              static_cast<int64_t>(correlation)};
+      const int64_t link[] = {i(event::LinkKind::kNestedApi), process_.row(),
+                              static_cast<int64_t>(outer_correlation), static_cast<int64_t>(correlation)};
       writer_.add(Table::kLink, link);
     }
     emit_call(owner, true, call, correlation);
-    if (!nested || (correlation & kNestedBit) == 0) follow_launch(callback(true, call.callback), call, correlation);
+    if (!nested || (correlation & kNestedBit) == 0)
+      follow_launch(callback(true, call.callback), call, correlation);
   }
   owner.held.clear();
 }
@@ -418,6 +501,7 @@ void CuptiDecoder::api(const std::byte* record, bool driver, uint32_t block_tid)
   constexpr uint32_t kSize = 40;
   api_seen_ = true;
   Thread& owner = thread(thread_ids_ ? cupti::api::thread.read(record, kSize) : block_tid);
+  if (!windows_.empty() && paused(widen(cupti::api::correlation.read(record, kSize)))) return;
   const uint64_t start = cupti::api::start.read(record, kSize), end = cupti::api::end.read(record, kSize);
   if (start == 0) return miss(Table::kApi);
   Call call{time(start), end == 0 ? kUnknown : time(end), cupti::api::callback.read(record, kSize),
@@ -442,9 +526,11 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   namespace f = cupti::kernel;
   const uint64_t graph_node = f::graph_node.read(record, size);
   const uint64_t correlation = widen(f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   if (graph_node == 0 && f::device_launched.read(record, size) == 0) {
     ++facts_.kernels;
-    // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not there yet.
+    // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not
+    // there yet.
     if (api_seen_ || unmatched_.size() < 4096) match(correlation, kKernelSide);
   }
   const Times times = device_times(Table::kDispatch, f::start.read(record, size), f::end.read(record, size));
@@ -468,8 +554,13 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   const uint64_t queued = f::queued.read(record, size), submitted = f::submitted.read(record, size);
   const int64_t row[] = {
       stream_track(f::device.read(record, size), f::context.read(record, size), f::stream.read(record, size)),
-      times.start, times.duration, shape, static_cast<int64_t>(correlation),
-      queued == 0 ? kUnknown : times.start - time(queued), submitted == 0 ? kUnknown : times.start - time(submitted), kUnknown,
+      times.start,
+      times.duration,
+      shape,
+      static_cast<int64_t>(correlation),
+      queued == 0 ? kUnknown : times.start - time(queued),
+      submitted == 0 ? kUnknown : times.start - time(submitted),
+      kUnknown,
       static_cast<int64_t>(graph_node)};
   writer_.add(Table::kDispatch, row);
 }
@@ -477,46 +568,65 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
 void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   namespace f = cupti::copy;
   namespace p = cupti::peer_copy;
+  const uint64_t correlation =
+      widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   const Times times = device_times(Table::kCopy, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
-  const uint8_t kind = f::direction.read(record, size), source = f::source.read(record, size), target = f::target.read(record, size),
-                flags = f::flags.read(record, size);
+  const uint8_t kind = f::direction.read(record, size), source = f::source.read(record, size),
+                target = f::target.read(record, size), flags = f::flags.read(record, size);
   const uint32_t source_device = peer ? p::source_device.read(record, size) : device;
   const uint32_t target_device = peer ? p::target_device.read(record, size) : device;
   const uint64_t key = kind | uint64_t{source} << 8 | uint64_t{target} << 16 | uint64_t{flags & 1u} << 24 |
-                       uint64_t{source_device & 0xffff} << 32 | uint64_t{target_device & 0xffff} << 48 | uint64_t{peer} << 25;
+                       uint64_t{source_device & 0xffff} << 32 | uint64_t{target_device & 0xffff} << 48 |
+                       uint64_t{peer} << 25;
   int64_t shape;
   if (const auto found = copy_shapes_.find(key); found != copy_shapes_.end()) {
     shape = found->second;
   } else {
     using event::CopyDirection;
     const CopyDirection direction = peer ? CopyDirection::kPeerToPeer : copy_direction(kind);
-    const bool from_host = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
+    const bool from_host =
+        direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
     const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
-    shape = writer_.dimension(Table::kCopyShape, {i(direction), memory_kind(source), memory_kind(target),
-                                                  from_host ? 0 : device_row(source_device), to_host ? 0 : device_row(target_device),
-                                                  i(event::CopyKind::kPlain), flags & 1});
+    shape = writer_.dimension(
+        Table::kCopyShape,
+        {i(direction), memory_kind(source), memory_kind(target), from_host ? 0 : device_row(source_device),
+         to_host ? 0 : device_row(target_device), i(event::CopyKind::kPlain), flags & 1});
     copy_shapes_.emplace(key, shape);
   }
-  const uint64_t correlation = widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
   const uint64_t graph_node = peer ? p::graph_node.read(record, size) : f::graph_node.read(record, size);
-  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)), times.start, times.duration,
-                         shape, static_cast<int64_t>(correlation), static_cast<int64_t>(f::bytes.read(record, size)), kUnknown, kUnknown,
+  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+                         times.start,
+                         times.duration,
+                         shape,
+                         static_cast<int64_t>(correlation),
+                         static_cast<int64_t>(f::bytes.read(record, size)),
+                         kUnknown,
+                         kUnknown,
                          static_cast<int64_t>(graph_node)};
   writer_.add(Table::kCopy, row);
 }
 
 void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
   namespace f = cupti::fill;
+  const uint64_t correlation = widen(f::correlation.read(record, size));
+  if (!windows_.empty() && paused(correlation)) return;
   const Times times = device_times(Table::kFill, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
-  const int64_t shape = writer_.dimension(Table::kFillShape, {memory_kind(f::memory.read(record, size)), device_row(device),
-                                                              f::value.read(record, size)});
-  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)), times.start, times.duration,
-                         shape, static_cast<int64_t>(widen(f::correlation.read(record, size))),
-                         static_cast<int64_t>(f::bytes.read(record, size)), kUnknown, kUnknown,
+  const int64_t shape = writer_.dimension(
+      Table::kFillShape,
+      {memory_kind(f::memory.read(record, size)), device_row(device), f::value.read(record, size)});
+  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+                         times.start,
+                         times.duration,
+                         shape,
+                         static_cast<int64_t>(correlation),
+                         static_cast<int64_t>(f::bytes.read(record, size)),
+                         kUnknown,
+                         kUnknown,
                          static_cast<int64_t>(f::graph_node.read(record, size))};
   writer_.add(Table::kFill, row);
 }
@@ -530,10 +640,16 @@ void CuptiDecoder::memory(const std::byte* record, uint32_t size, uint32_t block
   const bool host = kind == 1 || kind == 2;
   const int64_t shape = writer_.dimension(
       Table::kAllocationShape,
-      {i(operation == 1 ? event::AllocationOperation::kAllocate : event::AllocationOperation::kFree), memory_kind(kind),
-       host ? 0 : device_row(f::device.read(record, size)), text(f::name.read(record, size))});
-  const int64_t row[] = {thread(block_tid).track, time(when), 0, shape, static_cast<int64_t>(widen(f::correlation.read(record, size))),
-                         static_cast<int64_t>(f::bytes.read(record, size)), static_cast<int64_t>(f::address.read(record, size))};
+      {i(operation == 1 ? event::AllocationOperation::kAllocate : event::AllocationOperation::kFree),
+       memory_kind(kind), host ? 0 : device_row(f::device.read(record, size)),
+       text(f::name.read(record, size))});
+  const int64_t row[] = {thread(block_tid).track,
+                         time(when),
+                         0,
+                         shape,
+                         static_cast<int64_t>(widen(f::correlation.read(record, size))),
+                         static_cast<int64_t>(f::bytes.read(record, size)),
+                         static_cast<int64_t>(f::address.read(record, size))};
   writer_.add(Table::kAllocation, row);
 }
 
@@ -541,7 +657,8 @@ void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) 
   namespace f = cupti::sync;
   constexpr uint32_t kSize = f::kLeast;
   using event::SyncKind;
-  static constexpr SyncKind kKinds[] = {SyncKind::kUnknown, SyncKind::kEvent, SyncKind::kQueueWaitEvent, SyncKind::kQueue, SyncKind::kContext};
+  static constexpr SyncKind kKinds[] = {SyncKind::kUnknown, SyncKind::kEvent, SyncKind::kQueueWaitEvent,
+                                        SyncKind::kQueue, SyncKind::kContext};
   const uint32_t type = f::type.read(record, kSize);
   const uint64_t start = f::start.read(record, kSize), end = f::end.read(record, kSize);
   if (start == 0 || end < start) return miss(Table::kSync);
@@ -549,9 +666,11 @@ void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) 
   const auto device = contexts_.find(context);
   const bool on_stream = stream != kNoStream && device != contexts_.end();
   const int64_t shape = writer_.dimension(
-      Table::kSyncShape, {i(type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown), device_of_context(context)});
+      Table::kSyncShape,
+      {i(type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown), device_of_context(context)});
   const int64_t from = time(start);
-  const int64_t row[] = {on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track, from, time(end) - from, shape,
+  const int64_t row[] = {on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track,
+                         from, time(end) - from, shape,
                          static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
   writer_.add(Table::kSync, row);
 }
@@ -573,12 +692,16 @@ void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t blo
   const uint64_t start = f::start.read(record, size), end = f::end.read(record, size);
   if (start == 0 || end < start) return miss(Table::kOverhead);
   std::pair<OverheadKind, const char*> what = kTypes[0];
-  if (type == 1) what = {OverheadKind::kCompiler, "driver compiler"};
-  else if ((type & 0xffff) == 0 && type >> 16 < std::size(kTypes)) what = kTypes[type >> 16];
+  if (type == 1)
+    what = {OverheadKind::kCompiler, "driver compiler"};
+  else if ((type & 0xffff) == 0 && type >> 16 < std::size(kTypes))
+    what = kTypes[type >> 16];
   const bool names_thread = f::object.read(record, size) == f::kObjectThread && thread_ids_;
-  const int64_t shape = writer_.dimension(Table::kOverheadShape, {i(what.first), writer_.string(what.second)});
+  const int64_t shape =
+      writer_.dimension(Table::kOverheadShape, {i(what.first), writer_.string(what.second)});
   const int64_t from = time(start);
-  const int64_t row[] = {thread(names_thread ? f::thread.read(record, size) : block_tid).track, from, time(end) - from, shape,
+  const int64_t row[] = {thread(names_thread ? f::thread.read(record, size) : block_tid).track, from,
+                         time(end) - from, shape,
                          static_cast<int64_t>(widen(f::correlation.read(record, size)))};
   writer_.add(Table::kOverhead, row);
 }
@@ -586,18 +709,38 @@ void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t blo
 void CuptiDecoder::graph(const std::byte* record) {
   namespace f = cupti::graph_trace;
   constexpr uint32_t kSize = f::kLeast;
+  if (!windows_.empty() && paused(widen(f::correlation.read(record, kSize)))) return;
   ++facts_.graph_spans;
-  const Times times = device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
+  const Times times =
+      device_times(Table::kDispatch, f::start.read(record, kSize), f::end.read(record, kSize));
   if (!times.known) return;
   const uint32_t id = f::graph.read(record, kSize);
   const auto known = graph_names_.find(id);
-  const int64_t title = writer_.string(known != graph_names_.end() ? known->second : fmt::format("CUDA graph {}", id));
-  const int64_t shape[] = {title, i(event::DispatchKind::kGraph), kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0, 0, 0, 0, 0, 0,
-                           kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, id};
+  const int64_t title =
+      writer_.string(known != graph_names_.end() ? known->second : fmt::format("CUDA graph {}", id));
+  const int64_t shape[] = {title,    i(event::DispatchKind::kGraph),
+                           kUnknown, kUnknown,
+                           kUnknown, kUnknown,
+                           kUnknown, kUnknown,
+                           0,        0,
+                           0,        0,
+                           0,        0,
+                           kUnknown, kUnknown,
+                           kUnknown, kUnknown,
+                           kUnknown, kUnknown,
+                           kUnknown, kUnknown,
+                           id};
   static_assert(std::size(shape) == event::column::Kernel::kCount);
-  const int64_t row[] = {stream_track(f::device.read(record, kSize), f::context.read(record, kSize), f::stream.read(record, kSize)),
-                         times.start, times.duration, writer_.dimension(Table::kKernel, shape),
-                         static_cast<int64_t>(widen(f::correlation.read(record, kSize))), kUnknown, kUnknown, kUnknown, 0};
+  const int64_t row[] = {stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
+                                      f::stream.read(record, kSize)),
+                         times.start,
+                         times.duration,
+                         writer_.dimension(Table::kKernel, shape),
+                         static_cast<int64_t>(widen(f::correlation.read(record, kSize))),
+                         kUnknown,
+                         kUnknown,
+                         kUnknown,
+                         0};
   writer_.add(Table::kDispatch, row);
 }
 
@@ -608,27 +751,47 @@ void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_ti
   static constexpr const char* kEntries[] = {"code", "PTX to machine code", "NVVM IR to PTX"};
   static constexpr const char* kOperations[] = {"compile", "load from cache", "store in cache", "compile"};
   const uint32_t entry = f::entry.read(record, size), operation = f::operation.read(record, size);
-  const std::string what = fmt::format("{}: {}", entry < std::size(kEntries) ? kEntries[entry] : kEntries[0],
-                                       operation < std::size(kOperations) ? kOperations[operation] : kOperations[0]);
-  const int64_t shape = writer_.dimension(Table::kOverheadShape, {i(event::OverheadKind::kCompiler), writer_.string(what)});
+  const std::string what =
+      fmt::format("{}: {}", entry < std::size(kEntries) ? kEntries[entry] : kEntries[0],
+                  operation < std::size(kOperations) ? kOperations[operation] : kOperations[0]);
+  const int64_t shape =
+      writer_.dimension(Table::kOverheadShape, {i(event::OverheadKind::kCompiler), writer_.string(what)});
   const uint32_t tid = thread_ids_ ? f::thread.read(record, size, block_tid) : block_tid;
   const int64_t from = time(start);
-  const int64_t row[] = {thread(tid).track, from, time(end) - from, shape, static_cast<int64_t>(widen(f::correlation.read(record, size)))};
+  const int64_t row[] = {thread(tid).track, from, time(end) - from, shape,
+                         static_cast<int64_t>(widen(f::correlation.read(record, size)))};
   writer_.add(Table::kOverhead, row);
 }
 
 void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   namespace f = cupti::device;
   const uint32_t number = f::id.read(record, size);
-  const int64_t row = device_row(number);
-  const auto set = [&](int column, int64_t value) { writer_.update(Table::kDevice, row, column, value); };
-  using Column = event::column::Device;
-  if (const uint64_t name = f::name.read(record, size); name != 0 && texts_.contains(name)) set(Column::name, text(name));
-  set(Column::architecture, writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size), f::capability_minor.read(record, size))));
-  if (!driver_version_.empty()) set(Column::driver, writer_.string(driver_version_));
+  const uint64_t pointer = f::name.read(record, size);
   const bool mig = f::mig_enabled.read(record, size) != 0 && size >= f::kMigUuidOffset + 16;
-  set(Column::uuid, writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-") : uuid_text(record + f::kUuidOffset, "GPU-")));
-  const auto property = [&](std::string_view key, uint64_t value) { writer_.property(Table::kDevice, row, key, fmt::format("{}", value)); };
+  // Of the machine, not of the process: the same device seen by several processes is one row.
+  const int64_t values[] = {
+      0,
+      i(event::DeviceKind::kGpu),
+      number,
+      texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
+      writer_.string("NVIDIA"),
+      writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size),
+                                 f::capability_minor.read(record, size))),
+      writer_.string(driver_version_),
+      writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-")
+                         : uuid_text(record + f::kUuidOffset, "GPU-")),
+      kUnknown};
+  static_assert(std::size(values) == event::column::Device::kCount);
+  const auto known = devices_.find(number);
+  const int64_t row = known != devices_.end() ? known->second : writer_.dimension(Table::kDevice, values);
+  if (known == devices_.end())
+    devices_.emplace(number, row);
+  else
+    for (int column = 0; column < event::column::Device::kCount; ++column)
+      writer_.update(Table::kDevice, row, column, values[column]);
+  const auto property = [&](std::string_view key, uint64_t value) {
+    writer_.property(Table::kDevice, row, key, fmt::format("{}", value));
+  };
   property("memory_bytes", f::memory.read(record, size));
   property("memory_bandwidth_bytes_per_s", f::bandwidth.read(record, size) * 1000);  // CUPTI: kB/s
   property("l2_bytes", f::l2_bytes.read(record, size));
@@ -638,8 +801,9 @@ void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   property("shared_memory_per_multiprocessor_bytes", f::shared_per_multiprocessor.read(record, size));
   property("registers_per_multiprocessor", f::registers_per_multiprocessor.read(record, size));
   if (mig)
-    writer_.property(Table::kDevice, row, "mig", fmt::format("GPU instance {}, compute instance {}", f::gpu_instance.read(record, size),
-                                                             f::compute_instance.read(record, size)));
+    writer_.property(Table::kDevice, row, "mig",
+                     fmt::format("GPU instance {}, compute instance {}", f::gpu_instance.read(record, size),
+                                 f::compute_instance.read(record, size)));
 }
 
 void CuptiDecoder::context(const std::byte* record) {
@@ -649,7 +813,8 @@ void CuptiDecoder::context(const std::byte* record) {
   contexts_.insert_or_assign(id, on);
   const uint32_t null_stream = f::null_stream.read(record, kSize);
   const int64_t track = stream_track(on, id, null_stream);
-  writer_.update(Table::kTrack, track, event::column::Track::name, writer_.string(fmt::format("Stream {} (default)", null_stream)));
+  writer_.update(Table::kTrack, track, event::column::Track::name,
+                 writer_.string(fmt::format("Stream {} (default)", null_stream)));
 }
 
 void CuptiDecoder::stream(const std::byte* record) {
@@ -668,7 +833,8 @@ void CuptiDecoder::object_name(const std::byte* record) {
   constexpr uint32_t kSize = f::kLeast;
   const uint64_t pointer = f::text.read(record, kSize);
   if (!texts_.contains(pointer) || f::object.read(record, kSize) != f::kObjectStream) return;
-  const int64_t track = stream_track(f::device.read(record, kSize), f::context.read(record, kSize), f::stream.read(record, kSize));
+  const int64_t track = stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
+                                     f::stream.read(record, kSize));
   writer_.update(Table::kTrack, track, event::column::Track::name, text(pointer));
 }
 
@@ -677,7 +843,8 @@ void CuptiDecoder::unfinished(uint32_t record_kind, const std::byte* record, uin
   Table table = Table::kEnd;
   if (record_kind == k::kKernel || record_kind == k::kSerialKernel) {
     table = Table::kDispatch;
-    if (size >= cupti::kernel::kLeast) match(widen(cupti::kernel::correlation.read(record, size)), kKernelSide);  // received, without times
+    if (size >= cupti::kernel::kLeast)
+      match(widen(cupti::kernel::correlation.read(record, size)), kKernelSide);  // received, without times
   } else if (record_kind == k::kGraphTrace) {
     table = Table::kDispatch;
   } else if (record_kind == k::kCopy || record_kind == k::kPeerCopy) {
@@ -699,7 +866,8 @@ void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::
     std::memcpy(&record_kind, at, sizeof record_kind);
     const bool incomplete = (record_kind & cupti::kIncomplete) != 0;
     record_kind &= ~cupti::kIncomplete;
-    if (record_kind == 0 && !completed) break;  // CUPTI clears a buffer before it writes: here the records end
+    if (record_kind == 0 && !completed)
+      break;  // CUPTI clears a buffer before it writes: here the records end
     const uint32_t size = record_size(record_kind, version);
     if (size == 0 || offset + size > bytes.size()) {
       if (completed || record_kind != 0) ++unknown_[std::min(record_kind, cupti::kKinds)];
@@ -718,22 +886,52 @@ void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::
     };
     switch (record_kind) {
       case k::kRuntime:
-      case k::kDriver: if (fits(40)) api(at, record_kind == k::kDriver, tid); break;
+      case k::kDriver:
+        if (fits(40)) api(at, record_kind == k::kDriver, tid);
+        break;
       case k::kKernel:
-      case k::kSerialKernel: if (fits(cupti::kernel::kLeast)) kernel(at, size); break;
-      case k::kCopy: if (fits(cupti::copy::kLeast)) copy(at, size, false); break;
-      case k::kPeerCopy: if (fits(cupti::peer_copy::kLeast)) copy(at, size, true); break;
-      case k::kFill: if (fits(cupti::fill::kLeast)) fill(at, size); break;
-      case k::kMemory2: if (fits(cupti::memory::kLeast)) memory(at, size, tid); break;
-      case k::kSynchronization: if (fits(cupti::sync::kLeast)) synchronization(at, tid); break;
-      case k::kOverhead: if (fits(cupti::overhead::kLeast)) overhead(at, size, tid); break;
-      case k::kGraphTrace: if (fits(cupti::graph_trace::kLeast)) graph(at); break;
-      case k::kJit: if (fits(cupti::jit::kLeast)) jit(at, size, tid); break;
-      case k::kDevice: if (fits(cupti::device::kLeast)) device(at, size); break;
-      case k::kContext: if (fits(cupti::context::kLeast)) context(at); break;
-      case k::kStream: if (fits(cupti::stream::kLeast)) stream(at); break;
-      case k::kName: if (fits(cupti::name::kLeast)) object_name(at); break;
-      default: ++unknown_[record_kind]; break;
+      case k::kSerialKernel:
+        if (fits(cupti::kernel::kLeast)) kernel(at, size);
+        break;
+      case k::kCopy:
+        if (fits(cupti::copy::kLeast)) copy(at, size, false);
+        break;
+      case k::kPeerCopy:
+        if (fits(cupti::peer_copy::kLeast)) copy(at, size, true);
+        break;
+      case k::kFill:
+        if (fits(cupti::fill::kLeast)) fill(at, size);
+        break;
+      case k::kMemory2:
+        if (fits(cupti::memory::kLeast)) memory(at, size, tid);
+        break;
+      case k::kSynchronization:
+        if (fits(cupti::sync::kLeast)) synchronization(at, tid);
+        break;
+      case k::kOverhead:
+        if (fits(cupti::overhead::kLeast)) overhead(at, size, tid);
+        break;
+      case k::kGraphTrace:
+        if (fits(cupti::graph_trace::kLeast)) graph(at);
+        break;
+      case k::kJit:
+        if (fits(cupti::jit::kLeast)) jit(at, size, tid);
+        break;
+      case k::kDevice:
+        if (fits(cupti::device::kLeast)) device(at, size);
+        break;
+      case k::kContext:
+        if (fits(cupti::context::kLeast)) context(at);
+        break;
+      case k::kStream:
+        if (fits(cupti::stream::kLeast)) stream(at);
+        break;
+      case k::kName:
+        if (fits(cupti::name::kLeast)) object_name(at);
+        break;
+      default:
+        ++unknown_[record_kind];
+        break;
     }
     offset += size;
   }
@@ -745,32 +943,39 @@ void CuptiDecoder::finish() {
   for (size_t number = 0; number < unknown_.size(); ++number) {
     if (unknown_[number] == 0) continue;
     unknown += unknown_[number];
-    writer_.property(Table::kProcess, process_.row(), fmt::format("cupti.unknown_records.{}", number), fmt::format("{}", unknown_[number]));
+    writer_.property(Table::kProcess, process_.row(), fmt::format("cupti.unknown_records.{}", number),
+                     fmt::format("{}", unknown_[number]));
   }
   if (unknown != 0) writer_.lose(process_.row(), Table::kEnd, event::LossReason::kUnknownRecord, unknown);
 
-  // Launches whose kernel never came. What a stream capture records is not run, so launches during one are not missed.
+  // Launches whose kernel never came. What a stream capture records is not run, so launches during one are
+  // not missed.
   std::sort(captures_.begin(), captures_.end());
   std::vector<std::pair<int64_t, int64_t>> captured;
   int depth = 0;
   for (const auto& [when, step] : captures_) {
     if (depth == 0 && step > 0) captured.emplace_back(when, std::numeric_limits<int64_t>::max());
     depth = std::max(depth + step, 0);
-    if (depth == 0 && !captured.empty() && captured.back().second == std::numeric_limits<int64_t>::max()) captured.back().second = when;
+    if (depth == 0 && !captured.empty() && captured.back().second == std::numeric_limits<int64_t>::max())
+      captured.back().second = when;
   }
   for (const auto& [correlation, start] : unmatched_) {
     if (start == kKernelSide) continue;
     const int64_t moment = start;
-    const bool in_capture = std::any_of(captured.begin(), captured.end(),
-                                        [&](const auto& span) { return span.first <= moment && moment <= span.second; });
+    const bool in_capture = std::any_of(captured.begin(), captured.end(), [&](const auto& span) {
+      return span.first <= moment && moment <= span.second;
+    });
     if (!in_capture) ++facts_.unmatched;
   }
-  if (facts_.unmatched != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kUnmatched, facts_.unmatched);
+  if (facts_.unmatched != 0)
+    writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kUnmatched, facts_.unmatched);
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
-                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers; "
-                             "--cupti-device-buffers takes a larger number",
+                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of "
+                             "device buffers (give a larger "
+                             "--cupti-device-buffers), or, from CUDA 12.6 to 13.0, met a fault of its own "
+                             "(--cupti-clock avoids it)",
                              facts_.without_time));
   if (facts_.records != 0) {
     const auto count = [&](std::string_view key, int64_t value) {

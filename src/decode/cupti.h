@@ -1,8 +1,9 @@
-// Decoder of CUPTI activity buffers (BlockKind::kCupti) into rows of a trace. One per process; runs in tacho's process.
-// Everything it reads was written by the target and is untrusted.
+// Decoder of CUPTI activity buffers (BlockKind::kCupti) into rows of a trace. One per process; runs in
+// tacho's process. Everything it reads was written by the target and is untrusted.
 #pragma once
 
 #include <regex.h>
+#include <tsl/robin_map.h>
 
 #include <array>
 #include <cstddef>
@@ -12,8 +13,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <tsl/robin_map.h>
 
 #include "decode/cupti_layout.h"
 #include "decode/process_context.h"
@@ -26,9 +25,9 @@ namespace tacho::decode {
 
 /// Rows that one process's buffers brought, for its summary and for checks.
 struct CuptiFacts {
-  int64_t launches = 0;      // successful calls that launch a kernel
-  int64_t kernels = 0;       // kernel records that no graph launched
-  int64_t unmatched = 0;     // launches outside of stream captures that brought no kernel record
+  int64_t launches = 0;   // successful calls that launch a kernel
+  int64_t kernels = 0;    // kernel records that no graph launched
+  int64_t unmatched = 0;  // launches outside of stream captures that brought no kernel record
   int64_t graph_launches = 0;
   int64_t graph_spans = 0;   // records of whole graph launches (--graph-trace graph)
   int64_t without_time = 0;  // device work whose times CUPTI could not get
@@ -49,8 +48,9 @@ class CuptiDecoder {
   void property(std::string_view key, std::string_view text);
   /// A ClockPairRecord with device kCuptiClock: CUPTI's own clock, where it did not accept ours.
   void clock_pair(uint64_t host_ticks, uint64_t cupti_ns);
-  /// A completed buffer (header.aux 1: handed over at exit, with work in it that had not ended); or, with `completed` false, the whole payload of a buffer that CUPTI still held when the process
-  /// ended: decoded up to where the records end.
+  /// A completed buffer (header.aux 1: handed over at exit, with work in it that had not ended); or, with
+  /// `completed` false, the whole payload of a buffer that CUPTI still held when the process ended: decoded
+  /// up to where the records end.
   void buffer(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true);
   /// After the last buffer: rows still held back, and the check of launches against kernels.
   void finish();
@@ -86,7 +86,13 @@ class CuptiDecoder {
   };
   struct Callback {
     int64_t row = 0;  // of table function
-    enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
+    enum class Role : uint8_t {
+      kPlain,
+      kLaunch,
+      kGraphLaunch,
+      kBeginCapture,
+      kEndCapture
+    } role = Role::kPlain;
   };
   struct Pattern {
     regex_t compiled;
@@ -108,6 +114,7 @@ class CuptiDecoder {
   int64_t convert(uint64_t cupti_ns) const;
   Times device_times(event::Table table, uint64_t start, uint64_t end);
   void miss(event::Table table);
+  bool paused(uint64_t correlation) const;
   uint64_t widen(uint32_t correlation);
   int64_t device_row(uint32_t device);
   int64_t device_of_context(uint32_t context);
@@ -163,24 +170,28 @@ class CuptiDecoder {
   tsl::robin_map<uint32_t, std::unique_ptr<Thread>> threads_;
   Thread* last_thread_ = nullptr;
   uint32_t last_tid_ = 0;
-  tsl::robin_map<uint64_t, int64_t> streams_;          // context << 32 | stream -> track
+  tsl::robin_map<uint64_t, int64_t> streams_;  // context << 32 | stream -> track
   uint64_t last_stream_key_ = ~0ull;
   int64_t last_stream_ = 0;
-  tsl::robin_map<uint32_t, int64_t> devices_;          // CUDA device number -> row
-  tsl::robin_map<uint32_t, uint32_t> contexts_;        // context -> device number
+  tsl::robin_map<uint32_t, int64_t> devices_;    // CUDA device number -> row
+  tsl::robin_map<uint32_t, uint32_t> contexts_;  // context -> device number
   tsl::robin_map<uint64_t, int64_t> copy_shapes_;
   std::vector<KernelSlot> kernel_slots_;
-  // Launching calls and kernel records that still wait for each other, by correlation: start of the call, or kKernelSide.
+  // Launching calls and kernel records that still wait for each other, by correlation: start of the call, or
+  // kKernelSide.
   tsl::robin_map<uint64_t, int64_t> unmatched_;
-  bool matching_ = true;                               // false: gave up for lack of memory
-  std::vector<std::pair<int64_t, int>> captures_;      // stream captures: (time, +1 begin or -1 end)
-  std::unique_ptr<Pattern> include_, exclude_;         // --kernel-include, --kernel-exclude
-  tsl::robin_map<uint64_t, std::string> names_;        // of kernels, while there are patterns
+  bool matching_ = true;  // false: gave up for lack of memory
+  std::vector<std::pair<uint64_t, bool>>
+      windows_;  // recording stopped (false) or started (true) with this call; ascending
+  std::vector<std::pair<int64_t, int>> captures_;  // stream captures: (time, +1 begin or -1 end)
+  std::unique_ptr<Pattern> include_, exclude_;     // --kernel-include, --kernel-exclude
+  tsl::robin_map<uint64_t, std::string> names_;    // of kernels, while there are patterns
   int64_t filtered_ = 0;
   std::string driver_version_;
-  bool thread_ids_ = false;                            // records carry kernel thread ids; else the block's owner is meant
+  bool thread_ids_ = false;  // records carry kernel thread ids; else the block's owner is meant
   bool api_seen_ = false;
-  event::LossReason missing_ = event::LossReason::kVendor;  // why work has no times in the buffer being decoded
+  event::LossReason missing_ =
+      event::LossReason::kVendor;  // why work has no times in the buffer being decoded
 };
 
 }  // namespace tacho::decode

@@ -1,9 +1,11 @@
-// CUPTI's activity records, byte for byte, without NVIDIA's headers: one build decodes what any CUPTI from 11.8 on wrote.
+// CUPTI's activity records, byte for byte, without NVIDIA's headers: one build decodes what any CUPTI
+// from 11.8 on wrote.
 //
-// The layouts of a kind differ between versions only in what was added at the end, so a field is there exactly when it
-// ends within the record. How long a record is depends on the library that wrote it: the target asks that library's
-// iterator and reports the sizes (property cupti.record_size.<kind>); where it did not, kSizes below knows the versions.
-// Facts from the public headers cupti_activity.h and cupti_activity_deprecated.h and their release notes.
+// The layouts of a kind differ between versions only in what was added at the end, so a field is there
+// exactly when it ends within the record. How long a record is depends on the library that wrote it: the
+// target asks that library's iterator and reports the sizes (property cupti.record_sizes); where it did not,
+// kSizes below knows the versions. Facts from the public headers cupti_activity.h and
+// cupti_activity_deprecated.h and their release notes.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +15,15 @@
 namespace tacho::decode::cupti {
 
 namespace kind {
-inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8, kContext = 9,
-                          kKernel = 10, kName = 11, kMarker = 12, kMarkerData = 13, kOverhead = 17, kCdpKernel = 18,
-                          kEnvironment = 20, kPeerCopy = 22, kFunction = 26, kModule = 27, kCudaEvent = 36, kStream = 37,
-                          kSynchronization = 38, kExternalCorrelation = 39, kMemory = 45, kInternalLaunch = 48, kMemory2 = 49,
+inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8,
+                          kContext = 9, kKernel = 10, kName = 11, kMarker = 12, kMarkerData = 13,
+                          kOverhead = 17, kCdpKernel = 18, kEnvironment = 20, kPeerCopy = 22, kFunction = 26,
+                          kModule = 27, kCudaEvent = 36, kStream = 37, kSynchronization = 38,
+                          kExternalCorrelation = 39, kMemory = 45, kInternalLaunch = 48, kMemory2 = 49,
                           kMemoryPool = 50, kGraphTrace = 51, kJit = 52, kDeviceGraphTrace = 53;
 }  // namespace kind
-/// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes, CUPTI 13.0).
+/// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes,
+/// CUPTI 13.0).
 inline constexpr uint32_t kIncomplete = 1u << 31;
 inline constexpr uint32_t kKinds = 128;  // kinds above are counted as unknown
 
@@ -46,13 +50,15 @@ inline constexpr Field<uint32_t> callback{4}, thread{28}, correlation{32}, resul
 inline constexpr Field<uint64_t> start{8}, end{16};
 }  // namespace api
 
-// CUpti_ActivityKernel8 (11.8) 200, Kernel9 (12.0) 208, Kernel10 (13.0) 216 bytes; earlier ones end before cluster.
+// CUpti_ActivityKernel8 (11.8) 200, Kernel9 (12.0) 208, Kernel10 (13.0) 216 bytes; earlier ones end before
+// cluster.
 namespace kernel {
 inline constexpr Field<uint8_t> cache_config{4};
 inline constexpr Field<uint16_t> registers{6};
 inline constexpr Field<uint64_t> start{16}, end{24}, completed{32};
 inline constexpr Field<uint32_t> device{40}, context{44}, stream{48};
-inline constexpr uint32_t kShapeOffset = 52;  // grid x y z, block x y z, static and dynamic shared, local per thread: 9 words
+inline constexpr uint32_t kShapeOffset =
+    52;  // grid x y z, block x y z, static and dynamic shared, local per thread: 9 words
 inline constexpr Field<int32_t> grid_x{52}, grid_y{56}, grid_z{60}, block_x{64}, block_y{68}, block_z{72};
 inline constexpr Field<int32_t> shared_static{76}, shared_dynamic{80};
 inline constexpr Field<uint32_t> local_per_thread{84}, correlation{92};
@@ -88,7 +94,8 @@ inline constexpr uint32_t kLeast = 64;
 
 // CUpti_ActivityMemory2 112, Memory3 (11.6) 120, Memory4 128 bytes.
 namespace memory {
-inline constexpr Field<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56}, stream{60}, asynchronous{72};
+inline constexpr Field<uint32_t> operation{4}, memory_kind{8}, correlation{12}, device{52}, context{56},
+    stream{60}, asynchronous{72};
 inline constexpr Field<uint64_t> address{16}, bytes{24}, time{32}, name{64};
 inline constexpr uint32_t kLeast = 80;
 }  // namespace memory
@@ -125,8 +132,9 @@ inline constexpr uint32_t kLeast = 64;
 // CUpti_ActivityDevice4 176, Device5 184 bytes.
 namespace device {
 inline constexpr Field<uint64_t> bandwidth{8}, memory{16}, name{136};
-inline constexpr Field<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44}, warps_per_multiprocessor{52},
-    shared_per_multiprocessor{60}, registers_per_multiprocessor{64}, capability_major{104}, capability_minor{108}, id{112};
+inline constexpr Field<uint32_t> l2_bytes{28}, core_clock_khz{36}, multiprocessors{44},
+    warps_per_multiprocessor{52}, shared_per_multiprocessor{60}, registers_per_multiprocessor{64},
+    capability_major{104}, capability_minor{108}, id{112};
 inline constexpr uint32_t kUuidOffset = 120;
 inline constexpr Field<uint8_t> mig_enabled{145};
 inline constexpr Field<uint32_t> gpu_instance{152}, compute_instance{156};
@@ -155,38 +163,62 @@ inline constexpr uint32_t kLeast = 32;
 inline constexpr uint32_t kObjectThread = 2, kObjectStream = 5;
 }  // namespace name
 
-/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = not known. For buffers whose writer did not
-/// report its sizes.
+/// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = not known. For buffers whose writer
+/// did not report its sizes.
 constexpr uint32_t size_by_version(uint32_t record_kind, uint32_t version) {
-  constexpr uint32_t k11_8 = 18, k12_0 = 19, k12_2 = 20, k12_4 = 22, k12_8 = 26, k13_0 = 130000, k13_1 = 130100;
+  constexpr uint32_t k11_8 = 18, k12_0 = 19, k12_2 = 20, k12_4 = 22, k12_8 = 26, k13_0 = 130000,
+                     k13_1 = 130100;
   if (version < k11_8) return 0;
   switch (record_kind) {
-    case kind::kCopy: return version >= k12_8 ? 96 : 88;
-    case kind::kFill: return 88;
+    case kind::kCopy:
+      return version >= k12_8 ? 96 : 88;
+    case kind::kFill:
+      return 88;
     case kind::kSerialKernel:
-    case kind::kKernel: return version >= k13_1 ? 0 : version >= k13_0 ? 216 : version >= k12_0 ? 208 : 200;
+    case kind::kKernel:
+      return version >= k13_1 ? 0 : version >= k13_0 ? 216 : version >= k12_0 ? 208 : 200;
     case kind::kDriver:
     case kind::kRuntime:
-    case kind::kInternalLaunch: return 40;
-    case kind::kName: return 32;
-    case kind::kMarker: return 56;
-    case kind::kMarkerData: return version >= k13_1 ? 40 : 32;
-    case kind::kOverhead: return version >= k12_4 ? 56 : version >= k12_2 ? 48 : 40;
-    case kind::kCdpKernel: return 144;
-    case kind::kEnvironment: return 40;
-    case kind::kPeerCopy: return 96;
-    case kind::kFunction: return 32;
-    case kind::kModule: return 24;
-    case kind::kCudaEvent: return version >= k12_8 ? 56 : 24;
-    case kind::kStream: return 24;
-    case kind::kSynchronization: return version >= k12_8 ? 56 : 40;
-    case kind::kExternalCorrelation: return 24;
-    case kind::kMemory2: return version >= k13_0 ? 128 : version < k12_0 ? 120 : 0;
-    case kind::kGraphTrace: return version >= k13_0 ? 56 : version < k12_0 ? 48 : 0;
-    case kind::kJit: return version >= k12_4 ? 72 : 64;
-    case kind::kDevice: return version >= k13_0 && version < k13_1 ? 184 : version < k12_0 ? 176 : 0;
-    case kind::kContext: return version >= k13_0 && version < k13_1 ? 32 : version < k12_4 ? 16 : 0;
-    default: return 0;
+    case kind::kInternalLaunch:
+      return 40;
+    case kind::kName:
+      return 32;
+    case kind::kMarker:
+      return 56;
+    case kind::kMarkerData:
+      return version >= k13_1 ? 40 : 32;
+    case kind::kOverhead:
+      return version >= k12_4 ? 56 : version >= k12_2 ? 48 : 40;
+    case kind::kCdpKernel:
+      return 144;
+    case kind::kEnvironment:
+      return 40;
+    case kind::kPeerCopy:
+      return 96;
+    case kind::kFunction:
+      return 32;
+    case kind::kModule:
+      return 24;
+    case kind::kCudaEvent:
+      return version >= k12_8 ? 56 : 24;
+    case kind::kStream:
+      return 24;
+    case kind::kSynchronization:
+      return version >= k12_8 ? 56 : 40;
+    case kind::kExternalCorrelation:
+      return 24;
+    case kind::kMemory2:
+      return version >= k13_0 ? 128 : version < k12_0 ? 120 : 0;
+    case kind::kGraphTrace:
+      return version >= k13_0 ? 56 : version < k12_0 ? 48 : 0;
+    case kind::kJit:
+      return version >= k12_4 ? 72 : 64;
+    case kind::kDevice:
+      return version >= k13_0 && version < k13_1 ? 184 : version < k12_0 ? 176 : 0;
+    case kind::kContext:
+      return version >= k13_0 && version < k13_1 ? 32 : version < k12_4 ? 16 : 0;
+    default:
+      return 0;
   }
 }
 

@@ -26,7 +26,9 @@ int find_debug_file(Dwfl_Module* module, void** user, const char* name, Dwarf_Ad
   static_cast<void>(file), static_cast<void>(link), static_cast<void>(checksum);
   return dwfl_build_id_find_debuginfo(module, user, name, base, file, nullptr, 0, found);
 }
-int find_no_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, ::Elf**) { return -1; }
+int find_no_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, ::Elf**) {
+  return -1;
+}
 
 char* g_debug_folders = nullptr;  // null: elfutils' default, /usr/lib/debug
 const Dwfl_Callbacks kCallbacks = {
@@ -43,7 +45,9 @@ std::vector<ExpressionStep> steps_of(const Dwarf_Op* ops, size_t count) {
   return steps;
 }
 
-bool small_offset(int64_t offset) { return offset % 8 == 0 && offset / 8 > INT16_MIN && offset / 8 <= INT16_MAX; }
+bool small_offset(int64_t offset) {
+  return offset % 8 == 0 && offset / 8 > INT16_MIN && offset / 8 <= INT16_MAX;
+}
 
 }  // namespace
 
@@ -101,7 +105,8 @@ struct Module::Elf {
     if (elf_getphdrnum(elf, &count) != 0) return false;
     for (size_t i = 0; i < count; ++i) {
       GElf_Phdr segment;
-      if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD) segments.push_back(segment);
+      if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD)
+        segments.push_back(segment);
     }
     eh_frame = dwfl_module_eh_cfi(module, &eh_bias);
     return true;
@@ -114,13 +119,15 @@ struct Module::Elf {
       GElf_Sym symbol;
       GElf_Addr address = 0;
       GElf_Word section = 0;
-      const char* const name = dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
+      const char* const name =
+          dwfl_module_getsym_info(module, i, &symbol, &address, &section, nullptr, nullptr);
       if (name == nullptr || *name == '\0' || section == SHN_UNDEF || address == 0) continue;
       const auto type = GELF_ST_TYPE(symbol.st_info);
       if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
       const bool local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
       symbols.push_back({address, symbol.st_size, name,
-                         static_cast<uint8_t>((type == STT_NOTYPE ? 4 : 0) | (symbol.st_size == 0 ? 2 : 0) | (local ? 1 : 0))});
+                         static_cast<uint8_t>((type == STT_NOTYPE ? 4 : 0) | (symbol.st_size == 0 ? 2 : 0) |
+                                              (local ? 1 : 0))});
     }
     std::sort(symbols.begin(), symbols.end(), [](const Entry& a, const Entry& b) {
       if (a.start != b.start) return a.start < b.start;
@@ -128,7 +135,8 @@ struct Module::Elf {
       const size_t length_a = strlen(a.name), length_b = strlen(b.name);
       return length_a != length_b ? length_a < length_b : strcmp(a.name, b.name) < 0;
     });
-    symbols.erase(std::unique(symbols.begin(), symbols.end(), [](const Entry& a, const Entry& b) { return a.start == b.start; }),
+    symbols.erase(std::unique(symbols.begin(), symbols.end(),
+                              [](const Entry& a, const Entry& b) { return a.start == b.start; }),
                   symbols.end());
   }
 
@@ -185,7 +193,8 @@ struct Module::Elf {
     if (simple && at_cfa(ops, count) && small_offset(offset)) {
       rule.return_offset = static_cast<int16_t>(offset / 8);
       for (int i = 0; i < UnwindRule::kSaved && simple; ++i) {
-        if (dwarf_frame_register(frame, UnwindRule::kSavedRegisters[i], memory, &ops, &count) != 0) return false;
+        if (dwarf_frame_register(frame, UnwindRule::kSavedRegisters[i], memory, &ops, &count) != 0)
+          return false;
         if (count == 0) continue;  // same value, or undefined: as good as the same
         if (at_cfa(ops, count) && small_offset(offset))
           rule.saved[i] = static_cast<int16_t>(offset / 8);
@@ -202,7 +211,8 @@ struct Module::Elf {
     ComplexRule full;
     full.cfa = steps_of(cfa, cfa_count);
     for (int number = 0; number < 17; ++number) {
-      if (dwarf_frame_register(frame, number == 16 ? return_register : number, memory, &ops, &count) != 0) return false;
+      if (dwarf_frame_register(frame, number == 16 ? return_register : number, memory, &ops, &count) != 0)
+        return false;
       ComplexRule::Register& out = full.registers[number];
       if (count == 0) {
         out.how = ops == nullptr ? ComplexRule::How::kSame : ComplexRule::How::kUndefined;
@@ -224,12 +234,15 @@ struct Module::Elf {
   }
 };
 
-Module::Module(std::string real_path, std::string name) : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
-  if (!elf_->open(real_path)) elf_.reset();
+Module::Module(std::string real_path, std::string name)
+    : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
+  if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }
 Module::~Module() = default;
 
-bool Module::readable() const { return elf_ != nullptr; }
+bool Module::readable() const {
+  return elf_ != nullptr;
+}
 
 uint64_t Module::address_of(uint64_t file_offset) const {
   if (!elf_) return 0;
@@ -257,7 +270,9 @@ const UnwindRule& Module::rule(uint64_t address) {
   return rule;
 }
 
-const ComplexRule& Module::complex(uint32_t index) const { return elf_->complex[index]; }
+const ComplexRule& Module::complex(uint32_t index) const {
+  return elf_->complex[index];
+}
 
 Symbol Module::symbol(uint64_t address) {
   if (!elf_) return {};
@@ -272,7 +287,8 @@ Symbol Module::symbol(uint64_t address) {
   // The nearest below that reaches here; symbols without a size (assembly) reach to the next.
   for (int looked = 0; after != symbols.begin() && looked < 16; ++looked) {
     --after;
-    if (address - after->start < after->size || (after->size == 0 && looked == 0)) return {plain(after->name), after->start};
+    if (address - after->start < after->size || (after->size == 0 && looked == 0))
+      return {plain(after->name), after->start};
   }
   return {};
 }
@@ -302,10 +318,15 @@ Module* ModuleCache::module(const std::string& path, uint32_t pid) {
   const std::string key = fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
   std::unique_ptr<Module>& module = modules_[key];
   if (!module) {
-    // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
     struct stat ours {};
-    if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev && ours.st_ino == status.st_ino) real = path;
-    module = std::make_unique<Module>(real, path);
+    // The file itself where it is the same as ours: /proc/PID/root goes away with the process.
+    if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev &&
+        ours.st_ino == status.st_ino)
+      real = path;
+    // Paths come from targets: only a regular file is opened (a pipe would block, a device could do
+    // anything).
+    const bool regular = path == "[vdso]" || (stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
+    module = std::make_unique<Module>(regular ? real : std::string(), path);
   }
   return module.get();
 }

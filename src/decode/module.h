@@ -1,5 +1,6 @@
-// Module: an executable file or library as unwinding and symbolisation need it: rules of .eh_frame per address, functions
-// and source lines. Read with elfutils; what was found once is kept. Never reads from a network.
+// Module: an executable file or library as unwinding and symbolisation need it: rules of .eh_frame per
+// address, functions and source lines. Read with elfutils; what was found once is kept. Never reads from a
+// network.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace tacho::decode {
 /// How to get from a function to its caller at one address. Registers by DWARF number; x86-64.
 struct UnwindRule {
   enum class Kind : uint8_t {
-    kNone,      // no table says anything about this address
-    kOffsets,   // all simple: cfa = register + offset, saved registers at cfa + offset
-    kOutermost, // the frame has no caller
-    kComplex,   // expressions: see Module::complex()
+    kNone,       // no table says anything about this address
+    kOffsets,    // all simple: cfa = register + offset, saved registers at cfa + offset
+    kOutermost,  // the frame has no caller
+    kComplex,    // expressions: see Module::complex()
   };
   static constexpr int16_t kSame = INT16_MIN;  // the register keeps its value
   static constexpr int kSaved = 6;
@@ -27,9 +28,9 @@ struct UnwindRule {
   uint8_t cfa_register = 7;
   bool signal_frame = false;  // its caller was interrupted: the return address is the address itself
   int32_t cfa_offset = 0;
-  int16_t return_offset = 0;  // in units of 8 bytes, from the cfa
+  int16_t return_offset = 0;                                           // in units of 8 bytes, from the cfa
   int16_t saved[kSaved] = {kSame, kSame, kSame, kSame, kSame, kSame};  // likewise
-  uint32_t complex = 0;       // index
+  uint32_t complex = 0;                                                // index
 };
 
 /// One step of a DWARF expression: operation and operands.
@@ -38,7 +39,15 @@ struct ExpressionStep {
   int64_t number, number2;
 };
 struct ComplexRule {
-  enum class How : uint8_t { kSame, kOffset, kValueOffset, kExpression, kValueExpression, kRegister, kUndefined };
+  enum class How : uint8_t {
+    kSame,
+    kOffset,
+    kValueOffset,
+    kExpression,
+    kValueExpression,
+    kRegister,
+    kUndefined
+  };
   struct Register {
     How how = How::kSame;
     int64_t number = 0;
@@ -49,8 +58,8 @@ struct ComplexRule {
 };
 
 struct Symbol {
-  std::string_view name;   // as in the file (mangled); empty = not found
-  uint64_t start = 0;      // file's own address
+  std::string_view name;  // as in the file (mangled); empty = not found
+  uint64_t start = 0;     // file's own address
 };
 struct SourceLine {
   std::string file;
@@ -59,7 +68,7 @@ struct SourceLine {
 
 class Module {
  public:
-  /// `real_path`: where to read it (may be below /proc/PID/root); `name`: what to call it.
+  /// `real_path`: where to read it (may be below /proc/PID/root), "" = nowhere; `name`: what to call it.
   Module(std::string real_path, std::string name);
   ~Module();
   Module(const Module&) = delete;
@@ -85,7 +94,8 @@ class Module {
 /// Modules by path, shared by all processes of a run.
 class ModuleCache {
  public:
-  /// The module at `path` as process `pid` sees it (0: as we do). Never fails: an unreadable one finds nothing.
+  /// The module at `path` as process `pid` sees it (0: as we do). Never fails: an unreadable one finds
+  /// nothing.
   Module* module(const std::string& path, uint32_t pid);
 
  private:

@@ -10,7 +10,8 @@ class ProcessContext {
   virtual ~ProcessContext() = default;
   /// Row of table process.
   virtual int64_t row() = 0;
-  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's ProcessRecord).
+  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's
+  /// ProcessRecord).
   virtual int64_t host_time(uint64_t ticks) const = 0;
   /// Track of a thread by its kernel id; made at the first question.
   virtual int64_t thread_track(uint32_t tid) = 0;

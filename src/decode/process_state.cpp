@@ -411,7 +411,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       }
       const std::string_view key = text(record.key);
       if (record.object == 0 && key.starts_with("cupti.")) cupti().property(key, text(record.text));
-      if (key.starts_with("cupti.record_size.")) break;  // of use to the decoder only
+      if (key == "cupti.record_sizes" || key == "cupti.window") break;  // of use to the decoder only
       if (key == "opencl.attached") facts_.opencl_attached = true;
       if (key == "cuda.attached") facts_.cuda_attached = true;
       writer_.property(table, object, key, text(record.text));
@@ -639,6 +639,7 @@ void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const
 }
 
 void ProcessState::finish() {
+  if (samples_) samples_->finish();
   if (cupti_) cupti_->finish();
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {

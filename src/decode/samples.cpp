@@ -1,5 +1,5 @@
-// Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets: sizes are
-// checked, loops are bounded.
+// Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets:
+// sizes are checked, loops are bounded.
 #include "decode/samples.h"
 
 #include <dwarf.h>
@@ -37,7 +37,8 @@ bool is_evaluator(std::string_view symbol) {
 
 }  // namespace
 
-ProcessSamples::ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules, const ProcessSamples* parent)
+ProcessSamples::ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules,
+                               const ProcessSamples* parent)
     : process_(process), writer_(writer), modules_(modules) {
   if (parent != nullptr) {
     codes_ = parent->codes_;
@@ -51,7 +52,7 @@ bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
   return true;
 }
 
-// ---- where code lies ------------------------------------------------------------------------------------------------------
+// ---- where code lies -----------------------------------------------------------------------------
 
 void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
   if (record.end <= record.start || maps_.size() > 100'000) return;
@@ -68,19 +69,24 @@ void ProcessSamples::read_maps() {
     unsigned long long start = 0, end = 0, offset = 0;
     char rights[8] = {};
     int path = 0;
-    if (std::sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 || rights[2] != 'x') continue;
+    if (std::sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, rights, &offset, &path) < 4 ||
+        rights[2] != 'x')
+      continue;
     std::string name = path > 0 ? line + path : "";
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-    if (constexpr std::string_view kDeleted = " (deleted)"; name.ends_with(kDeleted)) name.resize(name.size() - kDeleted.size());
+    if (constexpr std::string_view kDeleted = " (deleted)"; name.ends_with(kDeleted))
+      name.resize(name.size() - kDeleted.size());
     fresh.emplace(start, Map{start, end, offset, std::move(name)});
   }
   std::fclose(file);
-  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to what is there.
+  // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to
+  // what is there.
   for (auto& [start, map] : fresh) {
     auto at = maps_.upper_bound(start);
     if (at != maps_.begin()) --at;
     while (at != maps_.end() && at->second.start < map.end) {
-      const bool same = at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
+      const bool same =
+          at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
       if (at->second.end > map.start && !same)
         at = maps_.erase(at);
       else
@@ -102,14 +108,17 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
   };
   Map* map = look();
   if (map == nullptr) {
+    // Libraries are opened at any time; code that nothing maps is asked for again and again.
     const int64_t now = raw_now();
-    if (maps_read_ == 0 || now - maps_read_ > 100'000'000) {  // code that nothing maps is asked for again and again
+    if (now - maps_read_ > maps_pause_) {
       read_maps();
-      maps_read_ = now;
+      maps_read_ = raw_now();
       map = look();
+      maps_pause_ = map != nullptr ? kShortestPause : std::min(maps_pause_ * 2, kLongestPause);
     }
   }
-  if (map != nullptr && map->module == nullptr && !map->path.empty() && (map->path[0] == '/' || map->path == "[vdso]"))
+  if (map != nullptr && map->module == nullptr && !map->path.empty() &&
+      (map->path[0] == '/' || map->path == "[vdso]"))
     map->module = modules_.module(map->path, pid_);
   return map;
 }
@@ -123,13 +132,15 @@ void ProcessSamples::place(NativeFrame& frame, bool return_address) {
   frame.module = map->module;
 }
 
-// ---- unwinding -------------------------------------------------------------------------------------------------------------
+// ---- unwinding -----------------------------------------------------------------------------------
 
 namespace {
 
-// Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not copied.
+// Evaluates a DWARF expression. False: an operation that no unwind table needs, or memory that was not
+// copied.
 template <typename Load>
-bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa, Load load, uint64_t& result) {
+bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registers)[17], uint64_t cfa,
+              Load load, uint64_t& result) {
   uint64_t stack[32];
   int depth = 0;
   const auto push = [&](uint64_t value) {
@@ -158,33 +169,85 @@ bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registe
         });
       };
       switch (op) {
-        case DW_OP_call_frame_cfa: good = push(cfa); break;
-        case DW_OP_bregx: good = step.number >= 0 && step.number < 17 && push(registers[step.number] + static_cast<uint64_t>(step.number2)); break;
+        case DW_OP_call_frame_cfa:
+          good = push(cfa);
+          break;
+        case DW_OP_bregx:
+          good = step.number >= 0 && step.number < 17 &&
+                 push(registers[step.number] + static_cast<uint64_t>(step.number2));
+          break;
         case DW_OP_addr:
-        case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s: case DW_OP_const4u:
-        case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case DW_OP_constu: case DW_OP_consts:
+        case DW_OP_const1u:
+        case DW_OP_const1s:
+        case DW_OP_const2u:
+        case DW_OP_const2s:
+        case DW_OP_const4u:
+        case DW_OP_const4s:
+        case DW_OP_const8u:
+        case DW_OP_const8s:
+        case DW_OP_constu:
+        case DW_OP_consts:
           good = push(number);
           break;
-        case DW_OP_deref: good = depth > 0 && load(stack[depth - 1], stack[depth - 1]); break;
-        case DW_OP_dup: good = depth > 0 && push(stack[depth - 1]); break;
-        case DW_OP_drop: good = depth-- > 0; break;
-        case DW_OP_plus_uconst: good = depth > 0; if (good) stack[depth - 1] += number; break;
-        case DW_OP_plus: good = binary([](uint64_t a, uint64_t b) { return a + b; }); break;
-        case DW_OP_minus: good = binary([](uint64_t a, uint64_t b) { return a - b; }); break;
-        case DW_OP_mul: good = binary([](uint64_t a, uint64_t b) { return a * b; }); break;
-        case DW_OP_and: good = binary([](uint64_t a, uint64_t b) { return a & b; }); break;
-        case DW_OP_or: good = binary([](uint64_t a, uint64_t b) { return a | b; }); break;
-        case DW_OP_xor: good = binary([](uint64_t a, uint64_t b) { return a ^ b; }); break;
-        case DW_OP_shl: good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; }); break;
-        case DW_OP_shr: good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a >> b : 0; }); break;
-        case DW_OP_ge: good = compare([](int64_t a, int64_t b) { return a >= b; }); break;
-        case DW_OP_gt: good = compare([](int64_t a, int64_t b) { return a > b; }); break;
-        case DW_OP_le: good = compare([](int64_t a, int64_t b) { return a <= b; }); break;
-        case DW_OP_lt: good = compare([](int64_t a, int64_t b) { return a < b; }); break;
-        case DW_OP_eq: good = compare([](int64_t a, int64_t b) { return a == b; }); break;
-        case DW_OP_ne: good = compare([](int64_t a, int64_t b) { return a != b; }); break;
-        case DW_OP_nop: break;
-        default: good = false;
+        case DW_OP_deref:
+          good = depth > 0 && load(stack[depth - 1], stack[depth - 1]);
+          break;
+        case DW_OP_dup:
+          good = depth > 0 && push(stack[depth - 1]);
+          break;
+        case DW_OP_drop:
+          good = depth-- > 0;
+          break;
+        case DW_OP_plus_uconst:
+          good = depth > 0;
+          if (good) stack[depth - 1] += number;
+          break;
+        case DW_OP_plus:
+          good = binary([](uint64_t a, uint64_t b) { return a + b; });
+          break;
+        case DW_OP_minus:
+          good = binary([](uint64_t a, uint64_t b) { return a - b; });
+          break;
+        case DW_OP_mul:
+          good = binary([](uint64_t a, uint64_t b) { return a * b; });
+          break;
+        case DW_OP_and:
+          good = binary([](uint64_t a, uint64_t b) { return a & b; });
+          break;
+        case DW_OP_or:
+          good = binary([](uint64_t a, uint64_t b) { return a | b; });
+          break;
+        case DW_OP_xor:
+          good = binary([](uint64_t a, uint64_t b) { return a ^ b; });
+          break;
+        case DW_OP_shl:
+          good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a << b : 0; });
+          break;
+        case DW_OP_shr:
+          good = binary([](uint64_t a, uint64_t b) { return b < 64 ? a >> b : 0; });
+          break;
+        case DW_OP_ge:
+          good = compare([](int64_t a, int64_t b) { return a >= b; });
+          break;
+        case DW_OP_gt:
+          good = compare([](int64_t a, int64_t b) { return a > b; });
+          break;
+        case DW_OP_le:
+          good = compare([](int64_t a, int64_t b) { return a <= b; });
+          break;
+        case DW_OP_lt:
+          good = compare([](int64_t a, int64_t b) { return a < b; });
+          break;
+        case DW_OP_eq:
+          good = compare([](int64_t a, int64_t b) { return a == b; });
+          break;
+        case DW_OP_ne:
+          good = compare([](int64_t a, int64_t b) { return a != b; });
+          break;
+        case DW_OP_nop:
+          break;
+        default:
+          good = false;
       }
     }
     if (!good) return false;
@@ -196,9 +259,10 @@ bool evaluate(const std::vector<ExpressionStep>& steps, const uint64_t (&registe
 
 }  // namespace
 
-// Changes `registers` from a frame's to its caller's. False when that cannot be; `missing`: because the copied slice of the
-// stack ends before.
-bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17], bool& missing) {
+// Changes `registers` from a frame's to its caller's. False when that cannot be; `missing`: because the
+// copied slice of the stack ends before.
+bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory,
+                          uint64_t (&registers)[17], bool& missing) {
   const auto load = [&](uint64_t address, uint64_t& out) {
     if (memory.load(address, out)) return true;
     missing = missing || address >= memory.begin + memory.size;
@@ -224,7 +288,8 @@ bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, cons
       fresh[number] = registers[number];
       switch (how.how) {
         case ComplexRule::How::kSame:
-        case ComplexRule::How::kUndefined: break;
+        case ComplexRule::How::kUndefined:
+          break;
         case ComplexRule::How::kRegister:
           if (how.number < 0 || how.number > 16) return false;
           fresh[number] = registers[how.number];
@@ -234,31 +299,35 @@ bool ProcessSamples::step(const NativeFrame& frame, const UnwindRule& rule, cons
           break;
         default: {
           uint64_t address = 0;
-          if (!evaluate(how.steps, registers, cfa, load, address) || !load(address, fresh[number])) return false;
+          if (!evaluate(how.steps, registers, cfa, load, address) || !load(address, fresh[number]))
+            return false;
         }
       }
     }
     caller = fresh[16];
-    const bool explicit_sp = full.registers[7].how != ComplexRule::How::kSame && full.registers[7].how != ComplexRule::How::kUndefined;
+    const bool explicit_sp = full.registers[7].how != ComplexRule::How::kSame &&
+                             full.registers[7].how != ComplexRule::How::kUndefined;
     if (explicit_sp) cfa = fresh[7];
     std::memcpy(registers, fresh, sizeof fresh);
   } else {
     // No table (code made at run time, hand-written assembly): a frame pointer, if there is one.
     const uint64_t bp = registers[event::kRegisterBp];
     uint64_t saved = 0;
-    if (bp % 8 != 0 || bp < registers[event::kRegisterSp] || !load(bp, saved) || !load(bp + 8, caller)) return false;
+    if (bp % 8 != 0 || bp < registers[event::kRegisterSp] || !load(bp, saved) || !load(bp + 8, caller))
+      return false;
     if (find_map(caller - 1) == nullptr) return false;
     registers[event::kRegisterBp] = saved;
     cfa = bp + 16;
   }
-  if (cfa <= registers[event::kRegisterSp] && !rule.signal_frame && rule.kind != UnwindRule::Kind::kComplex) return false;  // no progress
+  if (cfa <= registers[event::kRegisterSp] && !rule.signal_frame && rule.kind != UnwindRule::Kind::kComplex)
+    return false;  // no progress
   registers[event::kRegisterSp] = cfa;
   registers[event::kRegisterIp] = caller;
   return true;
 }
 
-void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
-                            uint64_t (&registers)[17], Unwound& out) {
+void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const uint64_t> chain,
+                            const Memory& memory, uint64_t (&registers)[17], Unwound& out) {
   out.frames.clear();
   out.whole = false;
   bool return_address = false;
@@ -313,7 +382,7 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
   }
 }
 
-// ---- rows -----------------------------------------------------------------------------------------------------------------
+// ---- rows ----------------------------------------------------------------------------------------
 
 std::string_view ProcessSamples::jitted(uint64_t address) {
   const auto look = [&]() -> std::string_view {
@@ -352,30 +421,58 @@ ProcessSamples::FrameFacts& ProcessSamples::native(const NativeFrame& frame) {
   if (frame.module == nullptr) {
     const std::string_view name = jitted(frame.in_module);
     const Map* const map = find_map(frame.in_module);
-    const std::string module = map != nullptr && !map->path.empty() ? map->path : name.empty() ? "[unknown]" : "[jit]";
-    facts.row = writer_.dimension(Table::kFrame, {native_kind, writer_.string(name), 0, kUnknown, writer_.string(module),
-                                                  static_cast<int64_t>(frame.in_module)});
-    facts.evaluates = name.starts_with("py::");
+    const std::string module = map != nullptr && !map->path.empty() ? map->path
+                               : name.empty()                       ? "[unknown]"
+                                                                    : "[jit]";
+    facts.row =
+        writer_.dimension(Table::kFrame, {native_kind, writer_.string(name), 0, kUnknown,
+                                          writer_.string(module), static_cast<int64_t>(frame.in_module)});
+    facts.evaluates = FrameFacts::kNo;
     return facts;
   }
-  const Symbol symbol = frame.module->symbol(frame.in_module);
-  const SourceLine line = frame.module->line(frame.in_module);
   const std::string_view path = frame.module->name();
-  facts.evaluates = is_evaluator(symbol.name);
   facts.hidden = path.ends_with("/libtacho.so");
-  facts.row = writer_.dimension(
-      Table::kFrame, {native_kind, symbol.name.empty() ? 0 : writer_.string(demangle(symbol.name)), writer_.string(line.file),
-                      line.line > 0 ? line.line : kUnknown, writer_.string(path), static_cast<int64_t>(frame.in_module)});
+  facts.row = writer_.dimension(Table::kFrame, {native_kind, 0, 0, kUnknown, writer_.string(path),
+                                                static_cast<int64_t>(frame.in_module)});
   return facts;
 }
 
-int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view function) {
-  return writer_.dimension(Table::kFrame, {static_cast<int64_t>(kind), writer_.string(function), 0, kUnknown, 0, 0});
+// Asked only for samples with Python frames: elsewhere symbols can wait.
+bool ProcessSamples::evaluates(const NativeFrame& frame) {
+  FrameFacts& facts = native(frame);
+  if (facts.evaluates == FrameFacts::kNotAsked)
+    facts.evaluates =
+        is_evaluator(frame.module->symbol(frame.in_module).name) ? FrameFacts::kYes : FrameFacts::kNo;
+  return facts.evaluates == FrameFacts::kYes;
 }
 
-void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name, std::string_view file) {
+void ProcessSamples::finish() {
+  for (const auto& [module, frames] : frames_) {
+    for (const auto& [address, facts] : frames) {
+      const Symbol symbol = module->symbol(address);
+      if (!symbol.name.empty())
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::function,
+                       writer_.string(demangle(symbol.name)));
+      const SourceLine line = module->line(address);
+      if (line.line > 0) {
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::file, writer_.string(line.file));
+        writer_.update(Table::kFrame, facts.row, event::column::Frame::line, line.line);
+      }
+    }
+  }
+}
+
+int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view function) {
+  return writer_.dimension(Table::kFrame,
+                           {static_cast<int64_t>(kind), writer_.string(function), 0, kUnknown, 0, 0});
+}
+
+void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes,
+                          std::string_view name, std::string_view file) {
   const uint32_t number = record.header.value;
-  if (number >= (1u << 24) || number > codes_.size() + 65536 || record.table_bytes > bytes.size() - sizeof record) return;
+  if (number >= (1u << 24) || number > codes_.size() + 65536 ||
+      record.table_bytes > bytes.size() - sizeof record)
+    return;
   if (codes_.size() <= number) codes_.resize(number + 1);
   Code& code = codes_[number];
   code.name = writer_.string(name);
@@ -395,26 +492,31 @@ int64_t ProcessSamples::python(uint32_t number, int64_t offset) {
   const uint64_t key = static_cast<uint64_t>(number) << 32 | static_cast<uint32_t>(line);
   const auto [found, fresh] = python_rows_.try_emplace(key, 0);
   if (fresh)
-    found->second = writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name, code.file,
-                                                      line > 0 ? line : kUnknown, 0, 0});
+    found->second =
+        writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name,
+                                          code.file, line > 0 ? line : kUnknown, 0, 0});
   return found->second;
 }
 
 int64_t ProcessSamples::stack(int64_t parent, int64_t frame) {
-  const auto [found, fresh] = stacks_.try_emplace(static_cast<uint64_t>(parent) << 32 | static_cast<uint64_t>(frame), 0);
+  const auto [found, fresh] =
+      stacks_.try_emplace(static_cast<uint64_t>(parent) << 32 | static_cast<uint64_t>(frame), 0);
   if (fresh) found->second = writer_.dimension(Table::kStack, {parent, frame});
   return found->second;
 }
 
-bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes) {
+bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleRecord& record,
+                            std::span<const std::byte> bytes) {
   const std::byte* at = bytes.data() + sizeof record;
   size_t left = bytes.size() - sizeof record;
   event::SampleHeader header;
   if (left < sizeof header + event::kSampleRegisters * 8) return false;
   std::memcpy(&header, at, sizeof header);
   at += sizeof header, left -= sizeof header;
-  const uint64_t needed = event::kSampleRegisters * 8 + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
-  if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall || header.python > event::PythonState::kBroken)
+  const uint64_t needed =
+      event::kSampleRegisters * 8 + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
+  if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall ||
+      header.python > event::PythonState::kBroken)
     return false;
   uint64_t registers[event::kSampleRegisters];
   std::memcpy(registers, at, sizeof registers);
@@ -432,27 +534,32 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
 
   unwind(header, chain, memory, registers, unwound_);
 
-  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment of them.
+  // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment
+  // of them.
   line_.clear();
   size_t loops = 0, segments = 0;
-  for (const NativeFrame& frame : unwound_.frames) loops += native(frame).evaluates;
+  if (!frames.empty())
+    for (const NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
   for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
-  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends agree.
+  // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends
+  // agree.
   size_t without = 0;
-  if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments) without = loops - segments;
+  if (header.python == event::PythonState::kWhole && unwound_.whole && loops > segments)
+    without = loops - segments;
   size_t next = 0;
   const auto put_segment = [&] {
     while (next < frames.size()) {
       const uint64_t word = frames[next++];
       if ((word & event::kPythonShim) != 0) return;
-      line_.push_back(python(static_cast<uint32_t>(word >> 32), static_cast<int64_t>(word & event::kPythonOffsetMask) - 2));
+      line_.push_back(python(static_cast<uint32_t>(word >> 32),
+                             static_cast<int64_t>(word & event::kPythonOffsetMask) - 2));
       if ((word & event::kPythonEnd) != 0) return;
     }
   };
   for (const NativeFrame& frame : unwound_.frames) {
     const FrameFacts& facts = native(frame);
     if (facts.hidden) continue;
-    if (!facts.evaluates || next >= frames.size()) {
+    if (next >= frames.size() || !evaluates(frame)) {
       line_.push_back(facts.row);
     } else if (without > 0) {
       --without;
@@ -463,7 +570,8 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   }
   // Python frames whose loops were not reached: they are the outer ones.
   while (next < frames.size()) put_segment();
-  if (!unwound_.whole || header.python == event::PythonState::kTruncated) line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
+  if (!unwound_.whole || header.python == event::PythonState::kTruncated)
+    line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
 
   int64_t row = 0;
   for (size_t i = line_.size(); i-- > 0;) row = stack(row, line_[i]);
@@ -473,16 +581,18 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   if (track == 0) {
     const int64_t thread = writer_.dimension(Table::kThread, {process_.row(), record.tid, 0});
     track = writer_.dimension(
-        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process_.row(), thread, 0, record.tid, 0, 0,
-                        writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall"), 0});
+        Table::kTrack,
+        {static_cast<int64_t>(event::TrackKind::kThread), process_.row(), thread, 0, record.tid, 0, 0,
+         writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall"), 0});
   }
   constexpr uint64_t kLongest = 1ULL << 50;
-  writer_.add(Table::kSample, {track, process_.host_time(record.time), static_cast<int64_t>(std::min(record.period, kLongest)),
-                               row, static_cast<int64_t>(record.correlation)});
+  writer_.add(Table::kSample, {track, process_.host_time(record.time),
+                               static_cast<int64_t>(std::min(record.period, kLongest)), row,
+                               static_cast<int64_t>(record.correlation)});
   return true;
 }
 
-// ---- Python's line tables ---------------------------------------------------------------------------------------------------
+// ---- Python's line tables ------------------------------------------------------------------------
 
 namespace {
 
@@ -537,19 +647,27 @@ int line_of_locations(int line, std::span<const uint8_t> table, int64_t offset) 
     const int64_t length = ((first & 7) + 1) * 2;
     bool has_line = true;
     switch (kind) {
-      case 15: has_line = false; break;
+      case 15:
+        has_line = false;
+        break;
       case 14:
         running += signed_number();
         number(), number(), number();
         break;
-      case 13: running += signed_number(); break;
-      case 10: case 11: case 12:
+      case 13:
+        running += signed_number();
+        break;
+      case 10:
+      case 11:
+      case 12:
         running += kind - 10;
         at += 2;
         break;
-      default: ++at;
+      default:
+        ++at;
     }
-    if (offset < address + length) return static_cast<int>(std::clamp<int64_t>(has_line ? running : line, 0, INT32_MAX));
+    if (offset < address + length)
+      return static_cast<int>(std::clamp<int64_t>(has_line ? running : line, 0, INT32_MAX));
     if (has_line) line = static_cast<int>(std::clamp<int64_t>(running, 0, INT32_MAX));
     address += length;
   }
@@ -558,12 +676,16 @@ int line_of_locations(int line, std::span<const uint8_t> table, int64_t offset) 
 
 }  // namespace
 
-int ProcessSamples::python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset) {
+int ProcessSamples::python_line(uint32_t version, int first_line, std::span<const uint8_t> table,
+                                int64_t offset) {
   if (offset < 0) return first_line;
   switch (version) {
-    case 0x309: return line_of_lnotab(first_line, table, offset);
-    case 0x30a: return line_of_ranges(first_line, table, offset);
-    default: return line_of_locations(first_line, table, offset);
+    case 0x309:
+      return line_of_lnotab(first_line, table, offset);
+    case 0x30a:
+      return line_of_ranges(first_line, table, offset);
+    default:
+      return line_of_locations(first_line, table, offset);
   }
 }
 

@@ -1,5 +1,6 @@
-// ProcessSamples: what targets copied at sampling moments (event/sample.h) becomes call stacks: native frames unwound with
-// .eh_frame tables, Python frames put in the place of the interpreter's own, both as rows of frame, stack and sample.
+// ProcessSamples: what targets copied at sampling moments (event/sample.h) becomes call stacks: native frames
+// unwound with .eh_frame tables, Python frames put in the place of the interpreter's own, both as rows of
+// frame, stack and sample.
 #pragma once
 
 #include <cstddef>
@@ -30,17 +31,25 @@ struct NativeFrame {
 
 class ProcessSamples {
  public:
-  /// `modules` is shared by all processes. `parent`: the process it was forked from, whose code objects and maps it has.
-  ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules, const ProcessSamples* parent);
+  /// `modules` is shared by all processes. `parent`: the process it was forked from, whose code objects and
+  /// maps it has.
+  ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules,
+                 const ProcessSamples* parent);
 
   void module(const event::ModuleRecord& record, std::string_view path);
   /// `bytes`: the whole record.
-  void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name, std::string_view file);
+  void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name,
+            std::string_view file);
   /// `bytes`: the whole record. False when it makes no sense.
-  bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
+  bool sample(const tape::BlockHeader& block, const event::SampleRecord& record,
+              std::span<const std::byte> bytes);
 
-  /// Source line of a Python instruction: `offset` in bytes as the frame had it, -1 = not started. -1 when the table has
-  /// no line for it and none before.
+  /// Gives the native frames their functions and source lines: reading symbols takes longer than a live
+  /// drainer may.
+  void finish();
+
+  /// Source line of a Python instruction: `offset` in bytes as the frame had it, -1 = not started. -1 when
+  /// the table has no line for it and none before.
   static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
 
  private:
@@ -57,8 +66,12 @@ class ProcessSamples {
   };
   struct FrameFacts {
     int64_t row = 0;
-    bool evaluates = false;  // the interpreter's loop: stands for Python frames
-    bool hidden = false;     // our own
+    bool hidden = false;  // our own
+    enum : uint8_t {
+      kNotAsked,
+      kNo,
+      kYes
+    } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
   };
   struct Memory {
     const std::byte* bytes;
@@ -73,9 +86,12 @@ class ProcessSamples {
   const Map* find_map(uint64_t address);
   void read_maps();
   void place(NativeFrame& frame, bool return_address);
-  void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory, uint64_t (&registers)[17], Unwound& out);
-  bool step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17], bool& missing);
+  void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
+              uint64_t (&registers)[17], Unwound& out);
+  bool step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17],
+            bool& missing);
   FrameFacts& native(const NativeFrame& frame);
+  bool evaluates(const NativeFrame& frame);
   int64_t python(uint32_t number, int64_t offset);
   int64_t stack(int64_t parent, int64_t frame);
   int64_t plain_frame(event::FrameKind kind, std::string_view function);
@@ -87,10 +103,13 @@ class ProcessSamples {
   std::map<uint64_t, Map> maps_;  // by start
   std::vector<Code> codes_;       // by number
   uint32_t pid_ = 0;              // 0: not of our pid namespace
-  int64_t maps_read_ = 0, jit_read_ = 0;  // when, CLOCK_MONOTONIC_RAW ns
+  static constexpr int64_t kShortestPause = 2'000'000,
+                           kLongestPause = 500'000'000;  // ns between two looks at the maps
+  int64_t maps_read_ = 0, jit_read_ = 0;                 // when, CLOCK_MONOTONIC_RAW ns
+  int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
   std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
-  std::unordered_map<uint64_t, FrameFacts> strange_;  // addresses outside of all files
+  std::unordered_map<uint64_t, FrameFacts> strange_;   // addresses outside of all files
   std::unordered_map<uint64_t, int64_t> python_rows_;  // code number << 32 | line
   std::unordered_map<uint64_t, int64_t> stacks_;       // parent row << 32 | frame row
   std::unordered_map<uint64_t, int64_t> tracks_;       // tid << 1 | clock

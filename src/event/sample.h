@@ -1,4 +1,5 @@
-// What follows a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's process.
+// What follows a SampleRecord: how a target hands over a moment of a thread, to be unwound in tacho's
+// process.
 //
 //    +--------------+-----------------+-----------------------+--------------------+------------------+
 //    | SampleHeader | registers[17]   | frame-pointer chain   | Python frames      | stack bytes      |
@@ -26,7 +27,7 @@ inline constexpr uint32_t kRegisterBp = 6, kRegisterSp = 7, kRegisterIp = 16;
 enum class SampleClock : uint8_t { kCpu, kWall };
 
 enum class PythonState : uint8_t {
-  kNone,       // no Python thread here
+  kNone,  // no Python thread here
   kWhole,
   kTruncated,  // deeper than is recorded
   kBroken,     // the interpreter was changing its frames: what could be read safely is there, perhaps nothing
@@ -37,10 +38,10 @@ struct SampleHeader {
   PythonState python;
   uint8_t stack_whole;  // 1: the stack bytes reach to the thread's outermost frame
   uint8_t reserved;
-  uint16_t chain;       // words of the frame-pointer chain
-  uint16_t frames;      // words of Python frames
-  uint64_t stack_begin; // address of the first stack byte
-  uint32_t stack_bytes; // multiple of 8
+  uint16_t chain;        // words of the frame-pointer chain
+  uint16_t frames;       // words of Python frames
+  uint64_t stack_begin;  // address of the first stack byte
+  uint32_t stack_bytes;  // multiple of 8
   uint32_t reserved2;
 };
 static_assert(sizeof(SampleHeader) == 24);

@@ -19,6 +19,7 @@ std::span<const Writer> writers() {
       {"csv", ".csv", true, write_csv},
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
+      {"rocprofv3", "_results.json", false, rocprofv3::write},
       {"rpd", ".rpd", false, rpd::write},
       {"rocpd", ".db", false, rocpd::write},
   };

@@ -401,6 +401,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (trigger.kind == Trigger::Kind::kMarker) pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
     if (trigger.kind == Trigger::Kind::kLaunch) pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
   };
+  pool_options.start_launch = options.start_trigger.launch;
+  pool_options.stop_launch = options.stop_trigger.launch;
+  if (pool_options.start_launch == 1) pool_options.start_paused = options.start_paused;  // the first: from the beginning
   trigger_config("start", options.start_trigger);
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);

@@ -22,19 +22,25 @@ std::string line_with(const char* path, std::string_view key) {
   return {};
 }
 
-// "... Kernel Module  580.159.03  Release Build ..." or "... for x86_64  580.159.03 ...": the first word with two dots or one.
+// "... Kernel Module  580.159.03  Release Build ..." or "... for x86_64  580.159.03 ...": the first word with
+// two dots or one.
 std::string module_version() {
   const std::string line = line_with("/proc/driver/nvidia/version", "NVRM");
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find_first_of(" \t", begin), line.size());
     const std::string word = line.substr(begin, end - begin);
-    if (!word.empty() && word.find('.') != std::string::npos && word.find_first_not_of("0123456789.") == std::string::npos) return word;
+    if (!word.empty() && word.find('.') != std::string::npos &&
+        word.find_first_not_of("0123456789.") == std::string::npos)
+      return word;
     begin = end + 1;
   }
   return {};
 }
 
-bool has_device_file() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
+bool has_device_file() {
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/nvidia0", F_OK) == 0 ||
+         access("/dev/dxg", F_OK) == 0;
+}
 
 struct Cupti {
   std::string path;
@@ -45,10 +51,12 @@ Cupti find_cupti() {
   std::vector<std::string> candidates;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* home = getenv(variable); home != nullptr && *home != '\0')
-      for (const char* part : {"/extras/CUPTI/lib64", "/lib64", "/targets/x86_64-linux/lib"}) candidates.push_back(std::string(home) + part + "/");
+      for (const char* part : {"/extras/CUPTI/lib64", "/lib64", "/targets/x86_64-linux/lib"})
+        candidates.push_back(std::string(home) + part + "/");
   candidates.emplace_back("");  // the loader's path
-  for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/",
-                             "/opt/cuda/extras/CUPTI/lib64/", "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/"})
+  for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/",
+                             "/usr/local/cuda/targets/x86_64-linux/lib/", "/opt/cuda/extras/CUPTI/lib64/",
+                             "/usr/lib/x86_64-linux-gnu/", "/usr/lib64/"})
     candidates.emplace_back(folder);
   for (const std::string& folder : candidates)
     for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"}) {
@@ -57,7 +65,8 @@ Cupti find_cupti() {
       const auto get_version = reinterpret_cast<int (*)(uint32_t*)>(dlsym(library, "cuptiGetVersion"));
       Cupti found;
       Dl_info info{};
-      if (get_version != nullptr && get_version(&found.version) == 0 && dladdr(reinterpret_cast<void*>(get_version), &info) != 0)
+      if (get_version != nullptr && get_version(&found.version) == 0 &&
+          dladdr(reinterpret_cast<void*>(get_version), &info) != 0)
         found.path = info.dli_fname;
       if (!found.path.empty()) return found;
       dlclose(library);
@@ -68,19 +77,31 @@ Cupti find_cupti() {
 // CUresult of cuInit in words that say what to do.
 std::string init_problem(int code) {
   switch (code) {
-    case 100: return "the driver finds no usable GPU (CUDA_VISIBLE_DEVICES empty, or no GPU given to this container?)";
-    case 101: return "CUDA_VISIBLE_DEVICES names a GPU that does not exist";
-    case 802: return "the GPUs are not ready: is nvidia-fabricmanager running?";
-    case 803: return "libcuda.so.1 and the kernel module are of different versions: reboot, or update the container's driver libraries";
-    case 804: return "this driver does not support the installed CUDA compatibility package";
-    case 999: return "the driver failed to start (error 999): is the nvidia kernel module loaded and /dev/nvidia* accessible?";
-    default: return fmt::format("the driver failed to start (cuInit returned {})", code);
+    case 100:
+      return "the driver finds no usable GPU (CUDA_VISIBLE_DEVICES empty, or no GPU given to this "
+             "container?)";
+    case 101:
+      return "CUDA_VISIBLE_DEVICES names a GPU that does not exist";
+    case 802:
+      return "the GPUs are not ready: is nvidia-fabricmanager running?";
+    case 803:
+      return "libcuda.so.1 and the kernel module are of different versions: reboot, or update the "
+             "container's driver libraries";
+    case 804:
+      return "this driver does not support the installed CUDA compatibility package";
+    case 999:
+      return "the driver failed to start (error 999): is the nvidia kernel module loaded and /dev/nvidia* "
+             "accessible?";
+    default:
+      return fmt::format("the driver failed to start (cuInit returned {})", code);
   }
 }
 
 }  // namespace
 
-std::string cuda_version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+std::string cuda_version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
 
 NvidiaStatus inspect_nvidia() {
   NvidiaStatus status;
@@ -92,8 +113,10 @@ NvidiaStatus inspect_nvidia() {
   status.cupti_version = cupti.version;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    status.problem = has_device_file() ? "there are NVIDIA devices but no libcuda.so.1: install the driver's user-space libraries"
-                                       : "no NVIDIA driver (libcuda.so.1 is not installed)";
+    status.problem =
+        has_device_file()
+            ? "there are NVIDIA devices but no libcuda.so.1: install the driver's user-space libraries"
+            : "no NVIDIA driver (libcuda.so.1 is not installed)";
     return status;
   }
   status.driver_library = true;
@@ -109,8 +132,9 @@ NvidiaStatus inspect_nvidia() {
   int (*get_memory)(size_t*, int) = nullptr;
   int (*get_attribute)(int*, int, int) = nullptr;
   int (*get_uuid)(unsigned char*, int) = nullptr;
-  if (!function(init, "cuInit") || !function(driver_version, "cuDriverGetVersion") || !function(count_devices, "cuDeviceGetCount") ||
-      !function(get_device, "cuDeviceGet") || !function(get_name, "cuDeviceGetName") || !function(get_memory, "cuDeviceTotalMem_v2") ||
+  if (!function(init, "cuInit") || !function(driver_version, "cuDriverGetVersion") ||
+      !function(count_devices, "cuDeviceGetCount") || !function(get_device, "cuDeviceGet") ||
+      !function(get_name, "cuDeviceGetName") || !function(get_memory, "cuDeviceTotalMem_v2") ||
       !function(get_attribute, "cuDeviceGetAttribute")) {
     status.problem = "libcuda.so.1 lacks basic functions: reinstall the driver";
     return status;
@@ -134,18 +158,25 @@ NvidiaStatus inspect_nvidia() {
     get_attribute(&device.capability_major, 75, handle);
     get_attribute(&device.capability_minor, 76, handle);
     unsigned char uuid[16] = {};
-    if ((function(get_uuid, "cuDeviceGetUuid_v2") || function(get_uuid, "cuDeviceGetUuid")) && get_uuid(uuid, handle) == 0) {
+    if ((function(get_uuid, "cuDeviceGetUuid_v2") || function(get_uuid, "cuDeviceGetUuid")) &&
+        get_uuid(uuid, handle) == 0) {
       device.uuid = "GPU-";
-      for (int at = 0; at < 16; ++at) device.uuid += fmt::format("{}{:02x}", at == 4 || at == 6 || at == 8 || at == 10 ? "-" : "", uuid[at]);
+      for (int at = 0; at < 16; ++at)
+        device.uuid +=
+            fmt::format("{}{:02x}", at == 4 || at == 6 || at == 8 || at == 10 ? "-" : "", uuid[at]);
     }
     status.devices.push_back(std::move(device));
   }
-  if (status.devices.empty()) status.problem = init_problem(100);
+  if (status.devices.empty())
+    status.problem = init_problem(100);
   else if (status.cupti.empty())
-    status.problem = "no CUPTI on the loader's path, in CUDA_HOME or /usr/local/cuda: install the toolkit's CUPTI or set CUDA_HOME "
-                     "(programs that bring their own, such as PyTorch wheels, are traced with theirs)";
+    status.problem =
+        "no CUPTI on the loader's path, in CUDA_HOME or /usr/local/cuda: install the toolkit's CUPTI or set "
+        "CUDA_HOME "
+        "(programs that bring their own, such as PyTorch wheels, are traced with theirs)";
   else if (status.cuda_version < 11080)
-    status.problem = fmt::format("the driver is too old: it supports CUDA {}, tracing needs 11.8", cuda_version_text(status.cuda_version));
+    status.problem = fmt::format("the driver is too old: it supports CUDA {}, tracing needs 11.8",
+                                 cuda_version_text(status.cuda_version));
   return status;
 }
 
@@ -154,20 +185,27 @@ std::string cuda_problem(const std::string& executable) {
   // CUDA's compiler leaves a section with the device code.
   std::ifstream file(executable, std::ios::binary);
   Elf64_Ehdr header{};
-  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum)
+  if (!file.read(reinterpret_cast<char*>(&header), sizeof header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum)
     return {};
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   if (!file.seekg(static_cast<std::streamoff>(header.e_shoff)) ||
-      !file.read(reinterpret_cast<char*>(sections.data()), static_cast<std::streamsize>(sections.size() * sizeof(Elf64_Shdr))))
+      !file.read(reinterpret_cast<char*>(sections.data()),
+                 static_cast<std::streamsize>(sections.size() * sizeof(Elf64_Shdr))))
     return {};
   const Elf64_Shdr& names = sections[header.e_shstrndx];
   if (names.sh_size > 1 << 20) return {};
   std::string text(names.sh_size, '\0');
-  if (!file.seekg(static_cast<std::streamoff>(names.sh_offset)) || !file.read(text.data(), static_cast<std::streamsize>(text.size()))) return {};
-  if (text.find("nv_fatbin") == std::string::npos && text.find("nvFatBinSegment") == std::string::npos) return {};
-  return has_device_file() ? "the program holds CUDA code, but the NVIDIA kernel module is not loaded here: it can use no GPU"
-                           : "the program holds CUDA code, but this machine has no NVIDIA driver (or this container was given no GPU)";
+  if (!file.seekg(static_cast<std::streamoff>(names.sh_offset)) ||
+      !file.read(text.data(), static_cast<std::streamsize>(text.size())))
+    return {};
+  if (text.find("nv_fatbin") == std::string::npos && text.find("nvFatBinSegment") == std::string::npos)
+    return {};
+  return has_device_file() ? "the program holds CUDA code, but the NVIDIA kernel module is not loaded here: "
+                             "it can use no GPU"
+                           : "the program holds CUDA code, but this machine has no NVIDIA driver (or this "
+                             "container was given no GPU)";
 }
 
 }  // namespace tacho::launch

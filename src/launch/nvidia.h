@@ -1,4 +1,5 @@
-// NVIDIA on this machine: devices, driver, permission to profile, which CUPTI; and why a CUDA program finds no GPU.
+// NVIDIA on this machine: devices, driver, permission to profile, which CUPTI; and why a CUDA program finds
+// no GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ struct NvidiaDevice {
 };
 
 struct NvidiaStatus {
-  bool driver_library = false;      // libcuda.so.1 can be loaded
-  std::string driver;               // version of the kernel module, empty = not told
-  int cuda_version = 0;             // highest CUDA version of the driver, 13000 = 13.0
+  bool driver_library = false;  // libcuda.so.1 can be loaded
+  std::string driver;           // version of the kernel module, empty = not told
+  int cuda_version = 0;         // highest CUDA version of the driver, 13000 = 13.0
   std::vector<NvidiaDevice> devices;
-  bool administrators_only = false; // the driver lets only administrators read performance counters
-  std::string cupti;                // file, empty = none found
-  uint32_t cupti_version = 0;       // cuptiGetVersion()
-  std::string problem;              // one sentence, empty = CUDA programs can be traced here
+  bool administrators_only = false;  // the driver lets only administrators read performance counters
+  std::string cupti;                 // file, empty = none found
+  uint32_t cupti_version = 0;        // cuptiGetVersion()
+  std::string problem;               // one sentence, empty = CUDA programs can be traced here
 };
 
 /// Looks at the machine and initialises the CUDA driver in this process (do not fork afterwards).
 NvidiaStatus inspect_nvidia();
 
-/// Why the CUDA program `executable` cannot reach a GPU here, in one sentence; empty when it holds no CUDA code or there is
-/// nothing to see. Reads files only.
+/// Why the CUDA program `executable` cannot reach a GPU here, in one sentence; empty when it holds no CUDA
+/// code or there is nothing to see. Reads files only.
 std::string cuda_problem(const std::string& executable);
 
 /// "13.0" from 13000.

@@ -558,7 +558,8 @@ class Renderer {
   // ----------------------------------------------------------------------------------------------------
 
   void roofline() {
-    const std::vector<IntensityPoint>& points = run_.kernel_points();
+    const std::vector<IntensityPoint>& points =
+        options_.roofline_dispatches ? run_.dispatch_points() : run_.kernel_points();
     if (!run_.shows(4, 1) || points.empty()) return;
     const bool any = std::any_of(points.begin(), points.end(), [](const IntensityPoint& p) {
       return std::isfinite(p.performance) &&
@@ -567,40 +568,50 @@ class Renderer {
     if (!any) return;
     block_heading(4, "Roofline");
     table_heading("4.1", "Roofline");
+    const bool measured = !run_.workload().ceilings.empty();
+    std::vector<Roof> plotted;  // of the first data type that was measured
+    TextTable ceilings;
+    ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
+    for (const std::string& type : options_.data_types) {
+      std::vector<Roof> lines;
+      if (measured) lines = roofs(run_.workload().ceilings.front(), type);
+      std::erase_if(lines, [&](const Roof& roof) {
+        const bool memory = roof.name != "valu" && roof.name != "mfma";
+        return memory && !options_.memory_levels.empty() &&
+               std::find(options_.memory_levels.begin(), options_.memory_levels.end(), roof.name) ==
+                   options_.memory_levels.end();
+      });
+      for (const Roof& roof : lines) {
+        const bool compute = roof.name == "valu" || roof.name == "mfma";
+        if (!compute && !plotted.empty()) continue;  // the memory roofs are the same for every type
+        ceilings.rows.push_back({roof.name, compute ? type : std::string(), roof.peak,
+                                 std::string(compute ? "GFLOP/s" : "GB/s")});
+      }
+      if (lines.empty() && measured)
+        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::Dim);
+      if (plotted.empty()) plotted = std::move(lines);
+    }
     TextTable table;
-    table.columns = {{"id"}, {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"kernel"}};
+    table.columns = {{"#"}, {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"kernel"}};
     table.columns[6].shrink = true;
     table.columns[6].wrap = 40;
     table.columns[6].max_lines = 2;
-    std::vector<Roof> lines;
-    if (!run_.workload().ceilings.empty())
-      lines = roofs(run_.workload().ceilings.front(), options_.data_type);
     const std::size_t count = std::min<std::size_t>(points.size(), 10);
     for (std::size_t i = 0; i < count; ++i) {
       const IntensityPoint& point = points[i];
       table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance),
                             report::number_cell(point.hbm), report::number_cell(point.l2),
-                            report::number_cell(point.l1), bound(point, lines),
+                            report::number_cell(point.l1), bound(point, plotted),
                             run_.workload().kernels[point.kernel]});
     }
     out_ += report::to_text(table, style_);
-    if (lines.empty()) {
-      out_ += paint(run_.workload().ceilings.empty()
-                        ? std::string("  no roofline.csv, so there are no measured roofs\n")
-                        : fmt::format("  roofline.csv has no peaks for {}\n", options_.data_type),
-                    Paint::Dim);
-      if (run_.workload().ceilings.empty()) return;
-    } else {
-      TextTable ceilings;
-      ceilings.columns = {{fmt::format("roof ({})", options_.data_type)}, {"value"}, {"unit"}};
-      for (const Roof& roof : lines)
-        ceilings.rows.push_back(
-            {roof.name, roof.peak,
-             std::string(roof.name == "valu" || roof.name == "mfma" ? "GFLOP/s" : "GB/s")});
-      out_ += report::to_text(ceilings, style_);
+    if (!measured) {
+      out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
+      return;
     }
-    const std::size_t width = std::min<std::size_t>(options_.screen.width, 110);
-    out_ += roofline_plot(lines, {points.data(), count}, width, 20);
+    if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
+    out_ +=
+        roofline_plot(plotted, {points.data(), count}, std::min<std::size_t>(options_.screen.width, 110), 20);
   }
 
   // The roof that lies lowest above the point, and how much of it was reached.

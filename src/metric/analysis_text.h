@@ -22,8 +22,10 @@ struct TextOptions {
   bool description = false;          ///< --include-cols Description
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;
-  double report_diff = 0;          ///< several runs: mark what changed by more than this many percent
-  std::string data_type = "FP32";  ///< of the roofs
+  double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent
+  bool roofline_dispatches = false;        ///< a point for every dispatch instead of every kernel
+  std::vector<std::string> memory_levels;  ///< roofs of these only: "hbm", "l2", "l1", "lds"; empty: all
+  std::vector<std::string> data_types = {"FP32"};  ///< of the roofs; the first measured one is plotted
   report::Screen screen;
 };
 

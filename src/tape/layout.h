@@ -2,13 +2,15 @@
 //
 //    0                 header_bytes        data_offset                 data_offset + max_blocks * block_size
 //   +-----------------+-------------------+--------+--------+ ... +
-//   | PoolHeader      | state[max_blocks] | block 0| block 1|     |   blocks 0 .. populated-1 are backed by memory
+//   | PoolHeader      | state[max_blocks] | block 0| block 1|     |   blocks 0 .. populated-1 are backed by
+//   memory
 //   +-----------------+-------------------+--------+--------+ ... +
 //
-// A block is 64 KiB: a 64-byte BlockHeader, then bytes. Its state word goes free -> open (by a target, compare-and-swap)
-// -> full (by the target) -> free (by the drainer); the drainer also frees open blocks whose thread is gone. The thread
-// that owns an open block publishes records by a release store of BlockHeader::committed. An extent is a run of blocks
-// with one header, for vendor buffers larger than one block.
+// A block is 64 KiB: a 64-byte BlockHeader, then bytes. Its state word goes free -> open (by a target,
+// compare-and-swap)
+// -> full (by the target) -> free (by the drainer); the drainer also frees open blocks whose thread is gone.
+// The thread that owns an open block publishes records by a release store of BlockHeader::committed. An
+// extent is a run of blocks with one header, for vendor buffers larger than one block.
 #pragma once
 
 #include <atomic>
@@ -28,16 +30,17 @@ inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
 
 enum class BlockState : uint32_t {
   kFree = 0,
-  kOpen = 1,   // owned by a thread of a target, `committed` bytes are valid
-  kFull = 2,   // complete, waits for the drainer
-  kTail = 3,   // second and further blocks of an extent
-  kKept = 4,   // definitions, drained, kept for recovery while their process may still refer to them
+  kOpen = 1,  // owned by a thread of a target, `committed` bytes are valid
+  kFull = 2,  // complete, waits for the drainer
+  kTail = 3,  // second and further blocks of an extent
+  kKept = 4,  // definitions, drained, kept for recovery while their process may still refer to them
 };
 
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,       // records.h, many writers: a record is valid once its header's size is not 0; a pad ends the block
+  kShared =
+      3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends the block
   kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
   kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
   kCounterData = 6,  // counter data of one pass, see src/counter
@@ -51,20 +54,21 @@ struct BlockHeader {
   uint32_t pid;           // in the target's pid namespace
   uint32_t tid;
   uint32_t vendor_version;
-  uint32_t blocks;        // length of the extent, >= 1
-  uint64_t sequence;      // order in which blocks were opened, over the whole pool
-  uint64_t opened;        // host time
-  uint32_t drained;       // written by the drainer: bytes already taken
-  uint32_t aux;           // the kind's own (CUPTI stream id ...)
-  uint64_t aux64;         // the kind's own (CUPTI context ...); blocks of records.h: inode of pid's namespace, 0 = unknown
+  uint32_t blocks;    // length of the extent, >= 1
+  uint64_t sequence;  // order in which blocks were opened, over the whole pool
+  uint64_t opened;    // host time
+  uint32_t drained;   // written by the drainer: bytes already taken
+  uint32_t aux;       // the kind's own (CUPTI stream id ...)
+  uint64_t aux64;  // the kind's own (CUPTI context ...); blocks of records.h: inode of pid's namespace, 0 =
+                   // unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
 /// What targets do; changed while they run by --start-paused, --delay, --duration, triggers, tacho_pause().
 namespace source_bit {
-inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32, kSample = 64,
-                          kOverhead = 128, kCounter = 256;
+inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32,
+                          kSample = 64, kOverhead = 128, kCounter = 256;
 inline constexpr uint64_t kAll = 0xffff;
 }  // namespace source_bit
 
@@ -77,22 +81,25 @@ struct PoolHeader {
   uint32_t data_offset;
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
-  uint64_t sources;              // source_bit of what is traced when not paused
-  ClockTuple first_clocks;       // sampled by tacho when it made the pool
-  ClockTuple last_clocks;        // and at the drainer's last pass: recovery converts times between the two
-  char config[kConfigBytes];     // "key=value\n" lines for sources, 0-terminated
-  char output[4096];             // the trace file being written, for recovery, 0-terminated
+  uint64_t sources;           // source_bit of what is traced when not paused
+  uint64_t start_launch;      // recording starts with this launch of the run (from 1); 0 = no such trigger
+  uint64_t stop_launch;       // and stops before this one
+  ClockTuple first_clocks;    // sampled by tacho when it made the pool
+  ClockTuple last_clocks;     // and at the drainer's last pass: recovery converts times between the two
+  char config[kConfigBytes];  // "key=value\n" lines for sources, 0-terminated
+  char output[4096];          // the trace file being written, for recovery, 0-terminated
 
   // changing, each group on a cache line of its own
   alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
   std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
   alignas(64) std::atomic<uint32_t> populated_blocks;
-  std::atomic<uint32_t> hint;         // where to look for a free block next
-  std::atomic<int32_t> free_blocks;   // of the populated ones
-  std::atomic<uint32_t> next_slot;    // next process slot
+  std::atomic<uint32_t> hint;        // where to look for a free block next
+  std::atomic<int32_t> free_blocks;  // of the populated ones
+  std::atomic<uint32_t> next_slot;   // next process slot
   std::atomic<uint64_t> sequence;
-  std::atomic<uint64_t> launches;     // dispatches launched, over all processes (triggers, checks)
-  alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) + 1];  // by table; last: unknown
+  std::atomic<uint64_t> launches;  // dispatches launched, over all processes (triggers, checks)
+  alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) +
+                                            1];                   // by table; last: unknown
   alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
 };
 

@@ -112,6 +112,8 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   header.launcher_pid = static_cast<uint32_t>(getpid());
   header.flush_period_ms = options.flush_period_ms;
   header.sources = options.sources;
+  header.start_launch = options.start_launch;
+  header.stop_launch = options.stop_launch;
   memcpy(header.config, options.config.data(), options.config.size());
   strncpy(header.output, options.output.c_str(), sizeof header.output - 1);
   header.enabled.store(options.start_paused ? 0 : options.sources, std::memory_order_relaxed);

@@ -23,6 +23,7 @@ struct PoolOptions {
   uint64_t sources = source_bit::kAll;
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
+  uint64_t start_launch = 0, stop_launch = 0;  // triggers, see PoolHeader
   std::string config = {};               // "key=value\n" lines
   std::string output = {};               // path of the trace being written, for recovery
 };

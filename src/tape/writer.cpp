@@ -1,5 +1,5 @@
-// The writing side of the pool (writer.h). Runs inside other people's processes: no allocation through malloc, no
-// exceptions, no locks that a forked child could inherit, no static constructors.
+// The writing side of the pool (writer.h). Runs inside other people's processes: no allocation through
+// malloc, no exceptions, no locks that a forked child could inherit, no static constructors.
 #include "tape/writer.h"
 
 #include <fcntl.h>
@@ -19,10 +19,10 @@ namespace {
 
 // What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct WipedOnFork {
-  std::atomic<uint64_t> generation;      // process slot + 1; 0 = this image has not registered yet
-  std::atomic<uint32_t> lock;            // definitions lock: tid of its holder, 0 = free
-  std::atomic<BlockHeader*> shared;      // open block of kind kShared
-  BlockHeader* definitions;              // open block of kind kDefinitions
+  std::atomic<uint64_t> generation;  // process slot + 1; 0 = this image has not registered yet
+  std::atomic<uint32_t> lock;        // definitions lock: tid of its holder, 0 = free
+  std::atomic<BlockHeader*> shared;  // open block of kind kShared
+  BlockHeader* definitions;          // open block of kind kDefinitions
   std::atomic<uint32_t> next_thread;
 };
 
@@ -42,9 +42,9 @@ constinit uint64_t g_pid_namespace = 0;  // inode, 0 = not known
 // Numbers continue in a forked child, which inherits its parent's definitions.
 constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
 
-// Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock, looked up without
-// it: an entry is complete once its number is not 0, and a table that was outgrown stays mapped (their sum is less than
-// the newest).
+// Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock,
+// looked up without it: an entry is complete once its number is not 0, and a table that was outgrown stays
+// mapped (their sum is less than the newest).
 struct InternEntry {
   std::atomic<uint32_t> number;  // 0 = empty
   uint32_t length;
@@ -61,7 +61,9 @@ constinit std::atomic<InternTable*> g_strings{nullptr};
 constinit char* g_arena = nullptr;
 constinit size_t g_arena_left = 0;
 
-uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+uint32_t current_tid() {
+  return static_cast<uint32_t>(syscall(SYS_gettid));
+}
 
 void* map_anonymous(size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,7 +74,9 @@ void complain(const char* sentence, const char* what) {
   char line[512];
   const int size = snprintf(line, sizeof line, "tacho: %s%s\n", sentence, what);
   if (size > 0) {
-    const ssize_t ignored = write(STDERR_FILENO, line, static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
+    const ssize_t ignored =
+        write(STDERR_FILENO, line,
+              static_cast<size_t>(size) < sizeof line ? static_cast<size_t>(size) : sizeof line - 1);
     static_cast<void>(ignored);
   }
 }
@@ -87,8 +91,9 @@ BlockHeader* block_at(uint32_t index) {
 }
 uint32_t index_of(const BlockHeader* block) {
   const PoolHeader* const pool = tape::pool();
-  return static_cast<uint32_t>((reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) -
-                                pool->data_offset) / kBlockSize);
+  return static_cast<uint32_t>(
+      (reinterpret_cast<const char*>(block) - reinterpret_cast<const char*>(pool) - pool->data_offset) /
+      kBlockSize);
 }
 uint32_t usable_blocks() {
   const uint32_t populated = pool()->populated_blocks.load(std::memory_order_acquire);
@@ -103,9 +108,10 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
   const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   const uint32_t tid = known ? t_state.tid : current_tid();
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
-  // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid comes last,
-  // for while it is 0 the rest means nothing.
+  const bool ours =
+      kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+  // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid
+  // comes last, for while it is 0 the rest means nothing.
   std::atomic_ref<uint32_t>(block->tid).store(tid, std::memory_order_relaxed);
   std::atomic_ref<uint64_t>(block->aux64).store(ours ? g_pid_namespace : 0, std::memory_order_relaxed);
   std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_release);
@@ -128,7 +134,8 @@ BlockHeader* open_block(BlockKind kind) {
     std::atomic<uint32_t>& state = states()[index];
     uint32_t expected = static_cast<uint32_t>(BlockState::kFree);
     if (state.load(std::memory_order_relaxed) != expected) continue;
-    if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen), std::memory_order_acq_rel))
+    if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen),
+                                       std::memory_order_acq_rel))
       continue;
     pool->free_blocks.fetch_sub(1, std::memory_order_relaxed);
     BlockHeader* const block = block_at(index);
@@ -145,15 +152,20 @@ void mark_full(BlockHeader* block) {
 // The definitions lock. False: this thread already holds it (a signal handler interrupted a definition).
 bool lock_definitions() {
   const ThreadState& state = t_state;
-  const uint32_t self = state.generation != 0 && state.generation == writer_internal::generation() ? state.tid : current_tid();
+  const uint32_t self =
+      state.generation != 0 && state.generation == writer_internal::generation() ? state.tid : current_tid();
   for (uint32_t spins = 0;; ++spins) {
     uint32_t holder = 0;
-    if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+    if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+      return true;
     if (holder == self) return false;
     if (spins > 64) sched_yield();
   }
 }
-void unlock_definitions() { g_wiped->lock.store(0, std::memory_order_release); }
+void unlock_definitions() {
+  g_wiped->lock.store(0, std::memory_order_release);
+}
 
 // Under the lock. Copies one definition into the process's definitions block.
 bool write_definition(const void* record, uint32_t size, const void* tail = nullptr, uint32_t tail_size = 0) {
@@ -198,7 +210,9 @@ InternEntry& find_entry(InternTable& table, std::string_view text, uint64_t hash
   for (;; at = (at + 1) & (table.capacity - 1)) {
     InternEntry& entry = table.entries[at];
     if (entry.number.load(std::memory_order_acquire) == 0) return entry;
-    if (entry.hash == hash && entry.length == text.size() && memcmp(entry.text, text.data(), text.size()) == 0) return entry;
+    if (entry.hash == hash && entry.length == text.size() &&
+        memcmp(entry.text, text.data(), text.size()) == 0)
+      return entry;
   }
 }
 
@@ -214,7 +228,8 @@ InternTable* roomy_table() {
   InternTable* const old = g_strings.load(std::memory_order_relaxed);
   if (old != nullptr && old->count * 2 < old->capacity) return old;
   const uint32_t capacity = old == nullptr ? 2048 : old->capacity * 2;
-  auto* const fresh = static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
+  auto* const fresh =
+      static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
   if (fresh == nullptr) return nullptr;
   fresh->capacity = capacity;
   fresh->generation = g_slot + 1ULL;
@@ -274,9 +289,10 @@ size_t read_file(const char* path, char* out, size_t capacity) {
   return size > 0 ? static_cast<size_t>(size) : 0;
 }
 
-// Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's generation is
-// set: the fast path then works on any memory, here a scratch record. Nothing is published; depth stays above 0, so that
-// a signal handler's record finds no room (and is counted) instead of going to the scratch.
+// Cost of one hook without its call: two clock reads and one record, in picoseconds. Before this image's
+// generation is set: the fast path then works on any memory, here a scratch record. Nothing is published;
+// depth stays above 0, so that a signal handler's record finds no room (and is counted) instead of going to
+// the scratch.
 uint32_t measure_hook(double ns_per_tick) {
   ThreadState& state = t_state;
   constexpr int kRounds = 200;
@@ -323,7 +339,8 @@ void adopt_identity() {
   state.generation = g_wiped->generation.load(std::memory_order_relaxed);
 }
 
-// A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds no room.
+// A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds
+// no room.
 bool open_thread_block() {
   ThreadState& state = t_state;
   BlockHeader* const block = open_block(BlockKind::kRecords);
@@ -342,7 +359,8 @@ uint64_t pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint64_t>(status.st_ino) : 0;
 }
 
-// Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first record.
+// Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first
+// record.
 bool register_process() {
   PoolHeader* const pool = tape::pool();
   const uint32_t slot = pool->next_slot.fetch_add(1, std::memory_order_relaxed);
@@ -366,7 +384,9 @@ bool register_process() {
     while (later.raw - now.raw < 20'000) later = sample_clocks();
     ns_per_tick = static_cast<double>(later.raw - now.raw) / static_cast<double>(later.tsc - now.tsc);
   }
-  char text[4096];
+  // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock
+  // is held.
+  static constinit char text[4096] = {};
   event::ProcessRecord record{};
   record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
   record.pid = g_pid;
@@ -376,7 +396,8 @@ bool register_process() {
   ssize_t size = readlink("/proc/self/exe", text, sizeof text);
   std::string_view path(text, size > 0 ? static_cast<size_t>(size) : 0);
   const size_t slash = path.rfind('/');
-  record.name = intern_locked(slash == std::string_view::npos ? path : std::string_view(text + slash + 1, path.size() - slash - 1));
+  record.name = intern_locked(
+      slash == std::string_view::npos ? path : std::string_view(text + slash + 1, path.size() - slash - 1));
   size_t length = read_file("/proc/self/cmdline", text, sizeof text);
   while (length > 0 && text[length - 1] == '\0') --length;
   for (size_t i = 0; i < length; ++i)
@@ -385,12 +406,14 @@ bool register_process() {
   if (gethostname(text, sizeof text) != 0) text[0] = '\0';
   text[sizeof text - 1] = '\0';
   record.host = intern_locked(text);
-  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
+  for (const char* variable :
+       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
     if (const char* value = getenv(variable); value != nullptr && *value != '\0') {
       record.rank_text = intern_locked(value);
       break;
     }
-  record.clock = static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
+  record.clock =
+      static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
   record.start = host_clock_is_tsc() ? now.tsc : static_cast<uint64_t>(now.raw);
   record.start_raw = static_cast<uint64_t>(now.raw);
   record.ns_per_tick = ns_per_tick;
@@ -400,8 +423,8 @@ bool register_process() {
   return written;
 }
 
-// Gives this process image its slot if it has none. False inside a handler that interrupted a definition, or when the
-// pool has no slots left.
+// Gives this process image its slot if it has none. False inside a handler that interrupted a definition, or
+// when the pool has no slots left.
 bool ensure_registered() {
   if (g_wiped->generation.load(std::memory_order_acquire) != 0) return true;
   if (!lock_definitions()) return false;
@@ -414,7 +437,8 @@ bool try_attach() {
   const char* const path = getenv("TACHO_POOL");
   if (path == nullptr || *path == '\0') return false;
   const int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;  // the pool went with its tacho, or this child sees another root: it runs untraced
+  if (file < 0)
+    return false;  // the pool went with its tacho, or this child sees another root: it runs untraced
   struct stat status {};
   if (fstat(file, &status) != 0 || static_cast<size_t>(status.st_size) < kHeaderBytes) {
     close(file);
@@ -427,7 +451,8 @@ bool try_attach() {
     void* const header = mmap(nullptr, kHeaderBytes, PROT_READ, MAP_SHARED, file, 0);
     if (header != MAP_FAILED) {
       const auto* pool = static_cast<const PoolHeader*>(header);
-      size = pool->data_offset + static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
+      size = pool->data_offset +
+             static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
       munmap(header, kHeaderBytes);
       at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }
@@ -453,12 +478,17 @@ bool attach_mapped(void* at, size_t size) {
   auto* const pool = static_cast<PoolHeader*>(at);
   if (memcmp(pool->magic, kPoolMagic, sizeof kPoolMagic) != 0 || pool->version != kPoolVersion ||
       pool->schema_hash != event::schema_hash()) {
-    complain("libtacho.so and the tacho that started this program are of different versions; it runs untraced", "");
+    complain(
+        "libtacho.so and the tacho that started this program are of different versions; it runs untraced",
+        "");
     return false;
   }
   auto* const wiped = static_cast<WipedOnFork*>(map_anonymous(4096));
   if (wiped == nullptr || madvise(wiped, 4096, MADV_WIPEONFORK) != 0) {
-    complain("no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs untraced", "");
+    complain(
+        "no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs "
+        "untraced",
+        "");
     return false;
   }
   choose_host_clock();
@@ -515,8 +545,10 @@ bool attach() {
   if (__builtin_expect(state == kAttached || state == kFailed, 1)) return state == kAttached;
   const uint64_t self = static_cast<uint64_t>(getpid()) << 32 | current_tid();
   for (;;) {
-    // A child forked while another thread of its parent was attaching has nobody to wait for: it starts afresh.
-    const bool orphaned = state != kUntried && state != kAttached && state != kFailed && state >> 32 != self >> 32;
+    // A child forked while another thread of its parent was attaching has nobody to wait for: it starts
+    // afresh.
+    const bool orphaned =
+        state != kUntried && state != kAttached && state != kFailed && state >> 32 != self >> 32;
     if ((state == kUntried || orphaned) &&
         g_attach_state.compare_exchange_strong(state, self, std::memory_order_acq_rel)) {
       const bool done = try_attach();
@@ -530,7 +562,9 @@ bool attach() {
   }
 }
 
-PoolHeader* pool() { return writer_internal::g_pool.load(std::memory_order_relaxed); }
+PoolHeader* pool() {
+  return writer_internal::g_pool.load(std::memory_order_relaxed);
+}
 
 size_t pool_bytes() {
   const PoolHeader* const pool = tape::pool();
@@ -544,7 +578,8 @@ std::string_view find_value(const char* lines, std::string_view key) {
     const char* end = strchr(lines, '\n');
     if (end == nullptr) end = lines + strlen(lines);
     const std::string_view text(lines, static_cast<size_t>(end - lines));
-    if (text.size() > key.size() && memcmp(text.data(), key.data(), key.size()) == 0 && text[key.size()] == '=')
+    if (text.size() > key.size() && memcmp(text.data(), key.data(), key.size()) == 0 &&
+        text[key.size()] == '=')
       return {text.data() + key.size() + 1, text.size() - key.size() - 1};
     lines = *end == '\0' ? end : end + 1;
   }
@@ -577,13 +612,16 @@ uint32_t thread_index() {
   return t_state.thread_index;
 }
 
-uint64_t process_generation() { return writer_internal::generation(); }
+uint64_t process_generation() {
+  return writer_internal::generation();
+}
 
 void count_dropped(event::Table table, uint64_t rows) {
   PoolHeader* const pool = tape::pool();
   if (pool == nullptr) return;
   const auto number = static_cast<size_t>(table);
-  pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(rows, std::memory_order_relaxed);
+  pool->dropped[number < event::kFactTables ? number : event::kFactTables].fetch_add(
+      rows, std::memory_order_relaxed);
 }
 
 namespace {
@@ -605,7 +643,9 @@ uint32_t intern(std::string_view text) {
   if (text.size() > kLongestText) text = {text.data(), kLongestText};
   InternTable* const table = g_strings.load(std::memory_order_acquire);
   if (table != nullptr && table->generation == writer_internal::generation())
-    if (const uint32_t known = find_entry(*table, text, hash_text(text)).number.load(std::memory_order_relaxed); known != 0)
+    if (const uint32_t known =
+            find_entry(*table, text, hash_text(text)).number.load(std::memory_order_relaxed);
+        known != 0)
       return known;
   return with_definitions([&] { return intern_locked(text); }, 0u);
 }
@@ -615,9 +655,15 @@ bool define(const event::RecordHeader* record) {
   return with_definitions([&] { return write_definition(record, record->size); }, false);
 }
 
-uint32_t next_queue() { return g_next_queue.fetch_add(1, std::memory_order_relaxed); }
-uint32_t next_device() { return g_next_device.fetch_add(1, std::memory_order_relaxed); }
-uint32_t next_kernel() { return g_next_kernel.fetch_add(1, std::memory_order_relaxed); }
+uint32_t next_queue() {
+  return g_next_queue.fetch_add(1, std::memory_order_relaxed);
+}
+uint32_t next_device() {
+  return g_next_device.fetch_add(1, std::memory_order_relaxed);
+}
+uint32_t next_kernel() {
+  return g_next_kernel.fetch_add(1, std::memory_order_relaxed);
+}
 
 void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text) {
   with_definitions(
@@ -671,7 +717,8 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
     for (; taken < blocks; ++taken) {
       uint32_t expected = free_state;
       const auto wanted = static_cast<uint32_t>(taken == 0 ? BlockState::kOpen : BlockState::kTail);
-      if (!states()[begin + taken].compare_exchange_strong(expected, wanted, std::memory_order_acq_rel)) break;
+      if (!states()[begin + taken].compare_exchange_strong(expected, wanted, std::memory_order_acq_rel))
+        break;
     }
     if (taken == blocks) {
       pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks), std::memory_order_relaxed);
@@ -691,17 +738,21 @@ void close_extent(BlockHeader* extent, uint32_t bytes) {
   mark_full(extent);
 }
 
-void discard_extent(BlockHeader* extent) { close_extent(extent, 0); }
+void discard_extent(BlockHeader* extent) {
+  close_extent(extent, 0);
+}
 
 std::byte* reserve_shared(uint32_t size, event::Table table) {
-  if (pool() == nullptr || size > kBlockPayload || g_wiped->generation.load(std::memory_order_acquire) == 0) return nullptr;
+  if (pool() == nullptr || size > kBlockPayload || g_wiped->generation.load(std::memory_order_acquire) == 0)
+    return nullptr;
   for (int attempt = 0; attempt < 3; ++attempt) {
     BlockHeader* block = g_wiped->shared.load(std::memory_order_acquire);
     if (block != nullptr) {
       const uint32_t at = std::atomic_ref<uint32_t>(block->aux).fetch_add(size, std::memory_order_relaxed);
       if (at + size <= kBlockPayload) return payload(block) + at;
       if (at < kBlockPayload)  // the first that found no room says where the records end
-        publish_shared(payload(block) + at, {event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - at), 0});
+        publish_shared(payload(block) + at,
+                       {event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - at), 0});
     }
     BlockHeader* const next = open_block(BlockKind::kShared);
     if (next == nullptr) break;
@@ -748,7 +799,8 @@ bool peek_config(std::string_view key, char* out, size_t capacity) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   char config[kConfigBytes];
-  const ssize_t size = pread(file, config, sizeof config - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
+  const ssize_t size =
+      pread(file, config, sizeof config - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
   close(file);
   if (size <= 0) return false;
   config[size] = '\0';

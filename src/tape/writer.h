@@ -1,13 +1,15 @@
-// The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own block, fill
-// it, commit(): no lock, no system call, no allocation. When no pool is attached everything is one predictable branch.
+// The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own
+// block, fill it, commit(): no lock, no system call, no allocation. When no pool is attached everything is
+// one predictable branch.
 //
 //   if (auto* record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi)) {
 //     record->start = start; ...
 //     tape::commit();
 //   }
 //
-// Safe in signal handlers (a nested record on the same thread is published with the outer one), after fork() and raw
-// clone() (the child notices that the block is not its own and opens one), and while threads end without notice.
+// Safe in signal handlers (a nested record on the same thread is published with the outer one), after fork()
+// and raw clone() (the child notices that the block is not its own and opens one), and while threads end
+// without notice.
 #pragma once
 
 #include <atomic>
@@ -26,17 +28,17 @@ namespace tacho::tape {
 
 /// Per-thread state: one cache line, initial-exec TLS, no constructor, no destructor.
 struct ThreadState {
-  uint64_t generation;       // of the process image that this thread has an identity in; 0 = none yet
-  std::byte* cursor;         // next record goes here; null when the thread has no block
-  std::byte* limit;          // end of the block; null when the thread has no block, or while it changes
-  BlockHeader* block;        // null when the thread has none
-  uint32_t thread_index;     // from 1, unique in the process
-  uint32_t depth;            // records being written right now (> 1 inside a signal handler)
-  uint64_t next_correlation; // thread_index << 40 | count
-  uint64_t open_correlation; // innermost open API call, 0 = none
-  uint16_t hidden;           // > 0: calls are tacho's own and must not be recorded
-  uint16_t inner;            // > 0: inside a call of a source whose inner calls are the runtime's own
-  uint32_t tid;              // kernel thread id, set together with `generation`
+  uint64_t generation;        // of the process image that this thread has an identity in; 0 = none yet
+  std::byte* cursor;          // next record goes here; null when the thread has no block
+  std::byte* limit;           // end of the block; null when the thread has no block, or while it changes
+  BlockHeader* block;         // null when the thread has none
+  uint32_t thread_index;      // from 1, unique in the process
+  uint32_t depth;             // records being written right now (> 1 inside a signal handler)
+  uint64_t next_correlation;  // thread_index << 40 | count
+  uint64_t open_correlation;  // innermost open API call, 0 = none
+  uint16_t hidden;            // > 0: calls are tacho's own and must not be recorded
+  uint16_t inner;             // > 0: inside a call of a source whose inner calls are the runtime's own
+  uint32_t tid;               // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
 
@@ -47,7 +49,8 @@ namespace writer_internal {
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
-/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot be used.
+/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot
+/// be used.
 bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
@@ -55,7 +58,8 @@ void commit_again();
 inline uint64_t generation() {
   return g_generation.load(std::memory_order_relaxed)->load(std::memory_order_relaxed);
 }
-/// value += change in one instruction: a signal handler of this thread comes before or after it, never between.
+/// value += change in one instruction: a signal handler of this thread comes before or after it, never
+/// between.
 template <typename T>
 inline T add_unbroken(T& value, uint64_t change) {
 #if defined(__x86_64__)
@@ -69,11 +73,14 @@ inline T add_unbroken(T& value, uint64_t change) {
 }
 }  // namespace writer_internal
 
-/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it cannot be used (then one
-/// line on stderr says why). Cheap after the first call; callable from any thread at any time outside signal handlers.
+/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it cannot be used
+/// (then one line on stderr says why). Cheap after the first call; callable from any thread at any time
+/// outside signal handlers.
 bool attach();
 /// True once attached. A relaxed load.
-inline bool attached() { return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr; }
+inline bool attached() {
+  return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr;
+}
 /// True if `bits` (source_bit) are to be recorded now.
 inline bool enabled(uint64_t bits) {
   const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_relaxed);
@@ -85,8 +92,9 @@ size_t pool_bytes();
 /// Value of a "key=value" line of the pool's configuration, or `fallback`.
 std::string_view config(std::string_view key, std::string_view fallback = {});
 
-/// Space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block, or nullptr when there is
-/// none: then one row of `table` has been counted as dropped. Every non-null result must be followed by commit().
+/// Space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block, or nullptr when
+/// there is none: then one row of `table` has been counted as dropped. Every non-null result must be followed
+/// by commit().
 inline std::byte* reserve(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
   state.depth = state.depth + 1;  // from here on a signal handler's records nest in this one
@@ -105,9 +113,8 @@ inline void commit() {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (__builtin_expect(state.depth == 1, 1)) {
     std::byte* const end = state.cursor;
-    state.block->committed.store(
-        static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block + 1)),
-        std::memory_order_release);
+    state.block->committed.store(static_cast<uint32_t>(end - reinterpret_cast<std::byte*>(state.block + 1)),
+                                 std::memory_order_release);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // A handler that nested in this record after `end` was read has not been published.
@@ -119,7 +126,8 @@ inline void commit() {
 
 /// reserve() with the header filled in; `extra` bytes follow the fixed part and are rounded up to 8.
 template <typename Record>
-Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, uint8_t flags = 0, uint32_t extra = 0) {
+Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, uint8_t flags = 0,
+              uint32_t extra = 0) {
   const uint32_t size = (static_cast<uint32_t>(sizeof(Record)) + extra + 7) & ~7u;
   std::byte* const at = reserve(size, table);
   if (at == nullptr) return nullptr;
@@ -128,8 +136,8 @@ Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, ui
   return record;
 }
 
-/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread, never 0.
-/// 0 when not attached.
+/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread,
+/// never 0. 0 when not attached.
 uint64_t correlation_slow();
 inline uint64_t next_correlation() {
   ThreadState& state = t_state;
@@ -141,15 +149,15 @@ inline uint64_t next_correlation() {
 /// Counts rows that could not be recorded, for a reason of the source's own.
 void count_dropped(event::Table table, uint64_t rows = 1);
 
-// ---- definitions: rare, under a lock that a forked child never inherits locked ----------------------------------
+// ---- definitions: rare, under a lock that a forked child never inherits locked -------------------
 
 inline constexpr uint32_t kLongestText = 60'000;
-/// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out of memory
-/// or called from a signal handler that interrupted a definition. Text over kLongestText bytes is cut there. Without
-/// lock or system call when the text is known already.
+/// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out
+/// of memory or called from a signal handler that interrupted a definition. Text over kLongestText bytes is
+/// cut there. Without lock or system call when the text is known already.
 uint32_t intern(std::string_view text);
-/// Writes a definition record (its size field must be set and at most kBlockPayload). False when there was no room or a
-/// signal handler interrupted a definition of its own thread.
+/// Writes a definition record (its size field must be set and at most kBlockPayload). False when there was no
+/// room or a signal handler interrupted a definition of its own thread.
 bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
@@ -162,31 +170,35 @@ void note(event::NoteSeverity severity, std::string_view text);
 /// Adds to table loss.
 void loss(event::Table table, event::LossReason reason, uint64_t count);
 
-// ---- extents: whole blocks for vendor buffers ----------------------------------------------------------------------
+// ---- extents: whole blocks for vendor buffers ----------------------------------------------------
 
-/// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is counted). The
-/// payload starts after the BlockHeader and is 64-byte aligned.
+/// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
+/// counted). The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);
 /// Gives an extent back unused.
 void discard_extent(BlockHeader* extent);
-inline std::byte* payload(BlockHeader* block) { return reinterpret_cast<std::byte*>(block) + sizeof(BlockHeader); }
+inline std::byte* payload(BlockHeader* block) {
+  return reinterpret_cast<std::byte*>(block) + sizeof(BlockHeader);
+}
 
-/// Space in a block that many threads (and signal handlers) share; a record becomes visible when `publish` stores its
-/// size. For rare records of threads that should not own 64 KiB. nullptr = no space (counted).
+/// Space in a block that many threads (and signal handlers) share; a record becomes visible when `publish`
+/// stores its size. For rare records of threads that should not own 64 KiB. nullptr = no space (counted).
 std::byte* reserve_shared(uint32_t size, event::Table table);
 void publish_shared(std::byte* record, event::RecordHeader header);
 
-/// Closes the calling thread's block, so that it is drained and freed at once: flush, and the end of a thread. The
-/// thread may go on recording afterwards (it gets another block).
+/// Closes the calling thread's block, so that it is drained and freed at once: flush, and the end of a
+/// thread. The thread may go on recording afterwards (it gets another block).
 void flush_thread();
-/// This thread's index in the process (from 1), 0 when not attached. Gives the thread its identity if it has none.
+/// This thread's index in the process (from 1), 0 when not attached. Gives the thread its identity if it has
+/// none.
 uint32_t thread_index();
 /// This process image's generation: changes in a forked child; 0 when not attached.
 uint64_t process_generation();
-/// The value of "key=value" in the configuration of the pool that TACHO_POOL names, without attaching to it, copied into
-/// `out` (0-terminated, cut at `capacity`). False when there is no pool or no such key. No allocation, no descriptor kept.
+/// The value of "key=value" in the configuration of the pool that TACHO_POOL names, without attaching to it,
+/// copied into `out` (0-terminated, cut at `capacity`). False when there is no pool or no such key. No
+/// allocation, no descriptor kept.
 bool peek_config(std::string_view key, char* out, size_t capacity);
 
 }  // namespace tacho::tape

@@ -41,7 +41,8 @@ class OutputFileTest : public testing::Test {
 TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   auto made = OutputFile::create(file("a"), false);
   ASSERT_TRUE(made);
-  std::string big(3'000'000, 'x');
+  std::string big;
+  for (int i = 0; i < 3'000'000; ++i) big += std::to_string(i);  // longer than what is written without a thread
   made->write(big);
   made->write("end");
   EXPECT_EQ(made->size(), big.size() + 3);
@@ -137,13 +138,17 @@ TEST_F(OutputFileTest, FileSizeLimit) {
   rlimit before{}, limit{};
   getrlimit(RLIMIT_FSIZE, &before);
   limit = before;
-  limit.rlim_cur = 100'000;
-  setrlimit(RLIMIT_FSIZE, &limit);
-  auto made = OutputFile::create(file("a"), false);
-  ASSERT_TRUE(made);
-  made->write(std::string(1'000'000, 'x'));
-  EXPECT_TRUE(made->failed());
-  const Status done = made->commit();
+  Status done;
+  for (const rlim_t size : {100'000, 12'000'000}) {  // written at once, and by the thread
+    limit.rlim_cur = size;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto made = OutputFile::create(file("a"), false);
+    ASSERT_TRUE(made);
+    for (int i = 0; i < 20; ++i) made->write(std::string(1'000'000, 'x'));
+    EXPECT_TRUE(made->failed());
+    done = made->commit();
+    if (done) break;
+  }
   setrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, SIG_DFL);
   ASSERT_FALSE(done);

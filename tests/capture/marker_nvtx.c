@@ -1,6 +1,6 @@
-/* A program with NVTX 3 in it, without NVIDIA's headers: does what NVTX's header-only library does with the file that
- * NVTX_INJECTION64_PATH names, then calls every function of the table that it got, and checks what they return.
- * With -DREAL_NVTX the same calls go through the real headers. */
+/* A program with NVTX 3 in it, without NVIDIA's headers: does what NVTX's header-only library does with the
+ * file that NVTX_INJECTION64_PATH names, then calls every function of the table that it got, and checks what
+ * they return. With -DREAL_NVTX the same calls go through the real headers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#define CHECK(condition)                                      \
-  if (!(condition)) {                                         \
-    fprintf(stderr, "line %d: %s\n", __LINE__, #condition);   \
-    return 1;                                                 \
+#define CHECK(condition)                                    \
+  if (!(condition)) {                                       \
+    fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    return 1;                                               \
   }
 
 #ifdef REAL_NVTX
@@ -44,8 +44,21 @@ typedef struct {
 typedef void* nvtxDomainHandle_t;
 typedef void* nvtxStringHandle_t;
 typedef uint64_t nvtxRangeId_t;
-enum { NVTX_VERSION = 3, NVTX_COLOR_ARGB = 1, NVTX_MESSAGE_TYPE_ASCII = 1, NVTX_MESSAGE_TYPE_UNICODE, NVTX_MESSAGE_TYPE_REGISTERED };
-enum { NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1, NVTX_PAYLOAD_TYPE_INT64, NVTX_PAYLOAD_TYPE_DOUBLE, NVTX_PAYLOAD_TYPE_UNSIGNED_INT32, NVTX_PAYLOAD_TYPE_INT32, NVTX_PAYLOAD_TYPE_FLOAT };
+enum {
+  NVTX_VERSION = 3,
+  NVTX_COLOR_ARGB = 1,
+  NVTX_MESSAGE_TYPE_ASCII = 1,
+  NVTX_MESSAGE_TYPE_UNICODE,
+  NVTX_MESSAGE_TYPE_REGISTERED
+};
+enum {
+  NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1,
+  NVTX_PAYLOAD_TYPE_INT64,
+  NVTX_PAYLOAD_TYPE_DOUBLE,
+  NVTX_PAYLOAD_TYPE_UNSIGNED_INT32,
+  NVTX_PAYLOAD_TYPE_INT32,
+  NVTX_PAYLOAD_TYPE_FLOAT
+};
 
 typedef void (*function)(void);
 static function core[16], core2[16];
@@ -62,7 +75,9 @@ static const struct {
   size_t struct_size;
   int (*get)(int, function***, unsigned*);
 } callbacks = {sizeof callbacks, module_table};
-static const void* export_table(uint32_t id) { return id == 1 ? &callbacks : NULL; }
+static const void* export_table(uint32_t id) {
+  return id == 1 ? &callbacks : NULL;
+}
 
 #define nvtxMarkEx(a) (core[1] ? ((void (*)(const nvtxEventAttributes_t*))core[1])(a) : (void)0)
 #define nvtxMarkA(t) (core[2] ? ((void (*)(const char*))core[2])(t) : (void)0)
@@ -80,16 +95,23 @@ static const void* export_table(uint32_t id) { return id == 1 ? &callbacks : NUL
 #define nvtxNameOsThreadA(c, t) (((void (*)(uint32_t, const char*))core[14])(c, t))
 #define nvtxNameOsThreadW(c, t) (((void (*)(uint32_t, const wchar_t*))core[15])(c, t))
 #define nvtxDomainMarkEx(d, a) (((void (*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[1])(d, a))
-#define nvtxDomainRangeStartEx(d, a) (((nvtxRangeId_t(*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[2])(d, a))
+#define nvtxDomainRangeStartEx(d, a) \
+  (((nvtxRangeId_t(*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[2])(d, a))
 #define nvtxDomainRangeEnd(d, i) (((void (*)(nvtxDomainHandle_t, nvtxRangeId_t))core2[3])(d, i))
-#define nvtxDomainRangePushEx(d, a) (((int (*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[4])(d, a))
+#define nvtxDomainRangePushEx(d, a) \
+  (((int (*)(nvtxDomainHandle_t, const nvtxEventAttributes_t*))core2[4])(d, a))
 #define nvtxDomainRangePop(d) (((int (*)(nvtxDomainHandle_t))core2[5])(d))
-#define nvtxDomainResourceCreate(d, a) (core2[6] ? ((void* (*)(nvtxDomainHandle_t, void*))core2[6])(d, a) : NULL)
+#define nvtxDomainResourceCreate(d, a) \
+  (core2[6] ? ((void* (*)(nvtxDomainHandle_t, void*))core2[6])(d, a) : NULL)
 #define nvtxDomainResourceDestroy(r) (core2[7] ? ((void (*)(void*))core2[7])(r) : (void)0)
-#define nvtxDomainNameCategoryA(d, c, t) (((void (*)(nvtxDomainHandle_t, uint32_t, const char*))core2[8])(d, c, t))
-#define nvtxDomainNameCategoryW(d, c, t) (((void (*)(nvtxDomainHandle_t, uint32_t, const wchar_t*))core2[9])(d, c, t))
-#define nvtxDomainRegisterStringA(d, t) (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const char*))core2[10])(d, t))
-#define nvtxDomainRegisterStringW(d, t) (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const wchar_t*))core2[11])(d, t))
+#define nvtxDomainNameCategoryA(d, c, t) \
+  (((void (*)(nvtxDomainHandle_t, uint32_t, const char*))core2[8])(d, c, t))
+#define nvtxDomainNameCategoryW(d, c, t) \
+  (((void (*)(nvtxDomainHandle_t, uint32_t, const wchar_t*))core2[9])(d, c, t))
+#define nvtxDomainRegisterStringA(d, t) \
+  (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const char*))core2[10])(d, t))
+#define nvtxDomainRegisterStringW(d, t) \
+  (((nvtxStringHandle_t(*)(nvtxDomainHandle_t, const wchar_t*))core2[11])(d, t))
 #define nvtxDomainCreateA(t) (((nvtxDomainHandle_t(*)(const char*))core2[12])(t))
 #define nvtxDomainCreateW(t) (((nvtxDomainHandle_t(*)(const wchar_t*))core2[13])(t))
 #define nvtxDomainDestroy(d) (core2[14] ? ((void (*)(nvtxDomainHandle_t))core2[14])(d) : (void)0)
@@ -99,7 +121,8 @@ static int load(void) {
 #ifndef REAL_NVTX
   const char* path = getenv("NVTX_INJECTION64_PATH");
   void* library = path != NULL ? dlopen(path, RTLD_LAZY) : NULL;
-  int (*init)(const void* (*)(uint32_t)) = library != NULL ? (int (*)(const void* (*)(uint32_t)))dlsym(library, "InitializeInjectionNvtx2") : NULL;
+  int (*init)(const void* (*)(uint32_t)) =
+      library != NULL ? (int (*)(const void* (*)(uint32_t)))dlsym(library, "InitializeInjectionNvtx2") : NULL;
   return init != NULL && init(export_table);
 #else
   return 1;
@@ -152,7 +175,8 @@ int main(int argc, char** argv) {
   CHECK(nvtxRangePop() == 1);
   CHECK(nvtxRangePop() == 0);
   CHECK(nvtxRangePop() < 0);
-  const nvtxRangeId_t a = nvtxRangeStartA("range a"), b = nvtxRangeStartW(L"range b"), c = nvtxRangeStartEx(&event);
+  const nvtxRangeId_t a = nvtxRangeStartA("range a"), b = nvtxRangeStartW(L"range b"),
+                      c = nvtxRangeStartEx(&event);
   CHECK(a != b && b != c && a != 0);
   nvtxRangeEnd(b);
   nvtxRangeEnd(a);
@@ -160,7 +184,8 @@ int main(int argc, char** argv) {
 
   nvtxDomainHandle_t domain = nvtxDomainCreateA("library"), other = nvtxDomainCreateW(L"andere");
   CHECK(domain != NULL && other != NULL && domain != other);
-  nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain, "registered"), wide = nvtxDomainRegisterStringW(domain, L"registered wide");
+  nvtxStringHandle_t text = nvtxDomainRegisterStringA(domain, "registered"),
+                     wide = nvtxDomainRegisterStringW(domain, L"registered wide");
   CHECK(text != NULL && wide != NULL && text != wide);
   nvtxDomainNameCategoryA(domain, 7, "library's seventh");
   nvtxDomainNameCategoryW(other, 7, L"other's seventh");

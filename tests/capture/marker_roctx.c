@@ -1,5 +1,5 @@
-/* Calls ROCTx like a program linked to it (argument "linked": symbols of whatever is in the process) or one that opens
- * the library (argument: its file name), and checks what the functions return. */
+/* Calls ROCTx like a program linked to it (argument "linked": symbols of whatever is in the process) or one
+ * that opens the library (argument: its file name), and checks what the functions return. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                      \
-  if (!(condition)) {                                         \
-    fprintf(stderr, "line %d: %s\n", __LINE__, #condition);   \
-    return 1;                                                 \
+#define CHECK(condition)                                    \
+  if (!(condition)) {                                       \
+    fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+    return 1;                                               \
   }
 
 int main(int argc, char** argv) {
@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   int (*thread_id)(uint64_t*) = (int (*)(uint64_t*))dlsym(library, "roctxGetThreadId");
   int (*name_thread)(const char*) = (int (*)(const char*))dlsym(library, "roctxNameOsThread");
   int (*name_device)(const char*, int) = (int (*)(const char*, int))dlsym(library, "roctxNameHipDevice");
-  CHECK(mark && push && pop && start && stop && pause_all && resume_all && thread_id && name_thread && name_device);
+  CHECK(mark && push && pop && start && stop && pause_all && resume_all && thread_id && name_thread &&
+        name_device);
   CHECK(pop() < 0);
   mark("a mark");
   CHECK(push("outer") == 0);

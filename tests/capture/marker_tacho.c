@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
 #include <tacho/tacho.h>
 
 static uint64_t passed_on;

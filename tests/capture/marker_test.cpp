@@ -1,5 +1,5 @@
-// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check what the functions return; here is what
-// arrived.
+// Markers from end to end of the pool: tacho.h, ROCTx, NVTX. The programs check what the functions return;
+// here is what arrived.
 #include <bit>
 
 #include "tape/pool_run.h"
@@ -9,7 +9,9 @@ namespace {
 
 using event::RecordKind;
 
-std::string program(const std::string& name) { return build_folder() + "/tests/" + name; }
+std::string program(const std::string& name) {
+  return build_folder() + "/tests/" + name;
+}
 
 const Row* find(const Rows& rows, RecordKind kind, const std::string& text) {
   for (const Row& row : rows.rows)
@@ -17,7 +19,8 @@ const Row* find(const Rows& rows, RecordKind kind, const std::string& text) {
   return nullptr;
 }
 
-std::string output_of(PoolRun& run, const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {}) {
+std::string output_of(PoolRun& run, const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& environment = {}) {
   static int write_end;
   int out[2];
   if (pipe(out) != 0) return "no pipe";
@@ -46,13 +49,15 @@ TEST(TachoApi, RecordsWhatWasSaid) {
   const Row* older = find(rows, RecordKind::kMark, "older");
   ASSERT_NE(older, nullptr);
   EXPECT_EQ(older->domain, "io");
-  EXPECT_EQ(older->flags, event::kMarkerDomain | event::kMarkerInteger);  // nothing of what lies behind the 16 bytes
+  EXPECT_EQ(older->flags,
+            event::kMarkerDomain | event::kMarkerInteger);  // nothing of what lies behind the 16 bytes
   ASSERT_NE(find(rows, RecordKind::kMark, ""), nullptr);
   std::vector<std::string> stack_order;
   for (const Row& row : rows.rows)
     if (row.kind == RecordKind::kPush || row.kind == RecordKind::kPop)
       stack_order.push_back((row.kind == RecordKind::kPush ? "push " : "pop ") + row.domain + " " + row.text);
-  EXPECT_EQ(stack_order, (std::vector<std::string>{"push  outer", "push io in io", "pop io ", "pop  ", "push  kept whole", "pop  "}));
+  EXPECT_EQ(stack_order, (std::vector<std::string>{"push  outer", "push io in io", "pop io ", "pop  ",
+                                                   "push  kept whole", "pop  "}));
   const Row* start = find(rows, RecordKind::kRangeStart, "across threads");
   ASSERT_NE(start, nullptr);
   EXPECT_EQ(std::bit_cast<double>(start->payload), 0.5);
@@ -111,7 +116,8 @@ TEST(TachoApi, MarkersSwitchRecordingOnAndOff) {
 void expect_roctx(const Rows& rows) {
   std::vector<std::string> seen;
   for (const Row& row : rows.rows) {
-    if (row.kind == RecordKind::kPush || row.kind == RecordKind::kMark || row.kind == RecordKind::kRangeStart) {
+    if (row.kind == RecordKind::kPush || row.kind == RecordKind::kMark ||
+        row.kind == RecordKind::kRangeStart) {
       seen.push_back(row.text);
       EXPECT_EQ(row.domain, "ROCTx");
     }
@@ -122,7 +128,8 @@ void expect_roctx(const Rows& rows) {
       seen.push_back("stop");
     }
   }
-  EXPECT_EQ(seen, (std::vector<std::string>{"a mark", "outer", "inner", "pop", "one", "two", "stop", "pop", "stop", "resumed"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"a mark", "outer", "inner", "pop", "one", "two", "stop", "pop",
+                                            "stop", "resumed"}));
   ASSERT_EQ(rows.count(RecordKind::kThread), 1u);
   EXPECT_EQ(rows.of(RecordKind::kThread)[0]->text, "worker");
   EXPECT_EQ(rows.count(RecordKind::kProperty), 1u);
@@ -135,18 +142,23 @@ TEST(Roctx, PreloadedForLinkedPrograms) {
 }
 
 TEST(Roctx, StandInsForProgramsThatOpenTheLibrary) {
-  for (const char* name : {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"}) {
+  for (const char* name :
+       {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"}) {
     PoolRun run;
-    EXPECT_EQ(run.run({program("marker_roctx"), name}, {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx"}, false), 0) << name;
+    EXPECT_EQ(
+        run.run({program("marker_roctx"), name}, {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx"}, false),
+        0)
+        << name;
     expect_roctx(run.rows());
   }
 }
 
 TEST(Roctx, StandInsBehaveWithoutTacho) {
   PoolRun run;
-  EXPECT_EQ(run.run({program("marker_roctx"), "libroctx64.so"},
-                    {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx", "TACHO_LIBRARY=", "TACHO_POOL="}, false),
-            0);
+  EXPECT_EQ(
+      run.run({program("marker_roctx"), "libroctx64.so"},
+              {"LD_LIBRARY_PATH=" + build_folder() + "/lib/roctx", "TACHO_LIBRARY=", "TACHO_POOL="}, false),
+      0);
   EXPECT_TRUE(run.rows().rows.empty());
 }
 
@@ -172,9 +184,10 @@ void expect_nvtx(const Rows& rows) {
     if (row.kind == RecordKind::kPush) stack.push_back(row.domain + ":" + row.text + ":" + row.category);
     if (row.kind == RecordKind::kPop) stack.push_back("pop " + row.domain);
   }
-  EXPECT_EQ(stack, (std::vector<std::string>{"NVTX:outer:", "NVTX:inner:", "NVTX:full:", "pop NVTX", "pop NVTX", "pop NVTX",
-                                             "library:registered:library's seventh", "andere:registered wide:other's seventh",
-                                             "pop library", "pop andere"}));
+  EXPECT_EQ(stack, (std::vector<std::string>{"NVTX:outer:", "NVTX:inner:", "NVTX:full:", "pop NVTX",
+                                             "pop NVTX", "pop NVTX", "library:registered:library's seventh",
+                                             "andere:registered wide:other's seventh", "pop library",
+                                             "pop andere"}));
   const auto starts = rows.of(RecordKind::kRangeStart), stops = rows.of(RecordKind::kRangeStop);
   ASSERT_EQ(starts.size(), 4u);
   ASSERT_EQ(stops.size(), 4u);
@@ -199,7 +212,8 @@ TEST(Nvtx, WholeFunctionTable) {
 }
 
 TEST(Nvtx, RealHeaders) {
-  if (access(program("marker_nvtx_real").c_str(), X_OK) != 0) GTEST_SKIP() << "built without NVTX's headers (TACHO_CUDA_HOME)";
+  if (access(program("marker_nvtx_real").c_str(), X_OK) != 0)
+    GTEST_SKIP() << "built without NVTX's headers (TACHO_CUDA_HOME)";
   PoolRun run;
   EXPECT_EQ(run.run({program("marker_nvtx_real")}, {"NVTX_INJECTION64_PATH=" + library_path()}, false), 0);
   expect_nvtx(run.rows());
@@ -207,7 +221,9 @@ TEST(Nvtx, RealHeaders) {
 
 TEST(Nvtx, RefusesWhenNotTraced) {
   PoolRun run;
-  EXPECT_EQ(run.run({program("marker_nvtx"), "untraced"}, {"NVTX_INJECTION64_PATH=" + library_path(), "TACHO_POOL="}, false), 0);
+  EXPECT_EQ(run.run({program("marker_nvtx"), "untraced"},
+                    {"NVTX_INJECTION64_PATH=" + library_path(), "TACHO_POOL="}, false),
+            0);
   EXPECT_TRUE(run.rows().rows.empty());
 }
 
@@ -218,7 +234,9 @@ TEST(Python, Markers) {
   for (const bool preload : {true, false}) {
     PoolRun run;
     const std::string folder = std::string("PYTHONPATH=") + source + "/python";
-    EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py"}, {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload), 0);
+    EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py"},
+                      {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload),
+              0);
     const Rows& rows = run.rows();
     const Row* full = find(rows, RecordKind::kMark, "gr\u00fc\u00df");
     ASSERT_NE(full, nullptr);
@@ -233,8 +251,11 @@ TEST(Python, Markers) {
     EXPECT_EQ(rows.count(RecordKind::kRangeStop), 1u);
   }
   PoolRun run;
-  EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py", "untraced"},
-                    {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"}, false), 0);
+  EXPECT_EQ(
+      run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py", "untraced"},
+              {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"},
+              false),
+      0);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Our own descriptions of CUPTI's records against NVIDIA's headers, where those are installed.
 #if __has_include(<cupti.h>)
 #include <cupti.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstring>
 
 #include "capture/source/cuda/cupti_abi.h"
 #include "decode/cupti_layout.h"
@@ -13,8 +15,8 @@ namespace {
 
 namespace abi = capture::cuda::abi;
 
-#define EXPECT_FIELD(ours, type, field)                                    \
-  EXPECT_EQ(ours.offset, offsetof(type, field)) << #type "::" #field;      \
+#define EXPECT_FIELD(ours, type, field)                               \
+  EXPECT_EQ(ours.offset, offsetof(type, field)) << #type "::" #field; \
   EXPECT_EQ(sizeof(ours.read(nullptr, 0)), sizeof(static_cast<type*>(nullptr)->field)) << #type "::" #field
 
 TEST(CuptiHeaders, LayoutsAgree) {
@@ -133,13 +135,45 @@ TEST(CuptiHeaders, SizesOfThisVersionAgree) {
 #endif
 }
 
+// What the target relies on to learn the sizes of records from the library itself
+// (capture/source/cuda/buffers.cpp).
+TEST(CuptiHeaders, IteratorTellsSizes) {
+  void* library = nullptr;
+  for (const char* file : {TACHO_CUDA_HOME "/lib64/libcupti.so.13", TACHO_CUDA_HOME "/lib64/libcupti.so",
+                           TACHO_CUDA_HOME "/extras/CUPTI/lib64/libcupti.so"})
+    if (library == nullptr) library = dlopen(file, RTLD_NOW);
+  if (library == nullptr) GTEST_SKIP() << "no libcupti beside the headers";
+  const auto next_record =
+      reinterpret_cast<int (*)(uint8_t*, size_t, void**)>(dlsym(library, "cuptiActivityGetNextRecord"));
+  ASSERT_NE(next_record, nullptr);
+  const auto learn = [&](uint32_t kind) {
+    alignas(8) uint8_t probe[576] = {};
+    std::memcpy(probe, &kind, sizeof kind);
+    size_t size = 0;
+    for (size_t length = 8; length <= 512; length += 8) {
+      void* next = probe;
+      if (next_record(probe, length, &next) != abi::kMaxLimitReached) break;
+      size = length;
+    }
+    return size;
+  };
+  EXPECT_EQ(learn(CUPTI_ACTIVITY_KIND_RUNTIME), sizeof(CUpti_ActivityAPI));
+  EXPECT_EQ(learn(CUPTI_ACTIVITY_KIND_MEMSET), sizeof(CUpti_ActivityMemset4));
+  EXPECT_EQ(learn(CUPTI_ACTIVITY_KIND_STREAM), sizeof(CUpti_ActivityStream));
+  EXPECT_GE(learn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), sizeof(CUpti_ActivityKernel8));
+  EXPECT_EQ(learn(120), 0u);
+}
+
 TEST(CuptiHeaders, CallbackInterfaceAgrees) {
   EXPECT_EQ(offsetof(abi::CallbackData, parameters), offsetof(CUpti_CallbackData, functionParams));
   EXPECT_EQ(offsetof(abi::CallbackData, result), offsetof(CUpti_CallbackData, functionReturnValue));
   EXPECT_EQ(offsetof(abi::CallbackData, correlation), offsetof(CUpti_CallbackData, correlationId));
-  EXPECT_EQ(abi::callback::kProfilerStart, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000));
-  EXPECT_EQ(abi::callback::kProfilerStop, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000));
-  EXPECT_EQ(abi::callback::kDeviceReset, static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
+  EXPECT_EQ(abi::callback::kProfilerStart,
+            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000));
+  EXPECT_EQ(abi::callback::kProfilerStop,
+            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000));
+  EXPECT_EQ(abi::callback::kDeviceReset,
+            static_cast<uint32_t>(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020));
   EXPECT_EQ(abi::callback::kInitFinished, static_cast<uint32_t>(CUPTI_CBID_RESOURCE_CU_INIT_FINISHED));
   EXPECT_EQ(abi::kInsufficientPrivileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
   EXPECT_EQ(abi::attribute::kPerThreadBuffer, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);

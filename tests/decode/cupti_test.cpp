@@ -1,4 +1,5 @@
-// The CUPTI decoder on buffers built by hand in the layout of every CUPTI from 11.8 on, and on buffers that make no sense.
+// The CUPTI decoder on buffers built by hand in the layout of every CUPTI from 11.8 on, and on buffers that
+// make no sense.
 #include "decode/cupti.h"
 
 #include <gtest/gtest.h>
@@ -69,19 +70,33 @@ class Buffer {
     std::memcpy(&bytes_[at_ + offset], &value, sizeof value);
     return *this;
   }
-  Buffer& api(bool driver, uint32_t callback, uint64_t start, uint64_t end, uint32_t correlation, uint32_t tid = 42, uint32_t result = 0) {
+  Buffer& api(bool driver, uint32_t callback, uint64_t start, uint64_t end, uint32_t correlation,
+              uint32_t tid = 42, uint32_t result = 0) {
     record(driver ? 4 : 5, 40).put(4, callback).put(8, start).put(16, end).put<uint32_t>(24, 1).put(28, tid);
     return put(32, correlation).put(36, result);
   }
-  Buffer& kernel(uint32_t size, uint64_t name, uint64_t start, uint64_t end, uint32_t correlation, uint64_t graph_node = 0) {
+  Buffer& kernel(uint32_t size, uint64_t name, uint64_t start, uint64_t end, uint32_t correlation,
+                 uint64_t graph_node = 0) {
     record(10, size).put<uint8_t>(4, 0x12).put<uint16_t>(6, 32).put(16, start).put(24, end);
     put<uint32_t>(40, 0).put<uint32_t>(44, 1).put<uint32_t>(48, 7);
-    put<int32_t>(52, 8).put<int32_t>(56, 4).put<int32_t>(60, 2).put<int32_t>(64, 128).put<int32_t>(68, 2).put<int32_t>(72, 1);
-    put<int32_t>(76, 1024).put<int32_t>(80, 2048).put<uint32_t>(84, 16).put(92, correlation).put(104, name).put(144, graph_node);
+    put<int32_t>(52, 8)
+        .put<int32_t>(56, 4)
+        .put<int32_t>(60, 2)
+        .put<int32_t>(64, 128)
+        .put<int32_t>(68, 2)
+        .put<int32_t>(72, 1);
+    put<int32_t>(76, 1024)
+        .put<int32_t>(80, 2048)
+        .put<uint32_t>(84, 16)
+        .put(92, correlation)
+        .put(104, name)
+        .put(144, graph_node);
     if (size >= 188) put<uint32_t>(176, 2).put<uint32_t>(180, 1).put<uint32_t>(184, 1);
     return *this;
   }
-  void give(CuptiDecoder& decoder, bool completed = true) const { decoder.buffer(header_, bytes_, completed); }
+  void give(CuptiDecoder& decoder, bool completed = true) const {
+    decoder.buffer(header_, bytes_, completed);
+  }
   std::vector<std::byte>& bytes() { return bytes_; }
   tape::BlockHeader& header() { return header_; }
 
@@ -109,9 +124,12 @@ class CuptiTest : public ::testing::Test {
     EXPECT_LT(index, rows.size());
     return index < rows.size() ? rows[index] : kNone;
   }
-  const std::vector<int64_t>& dim(Table table, int64_t row) { return writer.dimensions[table].at(static_cast<size_t>(row - 1)); }
+  const std::vector<int64_t>& dim(Table table, int64_t row) {
+    return writer.dimensions[table].at(static_cast<size_t>(row - 1));
+  }
   std::string function(size_t api_row) {
-    return writer.text(dim(Table::kFunction, fact(Table::kApi, api_row)[column::Api::dim])[column::Function::name]);
+    return writer.text(
+        dim(Table::kFunction, fact(Table::kApi, api_row)[column::Api::dim])[column::Function::name]);
   }
   MemoryWriter writer;
   TestProcess process{writer};
@@ -123,34 +141,76 @@ class CuptiVersionTest : public CuptiTest, public ::testing::WithParamInterface<
 TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const Version& v = GetParam();
   Buffer buffer(v.number);
-  if (v.context != 0) buffer.record(9, v.context).put<uint32_t>(4, 1).put<uint32_t>(8, 0).put<uint16_t>(14, 7);
+  if (v.context != 0)
+    buffer.record(9, v.context).put<uint32_t>(4, 1).put<uint32_t>(8, 0).put<uint16_t>(14, 7);
   buffer.kernel(v.kernel, 0x7000, 1000, 1500, 11);
   buffer.api(false, 211, 900, 950, 11);
-  buffer.record(1, v.copy).put<uint8_t>(4, 1).put<uint8_t>(5, 2).put<uint8_t>(6, 3).put<uint8_t>(7, 1).put<uint64_t>(8, 4096);
-  buffer.put<uint64_t>(16, 2000).put<uint64_t>(24, 2100).put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 12);
-  buffer.record(22, v.peer).put<uint8_t>(5, 3).put<uint8_t>(6, 3).put<uint64_t>(8, 8192).put<uint64_t>(16, 2200).put<uint64_t>(24, 2300);
-  buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 0).put<uint32_t>(52, 1).put<uint32_t>(60, 13);
-  buffer.record(2, v.fill).put<uint32_t>(4, 0xff).put<uint64_t>(8, 512).put<uint64_t>(16, 2400).put<uint64_t>(24, 2450);
+  buffer.record(1, v.copy)
+      .put<uint8_t>(4, 1)
+      .put<uint8_t>(5, 2)
+      .put<uint8_t>(6, 3)
+      .put<uint8_t>(7, 1)
+      .put<uint64_t>(8, 4096);
+  buffer.put<uint64_t>(16, 2000)
+      .put<uint64_t>(24, 2100)
+      .put<uint32_t>(36, 1)
+      .put<uint32_t>(40, 7)
+      .put<uint32_t>(44, 12);
+  buffer.record(22, v.peer)
+      .put<uint8_t>(5, 3)
+      .put<uint8_t>(6, 3)
+      .put<uint64_t>(8, 8192)
+      .put<uint64_t>(16, 2200)
+      .put<uint64_t>(24, 2300);
+  buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 0).put<uint32_t>(52, 1).put<uint32_t>(
+      60, 13);
+  buffer.record(2, v.fill).put<uint32_t>(4, 0xff).put<uint64_t>(8, 512).put<uint64_t>(16, 2400).put<uint64_t>(
+      24, 2450);
   buffer.put<uint32_t>(36, 1).put<uint32_t>(40, 7).put<uint32_t>(44, 14).put<uint16_t>(50, 3);
-  buffer.record(38, v.sync).put<uint32_t>(4, 3).put<uint64_t>(8, 2500).put<uint64_t>(16, 2600).put<uint32_t>(24, 15).put<uint32_t>(28, 1).put<uint32_t>(32, 7);
-  buffer.record(17, v.overhead).put<uint32_t>(4, 5u << 16).put<uint32_t>(8, 2).put<uint32_t>(16, 43).put<uint64_t>(24, 100).put<uint64_t>(32, 200);
-  buffer.record(52, v.jit).put<uint32_t>(4, 1).put<uint32_t>(8, 3).put<uint64_t>(16, 300).put<uint64_t>(24, 400);
+  buffer.record(38, v.sync)
+      .put<uint32_t>(4, 3)
+      .put<uint64_t>(8, 2500)
+      .put<uint64_t>(16, 2600)
+      .put<uint32_t>(24, 15)
+      .put<uint32_t>(28, 1)
+      .put<uint32_t>(32, 7);
+  buffer.record(17, v.overhead)
+      .put<uint32_t>(4, 5u << 16)
+      .put<uint32_t>(8, 2)
+      .put<uint32_t>(16, 43)
+      .put<uint64_t>(24, 100)
+      .put<uint64_t>(32, 200);
+  buffer.record(52, v.jit).put<uint32_t>(4, 1).put<uint32_t>(8, 3).put<uint64_t>(16, 300).put<uint64_t>(24,
+                                                                                                        400);
   if (v.jit >= 72) buffer.put<uint32_t>(68, 42);
   size_t records = 8;
   if (v.memory != 0) {
     ++records;
-    buffer.record(49, v.memory).put<uint32_t>(4, 1).put<uint32_t>(8, 3).put<uint32_t>(12, 16).put<uint64_t>(16, 0xabc000);
+    buffer.record(49, v.memory)
+        .put<uint32_t>(4, 1)
+        .put<uint32_t>(8, 3)
+        .put<uint32_t>(12, 16)
+        .put<uint64_t>(16, 0xabc000);
     buffer.put<uint64_t>(24, 65536).put<uint64_t>(32, 2700).put<uint32_t>(52, 0);
   }
   if (v.graph != 0) {
     ++records;
-    buffer.record(51, v.graph).put<uint32_t>(4, 17).put<uint64_t>(8, 3000).put<uint64_t>(16, 4000).put<uint32_t>(24, 0);
+    buffer.record(51, v.graph)
+        .put<uint32_t>(4, 17)
+        .put<uint64_t>(8, 3000)
+        .put<uint64_t>(16, 4000)
+        .put<uint32_t>(24, 0);
     buffer.put<uint32_t>(28, 5).put<uint32_t>(32, 1).put<uint32_t>(36, 7);
   }
   if (v.device != 0) {
     ++records;
     decoder.name(NameSpace::kCudaKernel, 0x8000, "NVIDIA H200");
-    buffer.record(8, v.device).put<uint32_t>(44, 132).put<uint32_t>(104, 9).put<uint32_t>(108, 0).put<uint32_t>(112, 0).put<uint64_t>(136, 0x8000);
+    buffer.record(8, v.device)
+        .put<uint32_t>(44, 132)
+        .put<uint32_t>(104, 9)
+        .put<uint32_t>(108, 0)
+        .put<uint32_t>(112, 0)
+        .put<uint64_t>(136, 0x8000);
   }
   buffer.give(decoder);
   decoder.finish();
@@ -184,7 +244,8 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const auto& copy = fact(Table::kCopy);
   EXPECT_EQ(copy[column::Copy::bytes], 4096);
   const auto& copy_shape = dim(Table::kCopyShape, copy[column::Copy::dim]);
-  EXPECT_EQ(copy_shape[column::CopyShape::direction], static_cast<int64_t>(event::CopyDirection::kHostToDevice));
+  EXPECT_EQ(copy_shape[column::CopyShape::direction],
+            static_cast<int64_t>(event::CopyDirection::kHostToDevice));
   EXPECT_EQ(copy_shape[column::CopyShape::source_memory], static_cast<int64_t>(event::MemoryKind::kPinned));
   EXPECT_EQ(copy_shape[column::CopyShape::source_device], 0);
   EXPECT_NE(copy_shape[column::CopyShape::target_device], 0);
@@ -192,19 +253,23 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   const auto& peer = fact(Table::kCopy, 1);
   EXPECT_EQ(peer[column::Copy::correlation], 13);
   const auto& peer_shape = dim(Table::kCopyShape, peer[column::Copy::dim]);
-  EXPECT_EQ(peer_shape[column::CopyShape::direction], static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
+  EXPECT_EQ(peer_shape[column::CopyShape::direction],
+            static_cast<int64_t>(event::CopyDirection::kPeerToPeer));
   EXPECT_NE(peer_shape[column::CopyShape::source_device], peer_shape[column::CopyShape::target_device]);
   EXPECT_EQ(dim(Table::kDevice, peer_shape[column::CopyShape::target_device])[column::Device::index], 1);
 
   EXPECT_EQ(fact(Table::kFill)[column::Fill::bytes], 512);
   EXPECT_EQ(dim(Table::kFillShape, fact(Table::kFill)[column::Fill::dim])[column::FillShape::value], 0xff);
-  EXPECT_EQ(dim(Table::kSyncShape, fact(Table::kSync)[column::Sync::dim])[column::SyncShape::kind], static_cast<int64_t>(event::SyncKind::kQueue));
+  EXPECT_EQ(dim(Table::kSyncShape, fact(Table::kSync)[column::Sync::dim])[column::SyncShape::kind],
+            static_cast<int64_t>(event::SyncKind::kQueue));
   EXPECT_EQ(fact(Table::kSync)[column::Sync::duration], 100);
   ASSERT_EQ(writer.facts[Table::kOverhead].size(), 2u);
-  EXPECT_EQ(dim(Table::kOverheadShape, fact(Table::kOverhead)[column::Overhead::dim])[column::OverheadShape::kind],
-            static_cast<int64_t>(event::OverheadKind::kLazyLoad));
+  EXPECT_EQ(
+      dim(Table::kOverheadShape, fact(Table::kOverhead)[column::Overhead::dim])[column::OverheadShape::kind],
+      static_cast<int64_t>(event::OverheadKind::kLazyLoad));
   EXPECT_EQ(dim(Table::kTrack, fact(Table::kOverhead)[column::Overhead::track])[column::Track::native], 43);
-  EXPECT_EQ(writer.text(dim(Table::kOverheadShape, fact(Table::kOverhead, 1)[column::Overhead::dim])[column::OverheadShape::name]),
+  EXPECT_EQ(writer.text(dim(Table::kOverheadShape,
+                            fact(Table::kOverhead, 1)[column::Overhead::dim])[column::OverheadShape::name]),
             "PTX to machine code: compile");
   if (v.memory != 0) {
     EXPECT_EQ(fact(Table::kAllocation)[column::Allocation::bytes], 65536);
@@ -213,7 +278,8 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   if (v.graph != 0) {
     const auto& span = fact(Table::kDispatch, 1);
     EXPECT_EQ(span[column::Dispatch::duration], 1000);
-    EXPECT_EQ(dim(Table::kKernel, span[column::Dispatch::dim])[column::Kernel::kind], static_cast<int64_t>(event::DispatchKind::kGraph));
+    EXPECT_EQ(dim(Table::kKernel, span[column::Dispatch::dim])[column::Kernel::kind],
+              static_cast<int64_t>(event::DispatchKind::kGraph));
   }
   if (v.device != 0) {
     const auto& device = dim(Table::kDevice, track[column::Track::device]);
@@ -221,7 +287,9 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
     EXPECT_EQ(writer.text(device[column::Device::architecture]), "sm_90");
   }
 }
-void PrintTo(const Version& version, std::ostream* out) { *out << "CUPTI " << version.name; }
+void PrintTo(const Version& version, std::ostream* out) {
+  *out << "CUPTI " << version.name;
+}
 
 INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersions), [](const auto& info) {
   std::string name = info.param.name;
@@ -231,8 +299,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersio
 });
 
 TEST_F(CuptiTest, SizesReportedByTheTargetBeatTheVersion) {
-  decoder.property("cupti.record_size.10", "224");  // a CUPTI newer than this decoder
-  decoder.property("cupti.record_size.77", "32");
+  decoder.property("cupti.record_sizes", "10:224 77:32");  // of a CUPTI newer than this decoder
   Buffer buffer(139900);
   buffer.kernel(224, 0x7000, 1000, 1500, 11).record(77, 32).api(false, 211, 900, 950, 11);
   buffer.give(decoder);
@@ -253,8 +320,8 @@ TEST_F(CuptiTest, KindWithoutKnownSizeEndsTheBufferAndIsCounted) {
 
 TEST_F(CuptiTest, NestedDriverCallsAreKeptApartAndLinked) {
   Buffer buffer(130001);
-  buffer.api(true, 100, 910, 915, 20);                       // inside the launch, a number of its own
-  buffer.api(true, 307, 920, 940, 21);                       // inside, shares the launch's number (older CUPTIs)
+  buffer.api(true, 100, 910, 915, 20);  // inside the launch, a number of its own
+  buffer.api(true, 307, 920, 940, 21);  // inside, shares the launch's number (older CUPTIs)
   buffer.api(false, 211, 900, 950, 21).kernel(216, 0x7000, 1000, 1100, 21);
   buffer.api(true, 307, 1200, 1210, 22).kernel(216, 0x7000, 1300, 1400, 22);  // the program's own driver call
   buffer.give(decoder);
@@ -278,13 +345,13 @@ TEST_F(CuptiTest, NestedDriverCallsAreKeptApartAndLinked) {
 TEST_F(CuptiTest, LaunchesWithoutKernelsAreCountedButNotCapturedOnes) {
   Buffer buffer(130001);
   buffer.api(false, 211, 100, 110, 1).kernel(216, 0x7000, 200, 210, 1);
-  buffer.api(false, 317, 300, 310, 2);                        // begin capture
-  buffer.api(false, 211, 320, 330, 3, 43);                    // another thread launches into the capture
-  buffer.api(false, 319, 400, 410, 4);                        // end capture
-  buffer.api(false, 211, 500, 510, 5, 42, 1);                 // failed: no kernel expected
-  buffer.api(false, 211, 600, 610, 6);                        // its kernel never comes
+  buffer.api(false, 317, 300, 310, 2);         // begin capture
+  buffer.api(false, 211, 320, 330, 3, 43);     // another thread launches into the capture
+  buffer.api(false, 319, 400, 410, 4);         // end capture
+  buffer.api(false, 211, 500, 510, 5, 42, 1);  // failed: no kernel expected
+  buffer.api(false, 211, 600, 610, 6);         // its kernel never comes
   buffer.kernel(216, 0x7000, 700, 710, 7).kernel(216, 0x7000, 720, 730, 8, 99);  // 8: of a graph
-  buffer.api(false, 211, 690, 695, 7);                        // record after its kernel
+  buffer.api(false, 211, 690, 695, 7);                                           // record after its kernel
   buffer.give(decoder);
   decoder.finish();
   EXPECT_EQ(decoder.facts().unmatched, 1);
@@ -311,12 +378,14 @@ TEST_F(CuptiTest, TimesFromTheHostClockAreConvertedExactly) {
   for (uint32_t n = 1; n < 200; ++n) {
     const uint64_t tsc = 1'000'000 + uint64_t{n} * 123'456'789;
     ticks.push_back(tsc);
-    const auto ns = 1'000'000'000 + static_cast<uint64_t>((static_cast<unsigned __int128>(tsc - 1'000'000) * multiplier) >> 32);
+    const auto ns = 1'000'000'000 + static_cast<uint64_t>(
+                                        (static_cast<unsigned __int128>(tsc - 1'000'000) * multiplier) >> 32);
     buffer.api(false, 31, ns, ns + 100, n);
   }
   buffer.give(decoder);
   for (size_t n = 0; n < ticks.size(); ++n)
-    EXPECT_NEAR(static_cast<double>(fact(Table::kApi, n)[column::Api::start]), static_cast<double>(ticks[n] / 2 + 5'000'000), 2.0);
+    EXPECT_NEAR(static_cast<double>(fact(Table::kApi, n)[column::Api::start]),
+                static_cast<double>(ticks[n] / 2 + 5'000'000), 2.0);
 }
 
 TEST_F(CuptiTest, CuptisOwnClockIsConvertedByPairs) {
@@ -333,7 +402,8 @@ TEST_F(CuptiTest, CuptisOwnClockIsConvertedByPairs) {
 TEST_F(CuptiTest, BufferOfAKilledProcessIsReadToItsLastRecord) {
   Buffer buffer(130001);
   buffer.kernel(216, 0x7000, 1000, 1100, 1).api(false, 211, 900, 950, 1);
-  buffer.kernel(216, 0x7000, 0, 0, 2).put<uint32_t>(0, 10 | 1u << 31);  // still on the device: so CUPTI marks it
+  buffer.kernel(216, 0x7000, 0, 0, 2)
+      .put<uint32_t>(0, 10 | 1u << 31);  // still on the device: so CUPTI marks it
   buffer.api(false, 211, 960, 970, 2);
   buffer.bytes().resize(65472, std::byte{0});
   buffer.give(decoder, false);
@@ -364,13 +434,34 @@ TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
   EXPECT_EQ(dim(Table::kTrack, fact(Table::kApi)[column::Api::track])[column::Track::native], 42);
 }
 
+TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
+  decoder.property("cupti.window", "stop 10");
+  decoder.property("cupti.window", "start 20");
+  Buffer buffer(130001);
+  for (const uint32_t correlation : {9u, 10u, 19u, 20u})
+    buffer.kernel(216, 0x7000, 1000 + correlation, 1100 + correlation, correlation)
+        .api(false, 211, 900 + correlation, 950 + correlation, correlation);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kDispatch), 2);
+  EXPECT_EQ(writer.rows(Table::kApi), 2);
+  EXPECT_TRUE(writer.losses.empty());
+}
+
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
   decoder.name(NameSpace::kCudaGraphNode, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);
-  buffer.record(51, 56).put<uint32_t>(4, 17).put<uint64_t>(8, 3000).put<uint64_t>(16, 4000).put<uint32_t>(28, 5).put<uint32_t>(32, 1).put<uint32_t>(36, 7);
+  buffer.record(51, 56)
+      .put<uint32_t>(4, 17)
+      .put<uint64_t>(8, 3000)
+      .put<uint64_t>(16, 4000)
+      .put<uint32_t>(28, 5)
+      .put<uint32_t>(32, 1)
+      .put<uint32_t>(36, 7);
   buffer.give(decoder);
-  EXPECT_EQ(writer.text(dim(Table::kKernel, fact(Table::kDispatch)[column::Dispatch::dim])[column::Kernel::name]),
-            "graph of 3 nodes: vecAdd x2, copy");
+  EXPECT_EQ(
+      writer.text(dim(Table::kKernel, fact(Table::kDispatch)[column::Dispatch::dim])[column::Kernel::name]),
+      "graph of 3 nodes: vecAdd x2, copy");
 }
 
 TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
@@ -378,7 +469,9 @@ TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
   first.kernel(216, 0x7000, 1000, 1100, 1).give(decoder);
   decoder.name(NameSpace::kCudaKernel, 0x7000, "_Z5other");
   second.kernel(216, 0x7000, 2000, 2100, 2).give(decoder);
-  EXPECT_EQ(writer.text(dim(Table::kKernel, fact(Table::kDispatch, 1)[column::Dispatch::dim])[column::Kernel::name]), "_Z5other");
+  EXPECT_EQ(writer.text(
+                dim(Table::kKernel, fact(Table::kDispatch, 1)[column::Dispatch::dim])[column::Kernel::name]),
+            "_Z5other");
 }
 
 TEST_F(CuptiTest, AnyBytesAreSurvived) {
@@ -393,7 +486,9 @@ TEST_F(CuptiTest, AnyBytesAreSurvived) {
       const uint32_t kind = kinds[random() % std::size(kinds)];
       std::memcpy(&bytes[at], &kind, 4);
     }
-    if (round % 50 == 0) decoder.property(fmt::format("cupti.record_size.{}", kinds[random() % std::size(kinds)]), fmt::format("{}", random() % 300));
+    if (round % 50 == 0)
+      decoder.property("cupti.record_sizes", fmt::format("{}:{} {} :", kinds[random() % std::size(kinds)],
+                                                         random() % 300, random()));
     buffer.give(decoder, round % 2 == 0);
     for (auto& [table, rows] : writer.facts) rows.clear();
     if (writer.dimensions[Table::kTrack].size() > 500) {  // the test writer searches linearly

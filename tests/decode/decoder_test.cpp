@@ -34,8 +34,8 @@ class Block {
     const size_t at = bytes_.size();
     bytes_.resize(at + size);
     std::memcpy(&bytes_[at], &record, sizeof record);
-    std::memcpy(&bytes_[at + sizeof record], tail.data(), tail.size());
-    std::memcpy(&bytes_[at + size - words.size() * 8], words.data(), words.size() * 8);
+    if (!tail.empty()) std::memcpy(&bytes_[at + sizeof record], tail.data(), tail.size());
+    if (!words.empty()) std::memcpy(&bytes_[at + size - words.size() * 8], words.data(), words.size() * 8);
     return *this;
   }
   Block& string(uint32_t number, std::string_view text) {

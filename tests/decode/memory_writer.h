@@ -18,7 +18,8 @@ class MemoryWriter : public trace::TraceWriter {
   using TraceWriter::dimension;
   int64_t string(std::string_view text) override {
     if (text.empty()) return 0;
-    const auto [at, fresh] = strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1);
+    const auto [at, fresh] =
+        strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1);
     return at->second;
   }
   std::string text(int64_t row) const {
@@ -37,7 +38,9 @@ class MemoryWriter : public trace::TraceWriter {
   void update(Table table, int64_t row, int column, int64_t value) override {
     dimensions[table][static_cast<size_t>(row - 1)][static_cast<size_t>(column)] = value;
   }
-  void add(Table table, std::span<const int64_t> row) override { facts[table].emplace_back(row.begin(), row.end()); }
+  void add(Table table, std::span<const int64_t> row) override {
+    facts[table].emplace_back(row.begin(), row.end());
+  }
   void lose(int64_t, Table, event::LossReason reason, int64_t count) override { losses[reason] += count; }
   void note(int64_t, event::NoteSeverity, std::string_view text) override { notes.emplace_back(text); }
   Status flush() override { return {}; }

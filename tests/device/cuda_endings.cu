@@ -1,11 +1,11 @@
-// CUDA programs that are hard on a profiler, one a mode: cuda_endings MODE [N]
+// CUDA programs that are hard on a profiler, one a mode: cuda_endings MODE [N [THREADS]]
 //   nosync     launches N kernels and returns from main without waiting
 //   fastexit   the same, then _exit
 //   kill       launches for ever (to be killed)
 //   reset      cudaDeviceReset between two rounds of N kernels
 //   forkafter  uses CUDA, forks, the child exits; the parent goes on
 //   forkbefore forks twice before using CUDA; every child launches N kernels
-//   threads    16 threads launch N kernels each on their default stream
+//   threads    16 threads (or as many as the third argument says) launch N kernels each on their default stream
 //   region     N kernels, cudaProfilerStart, N kernels, cudaProfilerStop, N kernels
 //   graph      N launches of a graph of 100 kernels and one copy
 //   devices    N kernels and a peer copy on every device
@@ -105,7 +105,8 @@ int main(int argc, char** argv) {
   } else if (mode == "threads") {
     check(cudaFree(nullptr), "start");
     std::vector<std::thread> threads;
-    for (int t = 0; t < 16; ++t)
+    const int count = argc > 3 ? std::atoi(argv[3]) : 16;
+    for (int t = 0; t < count; ++t)
       threads.emplace_back([n] {
         launch(n);
         check(cudaStreamSynchronize(nullptr), "synchronize");
@@ -144,6 +145,13 @@ int main(int argc, char** argv) {
       check(cudaSetDevice(d), "device");
       check(cudaMalloc(&memory[d], 1 << 20), "malloc");
       launch(n);
+    }
+    for (int d = 1; d < count; ++d) {
+      int direct = 0;
+      check(cudaDeviceCanAccessPeer(&direct, d, 0), "peer access");
+      check(cudaSetDevice(d), "device");
+      if (direct != 0) check(cudaDeviceEnablePeerAccess(0, 0), "peer access");
+      std::printf("%d-0 %s, ", d, direct != 0 ? "direct" : "through the host");
     }
     for (int d = 1; d < count; ++d) check(cudaMemcpyPeer(memory[d], d, memory[0], 0, 1 << 20), "peer copy");
     for (int d = 0; d < count; ++d) {

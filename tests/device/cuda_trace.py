@@ -2,7 +2,7 @@
 """Traces CUDA and PyTorch programs on a real GPU and compares with peers. Run by cuda_trace.sh; prints a verdict table.
 
 usage: cuda_trace.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
-Sections: survive (programs that are hard to trace), correct (against torch.profiler), storm, graph, torch, gemm, soak.
+Sections: survive (programs that are hard to trace), several (needs two GPUs; not run by default), correct (against torch.profiler), storm, graph, torch, gemm, soak.
 
 Times are compared in ABBA order; a figure is the median of the paired ratios with a 95 % bootstrap interval, and a goal
 is met when the interval's upper end meets it. An interval wider than the margin to the goal is "not resolved".
@@ -131,13 +131,16 @@ class Tools:
 
 # ---- programs that are hard to trace ---------------------------------------------------------------------------------
 
-def survive(t):
+def survive(t, only=None):
     say("Programs that are hard to trace")
     e = t.endings
 
     def run(name, mode, count, expected, options=(), code=0, program=e, env=None, word="spin", extra=None):
+        mode, *more = mode.split()
+        if only is not None and mode not in only:
+            return None
         try:
-            rc, out, err, path = t.trace(name, [program, mode, str(count)], options, env=env)
+            rc, out, err, path = t.trace(name, [program, mode, str(count), *more], options, env=env)
             facts = t.facts(path)
         except Exception as problem:  # a crash or a hang is the finding
             return check(name, False, repr(problem)[:200])
@@ -162,6 +165,7 @@ def survive(t):
     run("16 threads, per-thread default streams", "threads", 2000, 32000, program=e + "_ptds",
         extra=lambda f: f["unlinked"] == 0)
     run("16 threads, one default stream", "threads", 2000, 32000)
+    run("500 threads", "threads 500", 200, 100000, program=e + "_ptds")
     run("cudaProfilerStart/Stop with --start-paused", "region", 500, 500, options=["--start-paused"])
     run("cudaProfilerStart/Stop without it", "region", 500, 1500)
     run("several devices", "devices", 500, None, extra=lambda f: t.kernels(f, "spin") % 500 == 0 and f["rows"]["dispatch"] > 0)
@@ -170,15 +174,18 @@ def survive(t):
         copies = {name: (c["count"], c["bytes"]) for name, c in facts["copies"].items()}
         want = {"host to device": (100, 100000), "device to host": (100, 200000), "device to device": (100, 300000)}
         check("copies: bytes per direction", copies == want and facts["fills"].get("fill", {}).get("bytes") == 400000, copies)
+    run("CUPTI's own clock", "copies", 10, 0, options=["--cupti-clock"], extra=lambda f: f["starts_before_call"] == 0 and f["copies"]["host to device"]["count"] == 10)
     run("managed memory", "managed", 1, None, word="add_one", extra=lambda f: t.kernels(f, "add_one") == 1)
     facts = run("graph, one span a launch", "graph", 50, None, extra=lambda f: f["rows"]["dispatch"] >= 50)
     if isinstance(facts, dict):
         check("graph span has its nodes' names", any("graph of 101 nodes" in name for name in facts["kernels"]), list(facts["kernels"]))
     run("graph, every node", "graph", 50, 50, options=["--graph-trace", "node"], extra=lambda f: t.kernels(f, "add_one") == 50 * 99)
     run("no device visible", "nosync", 10, 0, code=1, env={"CUDA_VISIBLE_DEVICES": ""})
-    run("kernels at most 3 launches in (launch trigger)", "reset", 1000, None, options=["--stop-trigger", "launch:4"],
-        extra=lambda f: t.kernels(f, "spin") == 3)
+    run("--stop-trigger launch:4", "reset", 1000, 3, options=["--stop-trigger", "launch:4"])
+    run("--start-trigger launch:1991", "reset", 1000, 10, options=["--start-trigger", "launch:1991"])
 
+    if only is not None:
+        return
     # SIGKILL in a launch storm.
     path = t.trace_file("sigkill")
     process = subprocess.Popen([t.tacho, "trace", "-q", "--overwrite", "-o", path, "--", e, "kill"], stdout=subprocess.PIPE,
@@ -216,6 +223,34 @@ def survive(t):
         with open(counts) as file:
             theirs = sum(entry["count"] for entry in json.load(file).values())
         check("--yield-to-app", rc == 0 and theirs > 1000 and t.facts(trace)["rows"]["dispatch"] == 0, f"exit {rc}, the program's profiler has {theirs}")
+
+
+def several(t):
+    """Two GPUs: contexts, a peer copy, two processes that reduce over NCCL."""
+    say("Several GPUs")
+    rc, out, err, path = t.trace("devices", [t.endings, "devices", "500"])
+    facts = t.facts(path)
+    count = int(re.search(r"(\d+) devices", out).group(1))
+    check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
+          and all(facts["copies"].get(way, {}).get("bytes", 0) == (count - 1) << 20
+                  for way in (["peer to peer"] if "direct" in out else ["device to host", "host to device"])), f"{out.strip()}, copies {facts['copies']}, tracks {facts['tracks']}")
+    script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
+              "def work(rank, size):\n"
+              "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
+              "  torch.cuda.set_device(rank)\n  dist.init_process_group('nccl', rank=rank, world_size=size)\n"
+              "  x = torch.ones(1 << 20, device='cuda') * (rank + 1)\n"
+              "  for _ in range(10): dist.all_reduce(x)\n  torch.cuda.synchronize()\n  dist.destroy_process_group()\n"
+              "if __name__ == '__main__':\n  n = torch.cuda.device_count()\n  mp.start_processes(work, args=(n,), nprocs=n, start_method='spawn')\n  print('reduced')\n")
+    path = os.path.join(t.folder, "reduce.py")
+    with open(path, "w") as file:
+        file.write(script)
+    rc, out, err, trace = t.trace("nccl", [sys.executable, path], timeout=200)
+    facts = t.facts(trace)
+    check("NCCL all-reduce in a process per GPU", rc == 0 and "reduced" in out and t.kernels(facts, "nccl") >= 10 * count,
+          f"exit {rc}, {t.kernels(facts, 'nccl')} NCCL kernels, {facts['processes']} processes, {facts['rows']['marker']} markers, losses {facts['losses']} {err.strip()[-200:]}")
+    for file in (trace, t.trace_file("devices")):
+        if os.path.getsize(file) < 3_000_000:
+            subprocess.run(["cp", file, t.out])
 
 
 # ---- the same program under torch.profiler ----------------------------------------------------------------------------
@@ -265,7 +300,7 @@ def floor_env(t, kinds):
     return {"CUDA_INJECTION64_PATH": t.floor, "FLOOR_KINDS": kinds}
 
 
-SAME_KINDS = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace"]  # as the floor's kcrd
+SAME_KINDS = ["--kernel-trace", "--memory-copy-trace", "--runtime-trace", "--driver-trace", "--all-api-calls"]  # as the floor's kcrd
 
 
 @contextlib.contextmanager
@@ -316,7 +351,7 @@ def storm(t, pairs):
 def graph(t, pairs):
     say("Graph launches of 100 kernels")
     for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
-        with storms(t, ["-g", "-n", "50000"]) as (untraced, floor, traced):
+        with storms(t, ["-g", "-n", "200000"]) as (untraced, floor, traced):
             compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced("--graph-trace", mode), floor(kinds), 1.10, "ns per node", pairs)
 
 
@@ -448,13 +483,19 @@ def torch_step(t, pairs):
     say("PyTorch: training step of a 50-layer, 256-wide perceptron, 30 steps a run")
     step = training(30)
     with pool(t, SAME_KINDS) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrd"))) as (a, b):
-        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", pairs)
+        compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", 2 * pairs)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmso"))) as (a, b):
-        compare("torch step, tacho's default / bare CUPTI (the same kinds)", a, b, 1.05, "ms", pairs)
-    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
-        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", pairs)
+        compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
+    torch_peer(t, pairs)
+    with both(TorchProgram(t, step, floor_env(t, "kcrq")), TorchProgram(t, step, floor_env(t, "kcr"))) as (a, b):
+        compare("torch step, bare CUPTI without calls that only ask / with them", a, b, None, "ms", pairs // 2)
     with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, {})) as (a, b):
         compare("torch step, tacho's default / untraced", a, b, None, "ms", pairs // 2)
+
+
+def torch_peer(t, pairs):
+    with pool(t) as ours, both(TorchProgram(t, training(30), ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
+        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", 3 * pairs)
 
 
 def gemm_loop(t, pairs):
@@ -487,8 +528,8 @@ def main():
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
     sections = arguments.sections or ["survive", "correct", "storm", "graph", "torch", "gemm", "soak"]
-    work = {"survive": lambda: survive(t), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
-            "graph": lambda: graph(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
+    work = {"survive": lambda: survive(t), "several": lambda: several(t), "pause": lambda: survive(t, ["region", "reset", "threads", "copies"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+            "graph": lambda: graph(t, arguments.pairs), "peer": lambda: torch_peer(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:
         begin = time.monotonic()

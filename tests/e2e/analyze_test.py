@@ -202,6 +202,19 @@ class Reports(Analyze):
         self.assertRegex(self.text("--list-blocks", "gfx90a"), r"(?m)^12 .*lds")
         self.assertIn("gfx942", self.sentence("--list-metrics", "gfx123"))
 
+    def test_roofline(self):
+        text = self.text("-p", SYNTH, "-b", "4", "-R", "FP32", "FP64", "-m", "HBM")
+        self.assertRegex(text, r"valu +FP64 +17127\.40 +GFLOP/s")
+        self.assertRegex(text, r"hbm +1173\.45 +GB/s")
+        self.assertNotIn("l2 ", text.split("roof  of")[1])
+        self.assertRegex(text, r"#.*bound by")
+        self.assertRegex(text, r"(?m)^ +10k ┤")
+        self.assertIn("--mem-level", self.sentence("-p", SYNTH, "-m", "L9"))
+        self.assertIn("no roofline.csv", self.text("-p", WORKLOADS / "synth_a" / "MI350", "-b", "roofline"))
+
+    def test_lists_of_the_runs_own_architecture(self):
+        self.assertEqual(self.text("-p", SYNTH, "--list-metrics"), self.text("--list-metrics", "gfx90a"))
+
     def test_explain(self):
         text = self.text("-p", SYNTH, "--explain", "valu-utilization")
         value = self.cells(self.json("-p", SYNTH), "11.2")["valu-utilization"]["Avg"]

@@ -1,6 +1,7 @@
 """CUDA without a GPU: the way of CUPTI's records from a program to the trace, on a stand-in for CUPTI; and the sentences
 for machines without a driver, without CUPTI, without permission."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,12 @@ class Cuda(harness.Case):
         self.fake("names", 3000)
         self.assertEqual({row["Calls"] for row in self.stats("kernel").values()}, {1})
         self.assertEqual(len(self.stats("kernel")), 3000)
+
+    def test_pool_that_is_too_small(self):
+        self.fake("done", 20000, options=["--pool-size", "256K"])
+        got = self.calls("kernel", "vecAdd(float*, int)") + self.calls("api", "cudaLaunchKernel")
+        lost = re.search(r"([\d,]+) [^\n]*pool full", self.losses())
+        self.assertEqual(got + (int(lost.group(1).replace(",", "")) if lost else 0), 40000, self.losses())
 
     def test_chosen_kernels(self):
         self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])

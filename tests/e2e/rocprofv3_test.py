@@ -296,14 +296,23 @@ class Outputs(Rocprofv3):
     def test_formats(self):
         self.rocprofv3("--kernel-trace", "--opencl-trace", "-f", "csv", "json", "pftrace", "-o", "a")
         self.assertEqual(self.names(), ["a_agent_info.csv", "a_kernel_trace.csv", "a_opencl_api_trace.csv", "a_results.json", "a_results.pftrace"])
-        events = json.loads((self.folder / "a_results.json").read_text())["traceEvents"]
-        self.assertEqual(sum(e.get("cat") == "kernel_dispatch" for e in events), 9)
+        tool = json.loads((self.folder / "a_results.json").read_text())["rocprofiler-sdk-tool"][0]
+        symbols = {s["kernel_id"]: s["formatted_kernel_name"] for s in tool["kernel_symbols"]}
+        dispatches = tool["buffer_records"]["kernel_dispatch"]
+        table = rows(self.folder / "a_kernel_trace.csv")
+        self.assertEqual([symbols[d["dispatch_info"]["kernel_id"]] for d in dispatches], [row["Kernel_Name"] for row in table])
+        self.assertEqual([d["start_timestamp"] for d in dispatches], [int(row["Start_Timestamp"]) for row in table])
+        self.assertEqual([d["thread_id"] for d in dispatches], [int(row["Thread_Id"]) for row in table])
+        operations = tool["strings"]["buffer_records"]
+        calls = tool["buffer_records"]["opencl_api"]
+        self.assertEqual([operations[c["kind"]]["operations"][c["operation"]] for c in calls],
+                         [row["Function"] for row in rows(self.folder / "a_opencl_api_trace.csv")])
         self.one_sentence(self.rocprofv3("--kernel-trace", "-f", "otf2", code=125), "otf2")
         self.one_sentence(self.rocprofv3("--kernel-trace", "-f", "cvs", code=125), "csv")
 
     def test_group_by_queue_is_taken(self):
-        self.rocprofv3("--kernel-trace", "-f", "json", "--group-by-queue", "-o", "q")
-        self.assertIn("COMPUTE Agent [1] QUEUE [0] CPU", (self.folder / "q_results.json").read_text())
+        self.rocprofv3("--kernel-trace", "-f", "pftrace", "--group-by-queue", "-o", "q")
+        self.assertIn(b"COMPUTE Agent [1] QUEUE [0] CPU", (self.folder / "q_results.pftrace").read_bytes())
 
     def test_several_processes(self):
         self.rocprofv3("--kernel-trace", "--marker-trace", command=(STEPS, "--fork", "3"))

@@ -172,6 +172,25 @@ TEST(Perfetto, UnknownEnds) {
   EXPECT_EQ(end_of(read, *named(read, "whole")), 200);
 }
 
+TEST(Perfetto, ClocksAndTimesThatMakeNoSense) {
+  Maker made;
+  made.clock(1'000, 50'000);
+  made.clock(2'000, 10'000);  // BOOTTIME jumped back
+  made.clock(3'000, 90'000);  // and far ahead
+  const int64_t process = made.process(5);
+  const int64_t thread = made.thread_track(process, 5),
+                queue = made.queue_track(process, made.device("G"), 1);
+  for (int64_t time = 500; time < 4'000; time += 250) made.call(thread, time, 100, made.function("f"), time);
+  made.call(thread, 3'990, -50, made.function("ends before it began"), 7);
+  made.dispatch(queue, 600, 100, made.kernel("before its call"), 750);
+  made.dispatch(queue, 0, 10, made.kernel("at zero"), 1);
+  made.dispatch(queue, -500, 10, made.kernel("before zero"), 2);
+  made.dispatch(queue, 100, std::numeric_limits<int64_t>::max() - 50, made.kernel("for ever"), 3);
+  const PerfettoTrace read = exported(*made.open());  // which checks order and balance
+  EXPECT_EQ(read.of_category("opencl_api").size(), 15u);
+  EXPECT_EQ(read.of_category("kernel_dispatch").size(), 4u);
+}
+
 TEST(Perfetto, Counters) {
   Maker made;
   const int64_t process = made.process(5);
@@ -299,7 +318,8 @@ TEST(Perfetto, KernelRename) {
   made.dispatch(queue, 1020, 10, kernel, 3);
   format::ExportOptions options;
   options.kernel_rename = true;
-  const auto kernels = exported(*made.open(), options).of_category("kernel_dispatch");
+  const PerfettoTrace read = exported(*made.open(), options);
+  const auto kernels = read.of_category("kernel_dispatch");
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_EQ(kernels[0]->name, "inner");
   EXPECT_EQ(kernels[1]->name, "outer");

@@ -116,7 +116,7 @@ Result<std::shared_ptr<const trace::Trace>> read_text(const std::string& text) {
   return format::rocprofv3::read(folder.file("r.json"));
 }
 
-void check_sections(const trace::Trace& trace) {
+void check_sections(const trace::Trace& trace, int64_t notes = 1) {
   Folder folder;
   std::vector<std::string> written;
   ASSERT_TRUE(format::write_csv(trace, {"", folder.path(), "p"}, {}, written));
@@ -142,7 +142,7 @@ void check_sections(const trace::Trace& trace) {
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::command), "/bin/app -n 3");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::name), "app");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::host), "box");
-  EXPECT_EQ(trace.rows(Table::kNote), 1) << "the scratch record is told";
+  EXPECT_EQ(trace.rows(Table::kNote), notes) << "the scratch record is told";
   EXPECT_EQ(trace.property(Table::kDevice, 2, "fw_version"), std::to_string(38 | 1 << 10 | 2 << 24));
 }
 
@@ -158,6 +158,49 @@ TEST(Rocprofv3Json, RecordsBeforeNames) {
   const auto trace = read_text("{\"rocprofiler-sdk-tool\": [{" + records + "," + names + "}]}");
   ASSERT_TRUE(trace) << trace.error().message;
   check_sections(**trace);
+}
+
+TEST(Rocprofv3Json, WrittenAndReadAgain) {
+  const auto trace = read_text("{\"rocprofiler-sdk-tool\": [" + kSections + kRecords + "]}");
+  ASSERT_TRUE(trace) << trace.error().message;
+  Folder folder;
+  std::vector<std::string> written;
+  const Status done = format::rocprofv3::write(**trace, {folder.file("w.json"), "", ""}, {}, written);
+  ASSERT_TRUE(done) << done.error().message;
+  const auto again = format::open_any(folder.file("w.json"));
+  ASSERT_TRUE(again) << again.error().message;
+  check_sections(**again, 0);
+}
+
+TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
+  Maker made;
+  const int64_t process = made.process(9, "a\"\xff");
+  const int64_t thread = made.thread_track(process, 9),
+                queue = made.queue_track(process, made.device("G\n"), 1);
+  made.call(thread, 100, 5, made.function("cl\x01"), 1);
+  made.call(thread, 110, kUnknown, made.function("cudaMalloc", event::Domain::kCudaRuntime), 2);
+  made.dispatch(queue, 120, kUnknown, made.kernel(std::string(70'000, '"')), 1, 0);
+  made.marker(thread, 90, 50, made.label("m\\", event::MarkerKind::kStartStop));
+  Folder folder;
+  std::vector<std::string> written;
+  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder.file("w.json"), "", ""}, {}, written));
+  std::ofstream(folder.file("p.py"))
+      << "import json,sys\n"
+         "d=json.load(open(sys.argv[1]))['rocprofiler-sdk-tool'][0]; b=d['buffer_records']; "
+         "k=d['strings']['buffer_records']\n"
+         "print([(n,len(v)) for n,v in sorted(b.items()) if v])\n"
+         "c=b['cuda_api'][0]; "
+         "print(k[c['kind']]['kind'],k[c['kind']]['operations'][c['operation']],c['end_timestamp'])\n"
+         "i=b['kernel_dispatch'][0]; "
+         "print(i['thread_id'],i['dispatch_info']['workgroup_size'],len(d['kernel_symbols'][0]['kernel_name']"
+         "))\n"
+         "m=b['marker_api'][0]; print([s['value'] for s in d['strings']['marker_api'] if "
+         "s['key']==m['correlation_id']['internal']])\n";
+  EXPECT_EQ(run("python3 " + folder.file("p.py") + " " + folder.file("w.json")),
+            "[('cuda_api', 1), ('kernel_dispatch', 1), ('marker_api', 1), ('opencl_api', 1)]\n"
+            "CUDA_RUNTIME_API cudaMalloc 0\n"
+            "9 {'x': 64, 'y': 1, 'z': 1} 70000\n"
+            "['m\\\\']\n");
 }
 
 TEST(Rocprofv3Json, CutAnywhereIsOneSentence) {

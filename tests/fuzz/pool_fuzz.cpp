@@ -1,6 +1,6 @@
-// Fuzzing of recovery: a pool file full of lies goes through Pool::open, Drainer and Decoder, as `tacho recover` does it.
-// The input describes a small pool: optional changes of the header, then per block its state, its header and bytes. The
-// mutator knows records, so that most inputs get past the size checks.
+// Fuzzing of recovery: a pool file full of lies goes through Pool::open, Drainer and Decoder, as `tacho
+// recover` does it. The input describes a small pool: optional changes of the header, then per block its
+// state, its header and bytes. The mutator knows records, so that most inputs get past the size checks.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "decode/decoder.h"
+#include "event/sample.h"
 #include "tape/pool.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -33,7 +34,9 @@ class NoWriter : public trace::TraceWriter {
     return ++dimensions_;
   }
   void update(event::Table table, int64_t row, int column, int64_t) override {
-    if (row < 0 || row > dimensions_ || static_cast<size_t>(column) >= event::table_info(table).columns.size()) abort();
+    if (row < 0 || row > dimensions_ ||
+        static_cast<size_t>(column) >= event::table_info(table).columns.size())
+      abort();
   }
   void add(event::Table table, std::span<const int64_t> row) override {
     if (!event::is_fact(table) || row.size() != event::table_info(table).columns.size()) abort();
@@ -84,7 +87,8 @@ struct PoolFile {
   std::string path;
   std::string clean;
   PoolFile() {
-    auto pool = tape::Pool::create({.initial_bytes = kBlocks * tape::kBlockSize, .max_bytes = kBlocks * tape::kBlockSize});
+    auto pool = tape::Pool::create(
+        {.initial_bytes = kBlocks * tape::kBlockSize, .max_bytes = kBlocks * tape::kBlockSize});
     if (!pool) abort();
     clean.assign(reinterpret_cast<const char*>(&pool->header()),
                  pool->header().data_offset + static_cast<size_t>(kBlocks) * tape::kBlockSize);
@@ -109,8 +113,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tape::PoolHeader* const header = static_cast<tape::PoolHeader*>(malloc(sizeof(tape::PoolHeader)));
   memcpy(static_cast<void*>(header), pool_file.clean.data(), sizeof(tape::PoolHeader));
   const uint8_t flags = input.byte();
-  if ((flags & 1) != 0) input.take(reinterpret_cast<char*>(header) + 16, 64);  // version, sizes, sources, configuration
-  if ((flags & 2) != 0) input.take(reinterpret_cast<char*>(header) + offsetof(tape::PoolHeader, enabled), 256);
+  if ((flags & 1) != 0)
+    input.take(reinterpret_cast<char*>(header) + 16, 64);  // version, sizes, sources, configuration
+  if ((flags & 2) != 0)
+    input.take(reinterpret_cast<char*>(header) + offsetof(tape::PoolHeader, enabled), 256);
   pool_file.put(header, sizeof *header, 0);
   free(header);
   uint32_t states[kBlocks];
@@ -173,12 +179,43 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
       std::string record(record_size, '\0');
       for (char& c : record)
         if (random(3) == 0) c = static_cast<char>(random(4) == 0 ? random(256) : random(4));
-      event::RecordHeader header{static_cast<event::RecordKind>(kind), static_cast<uint8_t>(random(2) == 0 ? random(64) : random(8)),
-                                 static_cast<uint16_t>(record_size), random(3) == 0 ? random(1u << 24) * 256 : random(8)};
+      event::RecordHeader header{
+          static_cast<event::RecordKind>(kind), static_cast<uint8_t>(random(2) == 0 ? random(64) : random(8)),
+          static_cast<uint16_t>(record_size), random(3) == 0 ? random(1u << 24) * 256 : random(8)};
       memcpy(record.data(), &header, sizeof header);
       if (static_cast<event::RecordKind>(kind) == event::RecordKind::kString) {
         const uint64_t length = random(record_size - 15);
         memcpy(record.data() + 8, &length, sizeof length);
+        if (length >= 9 && random(2) == 0)
+          memcpy(record.data() + 16, "/bin/true", 9);  // a file that can be unwound
+      }
+      if (static_cast<event::RecordKind>(kind) == event::RecordKind::kModule && random(2) == 0) {
+        const uint64_t words[] = {4096, 65536, 4096 * random(4)};
+        memcpy(record.data() + 8, words, sizeof words);
+      }
+      if (static_cast<event::RecordKind>(kind) == event::RecordKind::kSample) {
+        event::SampleHeader sample{};
+        sample.clock = static_cast<event::SampleClock>(random(2));
+        sample.python = static_cast<event::PythonState>(random(4));
+        sample.stack_whole = static_cast<uint8_t>(random(2));
+        sample.chain = static_cast<uint16_t>(random(6));
+        sample.frames = static_cast<uint16_t>(random(6));
+        sample.stack_begin = 1 << 20;
+        sample.stack_bytes = 8 * random(16);
+        std::string words(
+            event::kSampleRegisters * 8 + (sample.chain + sample.frames) * 8u + sample.stack_bytes, '\0');
+        for (size_t at = 0; at + 8 <= words.size(); at += 8) {
+          // Addresses of code, of the stack, Python words, rubbish.
+          const uint64_t choices[] = {4096 + random(40000), (1u << 20) + 8 * random(20),
+                                      static_cast<uint64_t>(random(4)) << 32 | (random(4) << 30) | random(40),
+                                      static_cast<uint64_t>(random(1u << 24)) << random(40)};
+          memcpy(words.data() + at, &choices[random(4)], 8);
+        }
+        record.resize(sizeof(event::SampleRecord));
+        record.append(reinterpret_cast<const char*>(&sample), sizeof sample);
+        record += words;
+        header.size = static_cast<uint16_t>(record.size());
+        memcpy(record.data(), &header, sizeof header);
       }
       records += record;
     }

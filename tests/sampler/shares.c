@@ -1,9 +1,8 @@
-/* A program whose time is known: 70 % in heavy, 20 % in medium, 10 % in light, each called two levels deep; built with
- * and without frame pointers. The work is counted in equal units, so that the shares hold on any machine.
- *   shares UNITS          in main's thread
- *   shares UNITS threads  in four threads
- *   shares UNITS deep     below 3000 further frames
- *   shares UNITS altstack half of it on an alternate signal stack, half on a coroutine's
+/* A program whose time is known: 70 % in heavy, 20 % in medium, 10 % in light, each called two levels deep;
+ * built with and without frame pointers. The work is counted in equal units, so that the shares hold on any
+ * machine. shares UNITS          in main's thread shares UNITS threads  in four threads shares UNITS deep
+ * below 3000 further frames shares UNITS altstack half of it on an alternate signal stack, half on a
+ * coroutine's
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,23 +15,20 @@
 
 static volatile uint64_t sink;
 
-#define UNIT                                               \
-  for (int i = 0; i < 20000; ++i) {                        \
+#define UNIT                                                         \
+  for (int i = 0; i < 20000; ++i) {                                  \
     value = value * 6364136223846793005ull + 1442695040888963407ull; \
-    value ^= value >> 29;                                  \
+    value ^= value >> 29;                                            \
   }
 
 __attribute__((noinline)) uint64_t heavy(uint64_t value, int units) {
-  while (units-- > 0) UNIT
-  return value;
+  while (units-- > 0) UNIT return value;
 }
 __attribute__((noinline)) uint64_t medium(uint64_t value, int units) {
-  while (units-- > 0) UNIT
-  return value;
+  while (units-- > 0) UNIT return value;
 }
 __attribute__((noinline)) uint64_t light(uint64_t value, int units) {
-  while (units-- > 0) UNIT
-  return value;
+  while (units-- > 0) UNIT return value;
 }
 __attribute__((noinline)) uint64_t middle(uint64_t value) {
   volatile char room[200]; /* a frame that is not trivial */
@@ -66,7 +62,9 @@ static void on_signal(int number) {
   outer(all_units / 2);
 }
 static ucontext_t main_context, coroutine_context;
-static void coroutine(void) { outer(all_units / 2); }
+static void coroutine(void) {
+  outer(all_units / 2);
+}
 
 int main(int argc, char** argv) {
   const long units = argc > 1 ? atol(argv[1]) : 1000;

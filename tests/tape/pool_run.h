@@ -1,4 +1,5 @@
-// For tests: runs small programs against a pool of our own, drains it as tacho does, and keeps every record as a row.
+// For tests: runs small programs against a pool of our own, drains it as tacho does, and keeps every record
+// as a row.
 #pragma once
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,19 +31,22 @@ struct Row {
   uint32_t value;
   uint32_t slot, thread, pid, tid;
   uint64_t time = 0;
-  uint64_t id = 0;         // of ranges; correlation of API records
-  std::string text;        // of markers, strings, notes
+  uint64_t id = 0;   // of ranges; correlation of API records
+  std::string text;  // of markers, strings, notes
   std::string domain, category;
   uint32_t color = 0;
   uint64_t payload = 0;
 };
 
-/// Everything that came out of a pool. Every record is checked for size and bounds: a wrong one is a test failure.
+/// Everything that came out of a pool. Every record is checked for size and bounds: a wrong one is a test
+/// failure.
 class Rows {
  public:
   void take(const tape::Piece& piece) {
     const auto kind = piece.block->kind;
-    if (kind != tape::BlockKind::kRecords && kind != tape::BlockKind::kDefinitions && kind != tape::BlockKind::kShared) return;
+    if (kind != tape::BlockKind::kRecords && kind != tape::BlockKind::kDefinitions &&
+        kind != tape::BlockKind::kShared)
+      return;
     const std::byte* at = piece.bytes.data();
     const std::byte* const end = at + piece.bytes.size();
     while (at != end) {
@@ -109,7 +114,8 @@ class Rows {
         const uint64_t length = word(8);
         ASSERT_LE(sizeof(event::StringRecord) + length, header.size);
         row.text.assign(reinterpret_cast<const char*>(at) + sizeof(event::StringRecord), length);
-        ASSERT_TRUE(strings.emplace(std::pair(row.slot, row.value), row.text).second) << "defined twice: " << row.text;
+        ASSERT_TRUE(strings.emplace(std::pair(row.slot, row.value), row.text).second)
+            << "defined twice: " << row.text;
         break;
       }
       case RecordKind::kProcess: {
@@ -119,11 +125,25 @@ class Rows {
         ASSERT_EQ(process.slot, row.slot);
         break;
       }
-      case RecordKind::kNote: row.text = string(row.slot, static_cast<uint32_t>(word(16))); break;
-      case RecordKind::kThread: row.text = string(row.slot, static_cast<uint32_t>(word(8) >> 32)); row.id = word(8) & 0xffffffff; break;
-      case RecordKind::kApi: row.time = word(8); row.id = word(24); break;
-      case RecordKind::kPop: row.time = word(8); row.domain = string_or_none(row.slot, row.value); break;
-      case RecordKind::kRangeStop: row.time = word(8); row.id = word(16); break;
+      case RecordKind::kNote:
+        row.text = string(row.slot, static_cast<uint32_t>(word(16)));
+        break;
+      case RecordKind::kThread:
+        row.text = string(row.slot, static_cast<uint32_t>(word(8) >> 32));
+        row.id = word(8) & 0xffffffff;
+        break;
+      case RecordKind::kApi:
+        row.time = word(8);
+        row.id = word(24);
+        break;
+      case RecordKind::kPop:
+        row.time = word(8);
+        row.domain = string_or_none(row.slot, row.value);
+        break;
+      case RecordKind::kRangeStop:
+        row.time = word(8);
+        row.id = word(16);
+        break;
       case RecordKind::kPush:
       case RecordKind::kMark:
       case RecordKind::kRangeStart: {
@@ -137,26 +157,36 @@ class Rows {
           row.text.assign(reinterpret_cast<const char*>(at) + offset, header.value);
           offset += (header.value + 7) & ~7u;
         }
-        const auto next = [&] { offset += 8; return offset <= header.size ? word(offset - 8) : 0; };
-        if ((header.flags & event::kMarkerDomain) != 0) row.domain = string(row.slot, static_cast<uint32_t>(next()));
-        if ((header.flags & event::kMarkerCategory) != 0) row.category = string(row.slot, static_cast<uint32_t>(next()));
+        const auto next = [&] {
+          offset += 8;
+          return offset <= header.size ? word(offset - 8) : 0;
+        };
+        if ((header.flags & event::kMarkerDomain) != 0)
+          row.domain = string(row.slot, static_cast<uint32_t>(next()));
+        if ((header.flags & event::kMarkerCategory) != 0)
+          row.category = string(row.slot, static_cast<uint32_t>(next()));
         if ((header.flags & event::kMarkerColor) != 0) row.color = static_cast<uint32_t>(next());
         if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) != 0) row.payload = next();
         ASSERT_EQ(offset, header.size) << row.text.substr(0, 40);
         break;
       }
-      default: break;
+      default:
+        break;
     }
     rows.push_back(std::move(row));
   }
-  std::string string_or_none(uint32_t slot, uint32_t number) const { return number == 0 ? "" : string(slot, number); }
+  std::string string_or_none(uint32_t slot, uint32_t number) const {
+    return number == 0 ? "" : string(slot, number);
+  }
 };
 
 inline std::string build_folder() {
   const char* const folder = getenv("TACHO_BUILD");
   return folder != nullptr ? folder : ".";
 }
-inline std::string library_path() { return build_folder() + "/lib/libtacho.so"; }
+inline std::string library_path() {
+  return build_folder() + "/lib/libtacho.so";
+}
 
 /// A pool and the programs that write into it.
 class PoolRun {
@@ -171,6 +201,9 @@ class PoolRun {
     pool_.emplace(std::move(*created));
     drainer_.emplace(*pool_);
   }
+
+  /// Takes the pieces instead of rows() when set.
+  std::function<void(const tape::Piece&)> sink;
 
   tape::Pool& pool() { return *pool_; }
   Rows& rows() { return rows_; }
@@ -214,12 +247,19 @@ class PoolRun {
     drain(true);
     return status;
   }
-  int run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {}, bool preload = true,
-          void (*prepare)() = nullptr) {
+  int run(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
+          bool preload = true, void (*prepare)() = nullptr) {
     return wait(spawn(arguments, environment, preload, prepare));
   }
   void drain(bool final) {
-    drainer_->pass([this](const tape::Piece& piece) { rows_.take(piece); }, final);
+    drainer_->pass(
+        [this](const tape::Piece& piece) {
+          if (sink)
+            sink(piece);
+          else
+            rows_.take(piece);
+        },
+        final);
   }
   uint64_t dropped() {
     uint64_t sum = 0;

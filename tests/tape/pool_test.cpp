@@ -16,10 +16,13 @@
 namespace tacho::tape {
 namespace {
 
-PoolOptions small() { return {.initial_bytes = 1 << 20, .max_bytes = 4 << 20}; }
+PoolOptions small() {
+  return {.initial_bytes = 1 << 20, .max_bytes = 4 << 20};
+}
 
 // Writes one block by hand, as a target would.
-void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std::string_view mark, uint64_t sequence) {
+void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std::string_view mark,
+               uint64_t sequence) {
   BlockHeader& block = pool.block(index);
   block.kind = kind;
   block.process_slot = 0;
@@ -31,7 +34,8 @@ void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std
   auto* const bytes = reinterpret_cast<char*>(&block) + sizeof block;
   const auto padded = static_cast<uint32_t>((mark.size() + 7) & ~size_t{7});
   event::MarkRecord record{};
-  record.header = {event::RecordKind::kMark, 0, static_cast<uint16_t>(sizeof record + padded), static_cast<uint32_t>(mark.size())};
+  record.header = {event::RecordKind::kMark, 0, static_cast<uint16_t>(sizeof record + padded),
+                   static_cast<uint32_t>(mark.size())};
   memcpy(bytes, &record, sizeof record);
   memset(bytes + sizeof record, 0, padded);
   memcpy(bytes + sizeof record, mark.data(), mark.size());
@@ -120,8 +124,9 @@ TEST(Pool, SaysWhichFoldersFailed) {
     const rlimit limit{0, 0};
     setrlimit(RLIMIT_FSIZE, &limit);
     const auto pool = Pool::create(small());
-    const bool right = !pool && pool.error().message.find("TACHO_POOL_DIR") != std::string::npos &&
-                       pool.error().message.find("/dev/shm: larger than the file size limit") != std::string::npos;
+    const bool right =
+        !pool && pool.error().message.find("TACHO_POOL_DIR") != std::string::npos &&
+        pool.error().message.find("/dev/shm: larger than the file size limit") != std::string::npos;
     _exit(right ? 0 : 1);
   }
   int status = -1;
@@ -155,7 +160,8 @@ TEST(Drainer, FreesWhatDeadThreadsLeftOpen) {
 }
 
 TEST(Drainer, ShortProcessesDoNotEatThePool) {
-  // 200 processes, each with a block for records and one for definitions, in a pool of 64 blocks that is never final.
+  // 200 processes, each with a block for records and one for definitions, in a pool of 64 blocks that is
+  // never final.
   test::PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 4 << 20});
   for (int i = 0; i < 200; ++i) {
     int status = -1;
@@ -180,7 +186,8 @@ TEST(Drainer, SharedBlockWaitsForAWriterInTheMiddle) {
   const auto count = [&](const Piece&) { ++pieces; };
   for (int i = 0; i < 200; ++i) drainer.pass(count, false);
   EXPECT_EQ(pieces, 1u);
-  EXPECT_EQ(pool->state(0).load(), static_cast<uint32_t>(BlockState::kFull));  // a record is still being written
+  EXPECT_EQ(pool->state(0).load(),
+            static_cast<uint32_t>(BlockState::kFull));  // a record is still being written
   const event::RecordHeader pad{event::RecordKind::kPad, 0, static_cast<uint16_t>(kBlockPayload - 24), 0};
   memcpy(bytes + 24, &pad, sizeof pad);
   drainer.pass(count, false);
@@ -198,7 +205,11 @@ TEST(Recovery, ReadsAPoolWhoseTachoDied) {
   Drainer drainer(*opened);
   drainer.rewind_definitions();
   std::vector<std::string> texts;
-  drainer.pass([&](const Piece& piece) { texts.emplace_back(reinterpret_cast<const char*>(piece.bytes.data()) + sizeof(event::MarkRecord)); }, true);
+  drainer.pass(
+      [&](const Piece& piece) {
+        texts.emplace_back(reinterpret_cast<const char*>(piece.bytes.data()) + sizeof(event::MarkRecord));
+      },
+      true);
   EXPECT_EQ(texts, (std::vector<std::string>{"kept", "open"}));
   // The file itself is untouched: recovery can be repeated.
   EXPECT_EQ(pool->state(0).load(), static_cast<uint32_t>(BlockState::kKept));
@@ -231,7 +242,11 @@ class HostilePool : public testing::Test {
     Drainer drainer(*pool);
     drainer.rewind_definitions();
     uint64_t sum = 0;
-    drainer.pass([&](const Piece& piece) { for (const std::byte byte : piece.bytes) sum += static_cast<uint8_t>(byte); }, true);
+    drainer.pass(
+        [&](const Piece& piece) {
+          for (const std::byte byte : piece.bytes) sum += static_cast<uint8_t>(byte);
+        },
+        true);
     EXPECT_LT(sum, ~0ull);
   }
   std::string good_;
@@ -239,7 +254,8 @@ class HostilePool : public testing::Test {
 };
 
 TEST_F(HostilePool, TruncatedAnywhereIsOneSentence) {
-  for (const size_t size : {0ul, 1ul, 100ul, kHeaderBytes - 1, kHeaderBytes, kHeaderBytes + 8192, good_.size() / 2, good_.size() - 1}) {
+  for (const size_t size : {0ul, 1ul, 100ul, kHeaderBytes - 1, kHeaderBytes, kHeaderBytes + 8192,
+                            good_.size() / 2, good_.size() - 1}) {
     auto pool = open(std::string_view(good_).substr(0, size));
     EXPECT_FALSE(pool) << size;
     use(pool);
@@ -265,10 +281,13 @@ TEST_F(HostilePool, FlippedBytesNeverCrash) {
     std::string bad = good_;
     for (int flips = 0; flips < 20; ++flips) {
       // Headers, states and block headers are where it hurts.
-      const size_t places[] = {random() % 256, data + random() % 256, reinterpret_cast<const PoolHeader*>(good_.data())->data_offset + kBlockSize * (random() % 4) + random() % 128};
+      const size_t places[] = {random() % 256, data + random() % 256,
+                               reinterpret_cast<const PoolHeader*>(good_.data())->data_offset +
+                                   kBlockSize * (random() % 4) + random() % 128};
       bad[places[random() % 3]] = static_cast<char>(random());
     }
-    memcpy(bad.data(), good_.data(), 24);  // magic, schema and version stay: else nothing behind them is reached
+    memcpy(bad.data(), good_.data(),
+           24);  // magic, schema and version stay: else nothing behind them is reached
     auto pool = open(bad);
     use(pool);
   }

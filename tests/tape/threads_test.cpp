@@ -1,5 +1,5 @@
-// Writers and drainer in one process, so that ThreadSanitizer sees both sides of the pool: eight threads write records and
-// definitions while the drainer runs and other threads come and go.
+// Writers and drainer in one process, so that ThreadSanitizer sees both sides of the pool: eight threads
+// write records and definitions while the drainer runs and other threads come and go.
 #include <thread>
 
 #include "tape/pool_run.h"
@@ -11,7 +11,9 @@ namespace {
 TEST(Threads, EightWritersAndTheDrainer) {
   PoolRun run({.initial_bytes = 8 << 20, .max_bytes = 32 << 20});
   // The drainer's own mapping: both sides at the same addresses, or the sanitizer could not relate them.
-  ASSERT_TRUE(tape::writer_internal::attach_mapped(&run.pool().header(), run.pool().header().data_offset + static_cast<size_t>(run.pool().max_blocks()) * tape::kBlockSize));
+  ASSERT_TRUE(tape::writer_internal::attach_mapped(
+      &run.pool().header(),
+      run.pool().header().data_offset + static_cast<size_t>(run.pool().max_blocks()) * tape::kBlockSize));
   constexpr int kThreads = 8;
   constexpr uint64_t kRecords = 20000;
   std::atomic<int> running{kThreads};
@@ -38,8 +40,10 @@ TEST(Threads, EightWritersAndTheDrainer) {
           usleep(50);
         }
         if (i % 5000 == 0) tape::flush_thread();
-        if (i % 4000 == 0) std::thread([&] {
-            auto* const other = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, 0, 0);
+        if (i % 4000 == 0)
+          std::thread([&] {
+            auto* const other =
+                tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, 0, 0);
             if (other == nullptr) {
               ++refused;
               return;
@@ -69,7 +73,8 @@ TEST(Threads, EightWritersAndTheDrainer) {
   for (std::thread& thread : threads) thread.join();
   run.drain(true);
   EXPECT_EQ(refused.load(), run.dropped());
-  EXPECT_EQ(run.rows().count(event::RecordKind::kApi) + refused, kThreads * (kRecords + kRecords / 4000 + kRecords / 500));
+  EXPECT_EQ(run.rows().count(event::RecordKind::kApi) + refused,
+            kThreads * (kRecords + kRecords / 4000 + kRecords / 500));
   EXPECT_EQ(run.rows().count(event::RecordKind::kProperty), static_cast<size_t>(kThreads));
   size_t texts = 0;
   for (const auto& [key, text] : run.rows().strings) texts += text.rfind("text ", 0) == 0;

@@ -1,5 +1,5 @@
-// The writing side of the pool under everything that a program may do: a test each of forks, clones, threads, signals,
-// limits and kills. tape_target is the program, libtacho.so is preloaded, this process drains.
+// The writing side of the pool under everything that a program may do: a test each of forks, clones, threads,
+// signals, limits and kills. tape_target is the program, libtacho.so is preloaded, this process drains.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -12,9 +12,12 @@ namespace {
 
 using event::RecordKind;
 
-std::string target() { return build_folder() + "/tests/tape_target"; }
+std::string target() {
+  return build_folder() + "/tests/tape_target";
+}
 
-// Of every (process, thread): pushes and pops in order, never more pops than pushes, equal at the end; times ascend.
+// Of every (process, thread): pushes and pops in order, never more pops than pushes, equal at the end; times
+// ascend.
 void expect_balanced(const Rows& rows) {
   std::map<std::pair<uint32_t, uint32_t>, long> depth;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> last;
@@ -26,7 +29,8 @@ void expect_balanced(const Rows& rows) {
     ASSERT_GE(row.time, last[key]) << "slot " << row.slot << " thread " << row.thread;
     last[key] = row.time;
   }
-  for (const auto& [key, value] : depth) EXPECT_EQ(value, 0) << "slot " << key.first << " thread " << key.second;
+  for (const auto& [key, value] : depth)
+    EXPECT_EQ(value, 0) << "slot " << key.first << " thread " << key.second;
 }
 
 TEST(Writer, RecordsPairs) {
@@ -116,7 +120,8 @@ TEST(Writer, VforkAndExec) {
 TEST(Writer, SixtyFourThreads) {
   PoolRun run({.initial_bytes = 16 << 20});
   EXPECT_EQ(run.run({target(), "threads", "64", "2000"}), 0);
-  EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 64 * 4000u);
+  EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(),
+            64 * 4000u);
   EXPECT_EQ(run.dropped(), 0u);
   std::set<uint32_t> threads;
   for (const Row* row : run.rows().of(RecordKind::kPush)) threads.insert(row->thread);
@@ -177,7 +182,8 @@ TEST(Writer, AFullPoolCountsExactly) {
   const uint64_t pushes = run.rows().count(RecordKind::kPush), pops = run.rows().count(RecordKind::kPop);
   EXPECT_GT(pushes, 1000u);
   // A pop whose push was dropped is not even tried.
-  EXPECT_EQ(pushes + run.pool().header().dropped[static_cast<size_t>(event::Table::kMarker)].load(), 400000u + (pushes - pops));
+  EXPECT_EQ(pushes + run.pool().header().dropped[static_cast<size_t>(event::Table::kMarker)].load(),
+            400000u + (pushes - pops));
   EXPECT_EQ(run.dropped(), run.pool().header().dropped[static_cast<size_t>(event::Table::kMarker)].load());
 }
 
@@ -189,29 +195,32 @@ TEST(Writer, AllDescriptorsClosedAndReopened) {
 
 TEST(Writer, HoldsNoDescriptor) {
   PoolRun run;
-  EXPECT_EQ(run.run({target(), "open_descriptors"}, {}, true, [] {
-              for (int i = 3; i < 1024; ++i) close(i);
-            }),
+  EXPECT_EQ(run.run({target(), "open_descriptors"}, {}, true,
+                    [] {
+                      for (int i = 3; i < 1024; ++i) close(i);
+                    }),
             0);
   EXPECT_EQ(run.rows().count(RecordKind::kMark), 1u);
 }
 
 TEST(Writer, LimitedAddressSpace) {
   PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 1ull << 30});
-  EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true, [] {
-              const rlimit limit{200 << 20, 200 << 20};  // less than the pool may grow to
-              setrlimit(RLIMIT_AS, &limit);
-            }),
+  EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true,
+                    [] {
+                      const rlimit limit{200 << 20, 200 << 20};  // less than the pool may grow to
+                      setrlimit(RLIMIT_AS, &limit);
+                    }),
             0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush), 1000u);
 }
 
 TEST(Writer, FileSizeLimitDoesNotMatter) {
   PoolRun run;
-  EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true, [] {
-              const rlimit limit{0, 0};
-              setrlimit(RLIMIT_FSIZE, &limit);
-            }),
+  EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true,
+                    [] {
+                      const rlimit limit{0, 0};
+                      setrlimit(RLIMIT_FSIZE, &limit);
+                    }),
             0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush), 1000u);
 }

@@ -263,7 +263,8 @@ Status choose_formats(const Given& given, Plan& plan) {
   for (const std::string& name : names) {
     if (name == "otf2")
       return fail("--output-format otf2: tacho writes no OTF2; pftrace streams traces of any size");
-    const auto writer = writer_of(name);
+    // Their json is not Chrome's.
+    const auto writer = writer_of(name == "json" ? "rocprofv3" : name);
     if (!writer) return fail("--output-format: {}", writer.error().message);
     plan.writers.push_back(*writer);
   }
@@ -512,8 +513,9 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       format::ExportTarget target;
       target.folder = place.folder;
       target.prefix = place.prefix;
-      target.file =
-          (fs::path(place.folder) / fmt::format("{}_results{}", place.prefix, writer->extension)).string();
+      const bool named = writer->extension.starts_with("_results");
+      const std::string name = fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
+      target.file = (fs::path(place.folder) / name).string();
       Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
       plan.options.progress = &progress;
       const Status done = writer->write(trace, target, plan.options, written);

@@ -39,15 +39,16 @@ class Exporter {
         tracks_(trace, agents_, options),
         kernels_(trace, options),
         timeline_(trace, options, ~0ull),
-        launches_(trace, options.kernel_rename) {
+        calls_(trace.rows(Table::kApi)) {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
+    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   }
 
   Status run() {
     TACHO_TRY(write_head());
     TACHO_TRY(timeline_.run(*this));
-    TACHO_TRY(launches_.status());
+    if (launches_ != nullptr) TACHO_TRY(launches_->status());
     file_.write("\n]}\n");
     return {};
   }
@@ -67,6 +68,8 @@ class Exporter {
     // Without an end it lasts, as far as anybody knows, to the end of the trace.
     const int64_t end = what.end == kUnknown ? std::max(last_, start) : clock_(what.end);
     const Line& line = lanes_[what.lane];
+    if (what.table == Table::kApi && what.correlation != 0)
+      calls_.add(tracks_.process(what.track), what.correlation, {what.track, what.start, 0});
     char* at = start_event("{\"ph\":\"X\"", line, start);
     at = append(at, ",\"dur\":");
     at = write_microseconds(at, end - start);
@@ -144,7 +147,7 @@ class Exporter {
   }
 
   static char* append(char* at, std::string_view text) {
-    std::memcpy(at, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at, text.data(), text.size());
     return at + text.size();
   }
 
@@ -252,7 +255,7 @@ class Exporter {
         name = kernels_.name(what.dim);
         if (options_.kernel_rename) {
           const Launch* const launch =
-              launches_.find(tracks_.process(what.track), what.correlation, what.start);
+              launches_->find(tracks_.process(what.track), what.correlation, what.start);
           if (launch != nullptr && launch->label != 0)
             name = trace_.text(Table::kLabel, launch->label, column::Label::name);
         }
@@ -262,9 +265,9 @@ class Exporter {
           args += fmt::format("{}\"{}\":[{},{},{}]", args.empty() ? "" : ",", key, cell(x), cell(y), cell(z));
         };
         // Work-items, as everywhere in tacho; torch.profiler's files count workgroups.
-        extent("grid work-items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
+        extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
         extent("workgroup", column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z);
-        number("registers per work-item", cell(column::Kernel::registers));
+        number("registers", cell(column::Kernel::registers));
         number("static shared memory", cell(column::Kernel::shared_static));
         number("dynamic shared memory", cell(column::Kernel::shared_dynamic));
         number("private memory", cell(column::Kernel::private_bytes));
@@ -344,7 +347,7 @@ class Exporter {
   // An arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so
   // the call's slice must stand in the file before: it does, calls begin before the work that they cause.
   void flow(const Happening& what, const Line& line, int64_t start) {
-    const Launch* const launch = launches_.find(tracks_.process(what.track), what.correlation, what.start);
+    const Launch* const launch = calls_.find(tracks_.process(what.track), what.correlation);
     if (launch == nullptr) return;
     const auto caller = line_of_thread(launch->track);
     if (caller == nullptr) return;
@@ -408,7 +411,8 @@ class Exporter {
   Tracks tracks_;
   KernelNames kernels_;
   Timeline timeline_;
-  Launches launches_;
+  LaunchIndex calls_;                   // whom arrows come from: filled by the sweep itself
+  std::unique_ptr<Launches> launches_;  // names for --kernel-rename
   std::vector<Line> lanes_;
   std::unordered_map<int64_t, Line> points_;
   std::unordered_map<int64_t, uint32_t> thread_lines_;
@@ -425,6 +429,7 @@ class Exporter {
 
 Status write_chrome_json(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                          std::vector<std::string>& written) {
+  TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
   TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
   Exporter exporter(trace, options, file, std::move(clock));

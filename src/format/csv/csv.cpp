@@ -44,7 +44,7 @@ class Row {
       }
       begin();
     }
-    std::memcpy(at_, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at_, text.data(), text.size());
     at_ += text.size();
   }
   void comma() { *at_++ = ','; }
@@ -176,7 +176,7 @@ class Exporter {
     const int64_t from = clock_(start);
     out.number(from);
     out.comma();
-    if (duration != kUnknown) out.number(std::max(clock_(start + duration), from));
+    if (duration != kUnknown) out.number(std::max(clock_(time_after(start, duration)), from));
   }
 
   Launches& launches() {

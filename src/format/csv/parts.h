@@ -32,6 +32,8 @@ struct NamedSums {
 /// Rows whose duration is not known count as calls only.
 std::string statistics(std::vector<NamedSums> rows);
 
+/// What the trace knows of an agent, by the names of agent_info's columns ("Cu_Count"); only what is known.
+std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);
 std::string agent_info(const trace::Trace& trace, const Agents& agents);
 
 }  // namespace tacho::format::csv

@@ -27,7 +27,7 @@ size_t varint_size(uint64_t value) {
 }
 
 char* put_bytes(char* at, std::string_view bytes) {
-  std::memcpy(at, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
   return at + bytes.size();
 }
 

@@ -609,6 +609,7 @@ class Exporter {
 
 Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                       std::vector<std::string>& written) {
+  TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
   TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
   Exporter exporter(trace, options, file, std::move(clock));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "event/schema.h"
+#include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rocprofv3_json/stream.h"
 
@@ -207,34 +208,8 @@ class Reader {
           type = in_->integer();
         } else if (member == "uuid" && in_->peek() == '{') {
           uuid = read_uuid();
-        } else if (member == "sdma_fw_version") {
-          facts[member] = bits({{"uCodeSDMA", 10}, {"uCodeRes", 10}});
-        } else if (member == "fw_version") {
-          facts[member] = bits({{"uCode", 10}, {"Major", 6}, {"Minor", 8}, {"Stepping", 8}});
-        } else if (member == "capability") {
-          facts[member] = bits({{"HotPluggable", 1},
-                                {"HSAMMUPresent", 1},
-                                {"SharedWithGraphics", 1},
-                                {"QueueSizePowerOfTwo", 1},
-                                {"QueueSize32bit", 1},
-                                {"QueueIdleEvent", 1},
-                                {"VALimit", 1},
-                                {"WatchPointsSupported", 1},
-                                {"WatchPointsTotalBits", 4},
-                                {"DoorbellType", 2},
-                                {"AQLQueueDoubleMap", 1},
-                                {"DebugTrapSupported", 1},
-                                {"WaveLaunchTrapOverrideSupported", 1},
-                                {"WaveLaunchModeSupported", 1},
-                                {"PreciseMemoryOperationsSupported", 1},
-                                {"DEPRECATED_SRAM_EDCSupport", 1},
-                                {"Mem_EDCSupport", 1},
-                                {"RASEventNotify", 1},
-                                {"ASICRevision", 4},
-                                {"SRAM_EDCSupport", 1},
-                                {"SVMAPISupported", 1},
-                                {"CoherentHostAccess", 1},
-                                {"DebugSupportedFirmware", 1}});
+        } else if (const auto fields = bit_fields(member); !fields.empty()) {
+          facts[member] = bits(fields);
         } else if (member == "workgroup_max_dim" || member == "grid_max_dim") {
           in_->object([&](std::string_view axis) {
             facts[fmt::format("{}_{}", member, axis)] =
@@ -289,7 +264,7 @@ class Reader {
   }
 
   // A C bit field that the JSON gives member by member, as the number that it is.
-  std::string bits(std::initializer_list<std::pair<std::string_view, int>> members) {
+  std::string bits(std::span<const BitField> members) {
     std::map<std::string, uint64_t, std::less<>> values;
     in_->object([&](std::string_view key) {
       const std::string name(key);

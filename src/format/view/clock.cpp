@@ -36,7 +36,8 @@ Result<ClockMap> ClockMap::make(const trace::Trace& trace, Clock clock) {
     const int64_t value = clock == Clock::kBoottime    ? moment.boottime
                           : clock == Clock::kMonotonic ? moment.monotonic
                                                        : moment.realtime;
-    if (value != kUnknown) points.emplace_back(moment.raw, value);
+    const auto sane = [](int64_t time) { return time >= -kFarthest && time <= kFarthest; };
+    if (value != kUnknown && sane(value) && sane(moment.raw)) points.emplace_back(moment.raw, value);
   }
   constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
   ClockMap map;

@@ -1,13 +1,22 @@
 // Trace time (CLOCK_MONOTONIC_RAW) in the clocks that other tools' files speak.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/result.h"
 #include "trace/trace.h"
 
 namespace tacho::format {
+
+/// start + duration, kept within what a time can be (files may hold anything).
+inline int64_t time_after(int64_t start, int64_t duration) {
+  int64_t end = 0;
+  if (!__builtin_add_overflow(start, duration, &end)) return end;
+  return duration > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+}
 
 /// One moment in every clock that the trace knows, ns; event::kUnknown where it does not.
 struct Moment {
@@ -23,6 +32,7 @@ class ClockMap {
   enum class Clock { kBoottime, kMonotonic, kRealtime };
   static Result<ClockMap> make(const trace::Trace& trace, Clock clock);
   int64_t operator()(int64_t raw) const {
+    raw = std::clamp(raw, -kFarthest, kFarthest);
     const Piece* piece = &pieces_[at_];
     if (raw < piece->from || raw >= piece->to) piece = &find(raw);
     const int64_t since = raw - piece->origin;
@@ -32,6 +42,7 @@ class ClockMap {
   bool known() const { return known_; }
 
  private:
+  static constexpr int64_t kFarthest = int64_t{1} << 61;  // 73 years; also of what a tuple may say
   struct Piece {
     int64_t from, to, origin, value;
     double drift;  // rate - 1

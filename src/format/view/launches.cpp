@@ -5,6 +5,8 @@
 #include <bit>
 #include <limits>
 
+#include "format/view/clock.h"
+
 namespace tacho::format {
 
 namespace column = event::column;
@@ -20,27 +22,47 @@ constexpr int64_t kSlack = 100'000'000;  // ns
 
 }  // namespace
 
-Launches::Launches(const trace::Trace& trace, bool labels) : trace_(trace) {
-  const auto calls = static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kApi), 0));
-  if (calls == 0) return;
-  const size_t buckets = std::bit_ceil(std::clamp<size_t>(calls / kWays * 2, 64, size_t{1} << 19));
+LaunchIndex::LaunchIndex(int64_t calls) {
+  constexpr size_t kMostBuckets = size_t{1} << 19;
+  const size_t buckets = std::bit_ceil(
+      std::clamp<size_t>(static_cast<size_t>(std::max<int64_t>(calls, 0)) / kWays * 2, 64, kMostBuckets));
   entries_.resize(buckets * kWays);
   oldest_.resize(buckets);
   mask_ = buckets - 1;
+}
+
+size_t LaunchIndex::bucket(int64_t process, int64_t correlation) const {
+  // Ids of a thread are consecutive: neighbours go to neighbouring buckets, so that the oldest are replaced
+  // first.
+  const auto id = static_cast<uint64_t>(correlation);
+  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) &
+         mask_;
+}
+
+void LaunchIndex::add(int64_t process, int64_t correlation, const Launch& launch) {
+  const size_t at = bucket(process, correlation);
+  entries_[at * kWays + oldest_[at]] = {process, correlation, launch};
+  oldest_[at] = static_cast<uint8_t>((oldest_[at] + 1) % kWays);
+}
+
+const Launch* LaunchIndex::find(int64_t process, int64_t correlation) const {
+  if (correlation == 0) return nullptr;
+  const size_t at = bucket(process, correlation) * kWays;
+  for (size_t way = 0; way < kWays; ++way) {
+    const Entry& entry = entries_[at + way];
+    if (entry.correlation == correlation && entry.process == process) return &entry.launch;
+  }
+  return nullptr;
+}
+
+Launches::Launches(const trace::Trace& trace, bool labels) : trace_(trace), index_(trace.rows(Table::kApi)) {
+  if (trace.rows(Table::kApi) == 0) return;
   calls_ = std::make_unique<trace::TimeCursor>(trace, Table::kApi, kCallColumns);
   more_calls_ = calls_->next();
   if (labels && trace.rows(Table::kMarker) > 0) {
     markers_ = std::make_unique<trace::TimeCursor>(trace, Table::kMarker, kMarkerColumns);
     more_markers_ = markers_->next();
   }
-}
-
-size_t Launches::bucket(int64_t process, int64_t correlation) const {
-  // Ids of a thread are consecutive: neighbours go to neighbouring buckets, so that the oldest are replaced
-  // first.
-  const auto id = static_cast<uint64_t>(correlation);
-  return static_cast<size_t>(id + (id >> 40) * 0x9e3779b1u + static_cast<uint64_t>(process) * 0x85ebca6bu) &
-         mask_;
 }
 
 void Launches::advance(int64_t time) {
@@ -53,7 +75,8 @@ void Launches::advance(int64_t time) {
         auto& stack = open_[marker[0]];
         while (!stack.empty() && stack.back().end <= marker[1]) stack.pop_back();
         stack.push_back(
-            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : marker[1] + marker[2], marker[3]});
+            {marker[2] == kUnknown ? std::numeric_limits<int64_t>::max() : time_after(marker[1], marker[2]),
+             marker[3]});
       }
       more_markers_ = markers_->next();
     }
@@ -66,10 +89,7 @@ void Launches::advance(int64_t time) {
         if (!stack.empty()) label = stack.back().label;
       }
     }
-    const size_t at = bucket(process, call[2]);
-    Entry& entry = entries_[at * kWays + oldest_[at]];
-    oldest_[at] = static_cast<uint8_t>((oldest_[at] + 1) % kWays);
-    entry = {process, call[2], {call[0], call[1], label}};
+    index_.add(process, call[2], {call[0], call[1], label});
     more_calls_ = calls_->next();
   }
 }
@@ -77,12 +97,7 @@ void Launches::advance(int64_t time) {
 const Launch* Launches::find(int64_t process, int64_t correlation, int64_t time) {
   if (calls_ == nullptr || correlation == 0) return nullptr;
   advance(time > std::numeric_limits<int64_t>::max() - kSlack ? time : time + kSlack);
-  const size_t at = bucket(process, correlation) * kWays;
-  for (size_t way = 0; way < kWays; ++way) {
-    const Entry& entry = entries_[at + way];
-    if (entry.correlation == correlation && entry.process == process) return &entry.launch;
-  }
-  return nullptr;
+  return index_.find(process, correlation);
 }
 
 Status Launches::status() const {

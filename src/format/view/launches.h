@@ -18,8 +18,29 @@ struct Launch {
   int64_t label = 0;  // innermost push/pop marker open on that thread then (row of table label); 0 = none
 };
 
-/// Remembers the newest two million API calls before a moment that only moves forward; a dispatch that waited
-/// for longer than that is not found.
+/// Remembers the newest two million API calls that were added, by process and correlation.
+class LaunchIndex {
+ public:
+  /// `calls`: how many may come.
+  explicit LaunchIndex(int64_t calls);
+  void add(int64_t process, int64_t correlation, const Launch& launch);
+  /// nullptr = not known, or too long ago.
+  const Launch* find(int64_t process, int64_t correlation) const;
+
+ private:
+  struct Entry {
+    int64_t process = 0, correlation = 0;
+    Launch launch;
+  };
+  static constexpr size_t kWays = 4;
+  size_t bucket(int64_t process, int64_t correlation) const;
+
+  std::vector<Entry> entries_;
+  std::vector<uint8_t> oldest_;  // of a bucket's ways, the next to be replaced
+  size_t mask_ = 0;
+};
+
+/// A LaunchIndex that fills itself: follows the API calls up to a moment that only moves forward.
 class Launches {
  public:
   /// With `labels` also follows markers. The trace must outlive this.
@@ -32,24 +53,15 @@ class Launches {
   Status status() const;
 
  private:
-  struct Entry {
-    int64_t process = 0, correlation = 0;
-    Launch launch;
-  };
-  static constexpr size_t kWays = 4;
   struct Open {
     int64_t end, label;
   };
-
   void advance(int64_t time);
-  size_t bucket(int64_t process, int64_t correlation) const;
 
   const trace::Trace& trace_;
+  LaunchIndex index_;
   std::unique_ptr<trace::TimeCursor> calls_, markers_;
   bool more_calls_ = false, more_markers_ = false;
-  std::vector<Entry> entries_;
-  std::vector<uint8_t> oldest_;  // of a bucket's ways, the next to be replaced
-  size_t mask_ = 0;
   std::unordered_map<int64_t, std::vector<Open>> open_;  // by track
 };
 

@@ -60,6 +60,11 @@ std::span<const int> timeline_columns(Table table) {
   }
 }
 
+Status check_has_events(const trace::Trace& trace) {
+  if (!trace.aggregated()) return {};
+  return fail("{}: was recorded with --aggregate: it holds sums, no events; -f csv writes them as statistics", trace.path());
+}
+
 Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables)
     : trace_(trace), options_(options) {
   const int64_t tracks = std::max<int64_t>(trace.rows(Table::kTrack), 1);

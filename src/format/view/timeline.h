@@ -33,6 +33,9 @@ struct Happening {
 /// counter value: ordinal, value, instance (dim is the counter).
 std::span<const int> timeline_columns(event::Table table);
 
+/// An error for a trace that holds sums only (--aggregate): there is no timeline to write.
+Status check_has_events(const trace::Trace& trace);
+
 /// A place in which slices nest or are disjoint. Lanes of one track share its name in viewers.
 struct Lane {
   int64_t track;   // the first track row of its kind (see Timeline::track_of)

@@ -123,6 +123,7 @@ std::string Tracks::name(int64_t track) const {
         std::string name = fmt::format("STREAM [\" {} \"] ", stream_[at]);
         // rocprofv3 has one such line whatever the device; two devices in one line would be wrong.
         if (shared_stream_[at]) name += fmt::format("{} [{}]", word, number);
+        if (!own.empty() && own != fmt::format("Stream {}", stream_[at])) name += fmt::format(" {}", own);
         return name;
       }
       std::string name = fmt::format("COMPUTE {} [{}] QUEUE [{}] {}", word, number, queue_index_[at],

@@ -723,6 +723,30 @@ void idle(int) {
   kill(getpid(), SIGKILL);
 }
 
+void usm(int) {
+  const Setup cl(false);
+  const cl_command_queue queue = cl.queue();
+  EXTENSION(clHostMemAllocINTEL);
+  EXTENSION(clDeviceMemAllocINTEL);
+  EXTENSION(clMemFreeINTEL);
+  EXTENSION(clEnqueueMemcpyINTEL);
+  EXTENSION(clEnqueueMemFillINTEL);
+  if (clHostMemAllocINTEL == nullptr) {
+    printf("no unified shared memory\n");
+    return;
+  }
+  auto* const host = static_cast<int*>(clHostMemAllocINTEL(cl.context, nullptr, 4096, 0, nullptr));
+  cl_int code = 0;
+  void* const device = clDeviceMemAllocINTEL(cl.context, cl.device, nullptr, 8192, 0, &code);
+  CHECK(code);
+  const int six = 6;
+  CHECK(clEnqueueMemFillINTEL(queue, device, &six, sizeof six, 4096, 0, nullptr, nullptr));
+  CHECK(clEnqueueMemcpyINTEL(queue, CL_TRUE, host, device, 4096, 0, nullptr, nullptr));
+  printf("usm: %d\n", host[1023]);
+  CHECK(clMemFreeINTEL(cl.context, host));
+  CHECK(clMemFreeINTEL(cl.context, device));
+}
+
 // The same on every device of every platform.
 void all_devices(int) {
   cl_platform_id platforms[8];
@@ -835,6 +859,7 @@ const Case kCases[] = {
     {"killed", killed, 1500},
     {"idle", idle, 0},
     {"all_devices", all_devices, 0},
+    {"usm", usm, 0},
     {"builds", builds, 0},
     {"late_functions", late_functions, 0},
     {"loaded", loaded, 0},

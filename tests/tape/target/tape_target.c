@@ -1,6 +1,7 @@
-/* A program that does to its tracer what real programs do: forks, clones, threads, signals, closed descriptors. Run by
- * the tests of the pool with libtacho.so preloaded: tape_target MODE [arguments]. */
+/* A program that does to its tracer what real programs do: forks, clones, threads, signals, closed
+ * descriptors. Run by the tests of the pool with libtacho.so preloaded: tape_target MODE [arguments]. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,10 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <tacho/tacho.h>
+#include <unistd.h>
 
 static void pairs(const char* text, long count) {
   for (long i = 0; i < count; ++i) {
@@ -70,7 +69,8 @@ static int mode_fork_storm(int forks) {
     if (child == 0) {
       tacho_attributes attributes = TACHO_ATTRIBUTES;
       char domain[32];
-      snprintf(domain, sizeof domain, "domain %d", i); /* a definition: needs the lock that a thread may hold */
+      snprintf(domain, sizeof domain, "domain %d",
+               i); /* a definition: needs the lock that a thread may hold */
       attributes.domain = domain;
       tacho_mark_with("in child", &attributes);
       _exit(0);

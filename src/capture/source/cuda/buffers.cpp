@@ -1,9 +1,12 @@
 // CUPTI activity buffers in the pool (buffers.h).
 #include "capture/source/cuda/buffers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <string_view>
@@ -18,15 +21,17 @@ constinit const Cupti* g_cupti = nullptr;
 constinit uint32_t g_version = 0;
 constinit uint32_t g_blocks = 1;
 
-// Sizes of records by kind in the library loaded, learned from its own iterator: 0 = not seen yet. The drainer's side
-// gets them as properties, so that it can walk buffers of a CUPTI newer than itself.
+// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them
+// as a property, so that it can walk buffers of a CUPTI newer than itself.
 constexpr uint32_t kKinds = 128;
-// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not finished.
+// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not
+// finished.
 constexpr uint32_t kIncomplete = 1u << 31;
-constinit std::atomic<uint16_t> g_sizes[kKinds] = {};
+constinit uint16_t g_sizes[kKinds] = {};
 
-// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a chain of
-// ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous definition.
+// Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a
+// chain of ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous
+// definition.
 class KeySet {
  public:
   /// True if `key` (not 0) was not there.
@@ -71,9 +76,10 @@ constinit KeySet g_texts;
 constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callback ids: runtime, driver
 
 constinit std::atomic<bool> g_last{false};
+constinit std::atomic<bool> g_refused{false};  // CUPTI was once told that there is no buffer
 
-// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from one that is
-// still here afterwards was ours.
+// Buffers that CUPTI holds. A buffer leaves this table before it is given to the drainer: what was read from
+// one that is still here afterwards was ours.
 struct OpenBuffer {
   std::atomic<tape::BlockHeader*> extent;
   std::atomic<uint32_t> scanned;  // bytes in which names have been looked for
@@ -122,10 +128,29 @@ void define_name(event::NameSpace space, uint64_t number, std::string_view text)
   tape::define(&record.header);
 }
 
+// Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes
+// from a record whose layout is another library's: a surprise there must not be the program's end.
+bool measure_text(uint64_t pointer, size_t most, size_t& length) {
+  constexpr uint64_t kPage = 4096;
+  const auto* const text = reinterpret_cast<const char*>(pointer);
+  for (length = 0; length < most;) {
+    char byte;
+    iovec from{const_cast<char*>(text + length), 1}, to{&byte, 1};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1 && errno == EFAULT) return false;
+    const uint64_t rest = kPage - (pointer + length) % kPage;
+    const size_t here = rest < most - length ? rest : most - length;
+    const size_t found = strnlen(text + length, here);
+    length += found;
+    if (found < here) return true;
+  }
+  return true;
+}
+
 void see_text(uint64_t pointer) {
   if (pointer == 0 || !g_texts.insert(pointer)) return;
-  const char* const text = reinterpret_cast<const char*>(pointer);
-  define_name(event::NameSpace::kCudaKernel, pointer, {text, strnlen(text, 60'000)});
+  size_t length;
+  if (measure_text(pointer, 60'000, length))
+    define_name(event::NameSpace::kCudaKernel, pointer, {reinterpret_cast<const char*>(pointer), length});
 }
 
 void see_callback(int domain, uint32_t id) {
@@ -141,23 +166,20 @@ void see_callback(int domain, uint32_t id) {
   define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
 }
 
-// Size of the record at `offset`, asked from the library; 0 = it does not know the record either.
-uint32_t learn_size(uint8_t* buffer, size_t valid, size_t offset, uint32_t kind) {
-  void* record = buffer + offset;
-  const abi::Result result = g_cupti->next_record(buffer, valid, &record);
+// Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of
+// zeros alone in a buffer the iterator reports the end as long as the buffer ends within or with the record,
+// and an invalid record after.
+uint32_t learn_size(uint32_t kind) {
+  constexpr size_t kMost = 512;
+  alignas(8) uint8_t probe[kMost + 64] = {};
+  memcpy(probe, &kind, sizeof kind);
   size_t size = 0;
-  if (result == abi::kSuccess)
-    size = static_cast<size_t>(static_cast<uint8_t*>(record) - buffer) - offset;
-  else if (result == abi::kMaxLimitReached)
-    size = valid - offset;
-  if (size < sizeof(uint32_t) || size % 8 != 0 || size > 4096 || offset + size > valid) return 0;
-  if (kind < kKinds && g_sizes[kind].exchange(static_cast<uint16_t>(size), std::memory_order_relaxed) != size) {
-    char key[48], text[16];
-    snprintf(key, sizeof key, "cupti.record_size.%u", kind);
-    snprintf(text, sizeof text, "%zu", size);
-    tape::define_property(event::Table::kProcess, 0, key, text);
+  for (size_t length = 8; length <= kMost; length += 8) {
+    void* next = probe;
+    if (g_cupti->next_record(probe, length, &next) != abi::kMaxLimitReached) break;
+    size = length;
   }
-  return static_cast<uint32_t>(size);
+  return size == kMost ? 0 : static_cast<uint32_t>(size);
 }
 
 // Offsets that are the same in every version from CUPTI 11.8 on: newer structures only grow at their end.
@@ -174,8 +196,7 @@ size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
     const uint8_t* const at = buffer + offset;
     const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
     if (kind == 0) break;
-    uint32_t size = kind < kKinds ? g_sizes[kind].load(std::memory_order_relaxed) : 0;
-    if (size == 0) size = learn_size(buffer, valid, offset, kind);
+    const uint32_t size = kind < kKinds ? g_sizes[kind] : 0;
     if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
     offset += size;
   }
@@ -186,18 +207,26 @@ size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
 uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
   switch (kind) {
     case abi::kind::kSerialKernel:
-    case abi::kind::kKernel: return load<uint64_t>(record + kKernelName);
-    case abi::kind::kMemory2: return load<uint64_t>(record + kMemoryName);
-    case abi::kind::kName: return load<uint64_t>(record + kNameText);
-    case abi::kind::kDevice: return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
-    default: return 0;
+    case abi::kind::kKernel:
+      return load<uint64_t>(record + kKernelName);
+    case abi::kind::kMemory2:
+      return load<uint64_t>(record + kMemoryName);
+    case abi::kind::kName:
+      return load<uint64_t>(record + kNameText);
+    case abi::kind::kDevice:
+      return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
+    default:
+      return 0;
   }
 }
 
 void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
-  if (kind == abi::kind::kRuntime) see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
-  else if (kind == abi::kind::kDriver) see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
-  else see_text(text);
+  if (kind == abi::kind::kRuntime)
+    see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
+  else if (kind == abi::kind::kDriver)
+    see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
+  else
+    see_text(text);
 }
 
 }  // namespace
@@ -206,10 +235,21 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   g_cupti = &cupti;
   g_version = version;
   g_blocks = blocks;
+  char text[kKinds * 9] = {};
+  size_t length = 0;
+  for (uint32_t kind = 1; kind < kKinds; ++kind) {
+    g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));
+    if (g_sizes[kind] != 0)
+      length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u",
+                                             length == 0 ? "" : " ", kind, g_sizes[kind]));
+  }
+  tape::define_property(event::Table::kProcess, 0, "cupti.record_sizes", {text, length});
 }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  uint32_t blocks = g_blocks;
+  // Many threads, each with buffers of its own, share the pool: then smaller ones.
+  constexpr uint32_t kFewBuffers = 64;
+  uint32_t blocks = g_open_end.load(std::memory_order_relaxed) > kFewBuffers ? 1 : g_blocks;
   tape::BlockHeader* extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
   while (extent == nullptr && blocks > 1) {
     blocks /= 2;
@@ -217,11 +257,13 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   }
   *max_records = 0;
   if (extent == nullptr) {  // CUPTI drops what it would have written and counts it
+    g_refused.store(true, std::memory_order_relaxed);
     *buffer = nullptr;
     *size = 0;
     return;
   }
-  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for records.
+  // Should the process die before CUPTI clears the buffer, what lay here before must not be taken for
+  // records.
   memset(tape::payload(extent), 0, sizeof(uint64_t));
   remember(extent);
   *buffer = reinterpret_cast<uint8_t*>(tape::payload(extent));
@@ -231,7 +273,8 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
 void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   if (buffer == nullptr) return;
   const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
-  if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
+  if (buffer < pool || buffer >= pool + tape::pool_bytes())
+    return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
     see_record(record, kind, text_of(record, kind, size));
@@ -250,10 +293,11 @@ uint64_t incomplete_records() {
     tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
     if (extent == nullptr) continue;
     uint64_t here = 0;
-    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0, [&](const uint8_t* record, uint32_t, uint32_t) {
-      here += load<uint32_t>(record) >> 31;
-      return true;
-    });
+    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
+         [&](const uint8_t* record, uint32_t, uint32_t) {
+           here += load<uint32_t>(record) >> 31;
+           return true;
+         });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
@@ -268,28 +312,35 @@ void look_for_names() {
     if (extent == nullptr) continue;
     const uint64_t sequence = extent->sequence;
     const uint32_t from = open.scanned.load(std::memory_order_relaxed);
-    const size_t to = walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
-                           [&](const uint8_t* record, uint32_t kind, uint32_t size) {
-                             const uint64_t text = text_of(record, kind, size);
-                             const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
-                             if (wants_text && text == 0) return false;  // not written yet
-                             std::atomic_thread_fence(std::memory_order_acquire);
-                             if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence) return false;
-                             see_record(record, kind, text);
-                             return true;
-                           });
+    const size_t to =
+        walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), from,
+             [&](const uint8_t* record, uint32_t kind, uint32_t size) {
+               const uint64_t text = text_of(record, kind, size);
+               const bool wants_text = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+               if (wants_text && text == 0) return false;  // not written yet
+               std::atomic_thread_fence(std::memory_order_acquire);
+               if (open.extent.load(std::memory_order_relaxed) != extent || extent->sequence != sequence)
+                 return false;
+               see_record(record, kind, text);
+               return true;
+             });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
       open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
   }
 }
 
-void mark_last_buffers() { g_last.store(true, std::memory_order_relaxed); }
+void mark_last_buffers() {
+  g_last.store(true, std::memory_order_relaxed);
+}
 
 void count_dropped_records() {
   size_t dropped = 0;
   if (g_cupti->dropped_records(nullptr, 0, &dropped) == abi::kSuccess && dropped != 0)
-    tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped);
+    tape::loss(
+        event::Table::kFactEnd,
+        g_refused.load(std::memory_order_relaxed) ? event::LossReason::kPoolFull : event::LossReason::kVendor,
+        dropped);
 }
 
 }  // namespace tacho::capture::cuda

@@ -1,6 +1,6 @@
-// The part of CUPTI's binary interface that the CUDA source uses, declared here so that one build without any CUDA
-// installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers; tests/decode/cupti_headers_test.cpp
-// compares them with those headers where they are installed.
+// The part of CUPTI's binary interface that the CUDA source uses, declared here so that one build without any
+// CUDA installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers;
+// tests/decode/cupti_headers_test.cpp compares them with those headers where they are installed.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,25 @@
 namespace tacho::capture::cuda::abi {
 
 using Result = int;  // CUptiResult
-inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27, kInsufficientPrivileges = 35,
-                        kMultipleSubscribers = 39;
+inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27,
+                        kInsufficientPrivileges = 35, kMultipleSubscribers = 39;
 
 using Subscriber = void*;
 using Context = void*;
 using Callback = void (*)(void* user, int domain, uint32_t id, const void* data);
 using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
-using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
+using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size,
+                                 size_t valid);
 using Timestamp = uint64_t (*)();
 
 namespace kind {
-inline constexpr int kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8, kContext = 9, kKernel = 10,
-                     kName = 11, kOverhead = 17, kPeerCopy = 22, kStream = 37, kSynchronization = 38, kMemory2 = 49,
-                     kGraphTrace = 51, kJit = 52;
+inline constexpr int kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8,
+                     kContext = 9, kKernel = 10, kName = 11, kOverhead = 17, kPeerCopy = 22, kStream = 37,
+                     kSynchronization = 38, kMemory2 = 49, kGraphTrace = 51, kJit = 52;
 }
 namespace attribute {
-inline constexpr int kDeviceBufferSize = 0, kDeviceBufferPoolLimit = 2, kDeviceBufferPreAllocate = 6, kPerThreadBuffer = 9;
+inline constexpr int kDeviceBufferSize = 0, kDeviceBufferPoolLimit = 2, kDeviceBufferPreAllocate = 6,
+                     kPerThreadBuffer = 9;
 }
 inline constexpr uint32_t kFlushForced = 1;
 inline constexpr int kThreadIdSystem = 1;
@@ -35,7 +37,7 @@ inline constexpr int kDriver = 1, kRuntime = 2, kResource = 3;
 }
 namespace callback {
 inline constexpr uint32_t kDeviceReset = 164, kProfilerStart = 171, kProfilerStop = 172;  // runtime
-inline constexpr uint32_t kInitFinished = 5;                                             // resource
+inline constexpr uint32_t kInitFinished = 5;                                              // resource
 }  // namespace callback
 
 /// CUpti_CallbackData, for the domains runtime and driver.

@@ -1,5 +1,6 @@
-// Finding and loading CUPTI (cupti_api.h). A machine often has several copies (the toolkit's, one in each Python wheel
-// that brings CUDA); only the one that belongs to the runtime in use sees this process's CUDA calls reliably.
+// Finding and loading CUPTI (cupti_api.h). A machine often has several copies (the toolkit's, one in each
+// Python wheel that brings CUDA); only the one that belongs to the runtime in use sees this process's CUDA
+// calls reliably.
 #include "capture/source/cuda/cupti_api.h"
 
 #include <dlfcn.h>
@@ -14,12 +15,13 @@
 namespace tacho::capture::cuda {
 namespace {
 
-constexpr const char* kSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.14", "libcupti.so"};
+constexpr const char* kSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.14",
+                                    "libcupti.so"};
 
 bool resolve(Cupti& cupti, void* library) {
   bool complete = true;
-#define TACHO_CUPTI_RESOLVE(member, symbol, required, parameters)                                \
-  cupti.member = reinterpret_cast<decltype(cupti.member)>(dlsym(library, #symbol));  \
+#define TACHO_CUPTI_RESOLVE(member, symbol, required, parameters)                   \
+  cupti.member = reinterpret_cast<decltype(cupti.member)>(dlsym(library, #symbol)); \
   if (required && cupti.member == nullptr) complete = false;
   TACHO_CUPTI_FUNCTIONS(TACHO_CUPTI_RESOLVE)
 #undef TACHO_CUPTI_RESOLVE
@@ -35,7 +37,8 @@ struct Attempts {
   size_t capacity, used;
   void add(const char* what) {
     const int size = snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ", what);
-    if (size > 0) used = used + static_cast<size_t>(size) < capacity ? used + static_cast<size_t>(size) : capacity - 1;
+    if (size > 0)
+      used = used + static_cast<size_t>(size) < capacity ? used + static_cast<size_t>(size) : capacity - 1;
   }
 };
 
@@ -57,8 +60,10 @@ bool load_from_folder(Cupti& cupti, const char* folder) {
   return false;
 }
 
-// Folders in which a CUPTI lies relative to the folder of a libcudart or another library of a CUDA installation.
-constexpr const char* kBeside[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64", "/../../../extras/CUPTI/lib64"};
+// Folders in which a CUPTI lies relative to the folder of a libcudart or another library of a CUDA
+// installation.
+constexpr const char* kBeside[] = {"", "/../../cuda_cupti/lib", "/../extras/CUPTI/lib64",
+                                   "/../../../extras/CUPTI/lib64"};
 
 struct RuntimeFolders {
   char folder[8][512];

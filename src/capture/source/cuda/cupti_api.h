@@ -1,5 +1,6 @@
-// Typed access to CUPTI and the few driver functions that the CUDA source needs. Nothing of NVIDIA's is linked: the
-// functions are looked up at run time in the copy of CUPTI that belongs to the CUDA runtime which the process uses.
+// Typed access to CUPTI and the few driver functions that the CUDA source needs. Nothing of NVIDIA's is
+// linked: the functions are looked up at run time in the copy of CUPTI that belongs to the CUDA runtime which
+// the process uses.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +11,29 @@
 namespace tacho::capture::cuda {
 
 // member, symbol, required, result and parameters
-#define TACHO_CUPTI_FUNCTIONS(F)                                                                           \
-  F(get_version, cuptiGetVersion, true, (uint32_t*))                                                       \
-  F(get_result_string, cuptiGetResultString, true, (int, const char**))                                    \
-  F(subscribe, cuptiSubscribe, true, (abi::Subscriber*, abi::Callback, void*))                             \
-  F(subscribe_v2, cuptiSubscribe_v2, false, (abi::Subscriber*, abi::Callback, void*, void*))               \
-  F(enable_callback, cuptiEnableCallback, true, (uint32_t, abi::Subscriber, int, uint32_t))                \
-  F(get_callback_name, cuptiGetCallbackName, true, (int, uint32_t, const char**))                          \
-  F(activity_enable, cuptiActivityEnable, true, (int))                                                     \
-  F(activity_disable, cuptiActivityDisable, true, (int))                                                   \
+#define TACHO_CUPTI_FUNCTIONS(F)                                                                            \
+  F(get_version, cuptiGetVersion, true, (uint32_t*))                                                        \
+  F(get_result_string, cuptiGetResultString, true, (int, const char**))                                     \
+  F(subscribe, cuptiSubscribe, true, (abi::Subscriber*, abi::Callback, void*))                              \
+  F(subscribe_v2, cuptiSubscribe_v2, false, (abi::Subscriber*, abi::Callback, void*, void*))                \
+  F(enable_callback, cuptiEnableCallback, true, (uint32_t, abi::Subscriber, int, uint32_t))                 \
+  F(get_callback_name, cuptiGetCallbackName, true, (int, uint32_t, const char**))                           \
+  F(activity_enable, cuptiActivityEnable, true, (int))                                                      \
+  F(activity_disable, cuptiActivityDisable, true, (int))                                                    \
   F(register_callbacks, cuptiActivityRegisterCallbacks, true, (abi::BufferRequested, abi::BufferCompleted)) \
-  F(flush_all, cuptiActivityFlushAll, true, (uint32_t))                                                    \
-  F(next_record, cuptiActivityGetNextRecord, true, (uint8_t*, size_t, void**))                             \
-  F(dropped_records, cuptiActivityGetNumDroppedRecords, true, (abi::Context, uint32_t, size_t*))           \
-  F(set_attribute, cuptiActivitySetAttribute, true, (int, size_t*, void*))                                 \
-  F(get_timestamp, cuptiGetTimestamp, true, (uint64_t*))                                                   \
-  F(set_thread_id_type, cuptiSetThreadIdType, false, (int))                                                \
-  F(register_timestamp, cuptiActivityRegisterTimestampCallback, false, (abi::Timestamp))                   \
-  F(enable_driver_api, cuptiActivityEnableDriverApi, false, (uint32_t, uint8_t))                           \
-  F(enable_hw_trace, cuptiActivityEnableHWTrace, false, (uint8_t))                                         \
-  F(enable_latency, cuptiActivityEnableLatencyTimestamps, false, (uint8_t))                                \
-  F(get_graph_id, cuptiGetGraphId, false, (void*, uint32_t*))                                              \
+  F(flush_all, cuptiActivityFlushAll, true, (uint32_t))                                                     \
+  F(next_record, cuptiActivityGetNextRecord, true, (uint8_t*, size_t, void**))                              \
+  F(dropped_records, cuptiActivityGetNumDroppedRecords, true, (abi::Context, uint32_t, size_t*))            \
+  F(set_attribute, cuptiActivitySetAttribute, true, (int, size_t*, void*))                                  \
+  F(get_attribute, cuptiActivityGetAttribute, false, (int, size_t*, void*))                                 \
+  F(enable_runtime_api, cuptiActivityEnableRuntimeApi, false, (uint32_t, uint8_t))                          \
+  F(get_timestamp, cuptiGetTimestamp, true, (uint64_t*))                                                    \
+  F(set_thread_id_type, cuptiSetThreadIdType, false, (int))                                                 \
+  F(register_timestamp, cuptiActivityRegisterTimestampCallback, false, (abi::Timestamp))                    \
+  F(enable_driver_api, cuptiActivityEnableDriverApi, false, (uint32_t, uint8_t))                            \
+  F(enable_hw_trace, cuptiActivityEnableHWTrace, false, (uint8_t))                                          \
+  F(enable_latency, cuptiActivityEnableLatencyTimestamps, false, (uint8_t))                                 \
+  F(get_graph_id, cuptiGetGraphId, false, (void*, uint32_t*))                                               \
   F(get_graph_exec_id, cuptiGetGraphExecId, false, (void*, uint32_t*))
 
 struct Cupti {
@@ -41,9 +44,9 @@ struct Cupti {
   const char* found_by = "";  // how it was found, for the trace
 };
 
-/// Loads CUPTI into `cupti`: the copy already in the process, else the one beside the CUDA runtime in use (a Python
-/// wheel's), else $CUDA_HOME's or $CUDA_PATH's, else the system's; `configured` (a file, may be empty) before all.
-/// False: none was usable and `tried` says in words what was looked for.
+/// Loads CUPTI into `cupti`: the copy already in the process, else the one beside the CUDA runtime in use (a
+/// Python wheel's), else $CUDA_HOME's or $CUDA_PATH's, else the system's; `configured` (a file, may be empty)
+/// before all. False: none was usable and `tried` says in words what was looked for.
 bool load_cupti(Cupti& cupti, const char* configured, char* tried, size_t tried_capacity);
 
 /// Address of `symbol` in a CUPTI that is in the process already, nullptr when there is none.

@@ -24,15 +24,28 @@ struct Driver {
 bool load_driver(Driver& driver) {
   driver.get_nodes = reinterpret_cast<decltype(driver.get_nodes)>(find_in_driver("cuGraphGetNodes"));
   driver.node_type = reinterpret_cast<decltype(driver.node_type)>(find_in_driver("cuGraphNodeGetType"));
-  driver.kernel_node = reinterpret_cast<decltype(driver.kernel_node)>(find_in_driver("cuGraphKernelNodeGetParams_v2"));
+  driver.kernel_node =
+      reinterpret_cast<decltype(driver.kernel_node)>(find_in_driver("cuGraphKernelNodeGetParams_v2"));
   driver.function_name = reinterpret_cast<decltype(driver.function_name)>(find_in_driver("cuFuncGetName"));
   driver.kernel_name = reinterpret_cast<decltype(driver.kernel_name)>(find_in_driver("cuKernelGetName"));
   return driver.get_nodes != nullptr && driver.node_type != nullptr;
 }
 
 // CUgraphNodeType 0..13
-constexpr const char* kTypes[] = {"kernel", "copy", "fill", "host function", "graph", "empty", "wait event", "event record",
-                                  "semaphore signal", "semaphore wait", "allocation", "free", "batched memory operation", "conditional"};
+constexpr const char* kTypes[] = {"kernel",
+                                  "copy",
+                                  "fill",
+                                  "host function",
+                                  "graph",
+                                  "empty",
+                                  "wait event",
+                                  "event record",
+                                  "semaphore signal",
+                                  "semaphore wait",
+                                  "allocation",
+                                  "free",
+                                  "batched memory operation",
+                                  "conditional"};
 
 struct Group {  // nodes of one type and, for kernels, one name
   const char* name;
@@ -44,7 +57,8 @@ constexpr size_t kMostNodes = 1 << 17;
 
 void define(uint32_t id, std::string_view text) {
   event::NameRecord record{};
-  record.header = {event::RecordKind::kName, 0, sizeof record, static_cast<uint32_t>(event::NameSpace::kCudaGraphNode)};
+  record.header = {event::RecordKind::kName, 0, sizeof record,
+                   static_cast<uint32_t>(event::NameSpace::kCudaGraphNode)};
   record.number = id;
   record.text = tape::intern(text);
   tape::define(&record.header);
@@ -55,7 +69,9 @@ void define(uint32_t id, std::string_view text) {
 void describe_graph(const Cupti& cupti, void* graph, void* executable) {
   Driver driver{};
   size_t count = 0;
-  if (!load_driver(driver) || driver.get_nodes(graph, nullptr, &count) != 0 || count == 0 || count > kMostNodes) return;
+  if (!load_driver(driver) || driver.get_nodes(graph, nullptr, &count) != 0 || count == 0 ||
+      count > kMostNodes)
+    return;
   const size_t bytes = count * sizeof(void*);
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
@@ -69,16 +85,22 @@ void describe_graph(const Cupti& cupti, void* graph, void* executable) {
       const char* name = nullptr;
       abi::KernelNode kernel{};
       if (type == 0 && driver.kernel_node != nullptr && driver.kernel_node(nodes[n], &kernel) == 0) {
-        if (kernel.function != nullptr && driver.function_name != nullptr) driver.function_name(&name, kernel.function);
-        if (name == nullptr && kernel.kernel != nullptr && driver.kernel_name != nullptr) driver.kernel_name(&name, kernel.kernel);
+        if (kernel.function != nullptr && driver.function_name != nullptr)
+          driver.function_name(&name, kernel.function);
+        if (name == nullptr && kernel.kernel != nullptr && driver.kernel_name != nullptr)
+          driver.kernel_name(&name, kernel.kernel);
       }
       size_t at = 0;
-      while (at < used && !(groups[at].type == type && (groups[at].name == name ||
-                                                        (name != nullptr && groups[at].name != nullptr && strcmp(groups[at].name, name) == 0))))
+      while (at < used && !(groups[at].type == type &&
+                            (groups[at].name == name || (name != nullptr && groups[at].name != nullptr &&
+                                                         strcmp(groups[at].name, name) == 0))))
         ++at;
-      if (at < used) ++groups[at].count;
-      else if (used < kGroups) groups[used++] = {name, type, 1};
-      else ++other;
+      if (at < used)
+        ++groups[at].count;
+      else if (used < kGroups)
+        groups[used++] = {name, type, 1};
+      else
+        ++other;
     }
   }
   munmap(memory, bytes);
@@ -90,7 +112,8 @@ void describe_graph(const Cupti& cupti, void* graph, void* executable) {
   for (size_t at = 0; at < used; ++at) {
     const auto type = static_cast<size_t>(groups[at].type);
     const int size = snprintf(text + length, sizeof text - length, "%zu\t%s\t%s\n", groups[at].count,
-                              type < sizeof kTypes / sizeof *kTypes ? kTypes[type] : "unknown", groups[at].name != nullptr ? groups[at].name : "");
+                              type < sizeof kTypes / sizeof *kTypes ? kTypes[type] : "unknown",
+                              groups[at].name != nullptr ? groups[at].name : "");
     if (size < 0 || length + static_cast<size_t>(size) >= sizeof text) {
       other += groups[at].count;
       text[length] = '\0';
@@ -98,10 +121,13 @@ void describe_graph(const Cupti& cupti, void* graph, void* executable) {
     }
     length += static_cast<size_t>(size);
   }
-  if (other != 0 && sizeof text - length > 48) length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%zu\tother\t\n", other));
+  if (other != 0 && sizeof text - length > 48)
+    length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%zu\tother\t\n", other));
   uint32_t id = 0;
-  if (cupti.get_graph_exec_id != nullptr && cupti.get_graph_exec_id(executable, &id) == abi::kSuccess) define(id, {text, length});
-  if (cupti.get_graph_id != nullptr && cupti.get_graph_id(graph, &id) == abi::kSuccess) define(id, {text, length});
+  if (cupti.get_graph_exec_id != nullptr && cupti.get_graph_exec_id(executable, &id) == abi::kSuccess)
+    define(id, {text, length});
+  if (cupti.get_graph_id != nullptr && cupti.get_graph_id(graph, &id) == abi::kSuccess)
+    define(id, {text, length});
 }
 
 }  // namespace tacho::capture::cuda

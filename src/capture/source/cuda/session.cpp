@@ -1,20 +1,20 @@
-// The CUDA source: the driver loads libtacho.so because CUDA_INJECTION64_PATH names it and calls InitializeInjection()
-// inside cuInit(). From there on CUPTI writes its activity records into pool blocks (buffers.h); this file sets it up,
-// follows pause and resume, flushes once in a period and at exit, and says in one sentence what cannot be done.
+// The CUDA source: the driver loads libtacho.so because CUDA_INJECTION64_PATH names it and calls
+// InitializeInjection() inside cuInit(). From there on CUPTI writes its activity records into pool blocks
+// (buffers.h); this file sets it up, follows pause and resume, flushes once in a period and at exit, and says
+// in one sentence what cannot be done.
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <linux/futex.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <initializer_list>
-
 #include <atomic>
+#include <initializer_list>
 #include <string_view>
 
 #include "base/clock.h"
@@ -30,12 +30,14 @@ namespace {
 constinit Cupti g_cupti{};
 constinit uint32_t g_version = 0;
 constinit abi::Subscriber g_subscriber = nullptr;
-constinit pid_t g_pid = 0;                        // of the process image that runs the session
+constinit pid_t g_pid = 0;  // of the process image that runs the session
 constinit std::atomic<uint32_t> g_started{0};
 constinit std::atomic<uint32_t> g_finished{0};
-constinit std::atomic<uint64_t> g_active{0};      // source bits whose kinds are enabled now
+constinit std::atomic<uint64_t> g_active{0};  // source bits whose kinds are enabled now
 constinit std::atomic<uint32_t> g_switch_lock{0};
 constinit bool g_driver_all = false;
+constinit bool g_all_calls = false;
+constinit bool g_driver_started = false;
 constinit bool g_graph_nodes = false;
 constinit bool g_profiler_api = false;
 
@@ -52,14 +54,17 @@ void say(event::NoteSeverity severity, const char* sentence) {
 
 const char* result_text(abi::Result result) {
   const char* text = nullptr;
-  if (g_cupti.get_result_string == nullptr || g_cupti.get_result_string(result, &text) != abi::kSuccess || text == nullptr)
+  if (g_cupti.get_result_string == nullptr || g_cupti.get_result_string(result, &text) != abi::kSuccess ||
+      text == nullptr)
     return "unknown error";
   return text;
 }
 
-// ---- time -----------------------------------------------------------------------------------------------------------
-// CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side inverts
-// exactly (property cupti.clock), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock tuples there.
+// ---- time
+// -----------------------------------------------------------------------------------------------------------
+// CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side
+// inverts exactly (property cupti.clock), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock
+// tuples there.
 
 constexpr int kClockShift = 32;
 constinit uint64_t g_base_ticks = 0, g_base_ns = 0, g_multiplier = 0;
@@ -67,9 +72,12 @@ constinit bool g_pairs = false;  // CUPTI goes by its own clock
 
 uint64_t timestamp_from_tsc() {
   const uint64_t ticks = __rdtsc() - g_base_ticks;
-  return g_base_ns + static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * g_multiplier) >> kClockShift);
+  return g_base_ns +
+         static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * g_multiplier) >> kClockShift);
 }
-uint64_t timestamp_from_raw() { return static_cast<uint64_t>(raw_now()); }
+uint64_t timestamp_from_raw() {
+  return static_cast<uint64_t>(raw_now());
+}
 
 // The same moment in CUPTI's clock and ours, the best of a few tries.
 void define_clock_pair() {
@@ -102,7 +110,8 @@ void setup_clock() {
     const ClockTuple first = sample_clocks();
     ClockTuple second = sample_clocks();
     while (second.raw - first.raw < 50'000) second = sample_clocks();
-    const double ns_per_tick = static_cast<double>(second.raw - first.raw) / static_cast<double>(second.tsc - first.tsc);
+    const double ns_per_tick =
+        static_cast<double>(second.raw - first.raw) / static_cast<double>(second.tsc - first.tsc);
     g_multiplier = static_cast<uint64_t>(ns_per_tick * static_cast<double>(1ull << kClockShift));
     g_base_ticks = first.tsc;
     g_base_ns = static_cast<uint64_t>(first.raw);
@@ -117,12 +126,14 @@ void setup_clock() {
     g_pairs = true;
   }
   snprintf(text, sizeof text, "%s %llu %llu %llu %d", kind, static_cast<unsigned long long>(g_base_ticks),
-           static_cast<unsigned long long>(g_base_ns), static_cast<unsigned long long>(g_multiplier), kClockShift);
+           static_cast<unsigned long long>(g_base_ns), static_cast<unsigned long long>(g_multiplier),
+           kClockShift);
   tape::define_property(event::Table::kProcess, 0, "cupti.clock", text);
   if (g_pairs) define_clock_pair();
 }
 
-// ---- kinds ----------------------------------------------------------------------------------------------------------
+// ---- kinds
+// ----------------------------------------------------------------------------------------------------------
 
 struct KindOfSource {
   uint64_t source;
@@ -142,27 +153,61 @@ constexpr KindOfSource kKinds[] = {
     {tape::source_bit::kOverhead, abi::kind::kJit},
 };
 
-// Driver calls that launch work: traced also when other driver calls are not, because libraries such as Triton call
-// them without the runtime.
-void switch_launching_driver_calls(bool on) {
-  // Single functions can be switched off at any time, but switched on only before the driver starts: so all, then fewer.
-  if (on) g_cupti.activity_enable(abi::kind::kDriver);
-  else g_cupti.activity_disable(abi::kind::kDriver);
-  if (!on || g_cupti.enable_driver_api == nullptr) return;
+// CUPTI can switch single functions. Off at any time; on only before the driver starts (later it has no
+// effect, seen with CUPTI 13.0), and then the functions left off cost nothing. So `few`, when it is early
+// enough, are switched on by themselves; otherwise all are switched on and then some off.
+using SwitchFunction = abi::Result (*)(uint32_t, uint8_t);
+using Wanted = bool (*)(const char* name);
+
+void switch_functions(int domain, int kind, SwitchFunction switch_one, Wanted wanted, bool few, bool on) {
+  const bool early = few && on && switch_one != nullptr && !g_driver_started;
+  if (!on)
+    g_cupti.activity_disable(kind);
+  else if (!early)
+    g_cupti.activity_enable(kind);
+  if (switch_one == nullptr) return;
   for (uint32_t id = 1; id < 2048; ++id) {
     const char* name = nullptr;
-    if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) != abi::kSuccess || name == nullptr) continue;
-    if (strncmp(name, "cuLaunch", 8) != 0 && strncmp(name, "cuGraphLaunch", 13) != 0) g_cupti.enable_driver_api(id, 0);
+    if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
+    if (early ? wanted(name) : on ? !wanted(name) : wanted(name)) switch_one(id, early ? 1 : 0);
   }
+}
+
+// Driver calls that launch work: traced also when other driver calls are not, because libraries such as
+// Triton call them without the runtime.
+bool launches_from_driver(const char* name) {
+  return strncmp(name, "cuLaunch", 8) == 0 || strncmp(name, "cuGraphLaunch", 13) == 0;
+}
+
+// Runtime calls that only ask, are over in nanoseconds and come by the thousand (PyTorch asks for the device
+// ten times for every kernel it launches): tracing them costs more than all other calls together.
+constexpr const char* kQuestions[] = {"cudaGetDevice_v",          "cudaGetLastError_v",
+                                      "cudaPeekAtLastError_v",    "cudaDeviceGetAttribute_v",
+                                      "cudaGetDeviceFlags_v",     "cudaStreamIsCapturing",
+                                      "cudaStreamGetCaptureInfo", "cudaThreadExchangeStreamCaptureMode",
+                                      "cudaDriverGetVersion_v",   "cudaRuntimeGetVersion_v",
+                                      "cudaStreamGetPriority",    "cudaStreamGetFlags",
+                                      "cudaStreamGetId",          "cudaStreamGetDevice"};
+
+bool does_something(const char* name) {
+  for (const char* question : kQuestions)
+    if (strncmp(name, question, strlen(question)) == 0) return false;
+  return true;
 }
 
 void switch_kind(int kind, bool on) {
   if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
-  if (kind == abi::kind::kDriver && !g_driver_all) return switch_launching_driver_calls(on);
+  if (kind == abi::kind::kRuntime && !g_all_calls)
+    return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false,
+                            on);
+  if (kind == abi::kind::kDriver && !g_driver_all)
+    return switch_functions(abi::domain::kDriver, kind, g_cupti.enable_driver_api, launches_from_driver, true,
+                            on);
   const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
   if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
     char line[256];
-    snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none", result_text(result));
+    snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none",
+             result_text(result));
     say(event::NoteSeverity::kError, line);
   }
 }
@@ -196,39 +241,62 @@ void apply_sources(uint64_t wanted) {
 
 // Inside cuInit, once the driver can be asked.
 void on_driver_ready() {
+  g_driver_started = true;
   int version = 0;
   using GetVersion = int (*)(int*);
-  if (const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion")); get != nullptr && get(&version) == 0) {
+  if (const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion"));
+      get != nullptr && get(&version) == 0) {
     char text[48];
     snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
     tape::define_property(event::Table::kProcess, 0, "cupti.driver", text);
   }
   if (tape::config("hw_trace", "1") == "1") {
-    const abi::Result result = g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
-    tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace", result == abi::kSuccess ? "used" : result_text(result));
+    const abi::Result result =
+        g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
+    tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace",
+                          result == abi::kSuccess ? "used" : result_text(result));
   }
 }
 
-// ---- callbacks ------------------------------------------------------------------------------------------------------
+// ---- callbacks
+// ------------------------------------------------------------------------------------------------------
 
-void set_enabled(uint64_t sources) {
-  tape::pool()->enabled.store(sources, std::memory_order_relaxed);
-  apply_sources(sources);
+// Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so
+// work in flight can only be waited for by the thread of ours: it disables what is on the device a little
+// later, and what was launched meanwhile is told from the rest by the number of the call (property
+// cupti.window).
+void set_enabled(uint64_t sources, uint32_t correlation) {
+  tape::PoolHeader* const pool = tape::pool();
+  if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
+  char text[32];
+  snprintf(text, sizeof text, "%s %u", sources != 0 ? "start" : "stop", correlation);
+  tape::define_property(event::Table::kProcess, 0, "cupti.window", text);
+  if (sources != 0) {
+    apply_sources(sources);
+  } else {
+    g_cupti.activity_disable(abi::kind::kRuntime);
+    g_cupti.activity_disable(abi::kind::kDriver);
+  }
+  syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
 }
 
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 
-void count_launch() {
+// The runtime launches through the driver: both calls come, with the same number.
+constinit std::atomic<uint32_t> g_counted[256] = {};
+
+void count_launch(uint32_t correlation) {
+  if (g_counted[correlation % 256].exchange(correlation, std::memory_order_relaxed) == correlation) return;
   tape::PoolHeader* const pool = tape::pool();
   const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
   if (launch == g_start_launch) {
     pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(pool->sources);
+    set_enabled(pool->sources, correlation);
   }
   if (launch == g_stop_launch) {
     pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(0);
+    set_enabled(0, correlation);
   }
 }
 
@@ -237,7 +305,8 @@ bool launches(const char* function) {
   return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
 }
 bool instantiates(const char* function) {
-  return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 || strncmp(function, "cuGraphInstantiate", 18) == 0);
+  return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 ||
+                                 strncmp(function, "cuGraphInstantiate", 18) == 0);
 }
 
 void on_callback(void*, int domain, uint32_t id, const void* data) {
@@ -249,23 +318,25 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
-    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources);
+    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
-    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0);
+    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
   } else if (launches(call->function)) {
-    if (call->site == abi::kEnter) count_launch();
+    if (call->site == abi::kEnter) count_launch(call->correlation);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
     const auto* const parameters = static_cast<void* const*>(call->parameters);
     const bool worked = call->result != nullptr && *static_cast<const int*>(call->result) == 0;
-    if (worked && parameters[0] != nullptr) describe_graph(g_cupti, parameters[1], *static_cast<void**>(parameters[0]));
+    if (worked && parameters[0] != nullptr)
+      describe_graph(g_cupti, parameters[1], *static_cast<void**>(parameters[0]));
   }
 }
 
 void enable_callbacks() {
-  for (const uint32_t id : {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
+  for (const uint32_t id :
+       {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
     g_cupti.enable_callback(1, g_subscriber, abi::domain::kRuntime, id);
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
   const bool count = g_start_launch != 0 || g_stop_launch != 0;
@@ -274,12 +345,14 @@ void enable_callbacks() {
       const char* name = nullptr;
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
       // The runtime instantiates through the driver: only one of the two may describe the graph.
-      if ((count && launches(name)) || (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
+      if ((count && launches(name)) ||
+          (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }
 }
 
-// ---- flushing -------------------------------------------------------------------------------------------------------
+// ---- flushing
+// -------------------------------------------------------------------------------------------------------
 
 void* follow(void*) {
   pthread_setname_np(pthread_self(), "tacho-cupti");
@@ -298,7 +371,8 @@ void* follow(void*) {
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
     look_for_names();
     const int64_t now = raw_now();
-    if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
+    if (now - last_flush >= int64_t{period} * 1'000'000 ||
+        pool->closing.load(std::memory_order_relaxed) != 0) {
       g_cupti.flush_all(0);
       if (g_pairs) define_clock_pair();
       last_flush = raw_now();
@@ -317,12 +391,14 @@ void start_thread() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   if (pthread_create(&thread, &attributes, follow, nullptr) != 0)
-    say(event::NoteSeverity::kWarning, "no thread could be started to flush CUPTI's records: a killed program loses more of them");
+    say(event::NoteSeverity::kWarning,
+        "no thread could be started to flush CUPTI's records: a killed program loses more of them");
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
 }
 
-// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not wait for.
+// At exit: what the device has finished, then what is left. Waits a moment for work that the program did not
+// wait for.
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
   const int64_t begin = raw_now();
@@ -336,7 +412,8 @@ void finish() {
   tape::define_property(event::Table::kProcess, 0, "cupti.exit_ns", text);
 }
 
-// ---- start ----------------------------------------------------------------------------------------------------------
+// ---- start
+// ----------------------------------------------------------------------------------------------------------
 
 uint32_t number_from(std::string_view text, uint32_t fallback) {
   uint32_t number = 0;
@@ -365,15 +442,19 @@ bool subscribe() {
   if (result == abi::kSuccess) return true;
   char line[1024];
   if (result == abi::kMultipleSubscribers) {
-    snprintf(line, sizeof line, "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces the rest",
+    snprintf(line, sizeof line,
+             "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces "
+             "the rest",
              other[0] != '\0' ? ", " : "", other, static_cast<int>(getpid()));
   } else if (result == abi::kInsufficientPrivileges) {
     snprintf(line, sizeof line,
-             "the NVIDIA driver lets only administrators profile: the program runs, its CUDA activity is not traced; see "
+             "the NVIDIA driver lets only administrators profile: the program runs, its CUDA activity is not "
+             "traced; see "
              "NVreg_RestrictProfilingToAdminUsers (developer.nvidia.com/ERR_NVGPUCTRPERM)");
   } else {
-    snprintf(line, sizeof line, "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced", g_cupti.path,
-             result_text(result));
+    snprintf(line, sizeof line,
+             "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced",
+             g_cupti.path, result_text(result));
   }
   say(event::NoteSeverity::kWarning, line);
   return false;
@@ -382,7 +463,8 @@ bool subscribe() {
 bool start_session() {
   if (tape::config("cuda_trace", "1") == "0") return false;
   if (tape::config("yield_to_app", "0") == "1") {
-    tape::note(event::NoteSeverity::kInfo, "CUPTI was left to the program (--yield-to-app): no CUDA activity in this trace");
+    tape::note(event::NoteSeverity::kInfo,
+               "CUPTI was left to the program (--yield-to-app): no CUDA activity in this trace");
     return false;
   }
   char configured[512] = {}, tried[1024];
@@ -391,13 +473,16 @@ bool start_session() {
   if (!load_cupti(g_cupti, configured, tried, sizeof tried)) {
     char line[1280];
     snprintf(line, sizeof line,
-             "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not traced; install "
-             "the toolkit's CUPTI or set CUDA_HOME", tried);
+             "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not "
+             "traced; install "
+             "the toolkit's CUPTI or set CUDA_HOME",
+             tried);
     say(event::NoteSeverity::kWarning, line);
     return false;
   }
   g_cupti.get_version(&g_version);
   g_driver_all = tape::config("driver_trace", "launch") == "all";
+  g_all_calls = tape::config("api_calls", "essential") == "all";
   g_graph_nodes = tape::config("graph_trace", "graph") == "node";
   g_profiler_api = tape::config("profiler_api", "0") == "1";
   g_start_launch = number_from(tape::config("start_launch"), 0);
@@ -409,6 +494,11 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
   tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
+  if (!g_all_calls && g_cupti.enable_runtime_api != nullptr)
+    tape::define_property(event::Table::kProcess, 0, "cupti.calls_left_out",
+                          "runtime calls that only ask (cudaGetDevice, cudaGetLastError, "
+                          "cudaDeviceGetAttribute, cudaStreamIsCapturing "
+                          "and the like); --all-api-calls records them");
   // CUPTI cannot choose kernels by name: what decodes its records does.
   for (const char* key : {"kernel_include", "kernel_exclude"})
     if (const std::string_view pattern = tape::config(key); !pattern.empty()) {
@@ -416,13 +506,17 @@ bool start_session() {
       tape::define_property(event::Table::kProcess, 0, text, pattern);
     }
   setup_clock();
-  const bool thread_ids = g_cupti.set_thread_id_type != nullptr && g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
+  // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id
+  // into every record CUPTI would make a system call each time.
+  uint8_t per_thread = 0;
+  size_t attribute_size = sizeof per_thread;
+  const bool by_buffer = g_cupti.get_attribute != nullptr &&
+                         g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size,
+                                               &per_thread) == abi::kSuccess &&
+                         per_thread == 1;
+  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
+                          g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
   tape::define_property(event::Table::kProcess, 0, "cupti.thread_ids", thread_ids ? "kernel" : "buffer");
-  if (const std::string_view value = tape::config("cupti_per_thread"); !value.empty()) {
-    uint8_t number = value == "1";
-    size_t size = sizeof number;
-    g_cupti.set_attribute(abi::attribute::kPerThreadBuffer, &size, &number);
-  }
   set_size_attribute(abi::attribute::kDeviceBufferSize, tape::config("cupti_device_buffer"));
   set_size_attribute(abi::attribute::kDeviceBufferPoolLimit, tape::config("cupti_device_pool"));
   const uint32_t blocks = number_from(tape::config("cupti_blocks"), 4);
@@ -430,14 +524,16 @@ bool start_session() {
   abi::Result result = g_cupti.register_callbacks(buffer_requested, buffer_completed);
   if (result != abi::kSuccess) {
     char line[256];
-    snprintf(line, sizeof line, "CUPTI takes no buffers from tacho (%s): the CUDA activity is not traced", result_text(result));
+    snprintf(line, sizeof line, "CUPTI takes no buffers from tacho (%s): the CUDA activity is not traced",
+             result_text(result));
     say(event::NoteSeverity::kError, line);
     return false;
   }
   g_started.store(1);
   enable_callbacks();
   // What is there, always: devices, contexts and streams tell whose work the records are about.
-  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName}) g_cupti.activity_enable(kind);
+  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
+    g_cupti.activity_enable(kind);
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   atexit(finish);
   start_thread();
@@ -447,11 +543,16 @@ bool start_session() {
 
 }  // namespace
 
-const Cupti* session_cupti() { return g_started.load(std::memory_order_acquire) != 0 ? &g_cupti : nullptr; }
-bool session_active() {
-  return g_started.load(std::memory_order_acquire) != 0 && g_finished.load(std::memory_order_relaxed) == 0 && getpid() == g_pid;
+const Cupti* session_cupti() {
+  return g_started.load(std::memory_order_acquire) != 0 ? &g_cupti : nullptr;
 }
-void say_warning(const char* sentence) { say(event::NoteSeverity::kWarning, sentence); }
+bool session_active() {
+  return g_started.load(std::memory_order_acquire) != 0 && g_finished.load(std::memory_order_relaxed) == 0 &&
+         getpid() == g_pid;
+}
+void say_warning(const char* sentence) {
+  say(event::NoteSeverity::kWarning, sentence);
+}
 
 }  // namespace tacho::capture::cuda
 

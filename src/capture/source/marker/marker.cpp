@@ -1,4 +1,5 @@
-// Recording of markers (marker.h): one record per push, pop, mark, start and stop, and the stacks behind push and pop.
+// Recording of markers (marker.h): one record per push, pop, mark, start and stop, and the stacks behind push
+// and pop.
 #include "capture/source/marker/marker.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@ constexpr uint32_t kDomains = 7;
 struct ThreadStacks {
   uint64_t generation;  // of the process image that these belong to: a forked child starts with none open
   uint64_t untracked;   // ranges open in domains that have no stack here
-  Stack stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
+  Stack
+      stacks[kDomains];  // [0] is the default domain's, others belong to a domain while their level is not 0
 };
 static_assert(sizeof(ThreadStacks) == 128);
 
@@ -46,7 +48,9 @@ Stack* stack_of(ThreadStacks& stacks, uint32_t domain, bool claim) {
   return unused;
 }
 
-constexpr uint32_t padded(size_t bytes) { return static_cast<uint32_t>((bytes + 7) & ~size_t{7}); }
+constexpr uint32_t padded(size_t bytes) {
+  return static_cast<uint32_t>((bytes + 7) & ~size_t{7});
+}
 
 // One record of a marker's kind, time stamped last. False: no room (counted).
 template <typename Record>
@@ -92,7 +96,8 @@ struct Trigger {
   std::string_view text;
   uint32_t interned = 0;
   bool hit(const Marker& marker) const {
-    return text.data() != nullptr && (marker.interned != 0 ? marker.interned == interned : marker.text == text);
+    return text.data() != nullptr &&
+           (marker.interned != 0 ? marker.interned == interned : marker.text == text);
   }
 };
 constinit Trigger g_start_trigger, g_stop_trigger;
@@ -104,7 +109,8 @@ bool triggers() {
   if (__builtin_expect(state == kNone, 1)) return false;
   if (state == kSome) return true;
   uint32_t expected = kUnread;
-  if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel)) return expected == kSome;
+  if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel))
+    return expected == kSome;
   g_start_trigger.text = tape::config("start_marker");
   g_stop_trigger.text = tape::config("stop_marker");
   for (Trigger* trigger : {&g_start_trigger, &g_stop_trigger})
@@ -130,15 +136,21 @@ void after(const Marker& marker) {
 
 }  // namespace
 
-bool ready() { return __builtin_expect(tape::attached(), 1) || capture::start(); }
-bool active() { return ready() && tape::enabled(tape::source_bit::kMarker); }
+bool ready() {
+  return __builtin_expect(tape::attached(), 1) || capture::start();
+}
+bool active() {
+  return ready() && tape::enabled(tape::source_bit::kMarker);
+}
 
 void count_cut() {
   const uint64_t count = g_cut.fetch_add(1, std::memory_order_relaxed) + 1;
-  if ((count & (count - 1)) != 0) return;  // said at 1, 2, 4, 8 ...: the note stays small, the count is never far off
+  if ((count & (count - 1)) != 0)
+    return;  // said at 1, 2, 4, 8 ...: the note stays small, the count is never far off
   char text[128];
-  const int size = snprintf(text, sizeof text, "marker texts longer than %u bytes were cut there: %llu so far", tape::kLongestText,
-                            static_cast<unsigned long long>(count));
+  const int size =
+      snprintf(text, sizeof text, "marker texts longer than %u bytes were cut there: %llu so far",
+               tape::kLongestText, static_cast<unsigned long long>(count));
   tape::note(event::NoteSeverity::kWarning, {text, static_cast<size_t>(size)});
 }
 
@@ -162,7 +174,8 @@ void mark(const Marker& marker) {
 int push(const Marker& marker) {
   if (!ready()) return kNotTracked;
   before(marker);
-  const bool recorded = tape::enabled(tape::source_bit::kMarker) && write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
+  const bool recorded = tape::enabled(tape::source_bit::kMarker) &&
+                        write<event::PushRecord>(event::RecordKind::kPush, marker, 0);
   int level = kNotTracked;
   if (ThreadStacks* const stacks = g_stacks.get(); stacks != nullptr) {
     if (Stack* const stack = stack_of(*stacks, marker.domain, true); stack != nullptr) {
@@ -216,7 +229,8 @@ uint64_t start(const Marker& marker) {
 void stop(uint64_t range) {
   if (range == 0 || (range & kUnrecorded) != 0 || !ready()) return;
   const uint64_t now = host_ticks();
-  if (auto* record = tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
+  if (auto* record =
+          tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
     record->time = now;
     record->id = range;
     tape::commit();
@@ -241,7 +255,8 @@ void name_thread(uint32_t tid, std::string_view name) {
   event::ThreadRecord record{};
   record.tid = tid == 0 ? self : tid;
   record.name = tape::intern(name);
-  record.header = {event::RecordKind::kThread, 0, sizeof record, record.tid == self ? tape::thread_index() : 0};
+  record.header = {event::RecordKind::kThread, 0, sizeof record,
+                   record.tid == self ? tape::thread_index() : 0};
   tape::define(&record.header);
 }
 

@@ -1,6 +1,6 @@
-// Markers inside a target, whatever API they came through: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX (nvtx.cpp).
-// Every domain has a stack of ranges per thread; a range whose push was recorded gets its pop recorded too, also when
-// recording was paused meanwhile, and a pop without a push never reaches the pool.
+// Markers inside a target, whatever API they came through: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX
+// (nvtx.cpp). Every domain has a stack of ranges per thread; a range whose push was recorded gets its pop
+// recorded too, also when recording was paused meanwhile, and a pop without a push never reaches the pool.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace tacho::capture::marker {
 
-/// What a marker says: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are numbers of
-/// tape::intern, 0 = none; domain 0 is tacho.h's default domain.
+/// What a marker says: text (or, if `interned` is not 0, the number of a string) and attributes. Strings are
+/// numbers of tape::intern, 0 = none; domain 0 is tacho.h's default domain.
 struct Marker {
   std::string_view text;
   uint32_t interned = 0;
   uint32_t domain = 0;
   uint32_t category = 0;
-  uint32_t color = 0;          // ARGB, if has_color
+  uint32_t color = 0;  // ARGB, if has_color
   bool has_color = false;
-  uint8_t payload_flag = 0;    // event::kMarkerInteger, kMarkerDouble or 0
-  uint64_t payload = 0;        // bit pattern
+  uint8_t payload_flag = 0;  // event::kMarkerInteger, kMarkerDouble or 0
+  uint64_t payload = 0;      // bit pattern
 };
 
-inline constexpr int kNoRange = -1;         // pop without push
-inline constexpr int kNotTracked = -2;      // more domains with open ranges on this thread than are tracked
+inline constexpr int kNoRange = -1;     // pop without push
+inline constexpr int kNotTracked = -2;  // more domains with open ranges on this thread than are tracked
 
 /// True if this process is traced; attaches when that has not been tried.
 bool ready();
@@ -46,7 +46,8 @@ void flush();
 /// tid: kernel thread id; 0 = the calling thread.
 void name_thread(uint32_t tid, std::string_view name);
 
-/// `text` (may be null) cut to what a record can hold, at the start of a UTF-8 character; cuts are counted in a note.
+/// `text` (may be null) cut to what a record can hold, at the start of a UTF-8 character; cuts are counted in
+/// a note.
 std::string_view clip(const char* text);
 /// Counts a text that had to be cut to `limit` bytes.
 void count_cut();

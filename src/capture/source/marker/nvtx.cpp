@@ -1,6 +1,7 @@
 // NVTX 3 without CUDA: NVTX's header-only library loads the file that NVTX_INJECTION64_PATH names and calls
-// InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as "NVTX".
-// Handles of domains and registered strings are the numbers of interned strings; resources are ignored.
+// InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as
+// "NVTX". Handles of domains and registered strings are the numbers of interned strings; resources are
+// ignored.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -19,8 +20,12 @@ using marker::Marker;
 using Domain = const void*;
 using StringHandle = const void*;
 
-uint32_t to_number(const void* handle) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)); }
-const void* to_handle(uint32_t number) { return reinterpret_cast<const void*>(static_cast<uintptr_t>(number)); }
+uint32_t to_number(const void* handle) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
+}
+const void* to_handle(uint32_t number) {
+  return reinterpret_cast<const void*>(static_cast<uintptr_t>(number));
+}
 
 constinit std::atomic<uint32_t> g_default_domain{0};
 uint32_t domain_number(Domain domain) {
@@ -59,7 +64,9 @@ class Narrow {
   std::string_view view() const { return {data_, size_}; }
 
  private:
-  static size_t width(uint32_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 || c > 0x10ffff ? 3 : 4; }
+  static size_t width(uint32_t c) {
+    return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 || c > 0x10ffff ? 3 : 4;
+  }
   void byte(uint32_t value) { data_[size_++] = static_cast<char>(value); }
   void put(uint32_t c) {
     if (c > 0x10ffff) c = 0xfffd;
@@ -83,8 +90,8 @@ class Narrow {
   size_t mapped_ = 0;
 };
 
-// Names of categories by (domain, number): open addressing, filled once each, never shrunk. More than it holds appear
-// under their numbers.
+// Names of categories by (domain, number): open addressing, filled once each, never shrunk. More than it
+// holds appear under their numbers.
 struct CategoryName {
   std::atomic<uint64_t> key;  // domain << 32 | category; 0 = empty (domains are never 0)
   std::atomic<uint32_t> name;
@@ -130,12 +137,23 @@ auto with_event(Domain domain, const EventAttributes* given, Body body) {
   marker.color = event.color;
   switch (event.payload_type) {
     case kUnsigned64:
-    case kSigned64: marker.payload = event.payload.u64; break;
-    case kUnsigned32: marker.payload = event.payload.u32; break;
-    case kSigned32: marker.payload = static_cast<uint64_t>(static_cast<int64_t>(event.payload.i32)); break;
-    case kFloat64: marker.payload = std::bit_cast<uint64_t>(event.payload.f64); break;
-    case kFloat32: marker.payload = std::bit_cast<uint64_t>(static_cast<double>(event.payload.f32)); break;
-    default: break;
+    case kSigned64:
+      marker.payload = event.payload.u64;
+      break;
+    case kUnsigned32:
+      marker.payload = event.payload.u32;
+      break;
+    case kSigned32:
+      marker.payload = static_cast<uint64_t>(static_cast<int64_t>(event.payload.i32));
+      break;
+    case kFloat64:
+      marker.payload = std::bit_cast<uint64_t>(event.payload.f64);
+      break;
+    case kFloat32:
+      marker.payload = std::bit_cast<uint64_t>(static_cast<double>(event.payload.f32));
+      break;
+    default:
+      break;
   }
   if (event.payload_type == kFloat64 || event.payload_type == kFloat32)
     marker.payload_flag = event::kMarkerDouble;
@@ -151,39 +169,89 @@ auto with_event(Domain domain, const EventAttributes* given, Body body) {
   return body(marker);
 }
 
-Marker plain(std::string_view text) { return {.text = text, .domain = domain_number(nullptr)}; }
+Marker plain(std::string_view text) {
+  return {.text = text, .domain = domain_number(nullptr)};
+}
 
-void mark_ex(const EventAttributes* event) { with_event(nullptr, event, marker::mark); }
-void mark_a(const char* text) { marker::mark(plain(marker::clip(text))); }
-void mark_w(const wchar_t* text) { marker::mark(plain(Narrow(text).view())); }
-uint64_t range_start_ex(const EventAttributes* event) { return with_event(nullptr, event, marker::start); }
-uint64_t range_start_a(const char* text) { return marker::start(plain(marker::clip(text))); }
-uint64_t range_start_w(const wchar_t* text) { return marker::start(plain(Narrow(text).view())); }
-void range_end(uint64_t id) { marker::stop(id); }
-int range_push_ex(const EventAttributes* event) { return with_event(nullptr, event, marker::push); }
-int range_push_a(const char* text) { return marker::push(plain(marker::clip(text))); }
-int range_push_w(const wchar_t* text) { return marker::push(plain(Narrow(text).view())); }
-int range_pop() { return marker::pop(domain_number(nullptr)); }
-void name_category_a(uint32_t category, const char* name) { name_category(domain_number(nullptr), category, marker::clip(name)); }
-void name_category_w(uint32_t category, const wchar_t* name) { name_category(domain_number(nullptr), category, Narrow(name).view()); }
-void name_thread_a(uint32_t tid, const char* name) { marker::name_thread(tid, marker::clip(name)); }
-void name_thread_w(uint32_t tid, const wchar_t* name) { marker::name_thread(tid, Narrow(name).view()); }
+void mark_ex(const EventAttributes* event) {
+  with_event(nullptr, event, marker::mark);
+}
+void mark_a(const char* text) {
+  marker::mark(plain(marker::clip(text)));
+}
+void mark_w(const wchar_t* text) {
+  marker::mark(plain(Narrow(text).view()));
+}
+uint64_t range_start_ex(const EventAttributes* event) {
+  return with_event(nullptr, event, marker::start);
+}
+uint64_t range_start_a(const char* text) {
+  return marker::start(plain(marker::clip(text)));
+}
+uint64_t range_start_w(const wchar_t* text) {
+  return marker::start(plain(Narrow(text).view()));
+}
+void range_end(uint64_t id) {
+  marker::stop(id);
+}
+int range_push_ex(const EventAttributes* event) {
+  return with_event(nullptr, event, marker::push);
+}
+int range_push_a(const char* text) {
+  return marker::push(plain(marker::clip(text)));
+}
+int range_push_w(const wchar_t* text) {
+  return marker::push(plain(Narrow(text).view()));
+}
+int range_pop() {
+  return marker::pop(domain_number(nullptr));
+}
+void name_category_a(uint32_t category, const char* name) {
+  name_category(domain_number(nullptr), category, marker::clip(name));
+}
+void name_category_w(uint32_t category, const wchar_t* name) {
+  name_category(domain_number(nullptr), category, Narrow(name).view());
+}
+void name_thread_a(uint32_t tid, const char* name) {
+  marker::name_thread(tid, marker::clip(name));
+}
+void name_thread_w(uint32_t tid, const wchar_t* name) {
+  marker::name_thread(tid, Narrow(name).view());
+}
 
-void domain_mark_ex(Domain domain, const EventAttributes* event) { with_event(domain, event, marker::mark); }
-uint64_t domain_range_start_ex(Domain domain, const EventAttributes* event) { return with_event(domain, event, marker::start); }
-void domain_range_end(Domain, uint64_t id) { marker::stop(id); }
-int domain_range_push_ex(Domain domain, const EventAttributes* event) { return with_event(domain, event, marker::push); }
-int domain_range_pop(Domain domain) { return marker::pop(domain_number(domain)); }
+void domain_mark_ex(Domain domain, const EventAttributes* event) {
+  with_event(domain, event, marker::mark);
+}
+uint64_t domain_range_start_ex(Domain domain, const EventAttributes* event) {
+  return with_event(domain, event, marker::start);
+}
+void domain_range_end(Domain, uint64_t id) {
+  marker::stop(id);
+}
+int domain_range_push_ex(Domain domain, const EventAttributes* event) {
+  return with_event(domain, event, marker::push);
+}
+int domain_range_pop(Domain domain) {
+  return marker::pop(domain_number(domain));
+}
 void domain_name_category_a(Domain domain, uint32_t category, const char* name) {
   name_category(domain_number(domain), category, marker::clip(name));
 }
 void domain_name_category_w(Domain domain, uint32_t category, const wchar_t* name) {
   name_category(domain_number(domain), category, Narrow(name).view());
 }
-StringHandle register_string_a(Domain, const char* text) { return to_handle(tape::intern(marker::clip(text))); }
-StringHandle register_string_w(Domain, const wchar_t* text) { return to_handle(tape::intern(Narrow(text).view())); }
-Domain create_domain_a(const char* name) { return to_handle(tape::intern(marker::clip(name))); }
-Domain create_domain_w(const wchar_t* name) { return to_handle(tape::intern(Narrow(name).view())); }
+StringHandle register_string_a(Domain, const char* text) {
+  return to_handle(tape::intern(marker::clip(text)));
+}
+StringHandle register_string_w(Domain, const wchar_t* text) {
+  return to_handle(tape::intern(Narrow(text).view()));
+}
+Domain create_domain_a(const char* name) {
+  return to_handle(tape::intern(marker::clip(name)));
+}
+Domain create_domain_w(const wchar_t* name) {
+  return to_handle(tape::intern(Narrow(name).view()));
+}
 
 struct Hook {
   unsigned number;
@@ -207,9 +275,10 @@ bool install(const ExportCallbacks& callbacks, Module module, const Hook (&hooks
 }  // namespace
 }  // namespace tacho::capture::nvtx
 
-/// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0: this process is
-/// not traced, and NVTX turns all its functions into nothing.
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(tacho::capture::nvtx::GetExportTable get_table) {
+/// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0:
+/// this process is not traced, and NVTX turns all its functions into nothing.
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    tacho::capture::nvtx::GetExportTable get_table) {
   using namespace tacho::capture::nvtx;
   if (get_table == nullptr || !tacho::capture::start()) return 0;
   const auto* callbacks = static_cast<const ExportCallbacks*>(get_table(kExportCallbacks));

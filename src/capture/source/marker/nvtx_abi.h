@@ -1,5 +1,5 @@
-// The part of NVTX 3's injection interface that a tool needs, declared by ourselves so that no CUDA header is needed:
-// module and function numbers, the export table, and the event attributes. Numbers are ABI.
+// The part of NVTX 3's injection interface that a tool needs, declared by ourselves so that no CUDA header is
+// needed: module and function numbers, the export table, and the event attributes. Numbers are ABI.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,45 @@
 namespace tacho::capture::nvtx {
 
 using Function = void (*)();
-/// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is older.
+/// Slot n of a module's table points to the program's pointer to function n; null where the program's NVTX is
+/// older.
 using FunctionTable = Function**;
 
 enum Module : int { kCore = 1, kCore2 = 5 };
 
 enum CoreFunction : unsigned {
-  kMarkEx = 1, kMarkA, kMarkW, kRangeStartEx, kRangeStartA, kRangeStartW, kRangeEnd, kRangePushEx, kRangePushA,
-  kRangePushW, kRangePop, kNameCategoryA, kNameCategoryW, kNameOsThreadA, kNameOsThreadW
+  kMarkEx = 1,
+  kMarkA,
+  kMarkW,
+  kRangeStartEx,
+  kRangeStartA,
+  kRangeStartW,
+  kRangeEnd,
+  kRangePushEx,
+  kRangePushA,
+  kRangePushW,
+  kRangePop,
+  kNameCategoryA,
+  kNameCategoryW,
+  kNameOsThreadA,
+  kNameOsThreadW
 };
 enum Core2Function : unsigned {
-  kDomainMarkEx = 1, kDomainRangeStartEx, kDomainRangeEnd, kDomainRangePushEx, kDomainRangePop, kDomainResourceCreate,
-  kDomainResourceDestroy, kDomainNameCategoryA, kDomainNameCategoryW, kDomainRegisterStringA, kDomainRegisterStringW,
-  kDomainCreateA, kDomainCreateW, kDomainDestroy, kInitialize
+  kDomainMarkEx = 1,
+  kDomainRangeStartEx,
+  kDomainRangeEnd,
+  kDomainRangePushEx,
+  kDomainRangePop,
+  kDomainResourceCreate,
+  kDomainResourceDestroy,
+  kDomainNameCategoryA,
+  kDomainNameCategoryW,
+  kDomainRegisterStringA,
+  kDomainRegisterStringW,
+  kDomainCreateA,
+  kDomainCreateW,
+  kDomainDestroy,
+  kInitialize
 };
 
 inline constexpr uint32_t kExportCallbacks = 1;
@@ -32,7 +58,7 @@ using GetExportTable = const void* (*)(uint32_t id);
 
 struct EventAttributes {
   uint16_t version;
-  uint16_t size;       // of the struct as the caller knows it
+  uint16_t size;  // of the struct as the caller knows it
   uint32_t category;
   int32_t color_type;  // 1: ARGB
   uint32_t color;

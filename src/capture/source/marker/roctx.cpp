@@ -1,6 +1,6 @@
-// ROCTx's C functions, for programs that are linked to libroctx64.so or librocprofiler-sdk-roctx.so: a preloaded
-// libtacho.so comes first in symbol lookup. Programs that dlopen those libraries find the stand-ins of roctx_library.c.
-// Signatures and return values as documented for ROCTx; markers appear in domain "ROCTx".
+// ROCTx's C functions, for programs that are linked to libroctx64.so or librocprofiler-sdk-roctx.so: a
+// preloaded libtacho.so comes first in symbol lookup. Programs that dlopen those libraries find the stand-ins
+// of roctx_library.c. Signatures and return values as documented for ROCTx; markers appear in domain "ROCTx".
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,33 +29,46 @@ uint32_t domain() {
   return known;
 }
 
-marker::Marker make(const char* message) { return {.text = marker::clip(message), .domain = domain()}; }
+marker::Marker make(const char* message) {
+  return {.text = marker::clip(message), .domain = domain()};
+}
 
 // Names of devices and streams become properties of the process: their numbers are the runtime's, not ours.
 int name_object(const char* kind, unsigned long long object, const char* name) {
   if (!marker::ready()) return 0;
   char key[64];
   const int size = snprintf(key, sizeof key, "roctx.%s.%llx", kind, object);
-  tacho::tape::define_property(tacho::event::Table::kProcess, 0, {key, static_cast<size_t>(size)}, marker::clip(name));
+  tacho::tape::define_property(tacho::event::Table::kProcess, 0, {key, static_cast<size_t>(size)},
+                               marker::clip(name));
   return 0;
 }
 
 }  // namespace
 
-TACHO_EXPORT uint32_t roctx_version_major() { return 4; }
-TACHO_EXPORT uint32_t roctx_version_minor() { return 1; }
+TACHO_EXPORT uint32_t roctx_version_major() {
+  return 4;
+}
+TACHO_EXPORT uint32_t roctx_version_minor() {
+  return 1;
+}
 
 TACHO_EXPORT void roctxMarkA(const char* message) {
   if (marker::ready()) marker::mark(make(message));
 }
 /// Level of the new range on this thread, from 0; negative when there is no profiler.
-TACHO_EXPORT int roctxRangePushA(const char* message) { return marker::ready() ? marker::push(make(message)) : -1; }
+TACHO_EXPORT int roctxRangePushA(const char* message) {
+  return marker::ready() ? marker::push(make(message)) : -1;
+}
 /// Level of the range that ends, from 0; negative without one.
-TACHO_EXPORT int roctxRangePop() { return marker::ready() ? marker::pop(domain()) : -1; }
+TACHO_EXPORT int roctxRangePop() {
+  return marker::ready() ? marker::pop(domain()) : -1;
+}
 TACHO_EXPORT uint64_t roctxRangeStartA(const char* message) {
   return marker::ready() ? marker::start(make(message)) : 0;
 }
-TACHO_EXPORT void roctxRangeStop(uint64_t range) { marker::stop(range); }
+TACHO_EXPORT void roctxRangeStop(uint64_t range) {
+  marker::stop(range);
+}
 
 /// 0 = done. Recording is paused for the whole run whatever the thread asked for.
 TACHO_EXPORT int roctxProfilerPause(uint64_t) {

@@ -1,6 +1,7 @@
-/* Stand-ins for libroctx64.so and librocprofiler-sdk-roctx.so, for programs that dlopen them or are linked to them on a
- * machine without ROCm: the launcher puts their folder into the library path. Every function passes on to the one of
- * libtacho.so (TACHO_LIBRARY); without it the functions do nothing and return what ROCTx returns without a tool. */
+/* Stand-ins for libroctx64.so and librocprofiler-sdk-roctx.so, for programs that dlopen them or are linked to
+ * them on a machine without ROCm: the launcher puts their folder into the library path. Every function passes
+ * on to the one of libtacho.so (TACHO_LIBRARY); without it the functions do nothing and return what ROCTx
+ * returns without a tool. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,24 +20,30 @@ static void* find(const char* name) {
 }
 
 /* Looks `name` up once; `searched` keeps a miss from being looked up again. Races find the same. */
-#define PASS_ON(type, name, parameters, arguments)                        \
-  static type(*volatile function) parameters;                             \
-  static volatile int searched;                                           \
-  if (!searched) {                                                        \
-    void* at = find(#name);                                               \
-    type(*found) parameters;                                              \
-    memcpy(&found, &at, sizeof found);                                    \
-    function = found;                                                     \
-    __atomic_store_n(&searched, 1, __ATOMIC_RELEASE);                     \
-  }                                                                       \
+#define PASS_ON(type, name, parameters, arguments)    \
+  static type(*volatile function) parameters;         \
+  static volatile int searched;                       \
+  if (!searched) {                                    \
+    void* at = find(#name);                           \
+    type(*found) parameters;                          \
+    memcpy(&found, &at, sizeof found);                \
+    function = found;                                 \
+    __atomic_store_n(&searched, 1, __ATOMIC_RELEASE); \
+  }                                                   \
   if (function != NULL) return function arguments
 
 static __thread int level;
 static uint64_t last_range;
 
-EXPORT uint32_t roctx_version_major(void) { return 4; }
-EXPORT uint32_t roctx_version_minor(void) { return 1; }
-EXPORT void roctxMarkA(const char* message) { PASS_ON(void, roctxMarkA, (const char*), (message)); }
+EXPORT uint32_t roctx_version_major(void) {
+  return 4;
+}
+EXPORT uint32_t roctx_version_minor(void) {
+  return 1;
+}
+EXPORT void roctxMarkA(const char* message) {
+  PASS_ON(void, roctxMarkA, (const char*), (message));
+}
 EXPORT int roctxRangePushA(const char* message) {
   PASS_ON(int, roctxRangePushA, (const char*), (message));
   return level++;
@@ -49,7 +56,9 @@ EXPORT uint64_t roctxRangeStartA(const char* message) {
   PASS_ON(uint64_t, roctxRangeStartA, (const char*), (message));
   return __atomic_add_fetch(&last_range, 1, __ATOMIC_RELAXED);
 }
-EXPORT void roctxRangeStop(uint64_t range) { PASS_ON(void, roctxRangeStop, (uint64_t), (range)); }
+EXPORT void roctxRangeStop(uint64_t range) {
+  PASS_ON(void, roctxRangeStop, (uint64_t), (range));
+}
 EXPORT int roctxProfilerPause(uint64_t tid) {
   PASS_ON(int, roctxProfilerPause, (uint64_t), (tid));
   return 0;

@@ -1,11 +1,11 @@
-// tacho.h's functions: the table that the header finds, and the same as symbols for dlsym and other languages.
+// tacho.h's functions: the table that the header finds, and the same as symbols for dlsym and other
+// languages.
 #define TACHO_LIBRARY_INTERFACE 1
-#include "tacho/tacho.h"
-
 #include <cstring>
 
 #include "capture/source/marker/marker.h"
 #include "capture/source/opencl/opencl.h"
+#include "tacho/tacho.h"
 #include "tape/writer.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -35,7 +35,9 @@ Marker make(const char* text, const tacho_attributes* given) {
   return made;
 }
 
-int api_active() { return marker::active() ? 1 : 0; }
+int api_active() {
+  return marker::active() ? 1 : 0;
+}
 void api_mark(const char* text, const tacho_attributes* attributes) {
   if (marker::ready()) marker::mark(make(text, attributes));
 }
@@ -75,22 +77,46 @@ constexpr tacho_functions kFunctions = {
 TACHO_EXPORT const tacho_functions* tacho_get_functions(uint32_t version) {
   return version == TACHO_VERSION && marker::ready() ? &kFunctions : nullptr;
 }
-TACHO_EXPORT int tacho_active(void) { return api_active(); }
-TACHO_EXPORT void tacho_mark(const char* text) { api_mark(text, nullptr); }
-TACHO_EXPORT void tacho_mark_with(const char* text, const tacho_attributes* attributes) { api_mark(text, attributes); }
-TACHO_EXPORT void tacho_range_push(const char* text) { api_push(text, nullptr); }
-TACHO_EXPORT void tacho_range_push_with(const char* text, const tacho_attributes* attributes) { api_push(text, attributes); }
-TACHO_EXPORT void tacho_range_pop(void) { api_pop(nullptr); }
-TACHO_EXPORT void tacho_range_pop_from(const char* domain) { api_pop(domain); }
-TACHO_EXPORT uint64_t tacho_range_start(const char* text) { return api_start(text, nullptr); }
+TACHO_EXPORT int tacho_active(void) {
+  return api_active();
+}
+TACHO_EXPORT void tacho_mark(const char* text) {
+  api_mark(text, nullptr);
+}
+TACHO_EXPORT void tacho_mark_with(const char* text, const tacho_attributes* attributes) {
+  api_mark(text, attributes);
+}
+TACHO_EXPORT void tacho_range_push(const char* text) {
+  api_push(text, nullptr);
+}
+TACHO_EXPORT void tacho_range_push_with(const char* text, const tacho_attributes* attributes) {
+  api_push(text, attributes);
+}
+TACHO_EXPORT void tacho_range_pop(void) {
+  api_pop(nullptr);
+}
+TACHO_EXPORT void tacho_range_pop_from(const char* domain) {
+  api_pop(domain);
+}
+TACHO_EXPORT uint64_t tacho_range_start(const char* text) {
+  return api_start(text, nullptr);
+}
 TACHO_EXPORT uint64_t tacho_range_start_with(const char* text, const tacho_attributes* attributes) {
   return api_start(text, attributes);
 }
-TACHO_EXPORT void tacho_range_stop(uint64_t range) { marker::stop(range); }
-TACHO_EXPORT void tacho_pause(void) { marker::pause(); }
-TACHO_EXPORT void tacho_resume(void) { marker::resume(); }
+TACHO_EXPORT void tacho_range_stop(uint64_t range) {
+  marker::stop(range);
+}
+TACHO_EXPORT void tacho_pause(void) {
+  marker::pause();
+}
+TACHO_EXPORT void tacho_resume(void) {
+  marker::resume();
+}
 TACHO_EXPORT void tacho_flush(void) {
   opencl::flush();
   marker::flush();
 }
-TACHO_EXPORT void tacho_name_thread(const char* name) { api_name_thread(name); }
+TACHO_EXPORT void tacho_name_thread(const char* name) {
+  api_name_thread(name);
+}

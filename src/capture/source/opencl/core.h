@@ -177,6 +177,17 @@ inline void lock(std::atomic<uint32_t>& word) {
 inline bool try_lock(std::atomic<uint32_t>& word) {
   return word.exchange(1, std::memory_order_acquire) == 0;
 }
+/// For what may be left undone: gives up when the lock is held for long, as by a thread that hangs in the runtime.
+inline bool lock_or_give_up(std::atomic<uint32_t>& word) {
+  for (uint32_t tries = 0; word.exchange(1, std::memory_order_acquire) != 0; ++tries) {
+    if (tries == 20'000) return false;
+    if (tries < 100)
+      __builtin_ia32_pause();
+    else
+      sched_yield();
+  }
+  return true;
+}
 inline void unlock(std::atomic<uint32_t>& word) {
   word.store(0, std::memory_order_release);
 }

@@ -22,7 +22,10 @@ struct EnqueueCall<R (*)(A...)> {
     const uint64_t bits = enabled_bits();
     if (__builtin_expect((bits & (bit::kApi | wanted)) == 0, 0)) {
       const R result = forward(args...);
-      if (wanted == bit::kDispatch && succeeded(result)) count_launch();
+      if (wanted == bit::kDispatch && succeeded(result)) {
+        count_launch();
+        count_filtered();  // while paused: not to be missed
+      }
       return result;
     }
     cl_event*& asked = std::get<cl_event*&>(std::tie(args...));
@@ -50,7 +53,10 @@ struct EnqueueCall<R (*)(A...)> {
     if (__builtin_expect(code != CL_SUCCESS, 0)) return result;
     uint32_t ordinal = 0;
     if (wanted == bit::kDispatch) ordinal = count_launch();
-    if (queue == nullptr) return result;
+    if (queue == nullptr) {
+      if (wanted == bit::kDispatch && (bits & wanted) == 0) count_filtered();
+      return result;
+    }
     Command command;
     command.event = returned != nullptr ? *returned : own;
     command.correlation = span.times().correlation;

@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "capture/capture.h"
 #include "capture/source/opencl/enqueue.h"
@@ -108,6 +110,28 @@ void find_all_real(const void* caller) {
   g_starting.store(0, std::memory_order_release);
 }
 
+// A first call within which the loader may be setting itself up: what it calls meanwhile, on the same thread,
+// through our symbols decides nothing.
+constinit std::atomic<uint32_t> g_first_thread{0};
+class FirstCall {
+ public:
+  FirstCall() : thread_(static_cast<uint32_t>(syscall(SYS_gettid))) {
+    uint32_t none = 0;
+    outermost_ = g_first_thread.compare_exchange_strong(none, thread_, std::memory_order_acq_rel);
+    inner_ = !outermost_ && none == thread_;
+  }
+  ~FirstCall() {
+    if (outermost_) g_first_thread.store(0, std::memory_order_release);
+  }
+  FirstCall(const FirstCall&) = delete;
+  FirstCall& operator=(const FirstCall&) = delete;
+  bool inner() const { return inner_; }
+
+ private:
+  uint32_t thread_;
+  bool outermost_, inner_;
+};
+
 // After the first real call: who traces this process.
 Mode decide() {
   Mode mode = g_mode.load(std::memory_order_acquire);
@@ -119,6 +143,10 @@ Mode decide() {
     if (set_up()) {
       tape::define_property(event::Table::kEnd, 0, "opencl.attached", "interposed");
       add_code_range(reinterpret_cast<const void*>(g_real.clGetPlatformIDs));
+      cl_platform_id platforms[32];
+      cl_uint count = 0;
+      if (g_real.clGetPlatformIDs(32, platforms, &count) == CL_SUCCESS)
+        for (cl_uint i = 0; i < count && i < 32; ++i) vendor_of(platforms[i]);
       mode = Mode::kInterposed;
     } else {
       mode = Mode::kOff;
@@ -163,8 +191,10 @@ struct Exported<Member, R (*)(A...)> {
     // The clock is chosen after this call: both that may be.
     const uint64_t start_tsc = __rdtsc();
     const int64_t start_raw = raw_now();
+    const FirstCall call;
     if constexpr (std::is_void_v<R>) {
       (g_real.*Member)(args...);
+      if (call.inner()) return;
       decide();
       set_entries();
     } else {
@@ -172,6 +202,7 @@ struct Exported<Member, R (*)(A...)> {
       if constexpr (!std::is_same_v<R, cl_int> && kLastIsErrorCode<A...>)
         if (last_of(args...) == nullptr) last_of(args...) = &code;
       const R result = (g_real.*Member)(args...);
+      if (call.inner()) return result;
       const bool before = g_mode.load(std::memory_order_acquire) == Mode::kUnknown;
       const Mode mode = decide();
       set_entries();
@@ -192,13 +223,14 @@ struct Exported<Member, R (*)(A...)> {
     const uint64_t bits = enabled_bits();
     if ((bits & bit::kApi) == 0) return;
     const uint64_t end = host_ticks();
+    const uint64_t correlation = tape::next_correlation();
     if (auto* const record =
             tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
                                           event::api_value(function, static_cast<int16_t>(code)),
                                           static_cast<uint8_t>(event::Domain::kOpenCL))) {
       record->start = start;
       record->end = end;
-      record->correlation = tape::next_correlation();
+      record->correlation = correlation;
       tape::commit();
     }
   }

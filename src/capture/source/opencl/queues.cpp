@@ -131,11 +131,10 @@ event::DeviceClock measure_clock(const Command& command) {
 // each second.
 void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   if (queued == 0 || command.host_end <= command.host_start) return;
-  const ClockTuple now = sample_clocks();
-  const double scale = ns_per_tick(now);
+  const double scale = queue.ns_per_tick;
   const auto uncertainty =
       static_cast<uint64_t>(static_cast<double>(command.host_end - command.host_start) * scale / 2) + 1;
-  const auto window = static_cast<uint64_t>(now.raw) / 1'000'000'000;
+  const auto window = static_cast<uint64_t>(static_cast<double>(command.host_end) * scale * 1e-9);
   if (window != queue.pair_window) {
     queue.pair_window = window;
     queue.best_pair_uncertainty = UINT64_MAX;
@@ -459,7 +458,17 @@ WideShape* take_wide() {
 }
 
 uint32_t count_launch() {
-  tape::pool()->launches.fetch_add(1, std::memory_order_relaxed);
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t next = pool->launches.fetch_add(1, std::memory_order_relaxed) + 2;
+  // Before the launch that a trigger counts, so that this launch is on the right side of it.
+  if (__builtin_expect(next == pool->start_launch, 0)) {
+    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(pool->sources, std::memory_order_relaxed);
+  }
+  if (__builtin_expect(next == pool->stop_launch, 0)) {
+    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(0, std::memory_order_relaxed);
+  }
   return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -525,8 +534,9 @@ void collect_after_wait(Queue& queue) {
 }
 
 void collect_all_queues() {
-  const Guard guard(g_wiped->pass);
+  if (!lock_or_give_up(g_wiped->pass)) return;
   pass(true);
+  unlock(g_wiped->pass);
 }
 
 bool holds(cl_event event) {
@@ -535,13 +545,16 @@ bool holds(cl_event event) {
   for (uint32_t i = 0; i < count; ++i) {
     Queue* const queue = g_list[i].load(std::memory_order_acquire);
     if (queue == nullptr || !queue->in_use.load(std::memory_order_acquire) || idle(*queue)) continue;
-    const Guard guard(drain_lock(*queue));
-    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr;
+    if (!lock_or_give_up(drain_lock(*queue))) continue;
+    bool found = false;
+    for (const Chunk* chunk = queue->head.load(std::memory_order_acquire); chunk != nullptr && !found;
          chunk = chunk->next.load(std::memory_order_acquire)) {
       const uint32_t commands = chunk->count.load(std::memory_order_acquire);
-      for (uint32_t at = chunk->first; at < commands; ++at)
-        if (chunk->commands[at].kind != CommandKind::kDone && chunk->commands[at].event == event) return true;
+      for (uint32_t at = chunk->first; at < commands && !found; ++at)
+        found = chunk->commands[at].kind != CommandKind::kDone && chunk->commands[at].event == event;
     }
+    unlock(drain_lock(*queue));
+    if (found) return true;
   }
   return false;
 }
@@ -559,6 +572,7 @@ void define_queue(Queue& queue, const Command* first) {
     queue.clock = measure_clock(*first);
   else
     queue.clock = event::DeviceClock::kPaired;
+  queue.ns_per_tick = ns_per_tick(sample_clocks());
   event::QueueRecord record{};
   record.header = {event::RecordKind::kQueue, 0, sizeof record, queue.number};
   record.device = queue.device->number;

@@ -71,6 +71,7 @@ struct Queue {
   std::atomic<uint64_t> appended, collected;
   uint64_t best_pair_uncertainty;  // of the pairs written since `pair_window`
   uint64_t pair_window;
+  double ns_per_tick;  // of the host's ticks, measured when the queue was described
 };
 
 /// nullptr when its commands cannot be traced.

@@ -1,4 +1,5 @@
-// Reading of memory that may not be there, inside a signal handler: asks the kernel page by page, without faults.
+// Reading of memory that may not be there, inside a signal handler: asks the kernel page by page, without
+// faults.
 #pragma once
 
 #include <errno.h>
@@ -37,7 +38,8 @@ class Prober {
   bool page_readable(uintptr_t page) {
     uintptr_t& slot = known_[(page >> 12) % kSlots];
     if (slot == page) return true;
-    // The kernel reads 8 bytes from the address before it looks at the first argument, which is wrong on purpose.
+    // The kernel reads 8 bytes from the address before it looks at the first argument, which is wrong on
+    // purpose.
     const long result = syscall(SYS_rt_sigprocmask, ~0L, page, nullptr, 8);
     if (result == 0 || errno != EFAULT) {
       slot = page;

@@ -1,5 +1,5 @@
-// Reading of CPython's frames (python.h). Layouts per version; every pointer is checked before it is followed, because
-// the interpreter may have been interrupted while it built a frame.
+// Reading of CPython's frames (python.h). Layouts per version; every pointer is checked before it is
+// followed, because the interpreter may have been interrupted while it built a frame.
 #include "capture/source/sampler/python.h"
 
 #include <dlfcn.h>
@@ -24,19 +24,22 @@ struct Layout {
   int16_t frame;         // -> newest frame, or -> cframe
   int16_t cframe_frame;  // in the cframe, or kAbsent: no cframe
   int16_t thread_id;
-  int16_t chunk;         // data stack; `top` follows
-  int16_t finalizing;    // in _PyRuntime
+  int16_t chunk;       // data stack; `top` follows
+  int16_t finalizing;  // in _PyRuntime
   // frame
   int16_t previous, code, instruction, owner, entry;
   // code object
-  int16_t filename, name, first_line, table, bytecode;  // bytecode: kAbsent = the instruction is an index already
+  int16_t filename, name, first_line, table,
+      bytecode;  // bytecode: kAbsent = the instruction is an index already
   // others
-  int16_t generator_frame;  // frame inside a generator object
+  int16_t generator_frame;        // frame inside a generator object
   int16_t ascii, compact, loose;  // text of str objects: where it lies, by kind
 };
 constexpr Layout kLayouts[] = {
-    {9, 24, kAbsent, 176, kAbsent, 16, 24, 32, 104, kAbsent, kAbsent, 104, 112, 40, 120, kAbsent, kAbsent, 48, 72, 56},
-    {10, 24, kAbsent, 176, kAbsent, 16, 24, 32, 96, kAbsent, kAbsent, 104, 112, 40, 120, kAbsent, kAbsent, 48, 72, 56},
+    {9,       24,  kAbsent, 176, kAbsent, 16,      24,      32, 104, kAbsent,
+     kAbsent, 104, 112,     40,  120,     kAbsent, kAbsent, 48, 72,  56},
+    {10,      24,  kAbsent, 176, kAbsent, 16,      24,      32, 96, kAbsent,
+     kAbsent, 104, 112,     40,  120,     kAbsent, kAbsent, 48, 72, 56},
     {11, 56, 8, 152, 296, 24, 48, 32, 56, 69, 68, 112, 128, 72, 136, 184, 80, 48, 72, 56},
     {12, 56, 0, 136, 232, 24, 8, 0, 56, 70, kAbsent, 112, 128, 68, 136, 192, 72, 40, 56, 56},
     {13, 72, kAbsent, 152, 232, 608, 8, 0, 56, 70, kAbsent, 112, 128, 68, 136, 200, 72, 40, 56, 56},
@@ -58,13 +61,13 @@ void refuse(const char* sentence) {
   if (!g_refused.exchange(true)) tape::note(event::NoteSeverity::kWarning, sentence);
 }
 
-// ---- code objects that have a number -----------------------------------------------------------------------------------
+// ---- code objects that have a number -------------------------------------------------------------
 
 // By a key of the object's address and content: addresses are used again while the program runs.
 struct CodeEntry {
   std::atomic<uint64_t> key;  // 0 = empty
   std::atomic<uint32_t> number;
-  uint32_t generation;        // of the process image that defined it
+  uint32_t generation;  // of the process image that defined it
 };
 constexpr uint32_t kCodes = 1 << 16;
 constinit std::atomic<CodeEntry*> g_codes{nullptr};
@@ -73,7 +76,8 @@ constinit std::atomic<uint32_t> g_next_code{1};
 CodeEntry* code_table() {
   CodeEntry* table = g_codes.load(std::memory_order_acquire);
   if (table != nullptr) return table;
-  void* const memory = mmap(nullptr, kCodes * sizeof(CodeEntry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, kCodes * sizeof(CodeEntry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   auto* const fresh = static_cast<CodeEntry*>(memory);
   if (g_codes.compare_exchange_strong(table, fresh, std::memory_order_acq_rel)) return fresh;
@@ -139,7 +143,8 @@ size_t copy_text(Prober& prober, uintptr_t object, char* out, size_t capacity) {
   return used;
 }
 
-// Writes the definition of a code object whose bytes are in `code`; its number, 0 when that is not possible now.
+// Writes the definition of a code object whose bytes are in `code`; its number, 0 when that is not possible
+// now.
 uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scratch) {
   const Layout& layout = g_python.layout;
   auto* const record = reinterpret_cast<event::CodeRecord*>(scratch.record);
@@ -151,7 +156,8 @@ uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scrat
   if (record->name == 0 || record->file == 0) return 0;
   record->first_line = field<int32_t>(code, layout.first_line);
   record->version = 0x300u | static_cast<uint32_t>(layout.minor);
-  // bytes object: size at 16, data at 32. A table longer than fits is cut: later lines show the last one known.
+  // bytes object: size at 16, data at 32. A table longer than fits is cut: later lines show the last one
+  // known.
   const uintptr_t table = field<uintptr_t>(code, layout.table);
   int64_t size = 0;
   if (prober.load(table + 16, size) && size > 0) {
@@ -160,7 +166,8 @@ uint32_t define_code(Prober& prober, const std::byte* code, PythonScratch& scrat
     if (prober.read(table + 32, scratch.record + sizeof *record, bytes)) record->table_bytes = bytes;
   }
   const size_t padded = (sizeof *record + record->table_bytes + 7) & ~size_t{7};
-  memset(scratch.record + sizeof *record + record->table_bytes, 0, padded - sizeof *record - record->table_bytes);
+  memset(scratch.record + sizeof *record + record->table_bytes, 0,
+         padded - sizeof *record - record->table_bytes);
   const uint32_t number = g_next_code.fetch_add(1, std::memory_order_relaxed);
   record->header = {event::RecordKind::kCode, 0, static_cast<uint16_t>(padded), number};
   return tape::define(&record->header) ? number : 0;
@@ -206,14 +213,15 @@ uint32_t code_number(Prober& prober, uintptr_t address, PythonScratch& scratch, 
   return define_code(prober, code, scratch);  // table crowded: defined again
 }
 
-// ---- frames ---------------------------------------------------------------------------------------------------------------
+// ---- frames --------------------------------------------------------------------------------------
 
 // Where frames of threads lie: the chunks of the thread's data stack.
 class DataStack {
  public:
   DataStack(Prober& prober, uintptr_t state, int16_t offset) {
     uintptr_t chunk = 0, end = 0;  // of the newest: up to its top
-    if (!prober.load(state + static_cast<uintptr_t>(offset), chunk) || !prober.load(state + static_cast<uintptr_t>(offset) + 8, end))
+    if (!prober.load(state + static_cast<uintptr_t>(offset), chunk) ||
+        !prober.load(state + static_cast<uintptr_t>(offset) + 8, end))
       return;
     while (chunk != 0 && count_ < kMost) {
       chunks_[count_++] = {chunk + 24, end};
@@ -248,15 +256,16 @@ event::PythonState object_frames(Prober& prober, uintptr_t frame, PythonScratch&
     if (!prober.read(frame, bytes, sizeof bytes)) return event::PythonState::kBroken;
     const auto last = field<int32_t>(bytes, layout.instruction);
     const int64_t offset = layout.minor == 10 && last >= 0 ? int64_t{last} * 2 : last;
-    scratch.frames[count++] = {field<uintptr_t>(bytes, layout.code), static_cast<uintptr_t>(offset), event::kPythonEnd};
+    scratch.frames[count++] = {field<uintptr_t>(bytes, layout.code), static_cast<uintptr_t>(offset),
+                               event::kPythonEnd};
     frame = field<uintptr_t>(bytes, layout.previous);
   }
   return event::PythonState::kWhole;
 }
 
 // Chain of 3.11 and later: frames on the data stack, in generators and (shims) on the C stack.
-event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t frame, uintptr_t sp, uintptr_t stack_high,
-                                      PythonScratch& scratch, uint32_t& count) {
+event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t frame, uintptr_t sp,
+                                      uintptr_t stack_high, PythonScratch& scratch, uint32_t& count) {
   const Layout& layout = g_python.layout;
   const DataStack data(prober, state, layout.chunk);
   constexpr size_t kFrameBytes = 80;
@@ -279,7 +288,8 @@ event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t
       const bool generator = type == g_python.generator_type || type == g_python.coroutine_type ||
                              type == g_python.async_generator_type;
       // Without known bounds of the C stack a shim shows itself by its owner only.
-      if (!generator && !(layout.minor >= 12 && stack_high == 0 && field<uint8_t>(bytes, layout.owner) == kShim))
+      if (!generator &&
+          !(layout.minor >= 12 && stack_high == 0 && field<uint8_t>(bytes, layout.owner) == kShim))
         return event::PythonState::kBroken;
       expected = generator ? kGenerator : kShim;
     }
@@ -291,16 +301,18 @@ event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t
       const auto code = field<uintptr_t>(bytes, layout.code);
       const auto instruction = field<uintptr_t>(bytes, layout.instruction);
       const bool ends = layout.entry != kAbsent && field<uint8_t>(bytes, layout.entry) == 1;
-      scratch.frames[count++] = {code, instruction - (code + static_cast<uintptr_t>(layout.bytecode)), ends ? event::kPythonEnd : 0};
+      scratch.frames[count++] = {code, instruction - (code + static_cast<uintptr_t>(layout.bytecode)),
+                                 ends ? event::kPythonEnd : 0};
     }
     frame = field<uintptr_t>(bytes, layout.previous);
   }
   return event::PythonState::kWhole;
 }
 
-// ---- finding the interpreter -------------------------------------------------------------------------------------------
+// ---- finding the interpreter ---------------------------------------------------------------------
 
-// Offsets of the members of code objects as the interpreter itself publishes them: a check of the table above.
+// Offsets of the members of code objects as the interpreter itself publishes them: a check of the table
+// above.
 bool members_agree(uintptr_t code_type, const Layout& layout) {
   const uintptr_t members = *reinterpret_cast<const uintptr_t*>(code_type + 240);
   if (members == 0) return false;
@@ -319,8 +331,8 @@ bool members_agree(uintptr_t code_type, const Layout& layout) {
     }
     if (strcmp(name, "co_name") == 0 || strcmp(name, "co_qualname") == 0) {
       const int16_t expected = strcmp(name, "co_qualname") == 0 ? layout.name
-                               : layout.minor <= 10              ? layout.name
-                                                                 : static_cast<int16_t>(layout.name - 8);
+                               : layout.minor <= 10             ? layout.name
+                                                                : static_cast<int16_t>(layout.name - 8);
       if (offset != expected) return false;
       ++found;
     }
@@ -334,10 +346,11 @@ bool take_debug_offsets(uintptr_t runtime, Layout& layout) {
   if (memcmp(words, "xdebugpy", 8) != 0 || words[1] >> 16 != 0x030d) return false;
   if (words[2] != 0) return false;  // free-threaded
   const auto small = [](uint64_t value) { return static_cast<int16_t>(value); };
-  const uint64_t* const runtime_state = words + 3;            // size, finalizing, interpreters_head
-  const uint64_t* const thread = runtime_state + 3 + 13;      // size, prev, next, interp, current_frame, thread_id, ...
-  const uint64_t* const frame = thread + 9;                   // size, previous, executable, instr_ptr, localsplus, owner
-  const uint64_t* const code = frame + 6;                     // size, filename, name, qualname, linetable, firstlineno, ...
+  const uint64_t* const runtime_state = words + 3;  // size, finalizing, interpreters_head
+  const uint64_t* const thread =
+      runtime_state + 3 + 13;                // size, prev, next, interp, current_frame, thread_id, ...
+  const uint64_t* const frame = thread + 9;  // size, previous, executable, instr_ptr, localsplus, owner
+  const uint64_t* const code = frame + 6;    // size, filename, name, qualname, linetable, firstlineno, ...
   layout.finalizing = small(runtime_state[1]);
   layout.frame = small(thread[4]);
   layout.thread_id = small(thread[5]);
@@ -354,7 +367,9 @@ bool take_debug_offsets(uintptr_t runtime, Layout& layout) {
   return true;
 }
 
-uintptr_t symbol(const char* name) { return reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, name)); }
+uintptr_t symbol(const char* name) {
+  return reinterpret_cast<uintptr_t>(dlsym(RTLD_DEFAULT, name));
+}
 
 }  // namespace
 
@@ -369,9 +384,11 @@ void find_python() {
   uint32_t version = 0;
   if (const uintptr_t at = symbol("Py_Version"); at != 0) {
     version = *reinterpret_cast<const uint32_t*>(at) >> 16;
-  } else if (const uintptr_t get = symbol("Py_GetVersion"); get != 0) {  // may be called before the interpreter is set up
+  } else if (const uintptr_t get = symbol("Py_GetVersion");
+             get != 0) {  // may be called before the interpreter is set up
     unsigned major = 0, minor = 0;
-    if (sscanf(reinterpret_cast<const char* (*)()>(get)(), "%u.%u", &major, &minor) == 2) version = major << 8 | minor;
+    if (sscanf(reinterpret_cast<const char* (*)()>(get)(), "%u.%u", &major, &minor) == 2)
+      version = major << 8 | minor;
   }
   bool known = false;
   for (const Layout& layout : kLayouts)
@@ -385,12 +402,16 @@ void find_python() {
   found.async_generator_type = symbol("PyAsyncGen_Type");
   found.thread_state = reinterpret_cast<void* (*)()>(symbol("PyGILState_GetThisThreadState"));
   if (!known) {
-    refuse("this version of Python is not one whose frames tacho can read (3.9 to 3.13): its call stacks are native only");
+    refuse(
+        "this version of Python is not one whose frames tacho can read (3.9 to 3.13): its call stacks are "
+        "native only");
   } else if (found.code_type == 0 || found.thread_state == nullptr || found.generator_type == 0) {
     refuse("this Python hides the symbols that tacho needs to read its frames: call stacks are native only");
   } else if ((found.layout.minor >= 13 && !take_debug_offsets(runtime, found.layout)) ||
              !members_agree(found.code_type, found.layout)) {
-    refuse("this build of Python (free-threaded or with other structures) lays out its frames differently: call stacks are native only");
+    refuse(
+        "this build of Python (free-threaded or with other structures) lays out its frames differently: call "
+        "stacks are native only");
   } else {
     g_python = found;
     g_ready.store(true, std::memory_order_release);
@@ -398,14 +419,16 @@ void find_python() {
   busy.store(false);
 }
 
-event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch, uint32_t& count) {
+event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
+                                 uint32_t& count) {
   count = 0;
   if (!g_ready.load(std::memory_order_acquire)) return event::PythonState::kNone;
   const Layout& layout = g_python.layout;
   const auto state = reinterpret_cast<uintptr_t>(g_python.thread_state());
   if (state == 0) return event::PythonState::kNone;
   // At the end of the interpreter only the thread that ends it has a state that is surely not freed.
-  const auto finalizing = *reinterpret_cast<const uintptr_t*>(g_python.runtime + static_cast<uintptr_t>(layout.finalizing));
+  const auto finalizing =
+      *reinterpret_cast<const uintptr_t*>(g_python.runtime + static_cast<uintptr_t>(layout.finalizing));
   if (finalizing != 0 && finalizing != state) return event::PythonState::kNone;
   uintptr_t thread = 0;
   if (!prober.load(state + static_cast<uintptr_t>(layout.thread_id), thread) || thread != pthread_self())

@@ -1,5 +1,6 @@
-// CPython's frames of the interrupted thread, read inside a signal handler by offsets per version (3.9 to 3.13, builds
-// with the interpreter lock). Nothing of Python is called but PyGILState_GetThisThreadState, which reads one pthread key.
+// CPython's frames of the interrupted thread, read inside a signal handler by offsets per version (3.9
+// to 3.13, builds with the interpreter lock). Nothing of Python is called but PyGILState_GetThisThreadState,
+// which reads one pthread key.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,13 @@
 
 namespace tacho::capture::sampler {
 
-/// Looks for an interpreter in this process and learns its layout. Not in signal handlers; cheap when there is none or it
-/// is known. A version that is not supported is said in a note, once.
+/// Looks for an interpreter in this process and learns its layout. Not in signal handlers; cheap when there
+/// is none or it is known. A version that is not supported is said in a note, once.
 void find_python();
 
 struct PythonScratch {
   static constexpr uint32_t kMost = 128;
-  uint64_t words[kMost];     // as event/sample.h
+  uint64_t words[kMost];  // as event/sample.h
   struct Frame {
     uintptr_t code, instruction;
     uint64_t flags;
@@ -25,8 +26,9 @@ struct PythonScratch {
   alignas(8) std::byte record[40960];  // of a new code object
 };
 
-/// Frames of the calling thread, innermost first, into scratch.words; their number in `count`. [sp, stack_high) is the C
-/// stack, stack_high 0 when not known.
-event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch, uint32_t& count);
+/// Frames of the calling thread, innermost first, into scratch.words; their number in `count`. [sp,
+/// stack_high) is the C stack, stack_high 0 when not known.
+event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
+                                 uint32_t& count);
 
 }  // namespace tacho::capture::sampler

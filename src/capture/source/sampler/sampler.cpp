@@ -39,7 +39,7 @@ struct Thread {
   uint64_t generation;
   uintptr_t stack_low, stack_high;  // 0 = not known
   Scratch* scratch;
-  int32_t timer;                    // the kernel's id + 1; 0 = none
+  int32_t timer;  // the kernel's id + 1; 0 = none
   uint32_t tid;
 };
 constinit PerThread<Thread> g_threads;
@@ -50,10 +50,21 @@ constinit event::SampleClock g_clock = event::SampleClock::kCpu;
 constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
 constinit std::atomic<uint64_t> g_without_timer{0};
-constinit int32_t g_search_timer = 0;
+// The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than
+// a timer.
+struct Forked {
+  uint32_t tid;
+  int32_t timer;
+  uintptr_t stack_low, stack_high;
+};
+constinit Forked g_forked = {};
+constinit uint64_t g_tick = 0;  // ns: how late the kernel may notice that CPU time has passed
+constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
 
-uint32_t current_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+uint32_t current_tid() {
+  return static_cast<uint32_t>(syscall(SYS_gettid));
+}
 
 uint64_t number_of(const char* key, uint64_t fallback, uint64_t least, uint64_t most) {
   const std::string_view text = tape::config(key);
@@ -66,7 +77,13 @@ uint64_t number_of(const char* key, uint64_t fallback, uint64_t least, uint64_t 
   return value < least ? least : value > most ? most : value;
 }
 
-// ---- timers ---------------------------------------------------------------------------------------------------------------
+int64_t now_coarse_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+// ---- timers --------------------------------------------------------------------------------------
 
 // The kernel's own calls: glibc's would allocate, and a timer's id is all that is needed.
 int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, uint64_t first) {
@@ -76,7 +93,9 @@ int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, u
   event._sigev_un._tid = static_cast<pid_t>(tid);
   int id = 0;
   if (syscall(SYS_timer_create, clock, &event, &id) != 0) return 0;
-  const auto time = [](uint64_t ns) { return timespec{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)}; };
+  const auto time = [](uint64_t ns) {
+    return timespec{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  };
   const itimerspec spec{time(period), time(first)};
   if (syscall(SYS_timer_settime, id, 0, &spec, nullptr) != 0) {
     syscall(SYS_timer_delete, id);
@@ -85,57 +104,78 @@ int32_t make_timer(clockid_t clock, int signal, uint32_t tid, uint64_t period, u
   return id + 1;
 }
 
-// The clock of one thread's CPU time by its id (bits as the kernel defines them: not tid, per thread, scheduler's).
-clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
+// The clock of one thread's CPU time by its id (bits as the kernel defines them: not tid, per thread,
+// scheduler's).
+clockid_t cpu_clock_of(uint32_t tid) {
+  return static_cast<clockid_t>(~tid << 3 | 6);
+}
 
 // Starts sampling of a thread of this process.
 int32_t make_thread_timer(uint32_t tid) {
-  const clockid_t clock = g_clock == event::SampleClock::kCpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
-  // The first one at a moment of its own, so that threads that start together are not sampled together.
-  const uint64_t first = 1 + (tid * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
+  const bool cpu = g_clock == event::SampleClock::kCpu;
+  const clockid_t clock = cpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
+  // The first one at a random moment of the period, so that also many short threads are sampled by their
+  // share of the time. The kernel notices at the end of a tick: a moment within the first is for the first
+  // tick.
+  uint64_t first = ((tid + static_cast<uint64_t>(now_coarse_ns())) * 0x9e3779b97f4a7c15ULL >> 20) % g_period;
+  if (cpu) first = first > g_tick ? first - g_tick : 0;
+  first += 1;
   const int32_t timer = make_timer(clock, g_signal.load(std::memory_order_relaxed), tid, g_period, first);
   if (timer == 0) g_without_timer.fetch_add(1, std::memory_order_relaxed);
   return timer;
 }
 
-void start_thread(Thread& thread) {
-  thread.tid = current_tid();
-  const uint32_t index = tape::t_state.thread_index;
-  uint32_t last = g_last_index.load(std::memory_order_relaxed);
-  while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
-  }
-  thread.timer = make_thread_timer(thread.tid);
-}
+// ---- threads that did not come through pthread_create --------------------------------------------
 
-// ---- threads that did not come through pthread_create --------------------------------------------------------------------
-
-// Threads that have a timer made from outside, by tid: open addressing, few.
+// Threads without a timer of their own, by tid: open addressing, few. Seen once, a thread may just be
+// starting; one that is still here at the next search gets a timer.
+constexpr uint32_t kMostSearched = 4096;  // with more threads the search would take too long for a handler
 constexpr uint32_t kStrangers = 1024;
-constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | tid
+constexpr uint64_t kHasTimer = 1ULL << 31;
+constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | kHasTimer | tid
 
-bool remember_stranger(uint32_t tid) {  // false: known already, or no room
+// True the second time.
+bool seen_again(uint32_t tid) {
   const uint64_t entry = tape::process_generation() << 32 | tid;
   uint32_t at = tid * 2654435761u % kStrangers;
   for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers) {
     uint64_t there = g_strangers[at].load(std::memory_order_relaxed);
-    if (there == entry) return false;
-    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return true;
+    if (there == (entry | kHasTimer)) return false;
+    if (there == entry) return g_strangers[at].compare_exchange_strong(there, entry | kHasTimer);
+    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return false;
   }
+  return false;
+}
+
+// A search was faster than the thread's own start.
+bool has_timer(uint32_t tid) {
+  const uint64_t entry = tape::process_generation() << 32 | kHasTimer | tid;
+  uint32_t at = tid * 2654435761u % kStrangers;
+  for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers)
+    if (g_strangers[at].load(std::memory_order_relaxed) == entry) return true;
   return false;
 }
 
 bool known_thread(uint32_t tid) {
+  if (tid == g_forked.tid) return true;
   const uint32_t last = g_last_index.load(std::memory_order_relaxed);
   const uint64_t generation = tape::process_generation();
-  for (uint32_t index = last > 65536 ? last - 65536 : 1; index <= last; ++index) {
+  for (uint32_t index = 1; index <= last; ++index) {
     const Thread* const thread = g_threads.at(index);
-    if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0) return true;
+    if (thread != nullptr && thread->generation == generation && thread->tid == tid && thread->timer != 0)
+      return true;
   }
   return false;
 }
 
-// Called from a signal handler about once per second of CPU time: gives timers to threads that have none.
+// Called from the handler (50 ms after the start, then about every half second): gives timers to threads that
+// have none. A search of its own would wake threads that wait.
 void search_threads() {
+  const int64_t now = now_coarse_ns();
+  int64_t due = g_next_search.load(std::memory_order_relaxed);
+  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed))
+    return;
+  if (g_last_index.load(std::memory_order_relaxed) > kMostSearched) return;
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   alignas(8) char buffer[2048];
@@ -148,21 +188,30 @@ void search_threads() {
       uint32_t tid = 0;
       for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
         tid = tid * 10 + static_cast<uint32_t>(*digit - '0');
-      if (tid != 0 && !known_thread(tid) && remember_stranger(tid)) make_thread_timer(tid);
+      if (tid != 0 && !known_thread(tid) && seen_again(tid)) make_thread_timer(tid);
       at += length;
     }
   }
   close(folder);
 }
 
-// ---- the sample -----------------------------------------------------------------------------------------------------------
+void start_thread(Thread& thread) {
+  thread.tid = current_tid();
+  const uint32_t index = tape::t_state.thread_index;
+  uint32_t last = g_last_index.load(std::memory_order_relaxed);
+  while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
+  }
+  if (!has_timer(thread.tid)) thread.timer = make_thread_timer(thread.tid);
+}
+
+// ---- the sample ----------------------------------------------------------------------------------
 
 constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
-// Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a frame's
-// address and its return address. Within [low, high) the stack is surely there.
+// Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a
+// frame's address and its return address. Within [low, high) the stack is surely there.
 uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
   uint32_t count = 0;
   while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame + 16 <= high) {
@@ -180,8 +229,15 @@ uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, u
 void take_sample(const siginfo_t* info, const ucontext_t* context) {
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
+  if (thread->tid == 0 && g_forked.tid == tape::t_state.tid) {
+    thread->tid = g_forked.tid;
+    thread->timer = g_forked.timer;
+    thread->stack_low = g_forked.stack_low;
+    thread->stack_high = g_forked.stack_high;
+  }
   if (thread->scratch == nullptr) {
-    void* const memory = mmap(nullptr, sizeof(Scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory =
+        mmap(nullptr, sizeof(Scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
     thread->scratch = static_cast<Scratch*>(memory);
   }
@@ -212,10 +268,12 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
         frame = next;
       }
       if (frame + 16 > end)
-        header.chain = static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
+        header.chain =
+            static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
     }
   } else {
-    // Another stack (signal stack, coroutine) or a thread not known from its start: as far as there is memory.
+    // Another stack (signal stack, coroutine) or a thread not known from its start: as far as there is
+    // memory.
     size_t there = 0;
     while (there < wanted) {
       const size_t to_page = 4096 - (begin + there) % 4096;
@@ -231,10 +289,10 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
   header.stack_begin = begin;
   header.stack_bytes = static_cast<uint32_t>(wanted);
 
-  const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + event::kSampleRegisters + header.chain + header.frames +
-                         header.stack_bytes / 8;
-  auto* const record =
-      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
+  const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + event::kSampleRegisters + header.chain +
+                         header.frames + header.stack_bytes / 8;
+  auto* const record = tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample,
+                                                        words, 0, words * 8);
   if (record == nullptr) return;
   record->time = now;
   record->period = g_period * (1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0));
@@ -260,22 +318,20 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
 void on_signal(int, siginfo_t* info, void* context) {
   const int kept_errno = errno;
   if (info->si_code == SI_TIMER) {
-    if (g_search_timer != 0 && info->si_timerid == g_search_timer - 1) {
-      search_threads();
-    } else if (tape::enabled(tape::source_bit::kSample)) {
-      take_sample(info, static_cast<const ucontext_t*>(context));
-    }
+    if (tape::enabled(tape::source_bit::kSample)) take_sample(info, static_cast<const ucontext_t*>(context));
+    search_threads();
   }
   errno = kept_errno;
 }
 
-// ---- start ----------------------------------------------------------------------------------------------------------------
+// ---- start ---------------------------------------------------------------------------------------
 
 // A real-time signal that nobody has taken, from above: programs take them from below.
 int free_signal() {
   for (int number = SIGRTMAX - 3; number > SIGRTMIN + 4; --number) {
     struct sigaction action {};
-    if (real_sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL && (action.sa_flags & SA_SIGINFO) == 0)
+    if (real_sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_DFL &&
+        (action.sa_flags & SA_SIGINFO) == 0)
       return number;
   }
   return 0;
@@ -320,33 +376,41 @@ void learn_stack(Thread& thread) {
   pthread_attr_destroy(&attributes);
 }
 
-// In a forked child, which has no timers: its one thread is sampled again, as a new process.
+// In a forked child, which has no timers: its one thread is sampled again, as a new process from its first
+// sample on.
 void after_fork() {
   if (g_signal.load(std::memory_order_relaxed) == 0) return;
   const Thread* const before = g_threads.at(tape::t_state.thread_index);
-  const Thread parents = before != nullptr ? *before : Thread{};
-  Thread* const thread = g_threads.get();
-  if (thread == nullptr) return;
-  thread->stack_low = parents.stack_low;
-  thread->stack_high = parents.stack_high;
+  g_forked = {};
+  if (before != nullptr && tape::t_state.thread_index != 0) {
+    g_forked.stack_low = before->stack_low;
+    g_forked.stack_high = before->stack_high;
+  }
+  g_forked.tid = current_tid();
   g_last_index.store(0, std::memory_order_relaxed);
-  start_thread(*thread);
-  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, g_signal.load(std::memory_order_relaxed), thread->tid, 1'000'000'000, 1'000'000'000);
+  g_forked.timer = make_thread_timer(g_forked.tid);
 }
 
 }  // namespace
 
-int own_signal() { return g_signal.load(std::memory_order_relaxed); }
+int own_signal() {
+  return g_signal.load(std::memory_order_relaxed);
+}
 
 void start_process(const void* stack_end) {
   if (g_signal.load(std::memory_order_relaxed) != 0) return;
   if (tape::config("sampler") != "timer" || (tape::pool()->sources & tape::source_bit::kSample) == 0) return;
   g_clock = tape::config("sample_clock") == "wall" ? event::SampleClock::kWall : event::SampleClock::kCpu;
+  timespec tick{};
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0)
+    g_tick = static_cast<uint64_t>(tick.tv_nsec);
+  g_next_search.store(now_coarse_ns() + 50'000'000, std::memory_order_relaxed);
   g_period = 1'000'000'000 / number_of("sample_hz", 100, 1, 10'000);
   g_stack_bytes = static_cast<uint32_t>(number_of("sample_stack", 16384, 512, 57344)) & ~7u;
   const int signal = free_signal();
   if (signal == 0) {
-    tape::note(event::NoteSeverity::kWarning, "the program uses all real-time signals: its call stacks are not sampled");
+    tape::note(event::NoteSeverity::kWarning,
+               "the program uses all real-time signals: its call stacks are not sampled");
     return;
   }
   Thread* const thread = g_threads.get();
@@ -355,7 +419,8 @@ void start_process(const void* stack_end) {
   // Below the main thread's stack the kernel keeps as much room free as the limit says, at least 128 MiB.
   rlimit limit{};
   uintptr_t room = 128u << 20;
-  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > room) room = limit.rlim_cur;
+  if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur > room)
+    room = limit.rlim_cur;
   thread->stack_low = thread->stack_high > room ? thread->stack_high - room : 0;
 
   dl_iterate_phdr(describe_module, nullptr);
@@ -370,11 +435,10 @@ void start_process(const void* stack_end) {
   pthread_atfork(nullptr, nullptr, after_fork);
   start_thread(*thread);
   if (thread->timer == 0) {
-    tape::note(event::NoteSeverity::kWarning,
-               "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
-    return;
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
   }
-  g_search_timer = make_timer(CLOCK_PROCESS_CPUTIME_ID, signal, thread->tid, 1'000'000'000, 1'000'000'000);
 }
 
 void begin_thread() {
@@ -388,7 +452,8 @@ void begin_thread() {
 }
 
 void end_thread() {
-  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation()) return;
+  if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation())
+    return;
   Thread* const thread = g_threads.get();
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0) syscall(SYS_timer_delete, thread->timer - 1);

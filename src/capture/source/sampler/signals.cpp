@@ -1,6 +1,7 @@
-// Keeps the sampling signal out of the program's sight, when libtacho.so is preloaded: it cannot be given another handler,
-// blocked, or waited for; programs that do so with all signals (thread pools that block everything, crash handlers that
-// catch everything) go on working and are sampled all the same. Without sampling every call passes straight on.
+// Keeps the sampling signal out of the program's sight, when libtacho.so is preloaded: it cannot be given
+// another handler, blocked, or waited for; programs that do so with all signals (thread pools that block
+// everything, crash handlers that catch everything) go on working and are sampled all the same. Without
+// sampling every call passes straight on.
 #include "capture/source/sampler/signals.h"
 
 #include <dlfcn.h>
@@ -29,8 +30,8 @@ Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
   return reinterpret_cast<Signature*>(at);
 }
 
-#define TACHO_NEXT(name, signature)                    \
-  static constinit std::atomic<void*> slot{nullptr};   \
+#define TACHO_NEXT(name, signature)                  \
+  static constinit std::atomic<void*> slot{nullptr}; \
   auto* const next = next_symbol<signature>(slot, #name)
 
 // `set` without our signal, in `without` if it has to be changed.

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""OpenCL programs under `tacho trace`: what is recorded, what is said, what stays as it was."""
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, DEBIAN_PYTHON, EXAMPLES, TARGETS, Case, main
+
+CASES = TARGETS / "opencl_cases"
+CACHE = pathlib.Path(tempfile.gettempdir()) / "tacho-test-pocl"
+OCLGRIND = pathlib.Path("/usr/lib/oclgrind/liboclgrind-rt.so")
+OCLGRIND_ICD = pathlib.Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
+
+
+def setUpModule():
+    CACHE.mkdir(exist_ok=True)
+    os.environ.setdefault("POCL_CACHE_DIR", str(CACHE))
+
+
+class Programs(Case):
+    def test_vcopy(self):
+        plain = self.run_command(EXAMPLES / "vcopy", "-n", 1048576, "-b", 256, "-i", 20)
+        traced = self.trace(EXAMPLES / "vcopy", "-n", 1048576, "-b", 256, "-i", 20)
+        self.assertEqual(plain.stdout, traced.stdout)
+        self.assertEqual(self.calls("kernel", "vecCopy"), 20)
+        self.assertEqual(self.calls("api", "clEnqueueNDRangeKernel"), 20)
+        copies = self.stats("copy")
+        self.assertEqual(copies["host to device"]["Calls"], 2)
+        self.assertEqual(copies["host to device"]["Bytes"], 2 * 8 * 1048576)
+        self.assertEqual(copies["device to host"]["Bytes"], 8 * 1048576)
+
+    def test_summary_says_what_nobody_would_miss_otherwise(self):
+        result = self.run_command(BUILD / "bin" / "tacho", "trace", "-o", "t.tacho", "--", CASES, "no_finish", 10)
+        text = result.stderr.decode()
+        self.assertIn("slow", text)
+        self.assertIn("in flight", text)
+
+    def test_dlopen(self):
+        self.trace(CASES, "loaded")
+        self.assertEqual(self.calls("api", "clGetPlatformIDs"), 1)
+
+    def test_every_case_prints_what_it_prints_without_us(self):
+        for case in ("queue_properties", "profiling", "reference_counts", "copies", "svm", "callbacks", "threads"):
+            with self.subTest(case):
+                plain = self.run_command(CASES, case)
+                traced = self.trace(CASES, case, output=f"{case}.tacho")
+                self.assertEqual((plain.stdout, plain.stderr), (traced.stdout, traced.stderr))
+
+    def test_python(self):
+        program = self.folder / "square.py"
+        program.write_text(
+            "import pyopencl as cl, numpy as np\n"
+            "c = cl.create_some_context(interactive=False); q = cl.CommandQueue(c)\n"
+            "a = np.arange(4096, dtype=np.float32)\n"
+            "b = cl.Buffer(c, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=a)\n"
+            "p = cl.Program(c, 'kernel void sq(global float* a) { int i = get_global_id(0); a[i] *= a[i]; }').build()\n"
+            "for i in range(5): p.sq(q, a.shape, None, b)\n"
+            "cl.enqueue_copy(q, a, b); print('done')\n")
+        if subprocess.run([DEBIAN_PYTHON, "-c", "import pyopencl"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("pyopencl is not installed")
+        self.assertEqual(self.trace(DEBIAN_PYTHON, program).stdout, b"done\n")
+        self.assertEqual(self.calls("kernel", "sq"), 5)
+
+    def test_children(self):
+        self.trace(CASES, "forked")
+        self.assertEqual(self.calls("kernel", "add_one"), 101)
+
+    def test_kernel_filter(self):
+        self.trace(CASES, "shapes", options=("--kernel-include", "^(shape|add)", "--kernel-exclude", "one$"))
+        self.assertEqual({name: row["Calls"] for name, row in self.stats("kernel").items()}, {"shape": 3})
+
+
+class Loss(Case):
+    def test_kill(self):
+        self.trace(CASES, "killed", 2000, code=128 + 9)
+        launched = self.calls("api", "clEnqueueNDRangeKernel")
+        recorded = self.calls("kernel", "add_one")
+        self.assertGreater(launched, 1000)
+        # At most a flush period and what was in flight: here it kills itself 2 s after its start.
+        self.assertGreater(recorded, launched * 0.3)
+
+
+class Loaders(Case):
+    def no_layers(self):
+        if not OCLGRIND.exists():
+            self.skipTest("oclgrind is not installed")
+        folder = self.folder / "lib"
+        folder.mkdir()
+        (folder / "libOpenCL.so.1").symlink_to(OCLGRIND)
+        return {"LD_LIBRARY_PATH": str(folder)}
+
+    def test_library_without_layers_is_interposed(self):
+        env = self.no_layers()
+        result = self.trace(CASES, "storm", 20, env=env)
+        self.assertEqual(result.stdout, b"sum 5120\n")
+        self.assertEqual(self.calls("kernel", "add_one"), 20)
+
+    def test_what_neither_reaches_is_said(self):
+        # Opened by hand, a library without layers gives its own functions: out of our reach.
+        result = self.run_command(BUILD / "bin" / "tacho", "trace", "-o", "t.tacho", "--", CASES, "loaded",
+                                  env=self.no_layers())
+        self.assertEqual(result.stdout, b"0 0\n")
+        self.assertIn(b"OpenCL", result.stderr)
+
+    def test_existing_layer_is_kept(self):
+        layer = TARGETS / "opencl_layer.so"
+        if not layer.exists():
+            self.skipTest("the other layer is not built")
+        result = self.trace(CASES, "storm", 50, env={"OPENCL_LAYERS": str(layer)})
+        self.assertIn(b"other layer: 50 launches", result.stderr)
+        self.assertEqual(self.calls("kernel", "add_one"), 50)
+
+    def test_oclgrind_does_not_hang(self):
+        if not OCLGRIND_ICD.exists():
+            self.skipTest("oclgrind is not installed")
+        vendors = self.folder / "vendors"
+        vendors.mkdir()
+        (vendors / "oclgrind.icd").write_text(f"{OCLGRIND_ICD}\n")
+        result = self.trace(CASES, "late_functions", env={"OCL_ICD_VENDORS": f"{vendors}/"}, timeout=60)
+        self.assertIn(b"timer -59 -59", result.stdout)
+
+
+class Overlap(Case):
+    def overlap(self, result):
+        return float(re.search(rb"overlap ([\d.]+) %", result.stdout).group(1))
+
+    def test_tracing_does_not_serialise(self):
+        # A busy machine lets single runs fall short: the best of several is what the program can reach.
+        plain, traced = [], []
+        for _ in range(6):
+            plain.append(self.overlap(self.run_command(EXAMPLES / "overlap", "-n", 40)))
+            traced.append(self.overlap(self.trace(EXAMPLES / "overlap", "-n", 40, options=("--overwrite",))))
+        if os.cpu_count() < 2 or max(plain) < 50:
+            self.skipTest(f"kernels of two queues do not overlap on this machine even untraced ({max(plain)} %)")
+        self.assertGreater(max(traced), max(plain) * 0.95, (plain, traced))
+        self.assertGreater(statistics.median(traced), statistics.median(plain) * 0.75, (plain, traced))
+
+
+if __name__ == "__main__":
+    main()

@@ -52,6 +52,14 @@ struct Context {
     }
     return first;
   }
+  /// Whether some line of the trace belongs to no process that it tells: row 0 stands for it then.
+  bool nameless_process() const {
+    for (int64_t row = 1; row < trace().rows(Table::kTrack); ++row)
+      if (trace().cell(Table::kTrack, row, column::Track::process) <= 0) return true;
+    return trace().rows(Table::kProcess) <= 1;
+  }
+  /// The process of what belongs to none in particular.
+  int64_t owner() const { return nameless_process() ? 0 : 1; }
   int64_t thread(int64_t track) const { return std::max<int64_t>(trace().cell(Table::kTrack, track, column::Track::thread), 0); }
   const format::Agent& agent_of_track(int64_t track) const { return agents->of(facts->track(track).device); }
 };
@@ -117,6 +125,13 @@ int64_t thread_of(const Context& c, int64_t track) { return c.thread(track); }
 int64_t agent_of(const Context& c, int64_t track) { return c.agent_of_track(track).node; }
 int64_t queue_of(const Context&, int64_t track) { return track; }
 int64_t node_of(const Context&, int64_t) { return 1; }
+// The thread that asked for device work, by a column of threads.
+PartColumn launcher(const C& c, int64_t (*value)(const Context&, int64_t track)) {
+  return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase}, [c, value](const int64_t* base) {
+            const auto* const cause = c->facts->cause(c->facts->track(base[0]).process, base[1]);
+            return value(*c, cause != nullptr ? cause->track : base[0]);
+          }};
+}
 int64_t pid_of(const Context& c, int64_t track) { return c.facts->track(track).pid; }
 int64_t tid_of(const Context& c, int64_t track) { return c.facts->track(track).tid; }
 
@@ -202,17 +217,17 @@ std::vector<Relation> event_tables(const C& c) {
 
   using K = column::Kernel;
   Relation dispatches = relation(c, "rocpd_kernel_dispatch",
-                                 {{"id", kId}, {"guid", kFew | kText}, {"nid", kFew}, {"pid", kFew}, {"tid", kFew}, {"agent_id", kFew}, {"kernel_id", kFew}, {"dispatch_id"}, {"queue_id", kFew},
+                                 {{"id", kId}, {"guid", kFew | kText}, {"nid", kFew}, {"pid", kFew}, {"tid"}, {"agent_id", kFew}, {"kernel_id", kFew}, {"dispatch_id"}, {"queue_id", kFew},
                                   {"stream_id", kFew}, {"start", kTime}, {"end"}, {"private_segment_size", kFew}, {"group_segment_size", kFew}, {"workgroup_size_x", kFew}, {"workgroup_size_y", kFew},
                                   {"workgroup_size_z", kFew}, {"grid_size_x", kFew}, {"grid_size_y", kFew}, {"grid_size_z", kFew}, {"region_name_id", kFew}, {"event_id"}, {"extdata", kFew | kText}});
   add(dispatches, Table::kDispatch, 1,
-      {row_number(1), guid(), node(), of_track(c, process_of), of_track(c, thread_of), of_track(c, agent_of), one(column::Fact::dim), dispatch_id(), of_track(c, queue_of), of_track(c, queue_of),
+      {row_number(1), guid(), node(), of_track(c, process_of), launcher(c, thread_of), of_track(c, agent_of), one(column::Fact::dim), dispatch_id(), of_track(c, queue_of), of_track(c, queue_of),
        start_of(c), end_of(c), kernel_cell(c, K::private_bytes), lds(c, true), kernel_cell(c, K::group_x), kernel_cell(c, K::group_y), kernel_cell(c, K::group_z), kernel_cell(c, K::grid_x),
        kernel_cell(c, K::grid_y), kernel_cell(c, K::grid_z), constant(1), row_number(c->first_event(Table::kDispatch)), constant(0)});
   all.push_back(std::move(dispatches));
 
   Relation copies = relation(c, "rocpd_memory_copy",
-                             {{"id", kId}, {"guid", kFew | kText}, {"nid", kFew}, {"pid", kFew}, {"tid", kFew}, {"start", kTime}, {"end"}, {"name_id", kFew}, {"dst_agent_id"}, {"dst_address", kFew},
+                             {{"id", kId}, {"guid", kFew | kText}, {"nid", kFew}, {"pid", kFew}, {"tid"}, {"start", kTime}, {"end"}, {"name_id", kFew}, {"dst_agent_id"}, {"dst_address", kFew},
                               {"src_agent_id"}, {"src_address", kFew}, {"size"}, {"queue_id", kFew}, {"stream_id", kFew}, {"region_name_id", kFew}, {"event_id"}, {"extdata", kFew | kText}});
   for (const Table table : {Table::kCopy, Table::kFill}) {
     const int64_t first = table == Table::kCopy ? 1 : trace.rows(Table::kCopy) + 1;
@@ -220,7 +235,7 @@ std::vector<Relation> event_tables(const C& c) {
     PartColumn to = table == Table::kCopy ? shape_agent(c, column::CopyShape::target_device, false) : of_track(c, agent_of);
     PartColumn from = table == Table::kCopy ? shape_agent(c, column::CopyShape::source_device, true) : of_track(c, agent_of);
     add(copies, table, first,
-        {row_number(first), guid(), node(), of_track(c, process_of), of_track(c, thread_of), start_of(c), end_of(c), std::move(name), std::move(to), null(), std::move(from), null(),
+        {row_number(first), guid(), node(), of_track(c, process_of), launcher(c, thread_of), start_of(c), end_of(c), std::move(name), std::move(to), null(), std::move(from), null(),
          one(column::Copy::bytes), of_track(c, queue_of), of_track(c, queue_of), constant(1), row_number(c->first_event(table)), constant(0)});
   }
   all.push_back(std::move(copies));
@@ -243,8 +258,9 @@ std::vector<Relation> event_tables(const C& c) {
                                {"kernarg_segment_alignment"}, {"group_segment_size"}, {"private_segment_size"}, {"sgpr_count"}, {"arch_vgpr_count"}, {"accum_vgpr_count"}, {"extdata", kText}});
   symbols.columns[6].text = [c](int64_t code, std::string&) { return c->facts->readable(code); };
   add(symbols, Table::kKernel, 0,
-      {row_number(0), guid(), constant(1), constant(0), constant(1), one(K::name), one(K::name), null(), null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers),
-       one(K::registers), one(K::accum_registers), constant(0)});
+      {row_number(0), guid(), constant(1), constant(c->owner()), constant(1), one(K::name), one(K::name), null(), null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers),
+       one(K::registers), one(K::accum_registers), constant(0)},
+      {row_number(0)});
   all.push_back(std::move(symbols));
 
   Relation pmc = relation(c, "rocpd_info_pmc",
@@ -253,8 +269,9 @@ std::vector<Relation> event_tables(const C& c) {
                            {"is_derived"}, {"extdata", kText}});
   using N = column::Counter;
   add(pmc, Table::kCounter, 0,
-      {row_number(0), guid(), constant(1), constant(0), constant(c->agents->all().size() > 1 ? c->agents->all()[1].node : 0), constant(c->word("GPU")), row_number(0), constant(0), one(N::name),
-       one(N::name), one(N::text), constant(0), constant(c->word("tacho")), one(N::unit), constant(c->word("ABS")), one(N::block), constant(0), constant(0), constant(0), constant(0)});
+      {row_number(0), guid(), constant(1), constant(c->owner()), constant(c->agents->all().size() > 1 ? c->agents->all()[1].node : 0), constant(c->word("GPU")), row_number(0), constant(0), one(N::name),
+       one(N::name), one(N::text), constant(0), constant(c->word("tacho")), one(N::unit), constant(c->word("ABS")), one(N::block), constant(0), constant(0), constant(0), constant(0)},
+      {row_number(0)});
   all.push_back(std::move(pmc));
 
   // Values belong to the event of the dispatch on their track at their start.
@@ -298,7 +315,7 @@ std::vector<Relation> flat_views(const C& c) {
   using K = column::Kernel;
   const auto guid = [] { return constant(0); };
   Relation kernels = relation(c, "kernels",
-                              {{"id", kId}, {"guid", kFew | kText}, {"tid", kFew}, {"category", kFew | kText}, {"region", kFew | kText}, {"name", kFew | kText}, {"nid", kFew}, {"pid", kFew},
+                              {{"id", kId}, {"guid", kFew | kText}, {"tid"}, {"category", kFew | kText}, {"region", kFew | kText}, {"name", kFew | kText}, {"nid", kFew}, {"pid", kFew},
                                {"agent_abs_index", kFew}, {"agent_log_index", kFew}, {"agent_type_index", kFew}, {"agent_type", kFew | kText}, {"code_object_id", kFew}, {"kernel_id", kFew},
                                {"dispatch_id"}, {"stream_id", kFew}, {"queue_id", kFew}, {"queue", kFew | kText}, {"stream", kFew | kText}, {"start", kTime}, {"end"}, {"duration"}, {"grid_x", kFew},
                                {"grid_y", kFew}, {"grid_z", kFew}, {"workgroup_x", kFew}, {"workgroup_y", kFew}, {"workgroup_z", kFew}, {"lds_size", kFew}, {"scratch_size", kFew}, {"vgpr_count", kFew},
@@ -318,7 +335,7 @@ std::vector<Relation> flat_views(const C& c) {
     return of.word(about.kind == event::DeviceKind::kCpu ? "CPU" : "GPU");
   };
   add(kernels, Table::kDispatch, 1,
-      {row_number(1), guid(), of_track(c, tid_of), constant(c->word("KERNEL_DISPATCH")), constant(0), of_dim(c, kernel_name), of_track(c, node_of), of_track(c, pid_of), agent(agent_of),
+      {row_number(1), guid(), launcher(c, tid_of), constant(c->word("KERNEL_DISPATCH")), constant(0), of_dim(c, kernel_name), of_track(c, node_of), of_track(c, pid_of), agent(agent_of),
        agent([](const Context& of, int64_t track) { return of.agent_of_track(track).logical; }), agent([](const Context& of, int64_t track) { return of.agent_of_track(track).of_type; }), agent(type),
        constant(1), one(column::Fact::dim), dispatch_id(), of_track(c, queue_of), of_track(c, queue_of), of_track(c, queue_of), of_track(c, queue_of), start_of(c), end_of(c), duration_of(c),
        kernel_cell(c, K::grid_x), kernel_cell(c, K::grid_y), kernel_cell(c, K::grid_z), kernel_cell(c, K::group_x), kernel_cell(c, K::group_y), kernel_cell(c, K::group_z), lds(c, true),
@@ -365,9 +382,11 @@ std::vector<ResultTable> small_tables(const C& c) {
                  [c, guid, none]() -> Result<Rows> {
                    Rows rows;
                    const auto known = [](int64_t value) { return value == kUnknown ? report::Cell() : report::Cell(value); };
-                   for (int64_t row = 0; row < std::max<int64_t>(c->trace().rows(Table::kProcess), 1); ++row) {
-                     const auto cell = [&](int at) { return row > 0 ? c->trace().cell(Table::kProcess, row, at) : 0; };
-                     rows.push_back({row, guid, int64_t{1}, known(cell(column::Process::parent_pid)), cell(column::Process::pid), {}, {}, known(cell(column::Process::start)), {},
+                   for (int64_t row = c->nameless_process() ? 0 : 1; row < std::max<int64_t>(c->trace().rows(Table::kProcess), 1); ++row) {
+                     const auto cell = [&](int at) { return row > 0 ? c->trace().cell(Table::kProcess, row, at) : kUnknown; };
+                     const int64_t start = cell(column::Process::start);
+                     rows.push_back({row, guid, int64_t{1}, known(cell(column::Process::parent_pid)), row > 0 ? cell(column::Process::pid) : 0, {}, {},
+                                     known(start == kUnknown ? kUnknown : c->facts->boottime()(start)), {},
                                      std::string(row > 0 ? c->trace().text(Table::kProcess, row, column::Process::command) : ""), none, none});
                    }
                    return rows;
@@ -388,14 +407,14 @@ std::vector<ResultTable> small_tables(const C& c) {
                    for (const format::Agent& agent : c->agents->all()) {
                      const auto text = [&](int at) { return std::string(agent.device > 0 ? c->trace().text(Table::kDevice, agent.device, at) : ""); };
                      const std::string product = agent.device > 0 ? text(column::Device::name) : "host";
-                     rows.push_back({agent.node, guid, int64_t{1}, int64_t{0}, std::string(agent.device == 0 || agent.kind == event::DeviceKind::kCpu ? "CPU" : "GPU"), agent.node, agent.logical, agent.of_type,
+                     rows.push_back({agent.node, guid, int64_t{1}, c->owner(), std::string(agent.device == 0 || agent.kind == event::DeviceKind::kCpu ? "CPU" : "GPU"), agent.node, agent.logical, agent.of_type,
                                      int64_t{0}, product, product, text(column::Device::vendor), product, product, none});
                    }
                    return rows;
                  }});
   const auto lines = [c, guid, none](const char* word) {
     return [c, guid, none, word]() -> Result<Rows> {
-      Rows rows = {{int64_t{0}, guid, int64_t{1}, int64_t{0}, fmt::format("Default {}", word), none}};
+      Rows rows = {{int64_t{0}, guid, int64_t{1}, c->owner(), fmt::format("Default {}", word), none}};
       for (int64_t row = 1; row < c->trace().rows(Table::kTrack); ++row)
         if (c->trace().cell(Table::kTrack, row, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue))
           rows.push_back({row, guid, int64_t{1}, c->facts->track(row).process, fmt::format("{} {}", word, row), none});
@@ -407,7 +426,7 @@ std::vector<ResultTable> small_tables(const C& c) {
   all.push_back({"rocpd_info_stream", line_columns, lines("Stream")});
   all.push_back({"rocpd_info_code_object",
                  {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"agent_id", kI}, RC{"uri", kT}, RC{"load_base", kI}, RC{"load_size", kI}, RC{"load_delta", kI}, RC{"storage_type", kT}, RC{"extdata", kT}},
-                 [guid, none]() -> Result<Rows> { return Rows{{int64_t{1}, guid, int64_t{1}, int64_t{0}, {}, std::string(), int64_t{0}, int64_t{0}, int64_t{0}, {}, none}}; }});
+                 [c, guid, none]() -> Result<Rows> { return Rows{{int64_t{1}, guid, int64_t{1}, c->owner(), {}, std::string(), int64_t{0}, int64_t{0}, int64_t{0}, {}, none}}; }});
   all.push_back({"rocpd_track", {RC{"id", kI}, RC{"guid", kT}, RC{"nid", kI}, RC{"pid", kI}, RC{"tid", kI}, RC{"name_id", kI}, RC{"extdata", kT}}, [c, guid, none]() -> Result<Rows> {
                    Rows rows;
                    for (int64_t row = 1; row < c->trace().rows(Table::kTrack); ++row)

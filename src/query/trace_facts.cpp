@@ -77,7 +77,7 @@ Status TraceFacts::index_causes() {
   int64_t row = 0;
   TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
     for (size_t i = 0; i < values[0].size(); ++i, ++row)
-      if (values[2][i] != 0) causes_.add({track(values[0][i]).process, values[2][i]}, {row, values[1][i]});
+      if (values[2][i] != 0) causes_.add({track(values[0][i]).process, values[2][i]}, {row, values[1][i], values[0][i]});
     return true;
   }));
   return causes_.finish();

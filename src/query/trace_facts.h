@@ -41,11 +41,12 @@ class TraceFacts {
   /// A kernel's name as people read it, by the string row of its name; stable for the life of this object.
   std::string_view readable(int64_t string_row);
 
-  /// The API call with this correlation in a process: its row number among the calls (from 0) and duration; nullptr when
-  /// there is none. The first call reads all calls.
+  /// The API call with this correlation in a process: its row number among the calls (from 0), duration and track; nullptr
+  /// when there is none. The first call reads all calls.
   struct Cause {
     int64_t row;
     int64_t duration;
+    int64_t track;
   };
   const Cause* cause(int64_t process, int64_t correlation);
   const Status& status() const { return status_; }

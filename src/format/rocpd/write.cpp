@@ -67,7 +67,11 @@ class Writer {
   Status allocations();
   Status counters();
   int64_t thread_of(const Track& track, int64_t correlation);
-  const Process& process(int64_t row) const { return processes_[row > 0 && row < static_cast<int64_t>(processes_.size()) ? static_cast<size_t>(row) : 0]; }
+  const Process& process(int64_t row) const {
+    const auto count = static_cast<int64_t>(processes_.size());
+    const int64_t at = row > 0 && row < count ? row : 0;
+    return processes_[static_cast<size_t>(at == 0 && processes_[0].id == 0 && count > 1 ? 1 : at)];
+  }
   const Track& track(int64_t row) const { return tracks_[row > 0 && row < static_cast<int64_t>(tracks_.size()) ? static_cast<size_t>(row) : 0]; }
 
   const trace::Trace& trace_;
@@ -117,8 +121,11 @@ void Writer::nodes_and_processes() {
   int64_t next_extra = 1;
   BulkTable& info = table("rocpd_info_process");
   std::vector<std::pair<int64_t, int64_t>> order;  // (id, row): ids must ascend in the file
+  bool nameless = count == 1;
+  for (int64_t row = 1; row < trace_.rows(Table::kTrack) && !nameless; ++row) nameless = trace_.cell(Table::kTrack, row, column::Track::process) <= 0;
   for (int64_t row = 0; row < count; ++row) {
     Process& process = processes_[static_cast<size_t>(row)];
+    if (row == 0 && !nameless) continue;
     process.wanted = options_.process == 0 || options_.process == row;
     std::string host(row > 0 ? trace_.text(Table::kProcess, row, column::Process::host) : std::string_view());
     // Row 0 stands for tracks that tell no process; it becomes one only where such tracks are used.
@@ -168,7 +175,7 @@ void Writer::nodes_and_processes() {
     threads.push_back({id, of, row});
     if (of > 0 && of < count && trace_.cell(Table::kThread, row, column::Thread::tid) == processes_[static_cast<size_t>(of)].pid) processes_[static_cast<size_t>(of)].main_thread = id;
   }
-  for (int64_t row = 0; row < count; ++row) {
+  for (int64_t row = nameless ? 0 : 1; row < count; ++row) {
     Process& of = processes_[static_cast<size_t>(row)];
     if (of.main_thread != 0) continue;
     of.main_thread = number(of.pid);

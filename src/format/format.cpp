@@ -9,6 +9,7 @@
 #include "format/kineto/kineto.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
+#include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
 
@@ -31,6 +32,7 @@ std::span<const Reader> readers() {
       {"rpd", rpd::accepts, rpd::read},
       {"rocpd", rocpd::accepts, rocpd::read},
       {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
+      {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read},
       {"json", kineto::accepts, kineto::read},
   };
   return kReaders;

@@ -7,6 +7,7 @@
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
+#include "format/parquet/parquet.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
@@ -23,6 +24,7 @@ std::span<const Writer> writers() {
       {"rocprofv3", "_results.json", false, rocprofv3::write},
       {"rpd", ".rpd", false, rpd::write},
       {"rocpd", ".db", false, rocpd::write},
+      {"parquet", ".parquet", true, parquet::write},
   };
   return kWriters;
 }

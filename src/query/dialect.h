@@ -36,7 +36,4 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
 /// The views of a rocpd database over its own tables, all of its recordings together.
 Result<Dialect> rocpd_file_dialect(const sqlite::Database& database);
 
-/// Name of an enum's value, by the enum's name as columns of the schema give it ("CopyDirection"); "" = no such enum.
-std::string_view enum_text(std::string_view enum_name, int64_t value);
-
 }  // namespace tacho::query

@@ -197,8 +197,14 @@ Status Reader::dimensions() {
     std::string_view name = command.substr(0, command.find(' '));
     if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
     const int64_t start = scan.number(4, kUnknown);
-    const int64_t row = writer_.dimension(Table::kProcess, {scan.number(3), scan.number(2, kUnknown), sane(start) ? start : kUnknown, writer_.string(name), writer_.string(command),
-                                                            host != hosts_.end() ? writer_.string(host->second) : 0, kUnknown, 0});
+    std::array<int64_t, 8> cells = {scan.number(3), scan.number(2, kUnknown), sane(start) ? start : kUnknown, writer_.string(name), writer_.string(command),
+                                    host != hosts_.end() ? writer_.string(host->second) : 0, kUnknown, 0};
+    int64_t row = writer_.dimension(Table::kProcess, cells);
+    // Databases that were merged may have one process of each run, all alike.
+    while (std::any_of(processes_.begin(), processes_.end(), [&](const auto& known) { return known.second == row; }) && cells[7] < 4096) {
+      ++cells[7];
+      row = writer_.dimension(Table::kProcess, cells);
+    }
     processes_.emplace(scan.number(0), row);
     return !full(processes_.size());
   }));

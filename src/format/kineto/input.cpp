@@ -31,7 +31,9 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
     input->member_open_ = true;
   }
   ::posix_fadvise(input->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  input->buffer_.resize((1 << 20) + kPadding);
+  // One byte more than the file has, so that its end is seen at the first reading.
+  const size_t whole = input->zip_ == nullptr && S_ISREG(status.st_mode) ? static_cast<size_t>(status.st_size) + 1 : SIZE_MAX;
+  input->buffer_.resize(std::min<size_t>(whole, 1 << 20) + kPadding);
   return input;
 }
 

@@ -21,8 +21,11 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -39,17 +42,21 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
 
+// Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
+constexpr uint64_t kFirstPool = 2ull << 20;
+
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Drains the pool in a thread of its own until told to stop.
+// Drains the pool in a thread of its own until told to stop. Before that it backs the pool's first `populate` bytes with
+// memory, of which the caller did only the beginning: while the target is still being loaded.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
-      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, uint64_t populate)
+      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -59,7 +66,11 @@ class DrainThread {
   /// Last pass (every target gone, or given up), then what decoding still has.
   void stop() {
     if (!thread_.joinable()) return;
-    stopping_.store(true);
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_.store(true);
+    }
+    wake_.notify_one();
     thread_.join();
     last_pass();
   }
@@ -87,6 +98,11 @@ class DrainThread {
   }
   void loop() {
     pthread_setname_np(pthread_self(), "tacho-drain");
+    constexpr uint32_t kSlice = (1 << 20) / tape::kBlockSize;
+    while (!stopping_.load(std::memory_order_relaxed) &&
+           static_cast<uint64_t>(pool_.header().populated_blocks.load(std::memory_order_relaxed)) * tape::kBlockSize < populate_ &&
+           pool_.grow(kSlice)) {
+    }
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
@@ -101,9 +117,9 @@ class DrainThread {
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       const double pressure = drainer_.pressure();
-      const long wait_us = pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000;
-      timespec wait{0, wait_us * 1000};
-      nanosleep(&wait, nullptr);
+      const std::chrono::microseconds wait(pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, wait, [this] { return stopping_.load(std::memory_order_relaxed); });
     }
     cpu_s_ = thread_cpu_s();
   }
@@ -122,7 +138,10 @@ class DrainThread {
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
+  uint64_t populate_;
   int64_t last_tuple_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};
@@ -389,6 +408,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
+  pool_options.first_bytes = kFirstPool;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
@@ -442,7 +462,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
-  DrainThread drain(*pool, **writer);
+  DrainThread drain(*pool, **writer, options.pool_initial);
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -539,6 +559,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
   about("pid", fmt::format("{}", child->pid));
   result.written = (*writer)->finish();
+  // Not before: `tacho recover` finds an unfinished trace by its pool.
+  result.giving_back = std::jthread([gone = std::move(*pool)] {});
   close(signals);
   sigprocmask(SIG_SETMASK, &original_mask, nullptr);
   return result;

@@ -592,6 +592,7 @@ int run_plan(const Given& given, Plan& plan) {
   if (!recording) return complain(kOwnError, recording.error().message);
   plan.launch.output = *recording;
   plan.launch.writer.overwrite = plan.options.overwrite;
+  plan.launch.writer.durable = !plan.keep_trace.empty();
   const auto outcome = launch::run(plan.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
   for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);

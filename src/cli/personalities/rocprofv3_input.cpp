@@ -102,7 +102,10 @@ Result<std::vector<Job>> read_input_file(const std::string& path) {
   if (!file) return fail("-i {}: {}", path, std::strerror(errno));
   std::ostringstream text;
   text << file.rdbuf();
-  std::string content = std::move(text).str();
+  return parse_input(path, std::move(text).str());
+}
+
+Result<std::vector<Job>> parse_input(const std::string& path, std::string content) {
   if (path.ends_with(".txt")) return read_text(path, content);
   const bool json = path.ends_with(".json");
   if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml"))

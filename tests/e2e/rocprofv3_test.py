@@ -452,6 +452,13 @@ class InputFiles(Rocprofv3):
                             ("jobs:\n  - log_level: loud\n", ("in.yaml:2", "'loud'"))):
             with self.subTest(text):
                 self.one_sentence(self.jobs("in.yaml", text, code=125), *words)
+        began = time.monotonic()
+        result = self.jobs("in.yaml", "jobs:\n  - log_level: \"a\\nb" + "x" * 1_000_000 + "\"\n", code=125)
+        self.one_sentence(result, "in.yaml:2", "a?bxxx")
+        self.assertLess(len(result.stderr), 1000)
+        self.assertLess(time.monotonic() - began, 10)
+        self.one_sentence(self.jobs("in.yaml", "[" * 100_000, code=125), "in.yaml")
+        self.one_sentence(self.jobs("in.yaml", "a: &a [x]\nb: [*a, *a]\njobs: [*a]\n", code=125), "in.yaml")
         self.one_sentence(self.jobs("in.txt", "# nothing\npcm: A\n", code=125), "in.txt:2", "pcm")
         self.one_sentence(self.jobs("in.txt", "pmc:\n", code=125), "in.txt:1")
         self.one_sentence(self.jobs("in.xml", "x", code=125), ".yaml")

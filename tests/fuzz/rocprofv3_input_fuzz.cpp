@@ -32,7 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const auto jobs = parse_input(kNames[data[0] % 3], std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   if (!jobs) {
-    if (jobs.error().message.empty()) std::abort();
+    const std::string& message = jobs.error().message;
+    if (message.empty() || message.size() > 500 || message.find('\n') != std::string::npos) std::abort();
     return 0;
   }
   if (jobs->empty()) std::abort();

@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/format.h"
-#include "cli/export.h"
 #include "cli/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
@@ -141,10 +140,10 @@ std::optional<bool> truth(std::string_view word) {
   return {};
 }
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     if (end > begin) words.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -202,7 +201,7 @@ Status Given::set(const Option& option, std::vector<std::string> words, std::str
     return fail("{}: takes one value, not {}", where, words.size());
   }
   if (!option.choices.empty()) {
-    const std::vector<std::string> choices = split(option.choices);
+    const std::vector<std::string> choices = split(option.choices, ' ');
     for (std::string& word : words)
       for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     for (const std::string& word : words)
@@ -296,7 +295,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
         if (option->name == "output-format") {
           std::vector<std::string> formats;
           for (const std::string& value : values)
-            for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+            for (std::string& format : split(value, ',')) formats.push_back(std::move(format));
           values = std::move(formats);
         }
         break;

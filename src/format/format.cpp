@@ -7,7 +7,10 @@
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
+#include "format/parquet/parquet.h"
 #include "format/perfetto/perfetto.h"
+#include "format/rocpd/rocpd.h"
+#include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
 
@@ -20,6 +23,8 @@ std::span<const Writer> writers() {
       {"pftrace", ".pftrace", false, write_perfetto},
       {"rocprofv3", "_results.json", false, rocprofv3::write},
       {"rpd", ".rpd", false, rpd::write},
+      {"rocpd", ".db", false, rocpd::write},
+      {"parquet", ".parquet", true, parquet::write},
   };
   return kWriters;
 }
@@ -27,7 +32,9 @@ std::span<const Writer> writers() {
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
       {"rpd", rpd::accepts, rpd::read},
+      {"rocpd", rocpd::accepts, rocpd::read},
       {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
+      {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read},
       {"json", kineto::accepts, kineto::read},
   };
   return kReaders;

@@ -9,7 +9,7 @@ build=(g++ cmake ninja-build ccache pkg-config
   opencl-headers ocl-icd-opencl-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd)
 test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy clpeak clinfo openmpi-bin sqlite3
-  clang llvm debootstrap)
+  clang llvm debootstrap chromium fonts-dejavu-core)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()
@@ -20,6 +20,13 @@ for group in "$@"; do
     test) wanted+=("${test[@]}") ;;
     *) echo "packages.sh: no group '$group' (build, run, test)" >&2; exit 2 ;;
   esac
+done
+
+# Node.js and npm build the HTML report; any installation of them will do.
+for group in "$@"; do
+  [ "$group" = build ] || continue
+  command -v node >/dev/null || wanted+=(nodejs)
+  command -v npm >/dev/null || wanted+=(npm)
 done
 
 missing=()

@@ -289,6 +289,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
   }
 
+  a.analysis.every_normalisation = a.format == "html";
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
@@ -323,7 +324,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   } else {
     std::string out;
     if (a.format == "json") {
-      out = metric::to_json(runs, {a.text.per_kernel, 0});
+      out = metric::to_json(runs, {a.text.per_kernel, false});
     } else if (a.format == "html") {
       TACHO_ASSIGN(out, metric::to_html(runs));
     } else if (a.format == "csv") {

@@ -106,7 +106,7 @@ class Renderer {
             paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
                   Paint::Bold) +
             fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
-        metric_tables(run_.of_kernel(kernel.kernel));
+        metric_tables(run_.evaluate(kernel.kernel));
       }
     } else {
       metric_tables(run_.all());

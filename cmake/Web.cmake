@@ -11,7 +11,7 @@ if(NOT node_version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
   message(FATAL_ERROR "${TACHO_NODE} is ${node_version}; building the HTML report (web/) needs Node.js 18 or newer")
 endif()
 
-set(TACHO_WEB ${CMAKE_BINARY_DIR}/web)
+set(TACHO_WEB ${CMAKE_BINARY_DIR}/web CACHE INTERNAL "where the HTML report is built")
 file(GLOB_RECURSE web_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/web/src/*)
 set(web_files ${CMAKE_SOURCE_DIR}/web/index.html ${CMAKE_SOURCE_DIR}/web/vite.config.ts ${CMAKE_SOURCE_DIR}/web/svelte.config.js ${CMAKE_SOURCE_DIR}/web/tsconfig.json)
 set(web_packages ${CMAKE_SOURCE_DIR}/web/package.json ${CMAKE_SOURCE_DIR}/web/package-lock.json)

@@ -673,7 +673,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-  NameCollector names(options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation));
+  NameCollector names(options.every_normalisation ? std::string_view()
+                                                  : std::string_view(impl->options.normalisation));
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};

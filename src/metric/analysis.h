@@ -109,8 +109,8 @@ struct Evaluation {
 constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle",
                                                              "per_second"};
 
-/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page needs
-/// to evaluate any choice by itself.
+/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page
+/// needs to evaluate any choice by itself.
 struct PageProgram {
   struct Place {
     std::size_t table, row, column;
@@ -151,8 +151,8 @@ class Analysis {
   const std::vector<IntensityPoint>& dispatch_points() const;
   const std::vector<Finding>& findings() const;
 
-  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units in it
-  /// stay those of the options.
+  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
+  /// in it stay those of the options.
   Evaluation evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation = {}) const;
   /// The tables as a program for the browser. Its columns live in workload().
   PageProgram page_program() const;

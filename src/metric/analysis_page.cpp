@@ -187,8 +187,7 @@ void write_page(JsonWriter& json, const Analysis& run) {
   json.end_object();
   write_tables(json, page);
   json.newline().key("places").begin_array();
-  for (const PageProgram::Place& at : page.places)
-    json.value(at.table).value(at.row).value(at.column);
+  for (const PageProgram::Place& at : page.places) json.value(at.table).value(at.row).value(at.column);
   json.end_array();
   if (page.graph.inputs.size() * run.workload().dispatches.size() <= kMostPageValues) {
     write_graph(json, page);

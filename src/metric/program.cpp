@@ -958,10 +958,11 @@ void Program::set_normalisation(std::string_view normalisation) {
 std::span<const std::string_view> Program::operation_names() {
   // In the order of Impl::Kind.
   static constexpr std::array<std::string_view, 35> kNames = {
-      "missing", "constant",   "column",        "negate", "not",      "add",     "subtract", "multiply", "divide",
-      "modulo",  "floor",      "power",         "less",   "less_eq",  "greater", "greater_eq", "equal",  "not_equal",
-      "and",     "or",         "smaller",       "larger", "select",   "sum_list", "only_where", "to_int", "round",
-      "avg",     "sum",        "median",        "std",    "min",      "max",     "quantile", "concat",
+      "missing",  "constant",   "column",   "negate",     "not",    "add",      "subtract",
+      "multiply", "divide",     "modulo",   "floor",      "power",  "less",     "less_eq",
+      "greater",  "greater_eq", "equal",    "not_equal",  "and",    "or",       "smaller",
+      "larger",   "select",     "sum_list", "only_where", "to_int", "round",    "avg",
+      "sum",      "median",     "std",      "min",        "max",    "quantile", "concat",
   };
   static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Concat) + 1);
   return kNames;

@@ -89,8 +89,8 @@ class Program {
   /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
 
-  /// From now on $denom stands for the denominator of this normalisation. Programs of several normalisations share
-  /// whatever does not depend on it.
+  /// From now on $denom stands for the denominator of this normalisation. Programs of several normalisations
+  /// share whatever does not depend on it.
   void set_normalisation(std::string_view normalisation);
 
   /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
@@ -108,8 +108,8 @@ class Program {
   /// `nodes` as keep() or compile() gave them. Needs no run(). The spans live as long as the workload.
   Graph graph(std::span<const Node> nodes) const;
   /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants;
-  /// "column": a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them; all
-  /// others: operands a, b, c ("select": a where c, else b).
+  /// "column": a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them;
+  /// all others: operands a, b, c ("select": a where c, else b).
   static std::span<const std::string_view> operation_names();
 
   /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.

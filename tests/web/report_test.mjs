@@ -1,10 +1,11 @@
 // The HTML report in a browser: its numbers are those of the command line for every choice, its drawings stand where the
 // numbers say, and nothing in a recording can run.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { analyze, choose, compareTables, folder, html, json, open, shownTables, start, stop, workloads } from './harness.mjs';
+import { analyze, choose, compareTables, folder, html, json, open, shownTables, start, stop, tacho, workloads } from './harness.mjs';
 
 before(start);
 after(stop);
@@ -320,4 +321,21 @@ test('a run too large for a page keeps kernels and normalisations', async () => 
     compareTables(await json('-p', large, '--no-advice', ...args), await shownTables(page));
   }
   await close();
+});
+
+test('--gui serves the page on this machine to who has the token, until Ctrl-C', async () => {
+  const server = spawn(tacho, ['analyze', '-p', vcopy, '--random-port', '--gui'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const url = await new Promise((done, failed) => {
+    server.stdout.once('data', (data) => done(String(data).trim()));
+    server.once('exit', (code) => failed(new Error(`exit ${code}`)));
+  });
+  server.removeAllListeners('exit');
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/\?token=[0-9a-f]{32}$/);
+  assert.equal((await fetch(url.replace(/token=.*/, ''))).status, 403);
+  const { page, close } = await open(url);
+  compareTables(await json('-p', vcopy), await shownTables(page));
+  await close();
+  const ended = new Promise((done) => server.once('exit', (code, signal) => done([code, signal])));
+  server.kill('SIGINT');
+  assert.deepEqual(await ended, [0, null]);
 });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "metric/diagnose.h"
 #include "metric/explain.h"
@@ -196,7 +197,7 @@ struct Analysis::Impl {
   std::vector<IntensityPoint> kernel_points, dispatch_points;
   std::vector<Finding> findings;
   RuleBook rules;
-  IntensityFormulas intensity;
+  IntensityFormulas intensity, first_intensity;
 
   // --- selection
   // ---------------------------------------------------------------------------------------------------
@@ -690,6 +691,15 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   read.compat = options.compat;
   TACHO_ASSIGN(impl->workload, workload::read_workload(folder, std::move(sysinfo), read));
   impl->warnings = impl->workload.warnings;
+  if (!impl->intensity.flops.empty()) {
+    const workload::CounterTable& counters = impl->workload.passes.front().counters;
+    // Parsed formulas refer to their texts: the first ones stay.
+    impl->first_intensity = std::exchange(
+        impl->intensity,
+        intensity_formulas(*architecture, impl->workload.sysinfo.get("gpu_series"), options.compat,
+                           [&](std::string_view name) { return counters.has(name); }));
+    if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
+  }
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
   TACHO_TRY(impl->choose_kernels());
@@ -736,6 +746,9 @@ bool Analysis::shows(int block, int table) const {
 }
 const std::vector<IntensityPoint>& Analysis::kernel_points() const {
   return impl_->kernel_points;
+}
+const std::vector<std::string>& Analysis::uncounted_flops() const {
+  return impl_->intensity.left_out;
 }
 const std::vector<IntensityPoint>& Analysis::dispatch_points() const {
   return impl_->dispatch_points;

@@ -149,6 +149,8 @@ class Analysis {
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;
   const std::vector<IntensityPoint>& dispatch_points() const;
+  /// Counters whose operations are missing in the points, because the run does not have them.
+  const std::vector<std::string>& uncounted_flops() const;
   const std::vector<Finding>& findings() const;
 
   /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units

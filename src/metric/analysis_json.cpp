@@ -115,6 +115,12 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
   }
 }
 
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.key(key).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
 void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
                   const std::vector<IntensityPoint>& points) {
   constexpr std::size_t kTop = 10;
@@ -139,6 +145,7 @@ void write_roofline(JsonWriter& json, const Analysis& run) {
   write_points(json, run, "kernels", run.kernel_points());
   write_points(json, run, "dispatches", run.dispatch_points());
   json.end_object();
+  if (!run.kernel_points().empty()) write_strings(json, "roofline_uncounted", run.uncounted_flops());
   if (run.workload().ceilings.empty()) return;
   const workload::RooflineCeilings& ceilings = run.workload().ceilings.front();
   json.newline().key("roofline_ceilings_dev0").begin_object();
@@ -198,12 +205,6 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
                                                      : "missing");
     json.end_object();
   }
-  json.end_array();
-}
-
-void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.key(key).begin_array();
-  for (const std::string& text : texts) json.value(text);
   json.end_array();
 }
 

@@ -108,6 +108,7 @@ export interface Run {
   notes: string[];
   tables: TableOfDocument[];
   roofline_ceilings_dev0?: Record<string, Record<string, Roof>>;
+  roofline_uncounted?: string[];
   findings: Finding[];
   not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
   page: Page;

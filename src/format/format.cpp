@@ -10,6 +10,7 @@
 #include "format/perfetto/perfetto.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
+#include "format/stacks/stacks.h"
 
 namespace tacho::format {
 
@@ -18,8 +19,10 @@ std::span<const Writer> writers() {
       {"csv", ".csv", true, write_csv},
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
+      {"folded", ".folded", false, write_folded},
       {"rocprofv3", "_results.json", false, rocprofv3::write},
       {"rpd", ".rpd", false, rpd::write},
+      {"speedscope", ".speedscope.json", false, write_speedscope},
   };
   return kWriters;
 }

@@ -23,6 +23,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
@@ -48,8 +49,8 @@ double thread_cpu_s() {
 // Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
-      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry)
+      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -90,6 +91,7 @@ class DrainThread {
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
+      telemetry_.deliver(writer_);
       const int64_t now = raw_now();
       // Slabs reach the disk at least this often, so that a killed tacho loses little.
       if (now - last_flush > 1'000'000'000) {
@@ -119,6 +121,7 @@ class DrainThread {
 
   tape::Pool& pool_;
   trace::TraceWriter& writer_;
+  Telemetry& telemetry_;
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
@@ -214,6 +217,9 @@ class Gate {
  public:
   Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
     begin_ = raw_now();
+    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
+    samples_ = options.sample_delay_s <= 0;
+    if (!samples_) store();
     if (!options.periods.empty()) {
       periods_ = options.periods;
     } else if (options.delay_s > 0 || options.duration_s > 0) {
@@ -225,7 +231,10 @@ class Gate {
       tick();
     }
   }
-  void set(bool on) { header_.enabled.store(on ? options_.sources : 0, std::memory_order_relaxed); }
+  void set(bool on) {
+    recording_ = on;
+    store();
+  }
   void signal(int number) {
     if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
     if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
@@ -234,8 +243,34 @@ class Gate {
     return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
            (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
   }
-  // Advances the collection periods; returns ms to the next change, -1 when there is none.
+  // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
+  // none.
   int tick() {
+    const int periods = tick_periods(), samples = tick_samples();
+    return periods < 0 ? samples : samples < 0 ? periods : std::min(periods, samples);
+  }
+
+ private:
+  void store() {
+    uint64_t bits = recording_ ? options_.sources : 0;
+    if (!samples_) bits &= ~tape::source_bit::kSample;
+    header_.enabled.store(bits, std::memory_order_relaxed);
+  }
+  int tick_samples() {
+    const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
+    const double until = options_.sample_delay_s + options_.sample_duration_s;
+    const bool ended = options_.sample_duration_s > 0 && seconds >= until;
+    const bool on = seconds >= options_.sample_delay_s && !ended;
+    if (on != samples_) {
+      samples_ = on;
+      // What triggers or the program itself switched meanwhile stays.
+      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
+      if (now != 0) header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+    }
+    if (ended || (on && options_.sample_duration_s <= 0)) return -1;
+    return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
+  }
+  int tick_periods() {
     const int64_t now = raw_now();
     while (index_ < periods_.size()) {
       const LaunchOptions::Period& period = periods_[index_];
@@ -254,9 +289,9 @@ class Gate {
     return -1;
   }
 
- private:
   tape::PoolHeader& header_;
   const LaunchOptions& options_;
+  bool recording_ = true, samples_ = true;
   std::vector<LaunchOptions::Period> periods_;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
@@ -442,7 +477,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
-  DrainThread drain(*pool, **writer);
+  Telemetry telemetry(options.telemetry);
+  telemetry.start(child->pid);
+  DrainThread drain(*pool, **writer, telemetry);
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -497,8 +534,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.exit_code = WEXITSTATUS(wait_status);
   }
   pool->header().closing.store(1, std::memory_order_relaxed);
+  telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
+  std::map<uint32_t, int64_t> process_rows;
+  for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
+  telemetry.finish(**writer, process_rows);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 

@@ -37,7 +37,7 @@ inline std::string mutated_text(std::string text, std::string_view document, std
     }
     return end > begin;
   };
-  for (unsigned changes = 1 + random() % 3; changes > 0 && !text.empty(); --changes) {
+  for (auto changes = 1 + random() % 3; changes > 0 && !text.empty(); --changes) {
     const std::size_t at = random() % text.size();
     std::size_t begin = 0, end = 0, other_begin = 0, other_end = 0;
     switch (random() % 6) {

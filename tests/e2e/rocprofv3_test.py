@@ -551,7 +551,9 @@ class Refusals(Rocprofv3):
                 self.assertIn(needle, self.lines(result)[0])
         self.one_sentence(self.rocprofv3("--kernel-trace", "-E", "none.yaml", code=125), "none.yaml")
         self.one_sentence(self.rocprofv3("--kernel-trace", "--rocm-root", "/none", code=125), "/none")
-        silent = self.rocprofv3("--kernel-trace", "--disable-signal-handlers", "--sdk-version", "1.0.0", "--sdk-soversion", "1", "--suppress-marker-preload")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "r", "--rocm-root", "/usr", "--sdk-version", "1.0.0", "--sdk-soversion", "1"),
+                          "--rocm-root, --sdk-soversion, --sdk-version", "changes nothing")
+        silent = self.rocprofv3("--kernel-trace", "--disable-signal-handlers", "--suppress-marker-preload")
         self.assertEqual(silent.stderr, b"")
 
     def test_list_avail(self):

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -55,8 +56,8 @@ double thread_cpu_s() {
 // memory, of which the caller did only the beginning: while the target is still being loaded.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, uint64_t populate)
-      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, uint64_t populate)
+      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -106,6 +107,7 @@ class DrainThread {
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
+      telemetry_.deliver(writer_);
       const int64_t now = raw_now();
       // Slabs reach the disk at least this often, so that a killed tacho loses little.
       if (now - last_flush > 1'000'000'000) {
@@ -135,6 +137,7 @@ class DrainThread {
 
   tape::Pool& pool_;
   trace::TraceWriter& writer_;
+  Telemetry& telemetry_;
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
@@ -233,6 +236,9 @@ class Gate {
  public:
   Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
     begin_ = raw_now();
+    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
+    samples_ = options.sample_delay_s <= 0;
+    if (!samples_) store();
     if (!options.periods.empty()) {
       periods_ = options.periods;
     } else if (options.delay_s > 0 || options.duration_s > 0) {
@@ -244,7 +250,10 @@ class Gate {
       tick();
     }
   }
-  void set(bool on) { header_.enabled.store(on ? options_.sources : 0, std::memory_order_relaxed); }
+  void set(bool on) {
+    recording_ = on;
+    store();
+  }
   void signal(int number) {
     if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
     if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
@@ -253,8 +262,34 @@ class Gate {
     return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
            (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
   }
-  // Advances the collection periods; returns ms to the next change, -1 when there is none.
+  // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
+  // none.
   int tick() {
+    const int periods = tick_periods(), samples = tick_samples();
+    return periods < 0 ? samples : samples < 0 ? periods : std::min(periods, samples);
+  }
+
+ private:
+  void store() {
+    uint64_t bits = recording_ ? options_.sources : 0;
+    if (!samples_) bits &= ~tape::source_bit::kSample;
+    header_.enabled.store(bits, std::memory_order_relaxed);
+  }
+  int tick_samples() {
+    const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
+    const double until = options_.sample_delay_s + options_.sample_duration_s;
+    const bool ended = options_.sample_duration_s > 0 && seconds >= until;
+    const bool on = seconds >= options_.sample_delay_s && !ended;
+    if (on != samples_) {
+      samples_ = on;
+      // What triggers or the program itself switched meanwhile stays.
+      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
+      if (now != 0) header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+    }
+    if (ended || (on && options_.sample_duration_s <= 0)) return -1;
+    return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
+  }
+  int tick_periods() {
     const int64_t now = raw_now();
     while (index_ < periods_.size()) {
       const LaunchOptions::Period& period = periods_[index_];
@@ -273,9 +308,9 @@ class Gate {
     return -1;
   }
 
- private:
   tape::PoolHeader& header_;
   const LaunchOptions& options_;
+  bool recording_ = true, samples_ = true;
   std::vector<LaunchOptions::Period> periods_;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
@@ -462,7 +497,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
-  DrainThread drain(*pool, **writer, options.pool_initial);
+  Telemetry telemetry(options.telemetry);
+  telemetry.start(child->pid);
+  DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -517,8 +554,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.exit_code = WEXITSTATUS(wait_status);
   }
   pool->header().closing.store(1, std::memory_order_relaxed);
+  telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
+  std::map<uint32_t, int64_t> process_rows;
+  for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
+  telemetry.finish(**writer, process_rows);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "decode/decoder.h"
+#include "launch/telemetry.h"
 #include "tape/layout.h"
 #include "trace/writer.h"
 
@@ -47,6 +48,9 @@ struct LaunchOptions {
   bool quiet = false;          // no status line, no progress
   std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
+  TelemetryOptions telemetry;
+  double sample_delay_s = 0;     // call stacks only: no samples before
+  double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
   bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
 };
 

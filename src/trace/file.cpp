@@ -107,6 +107,12 @@ Result<OutputFile> OutputFile::unnamed() {
   return file;
 }
 
+std::string OutputFile::folder() const {
+  if (!temporary_.empty()) return folder_of(temporary_);
+  const char* folder = getenv("TMPDIR");
+  return folder != nullptr && folder[0] != '\0' ? folder : "/tmp";
+}
+
 Result<OutputFile> OutputFile::another() const {
   return temporary_.empty() ? unnamed() : beside(path_, overwrite_);
 }

@@ -26,6 +26,8 @@ class OutputFile {
   int descriptor() const { return descriptor_; }
   /// The name for sentences: the final one.
   const std::string& path() const { return path_; }
+  /// The folder in which it lies.
+  std::string folder() const;
   /// Where it lies until it is published; empty for an unnamed file.
   const std::string& temporary() const { return temporary_; }
 

@@ -22,7 +22,7 @@ constexpr Option kOptions[] = {
     {"output-file", "-o", Kind::kValue, kOutput,
      "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
     {"output-directory", "-d", Kind::kValue, kOutput, "folder of the files (default: the current one)", ""},
-    {"output-format", "-f", Kind::kList, kOutput, "csv (default), json, pftrace, rocpd", ""},
+    {"output-format", "-f", Kind::kList, kOutput, "default csv; otf2 is not written", "csv json pftrace rocpd otf2"},
     {"output-config", "", Kind::kFlag, kOutput, "write <prefix>_config.json", ""},
     {"overwrite", "", Kind::kFlag, kOutput, "tacho: replace existing files of an explicit -o", ""},
     {"keep-trace", "", Kind::kValue, kOutput, "tacho: keep the recording itself in this .tacho file", ""},

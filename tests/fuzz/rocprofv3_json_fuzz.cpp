@@ -1,4 +1,5 @@
-// libFuzzer target of the reader of rocprofv3's JSON: any bytes, plain or as gzip, end in a trace or in one sentence.
+// libFuzzer target of the reader of rocprofv3's JSON: any bytes, plain or as gzip, end in a trace or in one
+// sentence.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,14 +24,17 @@ class CheckingWriter : public trace::TraceWriter {
  public:
   using TraceWriter::add;
   using TraceWriter::dimension;
-  int64_t string(std::string_view text) override { return text.empty() ? 0 : ++rows_[index(event::Table::kString)]; }
+  int64_t string(std::string_view text) override {
+    return text.empty() ? 0 : ++rows_[index(event::Table::kString)];
+  }
   int64_t dimension(event::Table table, std::span<const int64_t> row) override {
     check(table, row);
     return ++rows_[index(table)];
   }
   void update(event::Table table, int64_t row, int column, int64_t value) override {
     const auto& columns = event::table_info(table).columns;
-    if (row < 1 || row > rows_[index(table)] || column < 0 || static_cast<size_t>(column) >= columns.size()) std::abort();
+    if (row < 1 || row > rows_[index(table)] || column < 0 || static_cast<size_t>(column) >= columns.size())
+      std::abort();
     check_cell(columns[static_cast<size_t>(column)], value);
   }
   void add(event::Table table, std::span<const int64_t> row) override {
@@ -78,12 +82,14 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
   static const std::string document = test::rocprofv3_document();
   return fuzz::put(fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
-                                      {"kind", "operation", "handle", "internal", "external", "value", "key", "pid", "agents",
-                                       "buffer_records", "callback_records", "strings", "kernel_symbols", "code_objects",
-                                       "pc_sample_host_trap", "rccl_api", "hsa_api", "scratch_memory", "summary"},
+                                      {"kind", "operation", "handle", "internal", "external", "value", "key",
+                                       "pid", "agents", "buffer_records", "callback_records", "strings",
+                                       "kernel_symbols", "code_objects", "pc_sample_host_trap", "rccl_api",
+                                       "hsa_api", "scratch_memory", "summary"},
                                       max_size, seed),
                    data);
 }
@@ -92,7 +98,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (ftruncate(g_file, 0) != 0 || pwrite(g_file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
   CheckingWriter writer;
   const Status read = format::rocprofv3::read_into(g_path, writer);
-  if (!read && (read.error().message.empty() || read.error().message.find('\n') != std::string::npos)) std::abort();
+  if (!read && (read.error().message.empty() || read.error().message.find('\n') != std::string::npos))
+    std::abort();
   // Now and then all the way to a trace file and out again.
   if (read && size % 61 == 0) {
     const auto trace = format::rocprofv3::read(g_path);

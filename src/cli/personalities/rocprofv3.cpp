@@ -397,12 +397,11 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (given.has("benchmark-mode"))
     remark(
         "--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
+  std::string unused;
   for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
-    if (given.has(option)) {
-      std::string key(option);
-      std::replace(key.begin(), key.end(), '-', '_');
-      plan.launch.config.emplace_back(key, given.value(option));
-    }
+    if (given.has(option)) unused += fmt::format("{}--{}", unused.empty() ? "" : ", ", option);
+  if (!unused.empty())
+    remark(fmt::format("{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
   if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
     return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
   return plan;

@@ -22,7 +22,7 @@ constexpr Option kOptions[] = {
     {"output-file", "-o", Kind::kValue, kOutput,
      "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
     {"output-directory", "-d", Kind::kValue, kOutput, "folder of the files (default: the current one)", ""},
-    {"output-format", "-f", Kind::kList, kOutput, "csv (default), json, pftrace, rocpd", ""},
+    {"output-format", "-f", Kind::kList, kOutput, "default csv; otf2 is not written", "csv json pftrace rocpd otf2"},
     {"output-config", "", Kind::kFlag, kOutput, "write <prefix>_config.json", ""},
     {"overwrite", "", Kind::kFlag, kOutput, "tacho: replace existing files of an explicit -o", ""},
     {"keep-trace", "", Kind::kValue, kOutput, "tacho: keep the recording itself in this .tacho file", ""},
@@ -98,15 +98,15 @@ constexpr Option kOptions[] = {
     {"group-by-queue", "", Kind::kFlag, kOutput, "pftrace: a line per hardware queue instead of per stream",
      ""},
     {"agent-index", "-A", Kind::kValue, kOutput,
-     "numbers of agents: absolute, relative (default), type-relative", "absolute relative type-relative"},
+     "numbers of agents; default relative", "absolute relative type-relative"},
     {"disable-signal-handlers", "", Kind::kFlag, kOther,
      "always so: tacho installs no signal handler in the program", ""},
     {"minimum-output-data", "", Kind::kValue, kOutput,
      "write no files when they would be smaller than this many KB", ""},
     {"preload", "", Kind::kList, kOther, "libraries to preload into the program", ""},
-    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation to use", ""},
-    {"sdk-soversion", "", Kind::kValue, kOther, "rocprofiler-sdk's library version to use", ""},
-    {"sdk-version", "", Kind::kValue, kOther, "rocprofiler-sdk's version to use", ""},
+    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation: not used, there is no rocprofiler-sdk source", ""},
+    {"sdk-soversion", "", Kind::kValue, kOther, "not used likewise", ""},
+    {"sdk-version", "", Kind::kValue, kOther, "not used likewise", ""},
     {"readlink", "", Kind::kFlag, kHidden, "", ""},
     {"realpath", "", Kind::kFlag, kHidden, "", ""},
     {"echo", "", Kind::kFlag, kHidden, "print the command and environment instead of running it", ""},
@@ -309,7 +309,8 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
 std::string help_text() {
   std::string out =
       "rocprofv3's command line on every device that tacho traces.\n\n"
-      "Usage: rocprofv3 [options] -- program [arguments]\n";
+      "Usage: rocprofv3 [options] -- program [arguments]\n"
+      "       rocprofv3 -h, --help | -v, --version | -L, --list-avail\n";
   for (const std::string_view group : {kAggregate, kTracing, kStatistics, kNames, kOutput, kFilter, kCounters,
                                        kSampling, kPerfetto, kThreadTrace, kOther}) {
     out += fmt::format("\n{}:\n", group);

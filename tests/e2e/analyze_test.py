@@ -419,7 +419,7 @@ class Compatibility(Analyze):
     def test_counters_under_their_old_names(self):
         """gfx908's fabric counters were recorded as TCC_EA_*; 3.3's formulas look for TCC_EA0_* and find nothing."""
         workload = WORKLOADS / "vcopy" / "MI100"
-        ours = self.cells(self.json("-p", workload, "-b", "17.1"), "17.1")["l2-fabric-read-bw"]
+        ours = self.cells(self.json("-p", workload, "-b", "17.1"), "17.1")["l2-fabric-read-bandwidth"]
         with open(workload / "pmc_perf.csv", newline="") as file:
             rates = []
             for row in csv.DictReader(file):
@@ -427,7 +427,7 @@ class Compatibility(Analyze):
                 rates.append((32 * small + 64 * (reads - small)) / (int(row["End_Timestamp"]) - int(row["Start_Timestamp"])))
         self.assertAlmostEqual(ours["Avg"], sum(rates) / len(rates), delta=1e-9 * ours["Avg"])
         theirs = self.cells(self.json("-p", workload, "-b", "17.1", "--compat", "3.3"), "17.1")
-        self.assertIsNone(theirs["l2-fabric-read-bw"]["Avg"])
+        self.assertIsNone(theirs["l2-fabric-read-bandwidth"]["Avg"])
 
     def test_formulas_of_ones_own_are_checked_where_they_stand(self):
         own = self.folder / "own"

@@ -47,7 +47,8 @@ struct Arguments {
 Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
   const auto known = metric::architecture_named(architecture);
   std::string name = known ? std::string(*known) : architecture;
-  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, arguments.analysis.config_dirs));
+  TACHO_ASSIGN(const metric::Catalog catalog,
+               metric::load_catalog(name, arguments.analysis.config_dirs, metric::check_syntax));
   std::string out;
   for (const metric::Block& block : catalog.blocks) {
     if (!metrics) {

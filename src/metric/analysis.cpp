@@ -410,6 +410,7 @@ struct Analysis::Impl {
     env.normalisation = normalisation.empty() ? std::string_view(options.normalisation) : normalisation;
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
+    if (!options.compat) env.recorded_as = catalog.recorded_as;
     return env;
   }
 
@@ -664,7 +665,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
         "overrides it",
         folder, given, known);
   }
-  TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs));
+  TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs, check_syntax));
   if (options.advice) {
     TACHO_ASSIGN(impl->rules, load_rules(impl->catalog, options.config_dirs));
     for (const Rule& rule : impl->rules.rules)
@@ -674,8 +675,9 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-  NameCollector names(options.every_normalisation ? std::string_view()
-                                                  : std::string_view(impl->options.normalisation));
+  NameCollector names(
+      options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation),
+      options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};

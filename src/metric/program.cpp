@@ -78,6 +78,14 @@ double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
 }
 
+// What the counter may be called instead, "" when nothing is known.
+std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
+  for (const Rename& rename : recorded_as)
+    if (name.starts_with(rename.from))
+      return std::string(rename.to) + std::string(name.substr(rename.from.size()));
+  return {};
+}
+
 // numpy's linear interpolation between closest ranks; `values` holds no NaN and is reordered.
 double quantile_of(std::vector<double>& values, double q) {
   if (values.empty() || std::isnan(q)) return kNaN;
@@ -113,12 +121,14 @@ std::span<const std::string_view> specifications() {
   return kSpecifications;
 }
 
-NameCollector::NameCollector(std::string_view normalisation) : normalisation_(normalisation) {
+NameCollector::NameCollector(std::string_view normalisation, std::span<const Rename> recorded_as)
+    : normalisation_(normalisation), recorded_as_(recorded_as) {
   for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
 }
 
 void NameCollector::add(std::string_view name) {
   names_.emplace(std::string(name), 0);
+  if (const std::string other = other_name(name, recorded_as_); !other.empty()) names_.emplace(other, 0);
 }
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
@@ -299,6 +309,13 @@ struct Program::Impl {
     return std::string(name);
   }
 
+  // The name that the counter has in the pass, "" when it is not there.
+  std::string recorded_name(const std::string& name, const workload::Pass& pass) const {
+    if (pass.counters.has(name)) return name;
+    std::string other = other_name(name, env.recorded_as);
+    return !other.empty() && pass.counters.has(other) ? other : std::string();
+  }
+
   Node column(const std::string& name, std::string_view pass_name) {
     std::string key(pass_name);
     key += '\0';
@@ -307,9 +324,9 @@ struct Program::Impl {
     if (!added) return place->second;
     const workload::Pass* pass = env.workload->pass(pass_name);
     if (pass == nullptr) return 0;
-    const std::span<const double> values = pass->counters.column(name);
-    if (values.empty() && !pass->counters.has(name)) return 0;
-    inputs.push_back(values);
+    const std::string recorded = recorded_name(name, *pass);
+    if (recorded.empty()) return 0;
+    inputs.push_back(pass->counters.column(recorded));
     return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
   }
 
@@ -1047,7 +1064,7 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
   };
   const auto add_counter = [&](std::string name, std::string_view pass_name) {
     const workload::Pass* pass = impl.env.workload->pass(pass_name);
-    const bool available = pass != nullptr && pass->counters.has(name);
+    const bool available = pass != nullptr && !impl.recorded_name(name, *pass).empty();
     add({std::move(name), std::string(pass_name), available});
   };
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "metric/catalog.h"
 #include "metric/expression.h"
 #include "workload/workload.h"
 
@@ -27,6 +28,8 @@ struct Environment {
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
   /// oldest are dropped and computed again.
   std::size_t column_budget = std::size_t{48} << 20;
+  /// Names that a counter may have instead in the run (Catalog::recorded_as).
+  std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
   bool compat = false;
 };
@@ -131,14 +134,15 @@ std::span<const std::string_view> specifications();
 /// Names of all columns that the formulas may read from the run, as WantedColumns takes them.
 class NameCollector {
  public:
-  /// "": columns that any normalisation needs.
-  explicit NameCollector(std::string_view normalisation);
+  /// "": columns that any normalisation needs. `recorded_as` as in Environment.
+  explicit NameCollector(std::string_view normalisation, std::span<const Rename> recorded_as = {});
   void add(const Formula& formula, std::string_view level);
   std::vector<std::string> names() const;
 
  private:
   void add(std::string_view name);
   std::string_view normalisation_;
+  std::span<const Rename> recorded_as_;
   workload::StringMap<char> names_;
 };
 

@@ -109,12 +109,8 @@ class Builder {
   uint32_t root_of(int64_t track) {
     const auto [at, fresh] = root_of_.try_emplace(track, 0);
     if (!fresh) return at->second;
-    uint32_t node = 0;
     const int64_t process = cell(Table::kTrack, track, column::Track::process), thread = cell(Table::kTrack, track, column::Track::thread);
-    if (several_processes_ && process != 0) {
-      const std::string_view name = trace_.text(Table::kProcess, process, column::Process::name);
-      node = child(node, frame(StackPart::kProcess, fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid))));
-    }
+    uint32_t node = process_root(process);
     if (options_.threads && thread != 0) {
       const std::string_view name = trace_.text(Table::kThread, thread, column::Thread::name);
       node = child(node, frame(StackPart::kThread, fmt::format("{} {}", name.empty() ? "thread" : name, cell(Table::kThread, thread, column::Thread::tid))));
@@ -297,8 +293,10 @@ class Builder {
 
   uint32_t process_root(int64_t process) {
     if (!several_processes_ || process == 0) return 0;
+    // Processes of one name are one, as the ranks of a job are: their numbers differ from run to run. With threads, each
+    // stands by itself.
     const std::string_view name = trace_.text(Table::kProcess, process, column::Process::name);
-    return child(0, frame(StackPart::kProcess, fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid))));
+    return child(0, frame(StackPart::kProcess, options_.threads ? fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid)) : std::string(name)));
   }
 
   void add(uint32_t node, Table table, int64_t dim, int64_t duration, int how) {

@@ -44,7 +44,8 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
 }
 
 // Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
-constexpr uint64_t kFirstPool = 2ull << 20;
+// Room for a first block of 64 threads and as much again, whatever becomes of the thread that does the rest.
+constexpr uint64_t kFirstPool = 8ull << 20;
 
 double thread_cpu_s() {
   timespec time{};

@@ -27,7 +27,7 @@ smallest() { local n=$1 best="" value; shift; for _ in $(seq "$n"); do
 paired() {
   local name=$1 goal=$2 line; shift 2
   line=$("$source/bench/paired.py" --name "$name" --pairs "$pairs" --goal "$goal" "$@")
-  row "$name" "$(sed -E 's/^.*: ([0-9.]+ \[[^]]*\]) over.*/\1/' <<<"$line")" "<= $goal" "$(sed -E 's/^.*goal [0-9.]+: //' <<<"$line")"
+  row "$name" "$(sed -E 's/^.*: (.*\]).* over.*/\1/' <<<"$line")" "<= $goal" "$(sed -E 's/^.*goal [0-9.]+: //' <<<"$line")"
 }
 
 echo "load at the start: $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) CPUs" >&2
@@ -88,6 +88,16 @@ fi
 start() { local begin end; begin=$(date +%s%N); "$tacho" --help >/dev/null; end=$(date +%s%N); echo $(((end - begin) / 1000)); }
 value=$(awk -v u="$(smallest 25 start)" 'BEGIN { printf "%.2f", u / 1000 }')
 row "start of tacho --help, ms" "$value" "<= 5" "$(judge "$value" 5)"
+
+rocprofv3="$build/personalities/rocprofv3"
+vcopy=("$build/examples/vcopy" -n 65536 -b 256 -i 2)
+for program in true vcopy; do
+  [ "$program" = true ] && words=(/bin/true) || words=("${vcopy[@]}")
+  paired "short run ($program), tacho trace adds, ms" 30 --difference ms -- \
+    "$tacho" trace -q -o short.tacho --overwrite -- "${words[@]}" --vs "${words[@]}"
+  paired "short run ($program), rocprofv3 adds, ms" 30 --difference ms -- \
+    "$rocprofv3" --sys-trace --stats -o short --overwrite -- "${words[@]}" --vs "${words[@]}"
+done
 
 echo "load at the end: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 printf '%s\n' "figure|measured|goal|verdict" "${rows[@]}" | column -t -s '|'

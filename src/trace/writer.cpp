@@ -234,7 +234,7 @@ class FileWriter final : public TraceWriter {
     // more.
     bool footer = write_end();
     while (!footer && drop_newest_slab()) footer = write_end();
-    Status published = store_.file().publish();
+    Status published = store_.file().publish(options_.durable);
     TACHO_TRY(std::move(published));
     return write_status();
   }

@@ -9,7 +9,7 @@ build=(g++ cmake ninja-build ccache pkg-config
   opencl-headers ocl-icd-opencl-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd)
 test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy clpeak clinfo openmpi-bin sqlite3
-  clang llvm debootstrap)
+  clang llvm debootstrap python3-torch chromium)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()

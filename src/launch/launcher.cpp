@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "launch/environment.h"
 #include "launch/nvidia.h"
+#include "launch/perf_sampler.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -57,8 +58,16 @@ double thread_cpu_s() {
 // memory, of which the caller did only the beginning: while the target is still being loaded.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, uint64_t populate)
-      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf,
+              uint64_t populate)
+      : pool_(pool),
+        writer_(writer),
+        telemetry_(telemetry),
+        drainer_(pool),
+        decoder_(writer, clocks_),
+        perf_(std::move(perf)),
+        outside_(writer, decoder_),
+        populate_(populate) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -96,6 +105,10 @@ class DrainThread {
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
     pressure_.store(drainer_.pressure(), std::memory_order_relaxed);
+    // After the pool: what libtacho.so says about a process comes first.
+    if (perf_ != nullptr)
+      if (const uint64_t lost = perf_->read(outside_); lost != 0)
+        writer_.lose(0, Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
     return taken;
   }
   void loop() {
@@ -132,6 +145,7 @@ class DrainThread {
     tuple();
     pass(false);
     pass(true);
+    outside_.finish();
     decoder_.finish();
     cpu_s_ += thread_cpu_s() - before;
   }
@@ -142,6 +156,8 @@ class DrainThread {
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
+  std::unique_ptr<PerfSampler> perf_;
+  decode::OutsideStacks outside_;
   uint64_t populate_;
   int64_t last_tuple_ = 0;
   std::mutex mutex_;
@@ -162,7 +178,7 @@ struct Child {
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit) {
+                           const rlimit& file_limit, const std::function<void(pid_t)>& before_exec) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -170,14 +186,27 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   envp.push_back(nullptr);
   int channel[2];
   if (pipe2(channel, O_CLOEXEC) != 0) return fail("cannot start the target: pipe: {}", strerror(errno));
-  const pid_t pid = fork();
-  if (pid < 0) {
+  int gate[2] = {-1, -1};  // closed when the child may go on
+  if (before_exec && pipe2(gate, O_CLOEXEC) != 0) {
     const int error = errno;
     close(channel[0]);
     close(channel[1]);
+    return fail("cannot start the target: pipe: {}", strerror(error));
+  }
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    for (const int file : {channel[0], channel[1], gate[0], gate[1]})
+      if (file >= 0) close(file);
     return fail("cannot start the target: fork: {}", strerror(error));
   }
   if (pid == 0) {
+    if (before_exec) {
+      char nothing;
+      close(gate[1]);
+      while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
+      }
+    }
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     setrlimit(RLIMIT_FSIZE, &file_limit);
     execve(path.c_str(), argv.data(), envp.data());
@@ -193,6 +222,11 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
     _exit(127);
   }
   close(channel[1]);
+  if (before_exec) {
+    close(gate[0]);
+    before_exec(pid);
+    close(gate[1]);
+  }
   Child child{pid, 0};
   ssize_t size;
   do size = read(channel[0], &child.error, sizeof child.error);
@@ -485,7 +519,20 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   // The child must not inherit our SIG_IGN.
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit);
+  std::unique_ptr<PerfSampler> perf;
+  std::function<void(pid_t)> before_exec;
+  if (options.perf_hz != 0)
+    before_exec = [&](pid_t pid) {
+      auto opened = PerfSampler::open(pid, options.perf_hz, options.perf_stack);
+      if (!opened) {
+        result.warnings.push_back("call stacks are not sampled: " + opened.error().message);
+        return;
+      }
+      perf = std::move(*opened);
+      if (!perf->kernel_time())
+        result.warnings.push_back("call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
+    };
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, before_exec);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -500,7 +547,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pid = child->pid;
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
-  DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
+  DrainThread drain(*pool, **writer, telemetry, std::move(perf), options.pool_initial);
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -579,7 +626,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  if (opencl_loaded && !opencl_seen)
+  // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
+  if (opencl_loaded && !opencl_seen && result.processes.empty())
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -587,9 +635,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty())
+  else if (result.processes.empty() && options.perf_hz == 0)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
+        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "
+        "(--sampler perf samples its call stacks from outside)");
   for (const std::string& warning : result.warnings)
     (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 

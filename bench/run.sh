@@ -36,4 +36,15 @@ echo "== trace file"
 "$build/bench/trace_bench"
 
 echo "== start"
-"$build/../bench/paired.py" --name "tacho --help / true" --pairs "$pairs" -- "$tacho" --help --vs /bin/true
+"$build/../bench/paired.py" --name "tacho --help - true" --difference ms --goal 5 --pairs "$pairs" -- "$tacho" --help --vs /bin/true
+
+echo "== what a recorder adds to a short run, start and end (goal: 30 ms)"
+rocprofv3="$build/personalities/rocprofv3"
+vcopy=("$build/examples/vcopy" -n 65536 -b 256 -i 2)
+for program in true vcopy; do
+  [ "$program" = true ] && words=(/bin/true) || words=("${vcopy[@]}")
+  "$build/../bench/paired.py" --name "tacho trace $program" --difference ms --goal 30 --pairs "$pairs" -- \
+    "$tacho" trace -q -o short.tacho --overwrite -- "${words[@]}" --vs "${words[@]}"
+  "$build/../bench/paired.py" --name "rocprofv3 $program" --difference ms --goal 30 --pairs "$pairs" -- \
+    "$rocprofv3" --sys-trace --stats -o short --overwrite -- "${words[@]}" --vs "${words[@]}"
+done

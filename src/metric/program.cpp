@@ -78,6 +78,14 @@ double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
 }
 
+// What the counter may be called instead, "" when nothing is known.
+std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
+  for (const Rename& rename : recorded_as)
+    if (name.starts_with(rename.from))
+      return std::string(rename.to) + std::string(name.substr(rename.from.size()));
+  return {};
+}
+
 // numpy's linear interpolation between closest ranks; `values` holds no NaN and is reordered.
 double quantile_of(std::vector<double>& values, double q) {
   if (values.empty() || std::isnan(q)) return kNaN;
@@ -113,12 +121,14 @@ std::span<const std::string_view> specifications() {
   return kSpecifications;
 }
 
-NameCollector::NameCollector(std::string_view normalisation) : normalisation_(normalisation) {
+NameCollector::NameCollector(std::string_view normalisation, std::span<const Rename> recorded_as)
+    : normalisation_(normalisation), recorded_as_(recorded_as) {
   for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
 }
 
 void NameCollector::add(std::string_view name) {
   names_.emplace(std::string(name), 0);
+  if (const std::string other = other_name(name, recorded_as_); !other.empty()) names_.emplace(other, 0);
 }
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
@@ -130,8 +140,12 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
     } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
       add(std::string(step.text) + "[");
     } else if (step.op == Op::Value) {
-      if (const std::string_view text = builtin_formula(step.text, normalisation_); !text.empty())
-        add(parsed_builtin(text), step.text == "denom" ? level : std::string_view());
+      const bool denominator = step.text == "denom";
+      if (denominator && normalisation_.empty()) {
+        for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_); !text.empty()) {
+        add(parsed_builtin(text), denominator ? level : std::string_view());
+      }
     }
   }
 }
@@ -295,6 +309,13 @@ struct Program::Impl {
     return std::string(name);
   }
 
+  // The name that the counter has in the pass, "" when it is not there.
+  std::string recorded_name(const std::string& name, const workload::Pass& pass) const {
+    if (pass.counters.has(name)) return name;
+    std::string other = other_name(name, env.recorded_as);
+    return !other.empty() && pass.counters.has(other) ? other : std::string();
+  }
+
   Node column(const std::string& name, std::string_view pass_name) {
     std::string key(pass_name);
     key += '\0';
@@ -303,9 +324,9 @@ struct Program::Impl {
     if (!added) return place->second;
     const workload::Pass* pass = env.workload->pass(pass_name);
     if (pass == nullptr) return 0;
-    const std::span<const double> values = pass->counters.column(name);
-    if (values.empty() && !pass->counters.has(name)) return 0;
-    inputs.push_back(values);
+    const std::string recorded = recorded_name(name, *pass);
+    if (recorded.empty()) return 0;
+    inputs.push_back(pass->counters.column(recorded));
     return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
   }
 
@@ -555,7 +576,7 @@ struct Program::Impl {
   // ---------------------------------------------------------------------------------------------------
 
   template <typename F>
-  void for_each_operand(const NodeData& node, F&& f) {
+  void for_each_operand(const NodeData& node, F&& f) const {
     switch (node.kind) {
       case Kind::Missing:
       case Kind::Constant:
@@ -947,6 +968,77 @@ Value Program::value(Node node) const {
   return result;
 }
 
+void Program::set_normalisation(std::string_view normalisation) {
+  impl_->env.normalisation = normalisation;
+}
+
+std::span<const std::string_view> Program::operation_names() {
+  // In the order of Impl::Kind.
+  static constexpr std::array<std::string_view, 35> kNames = {
+      "missing",  "constant",   "column",   "negate",     "not",    "add",      "subtract",
+      "multiply", "divide",     "modulo",   "floor",      "power",  "less",     "less_eq",
+      "greater",  "greater_eq", "equal",    "not_equal",  "and",    "or",       "smaller",
+      "larger",   "select",     "sum_list", "only_where", "to_int", "round",    "avg",
+      "sum",      "median",     "std",      "min",        "max",    "quantile", "concat",
+  };
+  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Concat) + 1);
+  return kNames;
+}
+
+Program::Graph Program::graph(std::span<const Node> nodes) const {
+  const Impl& impl = *impl_;
+  std::vector<char> needed(impl.nodes.size(), 0);
+  for (const Node node : nodes) needed[node] = 1;
+  // Operands always stand before their users.
+  for (Node id = static_cast<Node>(impl.nodes.size()); id-- > 0;)
+    if (needed[id] != 0) impl.for_each_operand(impl.nodes[id], [&](Node operand) { needed[operand] = 1; });
+  Graph graph;
+  std::vector<std::uint32_t> place(impl.nodes.size(), 0);
+  std::unordered_map<std::uint64_t, std::uint32_t> constants;
+  const auto constant = [&](double value) {
+    const auto [at, added] = constants.try_emplace(std::bit_cast<std::uint64_t>(value),
+                                                   static_cast<std::uint32_t>(graph.constants.size()));
+    if (added) graph.constants.push_back(value);
+    return at->second;
+  };
+  graph.operations.emplace_back();
+  for (Node id = 1; id < impl.nodes.size(); ++id) {
+    if (needed[id] == 0) continue;
+    const Impl::NodeData& node = impl.nodes[id];
+    Graph::Operation operation;
+    operation.op = static_cast<std::uint8_t>(node.kind);
+    switch (node.kind) {
+      case Impl::Kind::Missing:
+        break;
+      case Impl::Kind::Constant:
+        operation.a = constant(node.number);
+        break;
+      case Impl::Kind::Column:
+        operation.a = static_cast<std::uint32_t>(graph.inputs.size());
+        graph.inputs.push_back(impl.inputs[static_cast<std::size_t>(node.number)]);
+        break;
+      case Impl::Kind::SumList:
+        operation.a = static_cast<std::uint32_t>(graph.lists.size());
+        operation.b = node.b;
+        for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
+        break;
+      case Impl::Kind::Quantile:
+        operation.a = place[node.a];
+        operation.b = constant(node.number);
+        break;
+      default:
+        operation.a = place[node.a];
+        operation.b = place[node.b];
+        operation.c = place[node.c];
+    }
+    place[id] = static_cast<std::uint32_t>(graph.operations.size());
+    graph.operations.push_back(operation);
+  }
+  graph.wanted.reserve(nodes.size());
+  for (const Node node : nodes) graph.wanted.push_back(place[node]);
+  return graph;
+}
+
 bool Program::is_column(Node node) const {
   return impl_->nodes[node].column;
 }
@@ -972,7 +1064,7 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
   };
   const auto add_counter = [&](std::string name, std::string_view pass_name) {
     const workload::Pass* pass = impl.env.workload->pass(pass_name);
-    const bool available = pass != nullptr && pass->counters.has(name);
+    const bool available = pass != nullptr && !impl.recorded_name(name, *pass).empty();
     add({std::move(name), std::string(pass_name), available});
   };
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {

@@ -61,8 +61,9 @@ class CudaBenchmark : public Benchmark {
     if (module_ != nullptr) driver_.ModuleUnload(module_);
   }
 
-  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once.
-  Status load(const std::string& ptx, std::uint32_t threads, int most) {
+  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once, with
+  // `shared` bytes of dynamic shared memory.
+  Status load(const std::string& ptx, std::uint32_t threads, int most, std::uint32_t shared = 0) {
     std::array<char, 2048> log{};
     std::array<int, 2> options = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER, ..._SIZE_BYTES
     std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
@@ -74,9 +75,13 @@ class CudaBenchmark : public Benchmark {
                   text.empty() ? "" : ": ", text);
     }
     TACHO_TRY(driver_.check("cuModuleGetFunction", driver_.ModuleGetFunction(&function_, module_, kEntry)));
+    constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if (shared > 48 * 1024)
+      TACHO_TRY(driver_.check("cuFuncSetAttribute", driver_.FuncSetAttribute(function_, kMaxDynamicShared, static_cast<int>(shared))));
+    shared_ = shared;
     int resident = 0;
     TACHO_TRY(driver_.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                            driver_.Occupancy(&resident, function_, static_cast<int>(threads), 0)));
+                            driver_.Occupancy(&resident, function_, static_cast<int>(threads), shared)));
     if (resident == 0) return fail("the kernel does not fit onto a multiprocessor");
     threads_ = threads;
     blocks_ = units_ * static_cast<std::uint32_t>(std::min(resident, most));
@@ -120,7 +125,7 @@ class CudaBenchmark : public Benchmark {
     std::uint32_t extra = extra_;
     std::array<void*, 6> arguments = {&table, &target, &out, &clock, &count, &extra};
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(begin_, nullptr)));
-    TACHO_TRY(driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1, 0, nullptr,
+    TACHO_TRY(driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1, shared_, nullptr,
                                                                    arguments.data(), nullptr)));
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(end_, nullptr)));
     return driver_.check("the kernel", driver_.EventSynchronize(end_));
@@ -142,6 +147,7 @@ class CudaBenchmark : public Benchmark {
   const CudaDriver& driver_;
   std::uint32_t units_;
   std::uint32_t threads_ = 0, blocks_ = 0;
+  std::uint32_t shared_ = 0;
   std::uint32_t count_ = 16, step_ = 1, extra_ = 0;
   CudaDriver::Pointer table_address_ = 0, target_address_ = 0, out_address_ = 0;
 
@@ -169,7 +175,8 @@ class VectorBenchmark : public CudaBenchmark {
       if (kind_.type == "f32") {
         put(i, static_cast<float>(factor ? -1 + std::ldexp(1 + bits % 7, -23) : unit));
       } else if (kind_.type == "f64") {
-        put(i, factor ? -1 + std::ldexp(1 + bits % 7, -50) : unit + std::ldexp(more, -55));
+        const double tiny = std::ldexp(1 + bits % 7, -48);  // a * b + a: the factor is 1 + b
+        put(i, factor ? (bits % 2 == 0 ? tiny : -tiny) : unit + std::ldexp(more, -55));
       } else if (kind_.type == "b32") {
         const auto half = [&](std::uint32_t r) {
           return to_half(factor ? -1 + std::ldexp(1 + r % 3, -11) : 0.5 + 1.5 * (r & 0xFFFF) / 65536.0);
@@ -211,7 +218,7 @@ class VectorBenchmark : public CudaBenchmark {
           std::memcpy(expected.data(), &x, sizeof x);
         } else if (kind_.type == "f64") {
           auto x = get<double>(a);
-          for (std::uint64_t i = 0; i < steps; ++i) x = std::fma(x, get<double>(b), get<double>(c));
+          for (std::uint64_t i = 0; i < steps; ++i) x = std::fma(x, get<double>(b), x);
           std::memcpy(expected.data(), &x, sizeof x);
         } else if (kind_.name == "fp16") {
           std::uint32_t x = get<std::uint32_t>(a);
@@ -286,14 +293,19 @@ class MemoryBenchmark : public CudaBenchmark {
       std::size_t free = 0, total = 0;
       TACHO_TRY(driver_.check("cuMemGetInfo", driver_.MemGetInfo(&free, &total)));
       arrays_ = name_ == "dram_triad" ? 3 : name_ == "dram_copy" ? 2 : 1;
-      const std::uint64_t trip = std::uint64_t{all_threads()} * kMemoryUnroll * 16;
+      const bool writes = name_ != "dram_read", reads = name_ != "dram_write";
+      // Reading: resident blocks that keep their sums to the end. Writing: a block for every piece, in the order in which
+      // the device starts them, which keeps the memory's pages open longer.
+      constexpr std::uint64_t kPiece = std::uint64_t{kDramThreads} * kMemoryUnroll * 16;
+      const std::uint64_t trip = kPiece * (writes ? 1 : blocks_);
       const std::uint64_t wanted = std::min<std::uint64_t>(std::uint64_t{4} << 30, free / 5);
       if (wanted < 4 * l2_size_ || wanted < 2 * trip)
         return fail("{} MiB of device memory are free: too little for arrays that do not fit into the L2 ({} MiB)",
                     free >> 20, l2_size_ >> 20);
-      count_ = static_cast<std::uint32_t>(wanted / trip);
-      size_ = count_ * trip;
-      const bool writes = name_ != "dram_read", reads = name_ != "dram_write";
+      const auto trips = static_cast<std::uint32_t>(wanted / trip);
+      size_ = trips * trip;
+      (writes ? blocks_ : count_) = trips;
+      if (writes) count_ = 1;
       if (reads) {
         TACHO_ASSIGN(source_, filled(size_, 0));
       } else {
@@ -302,7 +314,7 @@ class MemoryBenchmark : public CudaBenchmark {
       if (name_ == "dram_triad") {
         TACHO_ASSIGN(out_, filled(size_, 1));
       } else {
-        TACHO_ASSIGN(out_, Memory::allocate(driver_, std::size_t{all_threads()} * 4));
+        TACHO_ASSIGN(out_, Memory::allocate(driver_, writes ? 16 : std::size_t{all_threads()} * 4));
       }
       if (writes) {
         TACHO_ASSIGN(target_, Memory::allocate(driver_, size_));
@@ -351,7 +363,8 @@ class MemoryBenchmark : public CudaBenchmark {
           const std::uint64_t word = first + i;
           std::uint32_t expected = 0;
           if (name_ == "dram_write") {
-            const std::uint64_t thread = word / 4 % all_threads();
+            const std::uint64_t vector = word / 4, block = vector / (kDramThreads * kMemoryUnroll);
+            const std::uint64_t thread = block * kDramThreads + vector % kDramThreads;
             expected = pattern_word(thread % kStarts * 4 + word % 4, 0);
           } else if (name_ == "dram_copy") {
             expected = pattern_word(word, 0);
@@ -590,13 +603,13 @@ class MmaBenchmark : public CudaBenchmark {
 
 class WgmmaBenchmark : public CudaBenchmark {
  public:
-  WgmmaBenchmark(const CudaDriver& driver, std::uint32_t units, const WgmmaKind& kind)
-      : CudaBenchmark(driver, units), kind_(kind) {}
+  WgmmaBenchmark(const CudaDriver& driver, std::uint32_t units, const WgmmaKind& kind, bool streamed)
+      : CudaBenchmark(driver, units), kind_(kind), streamed_(streamed) {}
 
   Status prepare() {
-    TACHO_TRY(load(wgmma_ptx(kind_), 256, 1));
-    host_.resize(kWgmmaShared);
-    for (std::uint32_t i = 0; i < kWgmmaShared / 4; ++i) {
+    TACHO_TRY(load(wgmma_ptx(kind_, streamed_), 256, 1, 2 * kWgmmaSet));
+    host_.resize(std::size_t{kWgmmaSet} * kWgmmaSets);
+    for (std::uint32_t i = 0; i < host_.size() / 4; ++i) {
       const auto word = random_word<std::uint32_t>(kind_.element, i);
       std::memcpy(host_.data() + std::size_t{i} * 4, &word, 4);
     }
@@ -613,41 +626,49 @@ class WgmmaBenchmark : public CudaBenchmark {
 
   Status check() override {
     if (kind_.element != Element::E4m3) TACHO_TRY(check_block(blocks_ - 1, count_));
-    TACHO_TRY(launch(1));
-    TACHO_TRY(check_block(0, 1));
-    return check_block(blocks_ - 1, 1);
+    for (const std::uint32_t count : {1U, 3U}) {
+      TACHO_TRY(launch(count));
+      TACHO_TRY(check_block(0, count));
+      TACHO_TRY(check_block(blocks_ - 1, count));
+    }
+    return {};
   }
 
  private:
   Status check_block(std::uint32_t block, std::uint32_t count) {
     const std::uint32_t element = size_of(kind_.element);
-    // Offset of an element in a tile of `rows` rows: core matrices of 8 rows x 16 bytes (ptx.h).
-    const auto at = [&](std::uint32_t tile, std::uint32_t rows, std::uint32_t row, std::uint32_t k) {
+    // An element of a tile of `rows` rows at `tile` in the table: core matrices of 8 rows x 16 bytes (ptx.h).
+    const auto at = [&](std::size_t tile, std::uint32_t rows, std::uint32_t row, std::uint32_t k) {
       const std::uint32_t byte = k * element;
       const std::uint32_t core = byte / 16 * (rows / 8) + row / 8;
       return value_of(kind_.element, host_.data() + tile + core * 128 + row % 8 * 16 + byte % 16);
     };
     TACHO_ASSIGN(const std::vector<std::uint32_t> got,
                  download<std::uint32_t>(out_.at() + std::uint64_t{block} * 256 * 128 * 4, std::size_t{256} * 128));
-    for (std::uint32_t thread = 0; thread < 256; ++thread)
-      for (std::uint32_t i = 0; i < 128; i += 1 + (thread + i) % 5) {  // a spread of a third of the elements
-        const std::uint32_t lane = thread % 32, row = thread / 32 % 4 * 16 + lane / 4 + i / 2 % 2 * 8;
-        const std::uint32_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-        double product = 0, magnitude = 0;
+    for (std::uint32_t place = block % 61; place < 256 * 128; place += 61) {  // elements all over the product
+      const std::uint32_t thread = place / 128, i = place % 128;
+      const std::uint32_t lane = thread % 32, row = thread / 32 % 4 * 16 + lane / 4 + i / 2 % 2 * 8;
+      const std::uint32_t column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      double product = 0, magnitude = 0;  // of all trips
+      for (std::uint32_t trip = 0; trip < std::min(count, kWgmmaSets); ++trip) {
+        const std::uint32_t set = (block + (streamed_ ? trip : 0)) % kWgmmaSets;
+        const double visits = count / kWgmmaSets + (trip < count % kWgmmaSets ? 1 : 0);
+        const std::size_t base = std::size_t{set} * kWgmmaSet;
         for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
           for (std::uint32_t k = 0; k < kind_.k; ++k) {
-            const double term = at((thread / 128 * kWgmmaSteps + s) * 2048, 64, row, k) *
-                                at(2 * kWgmmaSteps * 2048 + s * 8192, 256, column, k);
-            product += term;
-            magnitude += std::fabs(term);
+            const double term = at(base + (thread / 128 * kWgmmaSteps + s) * 2048, 64, row, k) *
+                                at(base + 2 * kWgmmaSteps * 2048 + s * 8192, 256, column, k);
+            product += visits * term;
+            magnitude += visits * std::fabs(term);
           }
-        TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude, static_cast<double>(count) * kWgmmaUnroll,
-                          &got[std::size_t{thread} * 128 + i], row, column));
       }
+      TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
+    }
     return {};
   }
 
   WgmmaKind kind_;
+  bool streamed_;
   std::vector<unsigned char> host_;
   Memory table_, out_;
 };
@@ -730,6 +751,7 @@ class CudaDevice : public Device {
       // The peak belongs to the other path.
       if (second) offer.peak_per_clock = kUnknown;
     }
+    // The roofs are those of operands on their way from the L2, as any real product has them; BF16 also without.
     if (hopper)
       for (const WgmmaKind& kind : wgmma_kinds()) {
         static constexpr std::array<const char*, 6> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64"};
@@ -737,9 +759,12 @@ class CudaDevice : public Device {
         const bool integer = kind.element == Element::Int8;
         add(fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops"),
             fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type), integer ? "GOP/s" : "GFLOP/s",
-            fmt::format("wgmma.mma_async.{}", kind.instruction.substr(0, kind.instruction.find('.'))),
+            fmt::format("wgmma.mma_async.{}, cp.async", kind.instruction.substr(0, kind.instruction.find('.'))),
             "mma_" + std::string(kind.name.substr(6)));
       }
+    if (hopper)
+      add("WGMMARESIDENTBF16Flops", "Peak Tensor FLOPs (BF16, operands resident)", "GFLOP/s",
+          "wgmma.mma_async.m64n256k16", "mma_bf16");
     return list;
   }
 
@@ -753,7 +778,8 @@ class CudaDevice : public Device {
     index -= vector_kinds().size();
     if (index < mma_kinds().size()) return make<MmaBenchmark>(mma_kinds()[index]);
     index -= mma_kinds().size();
-    return make<WgmmaBenchmark>(wgmma_kinds()[index]);
+    if (index < wgmma_kinds().size()) return make<WgmmaBenchmark>(wgmma_kinds()[index], true);
+    return make<WgmmaBenchmark>(wgmma_kinds()[1], false);
   }
 
  private:

@@ -49,6 +49,7 @@ Loaded load() {
   find(d.ModuleUnload, "cuModuleUnload");
   find(d.ModuleGetFunction, "cuModuleGetFunction");
   find(d.LaunchKernel, "cuLaunchKernel");
+  find(d.FuncSetAttribute, "cuFuncSetAttribute");
   find(d.Occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   find(d.EventCreate, "cuEventCreate");
   find(d.EventRecord, "cuEventRecord");

@@ -54,6 +54,7 @@ struct CudaDriver {
   Code (*ModuleGetFunction)(Handle*, Handle, const char*) = nullptr;
   Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
                        void**) = nullptr;
+  Code (*FuncSetAttribute)(Handle, int, int) = nullptr;
   Code (*Occupancy)(int*, Handle, int, std::size_t) = nullptr;
   Code (*EventCreate)(Handle*, unsigned) = nullptr;
   Code (*EventRecord)(Handle, Handle) = nullptr;

@@ -118,7 +118,8 @@ std::string vector_ptx(const VectorKind& kind) {
   text += kLoop;
   for (std::uint32_t u = 0; u < kVectorUnroll; ++u)
     for (std::uint32_t k = 0; k < kChains; ++k)
-      text += fmt::format("  {} %a{}, %a{}, %b, %c;\n", kind.instruction, k, k);
+      text += fmt::format("  {} %a{}, %a{}, %b, {};\n", kind.instruction, k, k,
+                          kind.name == "fp64" ? fmt::format("%a{}", k) : std::string("%c"));
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kChains * kind.bytes);
@@ -150,12 +151,13 @@ std::string memory_ptx(std::string_view name) {
     text += "  mul.wide.u32 %p, %thread, 4;\n  add.u64 %p, %p, %out;\n  st.global.u32 [%p], %s0;\n";
   };
   if (name.starts_with("dram_")) {
-    // Thread t takes vectors t, t + all, t + 2 all, ...: all threads together walk through memory in order.
     const bool reads = name != "dram_write", writes = name != "dram_read";
-    text += "  mul.wide.u32 %q, %thread, 16;\n  mul.wide.u32 %s, %all, 16;\n";
+    constexpr std::uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
+    text += fmt::format("  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
+    text += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
+    if (name == "dram_triad") text += "  .reg .b64 %r;\n  add.u64 %r, %q, %out;\n";
     if (reads) text += "  add.u64 %p, %q, %table;\n";
     if (writes) text += "  add.u64 %q, %q, %target;\n";
-    if (name == "dram_triad") text += "  .reg .b64 %r;\n  mul.wide.u32 %r, %thread, 16;\n  add.u64 %r, %r, %out;\n";
     if (name == "dram_read") begin_sums();
     if (name == "dram_write") {
       // What is written: a vector of the table's for each thread.
@@ -165,20 +167,17 @@ std::string memory_ptx(std::string_view name) {
     }
     text += kStartClock;
     text += kLoop;
-    for (std::uint32_t j = 0; reads && j < kMemoryUnroll; ++j) {
-      load("ld.global.L1::no_allocate", "v", j, "%p");
-      text += "  add.u64 %p, %p, %s;\n";
-    }
-    for (std::uint32_t j = 0; is_float && j < kMemoryUnroll; ++j) {
-      load("ld.global.L1::no_allocate", "w", j, "%r");
-      text += "  add.u64 %r, %r, %s;\n";
-    }
+    for (std::uint32_t j = 0; reads && j < kMemoryUnroll; ++j)
+      load("ld.global.L1::no_allocate", "v", j, fmt::format("%p+{}", j * kStep));
+    for (std::uint32_t j = 0; is_float && j < kMemoryUnroll; ++j)
+      load("ld.global.L1::no_allocate", "w", j, fmt::format("%r+{}", j * kStep));
     for (std::uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
       text += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
-    for (std::uint32_t j = 0; writes && j < kMemoryUnroll; ++j) {
-      text += fmt::format("  st.global.v4.{} [%q], {};\n  add.u64 %q, %q, %s;\n", type,
-                          registers("v", reads ? 4 * j : 0, 4));
-    }
+    for (std::uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
+      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep, registers("v", reads ? 4 * j : 0, 4));
+    if (reads) text += "  add.u64 %p, %p, %s;\n";
+    if (is_float) text += "  add.u64 %r, %r, %s;\n";
+    if (writes) text += "  add.u64 %q, %q, %s;\n";
     if (name == "dram_read") add_up();
     text += kNext;
     text += kStopClock;
@@ -274,24 +273,39 @@ std::string mma_ptx(const MmaKind& kind) {
   return text;
 }
 
-std::string wgmma_ptx(const WgmmaKind& kind) {
-  constexpr std::uint32_t kAccumulators = 128, kTileA = 2048, kTileB = 8192;
+std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
+  constexpr std::uint32_t kAccumulators = 128, kTileA = 2048, kTileB = 8192, kCopies = kWgmmaSet / (16 * 256);
   const bool integer = kind.element == Element::Int8;
   const std::string_view result = integer ? "s32" : "f32";
   std::string text = begin("8.0", "sm_90a", 256);
-  text += fmt::format("  .shared .align 128 .b8 tiles[{}];\n", kWgmmaShared);
-  text += fmt::format("  .reg .{} %d<{}>;\n  .reg .pred %keep;\n  .reg .b32 %v<4>, %base;\n  .reg .b64 %a<{}>, %b<{}>;\n",
-                      result, kAccumulators, kWgmmaSteps, kWgmmaSteps);
-  text += "  mov.u32 %base, tiles;\n";
-  for (std::uint32_t j = 0; j < kWgmmaShared / (16 * 256); ++j)
-    text += fmt::format(R"(  mad.lo.u32 %x, %local, 16, {};
-  cvt.u64.u32 %p, %x;
-  add.u64 %p, %p, %table;
-  ld.global.v4.u32 {{%v0, %v1, %v2, %v3}}, [%p];
-  add.u32 %x, %x, %base;
-  st.shared.v4.u32 [%x], {{%v0, %v1, %v2, %v3}};
+  text.insert(text.find(".visible"), ".extern .shared .align 128 .b8 tiles[];\n");
+  text += fmt::format(R"(  .reg .{} %d<{}>;
+  .reg .pred %keep;
+  .reg .b32 %base, %set, %to;
+  .reg .b64 %a<{}>, %b<{}>, %half;
+  mov.u32 %base, tiles;
+  mov.u64 %half, 0;
+  and.b32 %set, %block, {};
 )",
-                        j * 16 * 256);
+                      result, kAccumulators, kWgmmaSteps, kWgmmaSteps, kWgmmaSets - 1);
+  // Copies set %set to the address in %to, 16 bytes a thread at a time.
+  const auto copy = [&] {
+    text += fmt::format(R"(  mul.wide.u32 %p, %set, {};
+  mul.wide.u32 %q, %local, 16;
+  add.u64 %p, %p, %q;
+  add.u64 %p, %p, %table;
+  mad.lo.u32 %to, %local, 16, %to;
+)",
+                        kWgmmaSet);
+    for (std::uint32_t j = 0; j < kCopies; ++j)
+      text += fmt::format("  cp.async.cg.shared.global [%to+{}], [%p+{}], 16;\n", j * 16 * 256, j * 16 * 256);
+    text += "  cp.async.commit_group;\n";
+  };
+  // What the threads have stored becomes visible to the tensor cores.
+  constexpr std::string_view kArrived =
+      "  cp.async.wait_group 0;\n  fence.proxy.async.shared::cta;\n  bar.sync 0;\n";
+  text += "  mov.u32 %to, %base;\n";
+  copy();
   // Matrix descriptors, in units of 16 bytes:
   //    63 62 | 61 52 | 51 49 | 48 46 | 45        32 | 31 30 | 29       16 | 15 14 | 13      0
   //  swizzle |       | offset|       | 8 rows on    |       | 16 B of K on|       | address
@@ -312,19 +326,38 @@ std::string wgmma_ptx(const WgmmaKind& kind) {
     descriptor(fmt::format("%b{}", s), 256, 2 * kWgmmaSteps * kTileA + s * kTileB);
   for (std::uint32_t i = 0; i < kAccumulators; ++i)
     text += fmt::format("  mov.{} %d{}, {};\n", result, i, integer ? "0" : "0f00000000");
-  // What the threads have stored becomes visible to the tensor cores.
-  text += "  setp.eq.u32 %keep, 0, 0;\n  fence.proxy.async.shared::cta;\n";
+  text += "  setp.eq.u32 %keep, 0, 0;\n";
+  text += kArrived;
   text += kStartClock;
   text += kLoop;
   text += "  wgmma.fence.sync.aligned;\n";
   const std::string d = registers("d", 0, kAccumulators);
-  const std::string_view tail = integer                                                          ? ""
+  const std::string_view tail = integer                                                            ? ""
                                 : kind.element == Element::Half || kind.element == Element::Bfloat ? ", 1, 1, 0, 0"
-                                                                                                 : ", 1, 1";
+                                                                                                   : ", 1, 1";
   for (std::uint32_t u = 0; u < kWgmmaUnroll; ++u)
     for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
       text += fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d, s, s, tail);
-  text += "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n";
+  text += "  wgmma.commit_group.sync.aligned;\n";
+  if (streamed) {
+    // The half that is not being multiplied: %half is 0 or the distance of the halves, in units of 16 bytes.
+    text += fmt::format(R"(  add.u32 %set, %set, 1;
+  and.b32 %set, %set, {};
+  sub.u64 %half, {}, %half;
+  cvt.u32.u64 %to, %half;
+  shl.b32 %to, %to, 4;
+  add.u32 %to, %to, %base;
+)",
+                        kWgmmaSets - 1, kWgmmaSet / 16);
+    copy();
+  }
+  text += "  wgmma.wait_group.sync.aligned 0;\n";
+  if (streamed) {
+    text += fmt::format("  shl.b64 %s, %half, 1;\n  sub.u64 %s, %s, {};\n", kWgmmaSet / 16);
+    for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
+      text += fmt::format("  add.u64 %a{0}, %a{0}, %s;\n  add.u64 %b{0}, %b{0}, %s;\n", s);
+    text += kArrived;
+  }
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kAccumulators * 4);

@@ -11,4 +11,4 @@ begin=$(date +%s.%N)
 "$tacho" roofline --format json -o "$out/roofline.json" --overwrite || echo "exit code $?"
 end=$(date +%s.%N)
 python3 "$here/cuda_roofline.py" gemm "$out/after.json" || exit 1
-python3 "$here/cuda_roofline.py" judge "$out/roofline.json" "$out/before.json" "$out/after.json" "$(echo "$end - $begin" | bc -l)"
+python3 "$here/cuda_roofline.py" judge "$out/roofline.json" "$out/before.json" "$out/after.json" "$(python3 -c "print($end - $begin)")"

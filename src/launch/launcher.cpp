@@ -43,21 +43,17 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
 
-// Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
-constexpr uint64_t kFirstPool = 2ull << 20;
-
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Drains the pool in a thread of its own until told to stop. Before that it backs the pool's first `populate` bytes with
-// memory, of which the caller did only the beginning: while the target is still being loaded.
+// Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, uint64_t populate)
-      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry)
+      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -99,11 +95,6 @@ class DrainThread {
   }
   void loop() {
     pthread_setname_np(pthread_self(), "tacho-drain");
-    constexpr uint32_t kSlice = (1 << 20) / tape::kBlockSize;
-    while (!stopping_.load(std::memory_order_relaxed) &&
-           static_cast<uint64_t>(pool_.header().populated_blocks.load(std::memory_order_relaxed)) * tape::kBlockSize < populate_ &&
-           pool_.grow(kSlice)) {
-    }
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
@@ -141,7 +132,6 @@ class DrainThread {
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
-  uint64_t populate_;
   int64_t last_tuple_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -443,7 +433,6 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
-  pool_options.first_bytes = kFirstPool;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
@@ -499,7 +488,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pid = child->pid;
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
-  DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
+  DrainThread drain(*pool, **writer, telemetry);
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;

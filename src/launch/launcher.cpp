@@ -44,30 +44,23 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
 
-// Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
-// Room for a first block of 64 threads and as much again, whatever becomes of the thread that does the rest.
-constexpr uint64_t kFirstPool = 8ull << 20;
-
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Drains the pool in a thread of its own until told to stop. Before that it backs the pool's first `populate` bytes with
-// memory, of which the caller did only the beginning: while the target is still being loaded.
+// Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf,
-              uint64_t populate)
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
       : pool_(pool),
         writer_(writer),
         telemetry_(telemetry),
         drainer_(pool),
         decoder_(writer, clocks_),
         perf_(std::move(perf)),
-        outside_(writer, decoder_),
-        populate_(populate) {
+        outside_(writer, decoder_) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -113,11 +106,6 @@ class DrainThread {
   }
   void loop() {
     pthread_setname_np(pthread_self(), "tacho-drain");
-    constexpr uint32_t kSlice = (1 << 20) / tape::kBlockSize;
-    while (!stopping_.load(std::memory_order_relaxed) &&
-           static_cast<uint64_t>(pool_.header().populated_blocks.load(std::memory_order_relaxed)) * tape::kBlockSize < populate_ &&
-           pool_.grow(kSlice)) {
-    }
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
@@ -158,7 +146,6 @@ class DrainThread {
   decode::Decoder decoder_;
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
-  uint64_t populate_;
   int64_t last_tuple_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -478,7 +465,6 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
-  pool_options.first_bytes = kFirstPool;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
@@ -547,7 +533,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pid = child->pid;
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
-  DrainThread drain(*pool, **writer, telemetry, std::move(perf), options.pool_initial);
+  DrainThread drain(*pool, **writer, telemetry, std::move(perf));
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;

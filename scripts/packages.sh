@@ -8,9 +8,8 @@ build=(g++ cmake ninja-build ccache pkg-config
   libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libcpp-httplib-dev
   opencl-headers ocl-icd-opencl-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd)
-command -v npm >/dev/null && node=() || node=(nodejs npm)
-test=("${node[@]}" libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas clpeak clinfo openmpi-bin sqlite3
-  clang llvm debootstrap)
+test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
+  openmpi-bin sqlite3 clang llvm debootstrap chromium fonts-dejavu-core oclgrind)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()
@@ -21,6 +20,13 @@ for group in "$@"; do
     test) wanted+=("${test[@]}") ;;
     *) echo "packages.sh: no group '$group' (build, run, test)" >&2; exit 2 ;;
   esac
+done
+
+# Node.js and npm build the HTML pages; any installation of them will do.
+for group in "$@"; do
+  [ "$group" = build ] || continue
+  command -v node >/dev/null || wanted+=(nodejs)
+  command -v npm >/dev/null || wanted+=(npm)
 done
 
 missing=()

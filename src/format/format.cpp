@@ -13,6 +13,7 @@
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
+#include "format/stacks/stacks.h"
 
 namespace tacho::format {
 
@@ -21,10 +22,12 @@ std::span<const Writer> writers() {
       {"csv", ".csv", true, write_csv},
       {"json", ".json", false, write_chrome_json},
       {"pftrace", ".pftrace", false, write_perfetto},
+      {"folded", ".folded", false, write_folded},
       {"rocprofv3", "_results.json", false, rocprofv3::write},
       {"rpd", ".rpd", false, rpd::write},
       {"rocpd", ".db", false, rocpd::write},
       {"parquet", ".parquet", true, parquet::write},
+      {"speedscope", ".speedscope.json", false, write_speedscope},
   };
   return kWriters;
 }

@@ -118,42 +118,6 @@ std::string guess(const std::string& folder) {
   return any ? "it holds nothing that rocprof-compute writes" : "it is empty";
 }
 
-std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings) {
-  std::vector<RooflineCeilings> ceilings;
-  auto opened = CsvReader::open(path);
-  if (!opened) return ceilings;
-  std::vector<std::string_view> fields;
-  std::vector<std::string> names;
-  FaultLog log(path);
-  for (;;) {
-    const auto more = opened->next(fields);
-    if (!more) {
-      warnings.push_back(more.error().message);
-      break;
-    }
-    if (!*more) break;
-    if (names.empty()) {
-      names.assign(fields.begin(), fields.end());
-      continue;
-    }
-    if (fields.size() != names.size()) {
-      log.add("row has another number of fields than the header", "left out", opened->row(),
-              fmt::format("{} of {} fields", fields.size(), names.size()));
-      continue;
-    }
-    RooflineCeilings row;
-    row.device = fields[0];
-    for (std::size_t i = 1; i < fields.size(); ++i) {
-      const CellNumber number = parse_number(fields[i]);
-      if (!number.ok) log.add("ceiling is not a number", "treated as missing", opened->row(), names[i]);
-      row.values.emplace_back(names[i], number.value);
-    }
-    ceilings.push_back(std::move(row));
-  }
-  log.report(warnings);
-  return ceilings;
-}
-
 // filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what
 // Python's yaml writes of a flat namespace, so lines are enough.
 std::vector<std::string> read_recorded_blocks(const std::string& path) {
@@ -242,12 +206,6 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
 }
 
 }  // namespace
-
-double RooflineCeilings::get(std::string_view name) const {
-  for (const auto& [key, value] : values)
-    if (key == name) return value;
-  return std::numeric_limits<double>::quiet_NaN();
-}
 
 const Pass* Workload::pass(std::string_view name) const {
   for (const Pass& pass : passes)

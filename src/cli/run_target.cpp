@@ -259,6 +259,7 @@ int run_target(TraceRequest& request) {
     // The exports take their names from the output; the recording itself lies hidden beside it and goes at the end.
     const auto path = std::filesystem::path(request.launch.output);
     request.launch.output = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string(), getpid())).string();
+    request.launch.writer.durable = false;
   }
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);

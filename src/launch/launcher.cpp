@@ -21,9 +21,12 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -67,7 +70,11 @@ class DrainThread {
   /// Last pass (every target gone, or given up), then what decoding still has.
   void stop() {
     if (!thread_.joinable()) return;
-    stopping_.store(true);
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_.store(true);
+    }
+    wake_.notify_one();
     thread_.join();
     last_pass();
   }
@@ -114,9 +121,9 @@ class DrainThread {
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       const double pressure = drainer_.pressure();
-      const long wait_us = pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000;
-      timespec wait{0, wait_us * 1000};
-      nanosleep(&wait, nullptr);
+      const std::chrono::microseconds wait(pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, wait, [this] { return stopping_.load(std::memory_order_relaxed); });
     }
     cpu_s_ = thread_cpu_s();
   }
@@ -140,6 +147,8 @@ class DrainThread {
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
   int64_t last_tuple_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};
@@ -629,6 +638,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
   about("pid", fmt::format("{}", child->pid));
   result.written = (*writer)->finish();
+  // Not before: `tacho recover` finds an unfinished trace by its pool.
+  result.giving_back = std::jthread([gone = std::move(*pool)] {});
   close(signals);
   sigprocmask(SIG_SETMASK, &original_mask, nullptr);
   return result;

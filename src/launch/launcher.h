@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -66,6 +67,8 @@ struct RunResult {
   uint64_t pool_bytes = 0;         // bytes that went through the pool
   double drain_cpu_s = 0;          // CPU time of the drainer
   Status written = {};             // of the trace file
+  /// Gives the pool's memory back to the machine, which takes milliseconds; the destructor waits.
+  std::jthread giving_back = {};
 };
 
 /// An error to report before the target ran, with the exit code that goes with it (125, 126, 127).

@@ -484,6 +484,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);
   if (!pool) return own_error(125, pool.error().message);
+  // Before the target starts: its threads sample as soon as they are there.
+  if (options.sample_delay_s > 0) pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
   RunResult result;

@@ -24,6 +24,7 @@ std::span<const std::unique_ptr<Provider>> providers() {
     std::vector<std::unique_ptr<Provider>> list;
     list.push_back(make_virtual_provider());
     list.push_back(make_cpu_provider());
+    list.push_back(make_amd_provider());
     return list;
   }();
   return all;

@@ -1,6 +1,7 @@
 // many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one
 // launch costs.
-//   many_kernels [-n launches] [-k different kernels] [-s work-items]
+//   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]
+// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that alone costs.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <unistd.h>
@@ -23,11 +24,16 @@ void check(const char* what, cl_int code) {
 
 int main(int argc, char** argv) {
   long launches = 20000, kinds = 16, items = 256;
-  for (int option; (option = getopt(argc, argv, "n:k:s:h")) != -1;) {
+  cl_command_queue_properties properties = 0;
+  for (int option; (option = getopt(argc, argv, "n:k:s:ph")) != -1;) {
+    if (option == 'p') {
+      properties = CL_QUEUE_PROFILING_ENABLE;
+      continue;
+    }
     char* end = nullptr;
     long* const value = option == 'n' ? &launches : option == 'k' ? &kinds : option == 's' ? &items : nullptr;
     if (value == nullptr || (*value = strtol(optarg, &end, 10), *end != '\0' || *value < 1)) {
-      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items]\n");
+      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]\n");
       return option == 'h' ? 0 : 1;
     }
   }
@@ -38,7 +44,7 @@ int main(int argc, char** argv) {
   cl_int code = CL_SUCCESS;
   const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
   check("clCreateContext", code);
-  const cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
+  const cl_command_queue queue = clCreateCommandQueue(context, device, properties, &code);
   check("clCreateCommandQueue", code);
   std::string source;
   for (long i = 0; i < kinds; ++i)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -17,6 +18,7 @@
 #include "metric/analysis_json.h"
 #include "metric/analysis_text.h"
 #include "metric/compare.h"
+#include "report/page_server.h"
 #include "workload/csv.h"
 
 namespace tacho::cli {
@@ -35,7 +37,12 @@ struct Arguments {
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;
+<<<<<<< HEAD
   std::string fail_above_text;
+=======
+  std::optional<std::string> gui;
+  bool random_port = false;
+>>>>>>> main
   bool overwrite = false, no_advice = false, ignored = false;
   int ignored_level = 5;
 };
@@ -197,6 +204,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->check(CLI::IsMember({"HBM", "L2", "vL1D", "LDS", "ALL"}, CLI::ignore_case))
       ->expected(1, -1)
       ->type_name("LEVEL");
+  app.add_option("--gui", a.gui,
+                 "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output")
+      ->expected(0, 1)
+      ->type_name("PORT");
+  app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
@@ -236,6 +248,24 @@ Status print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return fail("standard output: {}", std::strerror(errno));
   return {};
+}
+
+// The port behind --gui, nothing where none was given.
+Result<std::optional<std::uint16_t>> parse_port(const std::string& text) {
+  if (text.empty()) return std::optional<std::uint16_t>();
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc{} || end != text.data() + text.size() || port == 0)
+    return fail("--gui {}: a port is a number from 1 to 65535", text);
+  return std::optional<std::uint16_t>(port);
+}
+
+Status serve(std::string page, std::optional<std::uint16_t> port, bool anywhere) {
+  TACHO_ASSIGN(report::PageServer server, anywhere ? report::PageServer::listen_anywhere(std::move(page))
+                                                   : report::PageServer::listen(std::move(page), port));
+  TACHO_TRY(print(server.url() + "\n"));
+  std::fputs("tacho: serving this report to browsers on this machine until Ctrl-C\n", stderr);
+  return server.serve();
 }
 
 Result<int> run(Arguments& a, AnalyzeFace face) {
@@ -302,6 +332,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
   }
 
+  std::optional<std::uint16_t> port;
+  if (a.gui || a.random_port) {
+    TACHO_ASSIGN(port, parse_port(a.gui.value_or("")));
+    if (a.random_port && port) return fail("--gui {} and --random-port contradict each other", *port);
+    if (!file.empty() || csv_folder || a.format != "text")
+      return fail("--gui serves the report; --output-format and --output-name write one: give one of them");
+    a.format = "html";
+  }
+  a.analysis.every_normalisation = a.format == "html";
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
@@ -336,7 +375,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   } else {
     std::string out;
     if (a.format == "json") {
-      out = metric::to_json(runs, {a.text.per_kernel, 0});
+      out = metric::to_json(runs, {a.text.per_kernel, false});
     } else if (a.format == "html") {
       TACHO_ASSIGN(out, metric::to_html(runs));
     } else if (a.format == "csv") {
@@ -344,7 +383,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     } else {
       out = metric::to_text(runs, a.text);
     }
-    if (output) {
+    if (a.gui || a.random_port) {
+      TACHO_TRY(serve(std::move(out), port, a.random_port));
+    } else if (output) {
       output->write(out);
       TACHO_TRY(output->commit());
     } else {

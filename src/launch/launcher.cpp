@@ -21,8 +21,12 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -39,17 +43,21 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
 
+// Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
+constexpr uint64_t kFirstPool = 2ull << 20;
+
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Drains the pool in a thread of its own until told to stop.
+// Drains the pool in a thread of its own until told to stop. Before that it backs the pool's first `populate` bytes with
+// memory, of which the caller did only the beginning: while the target is still being loaded.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
-      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, uint64_t populate)
+      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -59,7 +67,11 @@ class DrainThread {
   /// Last pass (every target gone, or given up), then what decoding still has.
   void stop() {
     if (!thread_.joinable()) return;
-    stopping_.store(true);
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_.store(true);
+    }
+    wake_.notify_one();
     thread_.join();
     last_pass();
   }
@@ -87,9 +99,15 @@ class DrainThread {
   }
   void loop() {
     pthread_setname_np(pthread_self(), "tacho-drain");
+    constexpr uint32_t kSlice = (1 << 20) / tape::kBlockSize;
+    while (!stopping_.load(std::memory_order_relaxed) &&
+           static_cast<uint64_t>(pool_.header().populated_blocks.load(std::memory_order_relaxed)) * tape::kBlockSize < populate_ &&
+           pool_.grow(kSlice)) {
+    }
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
+      telemetry_.deliver(writer_);
       const int64_t now = raw_now();
       // Slabs reach the disk at least this often, so that a killed tacho loses little.
       if (now - last_flush > 1'000'000'000) {
@@ -101,9 +119,9 @@ class DrainThread {
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       const double pressure = drainer_.pressure();
-      const long wait_us = pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000;
-      timespec wait{0, wait_us * 1000};
-      nanosleep(&wait, nullptr);
+      const std::chrono::microseconds wait(pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, wait, [this] { return stopping_.load(std::memory_order_relaxed); });
     }
     cpu_s_ = thread_cpu_s();
   }
@@ -119,10 +137,14 @@ class DrainThread {
 
   tape::Pool& pool_;
   trace::TraceWriter& writer_;
+  Telemetry& telemetry_;
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
+  uint64_t populate_;
   int64_t last_tuple_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};
@@ -216,6 +238,9 @@ class Gate {
  public:
   Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
     begin_ = raw_now();
+    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
+    samples_ = options.sample_delay_s <= 0;
+    if (!samples_) store();
     if (!options.periods.empty()) {
       periods_ = options.periods;
     } else if (options.delay_s > 0 || options.duration_s > 0) {
@@ -227,7 +252,10 @@ class Gate {
       tick();
     }
   }
-  void set(bool on) { header_.enabled.store(on ? options_.sources : 0, std::memory_order_relaxed); }
+  void set(bool on) {
+    recording_ = on;
+    store();
+  }
   void signal(int number) {
     if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
     if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
@@ -236,8 +264,34 @@ class Gate {
     return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
            (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
   }
-  // Advances the collection periods; returns ms to the next change, -1 when there is none.
+  // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
+  // none.
   int tick() {
+    const int periods = tick_periods(), samples = tick_samples();
+    return periods < 0 ? samples : samples < 0 ? periods : std::min(periods, samples);
+  }
+
+ private:
+  void store() {
+    uint64_t bits = recording_ ? options_.sources : 0;
+    if (!samples_) bits &= ~tape::source_bit::kSample;
+    header_.enabled.store(bits, std::memory_order_relaxed);
+  }
+  int tick_samples() {
+    const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
+    const double until = options_.sample_delay_s + options_.sample_duration_s;
+    const bool ended = options_.sample_duration_s > 0 && seconds >= until;
+    const bool on = seconds >= options_.sample_delay_s && !ended;
+    if (on != samples_) {
+      samples_ = on;
+      // What triggers or the program itself switched meanwhile stays.
+      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
+      if (now != 0) header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+    }
+    if (ended || (on && options_.sample_duration_s <= 0)) return -1;
+    return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
+  }
+  int tick_periods() {
     const int64_t now = raw_now();
     while (index_ < periods_.size()) {
       const LaunchOptions::Period& period = periods_[index_];
@@ -256,9 +310,9 @@ class Gate {
     return -1;
   }
 
- private:
   tape::PoolHeader& header_;
   const LaunchOptions& options_;
+  bool recording_ = true, samples_ = true;
   std::vector<LaunchOptions::Period> periods_;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
@@ -391,6 +445,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
+  pool_options.first_bytes = kFirstPool;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
@@ -445,8 +500,14 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
+<<<<<<< HEAD
   if (options.started) options.started();
   DrainThread drain(*pool, **writer);
+=======
+  Telemetry telemetry(options.telemetry);
+  telemetry.start(child->pid);
+  DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
+>>>>>>> main
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -503,8 +564,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.exit_code = WEXITSTATUS(wait_status);
   }
   pool->header().closing.store(1, std::memory_order_relaxed);
+  telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
+  std::map<uint32_t, int64_t> process_rows;
+  for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
+  telemetry.finish(**writer, process_rows);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 
@@ -545,6 +610,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
   about("pid", fmt::format("{}", child->pid));
   result.written = (*writer)->finish();
+  // Not before: `tacho recover` finds an unfinished trace by its pool.
+  result.giving_back = std::jthread([gone = std::move(*pool)] {});
   close(signals);
   sigprocmask(SIG_SETMASK, &original_mask, nullptr);
   return result;

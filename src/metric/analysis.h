@@ -2,6 +2,7 @@
 // dispatches, with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@ struct AnalysisOptions {
   std::vector<std::string> dispatches;  ///< -d: "3", "1:4", "> 5"
   std::vector<std::string> gpus;        ///< --gpu-id
   std::string normalisation = "per_kernel";
+  bool every_normalisation = false;  ///< page_program() will be called: read what it needs
   std::string time_unit = "ns";
   IdScheme ids = IdScheme::V33;
   bool sum_ratios = false;  ///< --ratio sum
@@ -105,6 +107,24 @@ struct Evaluation {
   std::vector<NotComputable> not_computable;
 };
 
+constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle",
+                                                             "per_second"};
+
+/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page
+/// needs to evaluate any choice by itself.
+struct PageProgram {
+  struct Place {
+    std::size_t table, row, column;
+  };
+  std::vector<ResultTable> tables;  ///< names and texts; their values are missing
+  std::vector<Place> places;        ///< the cells that are computed
+  Program::Graph graph;
+  /// Of each normalisation: the operation behind each place, 0 where it is not computable.
+  std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
+  /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2 and HBM.
+  std::array<std::uint32_t, 5> dispatch_values{};
+};
+
 class Analysis {
  public:
   /// Reads the folder, selects and evaluates. The error is one sentence for the user.
@@ -130,10 +150,15 @@ class Analysis {
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;
   const std::vector<IntensityPoint>& dispatch_points() const;
+  /// Counters whose operations are missing in the points, because the run does not have them.
+  const std::vector<std::string>& uncounted_flops() const;
   const std::vector<Finding>& findings() const;
 
-  /// The same over the dispatches of one kernel only.
-  Evaluation of_kernel(std::uint32_t kernel) const;
+  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
+  /// in it stay those of the options.
+  Evaluation evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation = {}) const;
+  /// The tables as a program for the browser. Its columns live in workload().
+  PageProgram page_program() const;
   /// A value of $name as formulas see it.
   double specification(std::string_view name) const;
   /// Value of one metric's column over the analysed dispatches; nullptr when it is not in the tables.

@@ -106,7 +106,7 @@ class Renderer {
             paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
                   Paint::Bold) +
             fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
-        metric_tables(run_.of_kernel(kernel.kernel));
+        metric_tables(run_.evaluate(kernel.kernel));
       }
     } else {
       metric_tables(run_.all());
@@ -605,6 +605,14 @@ class Renderer {
                             run_.workload().kernels[point.kernel]});
     }
     out_ += report::to_text(table, style_);
+    if (!run_.uncounted_flops().empty()) {
+      std::string names;
+      for (const std::string& name : run_.uncounted_flops())
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      out_ += paint(
+          "  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
+          Paint::Dim);
+    }
     if (!measured) {
       out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
       return;

@@ -134,8 +134,17 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
     } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
       add(std::string(step.text) + "[");
     } else if (step.op == Op::Value) {
+<<<<<<< HEAD
       if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty())
         add(parsed_builtin(text), step.text == "denom" ? level : std::string_view());
+=======
+      const bool denominator = step.text == "denom";
+      if (denominator && normalisation_.empty()) {
+        for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_); !text.empty()) {
+        add(parsed_builtin(text), denominator ? level : std::string_view());
+      }
+>>>>>>> main
     }
   }
 }
@@ -559,7 +568,7 @@ struct Program::Impl {
   // ---------------------------------------------------------------------------------------------------
 
   template <typename F>
-  void for_each_operand(const NodeData& node, F&& f) {
+  void for_each_operand(const NodeData& node, F&& f) const {
     switch (node.kind) {
       case Kind::Missing:
       case Kind::Constant:
@@ -949,6 +958,77 @@ Value Program::value(Node node) const {
   result.kind = Value::Kind::Number;
   result.number = data.number;
   return result;
+}
+
+void Program::set_normalisation(std::string_view normalisation) {
+  impl_->env.normalisation = normalisation;
+}
+
+std::span<const std::string_view> Program::operation_names() {
+  // In the order of Impl::Kind.
+  static constexpr std::array<std::string_view, 35> kNames = {
+      "missing",  "constant",   "column",   "negate",     "not",    "add",      "subtract",
+      "multiply", "divide",     "modulo",   "floor",      "power",  "less",     "less_eq",
+      "greater",  "greater_eq", "equal",    "not_equal",  "and",    "or",       "smaller",
+      "larger",   "select",     "sum_list", "only_where", "to_int", "round",    "avg",
+      "sum",      "median",     "std",      "min",        "max",    "quantile", "concat",
+  };
+  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Concat) + 1);
+  return kNames;
+}
+
+Program::Graph Program::graph(std::span<const Node> nodes) const {
+  const Impl& impl = *impl_;
+  std::vector<char> needed(impl.nodes.size(), 0);
+  for (const Node node : nodes) needed[node] = 1;
+  // Operands always stand before their users.
+  for (Node id = static_cast<Node>(impl.nodes.size()); id-- > 0;)
+    if (needed[id] != 0) impl.for_each_operand(impl.nodes[id], [&](Node operand) { needed[operand] = 1; });
+  Graph graph;
+  std::vector<std::uint32_t> place(impl.nodes.size(), 0);
+  std::unordered_map<std::uint64_t, std::uint32_t> constants;
+  const auto constant = [&](double value) {
+    const auto [at, added] = constants.try_emplace(std::bit_cast<std::uint64_t>(value),
+                                                   static_cast<std::uint32_t>(graph.constants.size()));
+    if (added) graph.constants.push_back(value);
+    return at->second;
+  };
+  graph.operations.emplace_back();
+  for (Node id = 1; id < impl.nodes.size(); ++id) {
+    if (needed[id] == 0) continue;
+    const Impl::NodeData& node = impl.nodes[id];
+    Graph::Operation operation;
+    operation.op = static_cast<std::uint8_t>(node.kind);
+    switch (node.kind) {
+      case Impl::Kind::Missing:
+        break;
+      case Impl::Kind::Constant:
+        operation.a = constant(node.number);
+        break;
+      case Impl::Kind::Column:
+        operation.a = static_cast<std::uint32_t>(graph.inputs.size());
+        graph.inputs.push_back(impl.inputs[static_cast<std::size_t>(node.number)]);
+        break;
+      case Impl::Kind::SumList:
+        operation.a = static_cast<std::uint32_t>(graph.lists.size());
+        operation.b = node.b;
+        for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
+        break;
+      case Impl::Kind::Quantile:
+        operation.a = place[node.a];
+        operation.b = constant(node.number);
+        break;
+      default:
+        operation.a = place[node.a];
+        operation.b = place[node.b];
+        operation.c = place[node.c];
+    }
+    place[id] = static_cast<std::uint32_t>(graph.operations.size());
+    graph.operations.push_back(operation);
+  }
+  graph.wanted.reserve(nodes.size());
+  for (const Node node : nodes) graph.wanted.push_back(place[node]);
+  return graph;
 }
 
 bool Program::is_column(Node node) const {

@@ -91,6 +91,29 @@ class Program {
   /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
 
+  /// From now on $denom stands for the denominator of this normalisation. Programs of several normalisations
+  /// share whatever does not depend on it.
+  void set_normalisation(std::string_view normalisation);
+
+  /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
+  struct Graph {
+    struct Operation {
+      std::uint8_t op = 0;                ///< index into operation_names()
+      std::uint32_t a = 0, b = 0, c = 0;  ///< operands: earlier operations; see operation_names()
+    };
+    std::vector<Operation> operations;
+    std::vector<std::uint32_t> lists;             ///< operands of sums
+    std::vector<double> constants;                ///< NaN: no value
+    std::vector<std::span<const double>> inputs;  ///< columns of the run, one value a dispatch
+    std::vector<std::uint32_t> wanted;            ///< the operation of each node asked for; 0: not computable
+  };
+  /// `nodes` as keep() or compile() gave them. Needs no run(). The spans live as long as the workload.
+  Graph graph(std::span<const Node> nodes) const;
+  /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants;
+  /// "column": a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them;
+  /// all others: operands a, b, c ("select": a where c, else b).
+  static std::span<const std::string_view> operation_names();
+
   /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.
   double specification(std::string_view name) const;
   std::size_t rows() const;
@@ -111,7 +134,12 @@ std::span<const std::string_view> specifications();
 /// Names of all columns that the formulas may read from the run, as WantedColumns takes them.
 class NameCollector {
  public:
+<<<<<<< HEAD
   explicit NameCollector(std::string_view normalisation, std::string_view denominator = {});
+=======
+  /// "": columns that any normalisation needs.
+  explicit NameCollector(std::string_view normalisation);
+>>>>>>> main
   void add(const Formula& formula, std::string_view level);
   std::vector<std::string> names() const;
 

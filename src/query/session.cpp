@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "format/format.h"
+#include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"
 #include "query/aggregate.h"
@@ -113,6 +114,7 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
     database_ = std::make_shared<const sqlite::Database>(std::move(database));
     version_ = format::rpd::schema_version(*database_);
     if (version_ > 0) own_ = "rpd";
+    else if (!format::rocpd::suffixes(*database_).empty()) own_ = "rocpd";
   }
   dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
   if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
@@ -121,7 +123,7 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
   file_ = std::make_unique<Desk>();
   TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
   file_->module = std::make_unique<Module>(file_->connection.get());
-  TACHO_ASSIGN(const Dialect own, rpd_file_dialect(database_, version_));
+  TACHO_ASSIGN(const Dialect own, own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
   TACHO_TRY(file_->put(own, "temp"));
   sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
   return {};
@@ -220,6 +222,8 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
 
 Result<report::Table> SqlSession::schema() {
   TACHO_ASSIGN(Desk* const desk, desk_for(""));
+  // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what users may.
+  sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::Left, -1, true}};
   const auto list = sqlite::prepare(desk->connection.get(), "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");
@@ -236,6 +240,7 @@ Result<report::Table> SqlSession::schema() {
     const bool stored = name.starts_with("rocpd_") || dialect_ == "tacho";
     table.rows.push_back({name, std::string(stored ? "table" : "view"), all});
   }
+  sqlite3_set_authorizer(desk->connection.get(), authorize, nullptr);
   return table;
 }
 

@@ -255,6 +255,38 @@ Status check_counters(const Given& given, const Job& job) {
   return refuse("--pc-sampling-method", "PC samples");
 }
 
+// Thread traces are given by no device here; values that rocprofv3 would refuse are mistakes all the same.
+Status check_thread_trace(const Given& given) {
+  struct Number {
+    const char* option;
+    uint64_t least, most;
+  };
+  static constexpr Number kNumbers[] = {
+      {"att-target-cu", 0, UINT64_MAX},   {"att-simd-select", 0, UINT64_MAX},
+      {"att-buffer-size", 1, UINT64_MAX}, {"att-shader-engine-mask", 1, UINT64_MAX},
+      {"att-perfcounter-ctrl", 0, 32},    {"att-activity", 0, 16}};
+  for (const Number& number : kNumbers) {
+    if (!given.has(number.option)) continue;
+    const std::string text = given.value(number.option);
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] =
+        std::from_chars(text.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
+    if (error != std::errc() || at != end)
+      return fail("--{} '{}' is not a whole number", number.option, text);
+    if (value < number.least || value > number.most)
+      return fail("--{} {}: must be {}", number.option, text,
+                  number.most == UINT64_MAX ? fmt::format("at least {}", number.least)
+                                            : fmt::format("from {} to {}", number.least, number.most));
+  }
+  if (given.has("att-activity") && (given.has("att-perfcounters") || given.has("att-perfcounter-ctrl")))
+    return fail(
+        "--att-activity chooses counters itself: --att-perfcounters and --att-perfcounter-ctrl contradict "
+        "it");
+  return {};
+}
+
 Status choose_formats(const Given& given, Plan& plan) {
   std::vector<std::string> names = given.list("output-format");
   if (names.empty()) names = {"csv"};
@@ -338,17 +370,16 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       remark(fmt::format("--{} restricts counter collection only: this run traces every kernel", option));
       break;
     }
+  TACHO_TRY(check_thread_trace(given));
   for (const Option& option : options())
-    if (option.name.starts_with("att") && option.name != "attach" && given.has(option.name)) {
-      remark(
-          "--att: no device that tacho traces gives thread traces; the option is accepted and records "
-          "nothing");
-      break;
-    }
-  if (given.on("advanced-thread-trace"))
-    remark(
-        "--advanced-thread-trace: no device that tacho traces gives thread traces; the option is accepted "
-        "and records nothing");
+    if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
+      if (option.kind == Kind::kFlag ? given.on(option.name) : given.has(option.name)) {
+        remark(
+            fmt::format("--{}: no device that tacho traces gives thread traces; the option is accepted and "
+                        "records nothing",
+                        option.name));
+        break;
+      }
   if (given.value("perfetto-backend") == "system")
     remark(
         "--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
@@ -514,7 +545,8 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       target.folder = place.folder;
       target.prefix = place.prefix;
       const bool named = writer->extension.starts_with("_results");
-      const std::string name = fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
+      const std::string name =
+          fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
       target.file = (fs::path(place.folder) / name).string();
       Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
       plan.options.progress = &progress;
@@ -536,9 +568,13 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       written.push_back(path);
     }
     if (plan.summarize) {
-      TACHO_ASSIGN(std::string text, summary_tables(trace, plan.summary, plan.options));
+      std::vector<std::string> unmatched;
+      plan.summary.indented = plan.summary_output == "stdout" || plan.summary_output == "stderr";
+      TACHO_ASSIGN(std::string text, summary_tables(trace, plan.summary, plan.options, unmatched));
+      for (const std::string& group : unmatched)
+        say(plan, kWarning, fmt::format("--summary-groups '{}' matches no domain that has records", group));
       if (processes.size() > 1) text = fmt::format("Process {}\n\n", facts.pid) + text;
-      if (plan.summary_output == "stdout" || plan.summary_output == "stderr") {
+      if (plan.summary.indented) {
         std::FILE* const stream = plan.summary_output == "stdout" ? stdout : stderr;
         std::fwrite(text.data(), 1, text.size(), stream);
         std::fflush(stream);
@@ -592,6 +628,7 @@ int run_plan(const Given& given, Plan& plan) {
   if (!recording) return complain(kOwnError, recording.error().message);
   plan.launch.output = *recording;
   plan.launch.writer.overwrite = plan.options.overwrite;
+  plan.launch.writer.durable = !plan.keep_trace.empty();
   const auto outcome = launch::run(plan.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
   for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);

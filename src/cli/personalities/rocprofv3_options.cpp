@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/format.h"
-#include "cli/export.h"
 #include "cli/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
@@ -120,15 +119,15 @@ constexpr Option kOptions[] = {
     {"att", "", Kind::kFlag, kThreadTrace, "thread trace", ""},
     {"advanced-thread-trace", "", Kind::kFlag, kHidden, "", ""},
     {"att-library-path", "", Kind::kList, kThreadTrace, "decoder library", ""},
-    {"att-target-cu", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-simd-select", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-buffer-size", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-shader-engine-mask", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-gpu-index", "", Kind::kList, kThreadTrace, "", ""},
-    {"att-perfcounters", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-perfcounter-ctrl", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-activity", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "", ""},
+    {"att-target-cu", "", Kind::kValue, kThreadTrace, "compute unit", ""},
+    {"att-simd-select", "", Kind::kValue, kThreadTrace, "mask of SIMDs, or one SIMD", ""},
+    {"att-buffer-size", "", Kind::kValue, kThreadTrace, "bytes of the buffer", ""},
+    {"att-shader-engine-mask", "", Kind::kValue, kThreadTrace, "mask of shader engines", ""},
+    {"att-gpu-index", "", Kind::kValue, kThreadTrace, "numbers of GPUs, as 0,1", ""},
+    {"att-perfcounters", "", Kind::kValue, kThreadTrace, "counters with SIMD masks", ""},
+    {"att-perfcounter-ctrl", "", Kind::kValue, kThreadTrace, "their period, 1 to 32; 0 = off", ""},
+    {"att-activity", "", Kind::kValue, kThreadTrace, "activity counters with this period, 1 to 16", ""},
+    {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "serialise all kernels", ""},
 };
 
 std::optional<bool> truth(std::string_view word) {
@@ -141,10 +140,10 @@ std::optional<bool> truth(std::string_view word) {
   return {};
 }
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     if (end > begin) words.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -202,7 +201,9 @@ Status Given::set(const Option& option, std::vector<std::string> words, std::str
     return fail("{}: takes one value, not {}", where, words.size());
   }
   if (!option.choices.empty()) {
-    const std::vector<std::string> choices = split(option.choices);
+    const std::vector<std::string> choices = split(option.choices, ' ');
+    for (std::string& word : words)
+      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     for (const std::string& word : words)
       if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
         const std::string best = nearest(word, choices);
@@ -294,7 +295,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
         if (option->name == "output-format") {
           std::vector<std::string> formats;
           for (const std::string& value : values)
-            for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+            for (std::string& format : split(value, ',')) formats.push_back(std::move(format));
           values = std::move(formats);
         }
         break;

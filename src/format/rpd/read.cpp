@@ -76,11 +76,6 @@ Domain domain_of(std::string_view function, std::string_view stated) {
   return Domain::kUnknown;
 }
 
-// Launch functions whose grid is given in work-items; all others count workgroups.
-bool launches_items(std::string_view function) {
-  return function.starts_with("hipExt") || function.starts_with("hipHccModuleLaunch");
-}
-
 class Reader {
  public:
   Reader(const Database& database, trace::TraceWriter& writer) : db_(database), writer_(writer) {}

@@ -22,6 +22,7 @@
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::cuda {
@@ -304,6 +305,15 @@ bool launches(const char* function) {
   if (function == nullptr || strstr(function, "HostFunc") != nullptr) return false;
   return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
 }
+// Calls whose Python stack is wanted (sampler.h): those that cause device work.
+bool causes_work(const char* function) {
+  if (function == nullptr) return false;
+  const bool runtime = strncmp(function, "cuda", 4) == 0;
+  const char* const rest = function + (runtime ? 4 : 2);
+  for (const char* what : {"Launch", "Memcpy", "Memset", "GraphLaunch"})
+    if (strncmp(rest, what, strlen(what)) == 0) return true;
+  return false;
+}
 bool instantiates(const char* function) {
   return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 ||
                                  strncmp(function, "cuGraphInstantiate", 18) == 0);
@@ -317,13 +327,15 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
+  if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(call->function))
+    sampler::launch_stack(call->correlation);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
     if (call->site == abi::kEnter && g_profiler_api) set_enabled(0, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
-  } else if (launches(call->function)) {
+  } else if ((g_start_launch != 0 || g_stop_launch != 0) && launches(call->function)) {
     if (call->site == abi::kEnter) count_launch(call->correlation);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
@@ -345,7 +357,7 @@ void enable_callbacks() {
       const char* name = nullptr;
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
       // The runtime instantiates through the driver: only one of the two may describe the graph.
-      if ((count && launches(name)) ||
+      if ((count && launches(name)) || (sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(name)) ||
           (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }

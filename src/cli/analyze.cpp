@@ -37,12 +37,9 @@ struct Arguments {
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;
-<<<<<<< HEAD
   std::string fail_above_text;
-=======
   std::optional<std::string> gui;
   bool random_port = false;
->>>>>>> main
   bool overwrite = false, no_advice = false, ignored = false;
   int ignored_level = 5;
 };

@@ -500,14 +500,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
-<<<<<<< HEAD
   if (options.started) options.started();
-  DrainThread drain(*pool, **writer);
-=======
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
   DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
->>>>>>> main
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;

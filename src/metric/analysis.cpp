@@ -407,12 +407,8 @@ struct Analysis::Impl {
     Environment env;
     env.workload = &workload;
     if (of.size() != workload.dispatches.size()) env.rows = of;
-<<<<<<< HEAD
-    env.normalisation = options.normalisation;
-    env.denominator = denominator_of(catalog, options.normalisation);
-=======
     env.normalisation = normalisation.empty() ? std::string_view(options.normalisation) : normalisation;
->>>>>>> main
+    env.denominator = denominator_of(catalog, env.normalisation);
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
     return env;
@@ -679,13 +675,14 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-<<<<<<< HEAD
-  NameCollector names(impl->options.normalisation,
-                      denominator_of(impl->catalog, impl->options.normalisation));
-=======
-  NameCollector names(options.every_normalisation ? std::string_view()
-                                                  : std::string_view(impl->options.normalisation));
->>>>>>> main
+  const std::string_view normalisation =
+      options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation);
+  NameCollector names(normalisation, denominator_of(impl->catalog, normalisation));
+  for (const std::string_view each : {"per_wave", "per_cycle", "per_second"})
+    if (const std::string_view text = denominator_of(impl->catalog, each); options.every_normalisation && !text.empty()) {
+      TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
+      names.add(*formula, "");
+    }
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};

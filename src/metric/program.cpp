@@ -134,17 +134,12 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
     } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
       add(std::string(step.text) + "[");
     } else if (step.op == Op::Value) {
-<<<<<<< HEAD
-      if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty())
-        add(parsed_builtin(text), step.text == "denom" ? level : std::string_view());
-=======
       const bool denominator = step.text == "denom";
       if (denominator && normalisation_.empty()) {
         for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
-      } else if (const std::string_view text = builtin_formula(step.text, normalisation_); !text.empty()) {
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty()) {
         add(parsed_builtin(text), denominator ? level : std::string_view());
       }
->>>>>>> main
     }
   }
 }

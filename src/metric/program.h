@@ -134,12 +134,8 @@ std::span<const std::string_view> specifications();
 /// Names of all columns that the formulas may read from the run, as WantedColumns takes them.
 class NameCollector {
  public:
-<<<<<<< HEAD
+  /// "" as normalisation: columns that any AMD normalisation needs.
   explicit NameCollector(std::string_view normalisation, std::string_view denominator = {});
-=======
-  /// "": columns that any normalisation needs.
-  explicit NameCollector(std::string_view normalisation);
->>>>>>> main
   void add(const Formula& formula, std::string_view level);
   std::vector<std::string> names() const;
 

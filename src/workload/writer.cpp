@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/output_file.h"
+#include "workload/workload.h"
 
 namespace tacho::workload {
 
@@ -124,7 +125,9 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
                          const std::string name = path.filename().string();
                          return pass_number(name) >= 0 || name == "pmc_perf.csv";
                        });
-  if (foreign)
+  // A run that was killed before its entry was written is ours all the same.
+  const auto info = foreign ? read_sysinfo(writer.folder_) : Result<SysInfo>();
+  if (foreign && !(info && info->get("version").starts_with("tacho ")))
     return fail("{}: holds a profile that tacho did not write, to which no run can be added; choose another folder, or "
                 "--overwrite to replace it",
                 writer.folder_);

@@ -9,7 +9,8 @@
 namespace tacho::plugin {
 namespace {
 
-WaveAccess access(std::uint32_t size, const std::function<std::uint64_t(unsigned)>& address, std::uint32_t mask = ~0u) {
+WaveAccess access(std::uint32_t size, const std::function<std::uint64_t(unsigned)>& address,
+                  std::uint32_t mask = ~0u) {
   WaveAccess result;
   result.mask = mask;
   result.size = size;
@@ -19,7 +20,8 @@ WaveAccess access(std::uint32_t size, const std::function<std::uint64_t(unsigned
 
 GlobalCost cost_of(const WaveAccess& one) {
   std::set<std::uint64_t> lines;
-  const GlobalCost cost = global_cost(one, [&](std::uint64_t line) { EXPECT_TRUE(lines.insert(line).second); });
+  const GlobalCost cost =
+      global_cost(one, [&](std::uint64_t line) { EXPECT_TRUE(lines.insert(line).second); });
   EXPECT_EQ(lines.size(), cost.lines);
   return cost;
 }
@@ -43,7 +45,8 @@ TEST(Global, Unaligned) {
   EXPECT_EQ(cost.lines, 2u);
 }
 TEST(Global, AcrossASector) {
-  const GlobalCost cost = cost_of(access(8, [](unsigned) { return 28; }, 1));
+  const GlobalCost cost = cost_of(access(
+      8, [](unsigned) { return 28; }, 1));
   EXPECT_EQ(cost.sectors, 2u);
   EXPECT_EQ(cost.lines, 1u);
   EXPECT_EQ(cost.used_bytes, 8u);
@@ -62,13 +65,25 @@ TEST(Global, OverlappingBytesCountOnce) {
   EXPECT_EQ(cost.sectors, 5u);
 }
 TEST(Global, Nobody) {
-  EXPECT_EQ(cost_of(access(4, [](unsigned lane) { return lane; }, 0)).sectors, 0u);
+  EXPECT_EQ(cost_of(access(
+                        4, [](unsigned lane) { return lane; }, 0))
+                .sectors,
+            0u);
   EXPECT_EQ(cost_of(access(0, [](unsigned lane) { return lane; })).sectors, 0u);
 }
 
 TEST(Local, EveryStride) {
   // Of a stride of s words gcd(s, 32) words fall into each bank that is used.
-  for (const auto& [stride, cycles] : {std::pair{1u, 1u}, {2u, 2u}, {3u, 1u}, {4u, 4u}, {6u, 2u}, {8u, 8u}, {16u, 16u}, {32u, 32u}, {33u, 1u}, {64u, 32u}}) {
+  for (const auto& [stride, cycles] : {std::pair{1u, 1u},
+                                       {2u, 2u},
+                                       {3u, 1u},
+                                       {4u, 4u},
+                                       {6u, 2u},
+                                       {8u, 8u},
+                                       {16u, 16u},
+                                       {32u, 32u},
+                                       {33u, 1u},
+                                       {64u, 32u}}) {
     const LocalCost cost = local_cost(access(4, [&](unsigned lane) { return lane * stride * 4; }), false);
     EXPECT_EQ(cost.cycles, cycles) << stride;
     EXPECT_EQ(cost.conflicts, cycles - 1) << stride;
@@ -92,10 +107,16 @@ TEST(Local, WideAccessesComeInPhases) {
   EXPECT_EQ(local_cost(access(8, [](unsigned lane) { return lane * 16; }), false).conflicts, 2u);
 }
 TEST(Local, OnlyActiveWorkItemsCount) {
-  const LocalCost cost = local_cost(access(4, [](unsigned lane) { return lane * 128; }, 0x3), false);
+  const LocalCost cost = local_cost(access(
+                                        4, [](unsigned lane) { return lane * 128; }, 0x3),
+                                    false);
   EXPECT_EQ(cost.cycles, 2u);
   EXPECT_EQ(cost.bytes, 8u);
-  EXPECT_EQ(local_cost(access(4, [](unsigned lane) { return lane; }, 0), false).cycles, 0u);
+  EXPECT_EQ(local_cost(access(
+                           4, [](unsigned lane) { return lane; }, 0),
+                       false)
+                .cycles,
+            0u);
 }
 TEST(Constant, Words) {
   EXPECT_EQ(distinct_words(access(4, [](unsigned) { return 8; })), 1u);

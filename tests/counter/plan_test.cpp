@@ -1,6 +1,9 @@
-// Planning: metrics to counters to passes, on all AMD architectures, the virtual GPU and the CPU; filters and names.
+// Planning: metrics to counters to passes, on all AMD architectures, the virtual GPU and the CPU; filters and
+// names.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "counter/provider.h"
@@ -11,7 +14,8 @@
 namespace tacho::counter {
 namespace {
 
-Plan plan_of(const Provider& provider, std::string_view architecture, const std::vector<std::string>& blocks = {}) {
+Plan plan_of(const Provider& provider, std::string_view architecture,
+             const std::vector<std::string>& blocks = {}) {
   const auto catalog = metric::load_catalog(architecture);
   EXPECT_TRUE(catalog.has_value());
   std::vector<metric::Selection> selections;
@@ -31,7 +35,8 @@ std::string block_of(const std::string& counter) {
 
 TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
   const auto provider = make_amd_provider();
-  const std::pair<const char*, std::size_t> most[] = {{"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
+  const std::pair<const char*, std::size_t> most[] = {
+      {"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
   for (const auto& [architecture, passes] : most) {
     const Plan plan = plan_of(*provider, architecture);
     EXPECT_LE(plan.passes.size(), passes) << architecture;
@@ -39,8 +44,18 @@ TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
   }
 }
 
+TEST(AmdPlan, ALevelThatTheReferenceDoesNotMakeIsReadWhenAskedFor) {
+  const auto provider = make_amd_provider();
+  const auto has_level = [](const Plan& plan) {
+    return std::any_of(plan.passes.begin(), plan.passes.end(),
+                       [](const Pass& pass) { return pass.name == "SQC_ICACHE_INFLIGHT_LEVEL"; });
+  };
+  EXPECT_FALSE(has_level(plan_of(*provider, "gfx90a")));
+  EXPECT_TRUE(has_level(plan_of(*provider, "gfx90a", {"chart-l1i-latency"})));
+}
+
 TEST(AmdPlan, NoPassExceedsABlock) {
-  const std::map<std::string, int> limits = {{"SQ", 8},  {"TA", 2},  {"TD", 2},  {"TCP", 4}, {"TCC", 4},
+  const std::map<std::string, int> limits = {{"SQ", 8},  {"TA", 2},  {"TD", 2},  {"TCP", 4},  {"TCC", 4},
                                              {"CPC", 2}, {"CPF", 2}, {"SPI", 6}, {"GRBM", 2}, {"GDS", 4}};
   const auto provider = make_amd_provider();
   for (const std::string_view architecture : metric::architectures("amd")) {
@@ -64,7 +79,8 @@ TEST(AmdPlan, NoPassExceedsABlock) {
 TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
   const auto provider = make_amd_provider();
   const Plan plan = plan_of(*provider, "gfx942");
-  const auto level = std::find_if(plan.passes.begin(), plan.passes.end(), [](const Pass& pass) { return pass.name == "SQ_LEVEL_WAVES"; });
+  const auto level = std::find_if(plan.passes.begin(), plan.passes.end(),
+                                  [](const Pass& pass) { return pass.name == "SQ_LEVEL_WAVES"; });
   ASSERT_NE(level, plan.passes.end());
   const std::set<std::string> counters(level->counters.begin(), level->counters.end());
   EXPECT_TRUE(counters.contains("SQ_LEVEL_WAVES"));
@@ -103,7 +119,8 @@ TEST(AmdPlan, SetsAreOnePass) {
     EXPECT_EQ(catalog->sets.size(), 4u);
     for (const metric::MetricSet& set : catalog->sets) {
       std::vector<std::string> metrics(set.metrics.begin(), set.metrics.end());
-      EXPECT_EQ(plan_of(*provider, architecture, metrics).passes.size(), 1u) << architecture << " " << set.name;
+      EXPECT_EQ(plan_of(*provider, architecture, metrics).passes.size(), 1u)
+          << architecture << " " << set.name;
     }
   }
 }
@@ -116,7 +133,8 @@ TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
   std::set<std::string> wanted(plan.passes[0].counters.begin(), plan.passes[0].counters.end());
   for (const CounterInfo& each : provider->counters(*provider->device_for("virtual")))
     EXPECT_TRUE(wanted.contains(each.name)) << each.name;
-  EXPECT_FALSE(provider->plan(*provider->device_for("virtual"), std::vector<std::string>{"SQ_WAVES"}).has_value());
+  EXPECT_FALSE(
+      provider->plan(*provider->device_for("virtual"), std::vector<std::string>{"SQ_WAVES"}).has_value());
 }
 
 TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {

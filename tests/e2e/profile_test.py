@@ -101,15 +101,15 @@ class Refusals(Profile):
 class Lists(Profile):
     def test_layout_of_metrics(self):
         text = self.profile("--list-available-metrics", "--arch", "gfx942").stdout.decode()
-        # The lines that the users' document prints, in its layout.
+        # The lines that the users' document prints, in its layout; titles of tables are those of 3.3.
         for line in ("0 -> Top Stats", "1 -> System Info", "2 -> System Speed-of-Light", "      2.1 -> Speed-of-Light",
                      "               2.1.0 -> VALU FLOPs", "               2.1.1 -> VALU IOPs",
                      "               2.1.2 -> MFMA FLOPs (F8)", "5 -> Command Processor (CPC/CPF)",
-                     "      5.1 -> Command Processor Fetcher", "               5.1.0 -> CPF Utilization",
+                     "      5.1 -> Command processor fetcher (CPF)", "               5.1.0 -> CPF Utilization",
                      "               5.1.1 -> CPF Stall", "               5.1.2 -> CPF-L2 Utilization",
-                     "      5.2 -> Packet Processor", "               5.2.0 -> CPC Utilization",
+                     "      5.2 -> Command processor packet processor (CPC)", "               5.2.0 -> CPC Utilization",
                      "               5.2.1 -> CPC Stall Rate", "               5.2.5 -> CPC-UTCL1 Stall",
-                     "6 -> Workgroup Manager (SPI)", "      6.1 -> Workgroup Manager Utilizations",
+                     "6 -> Workgroup Manager (SPI)", "      6.1 -> Workgroup manager utilizations",
                      "               6.1.0 -> Accelerator Utilization", "               6.1.1 -> Scheduler-Pipe Utilization",
                      "               6.1.2 -> Workgroup Manager Utilization"):
             self.assertIn(line + "\n", text)

@@ -1,4 +1,5 @@
-// profiling_config.yaml of tacho profile: written and read back, damaged, hostile; which runs go together; folders.
+// profiling_config.yaml of tacho profile: written and read back, damaged, hostile; which runs go together;
+// folders.
 #include "workload/runs.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ RunEntry entry(int number, std::vector<std::string> command, std::vector<std::st
 }
 
 TEST(Runs, AreReadAsTheyWereWritten) {
-  RunEntry odd = entry(1, {"./a b", "--x=\"q\"", "back\\slash", "tab\there", "line\nbreak", "ümlaut", ""}, {"k, [1]"});
+  RunEntry odd =
+      entry(1, {"./a b", "--x=\"q\"", "back\\slash", "tab\there", "line\nbreak", "ümlaut", ""}, {"k, [1]"});
   odd.blocks = {"2", "lds"};
   odd.set = "launch_stats";
   odd.estimated = true;
@@ -66,7 +68,8 @@ TEST(Runs, HostileTextIsAnErrorAndNothingElse) {
 }
 
 TEST(Runs, OfEqualCommandAndFiltersGoTogether) {
-  const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}), entry(4, {"a"}, {"k"})};
+  const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}),
+                                      entry(4, {"a"}, {"k"})};
   EXPECT_EQ(*choose_runs(runs, 0, "f"), (std::vector<std::size_t>{3}));
   EXPECT_EQ(*choose_runs(runs, 1, "f"), (std::vector<std::size_t>{0, 2}));
   EXPECT_EQ(*choose_runs(runs, 2, "f"), (std::vector<std::size_t>{1}));
@@ -83,7 +86,8 @@ TEST(Placeholders, AreFilledIn) {
   Placeholders values;
   values.hostname = "host";
   values.gpumodel = "H200";
-  EXPECT_EQ(expand_placeholders("/p/%hostname%/%gpumodel%-%env{TACHO_TEST_A}%%env{TACHO_TEST_B}%", values), "/p/host/H200-one");
+  EXPECT_EQ(expand_placeholders("/p/%hostname%/%gpumodel%-%env{TACHO_TEST_A}%%env{TACHO_TEST_B}%", values),
+            "/p/host/H200-one");
   EXPECT_FALSE(values.rank_used);
   values.rank = "3";
   EXPECT_EQ(expand_placeholders("%rank%/%unknown%/%env{open/100%", values), "3/%unknown%/%env{open/100%");

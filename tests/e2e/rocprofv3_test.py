@@ -516,7 +516,7 @@ class Refusals(Rocprofv3):
         self.one_sentence(self.rocprofv3("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", code=125), "--pc-sampling-unit", "--pc-sampling-interval")
         sampling = ("--pc-sampling-beta-enabled", "--pc-sampling-method", "host_trap", "--pc-sampling-unit", "time", "--pc-sampling-interval")
         self.one_sentence(self.rocprofv3(*sampling, "0", code=125), "--pc-sampling-interval")
-        self.one_sentence(self.rocprofv3(*sampling, "1000", code=125), name)
+        self.one_sentence(self.rocprofv3(*sampling, "1000", code=125), "--pc-sampling")
 
     def test_unknown_words(self):
         self.one_sentence(self.rocprofv3("--kernel-trase", code=125), "--kernel-trase", "did you mean --kernel-trace")

@@ -502,7 +502,7 @@ class Counters(Rocprofv3):
             self.assertGreater(int(row["End_Timestamp"]), int(row["Start_Timestamp"]))
 
     def test_kernels_are_filtered(self):
-        self.assertEqual({row["Kernel_Name"] for row in self.counters("--kernel-include-regex", "^scale$")}, {"scale"})
+        self.assertEqual({row["Kernel_Name"] for row in self.counters("--kernel-include-regex", "^scale")}, {"scale_values"})
 
     def test_listed(self):
         self.assertIn(b"V_GLOBAL_LOAD_BYTES", self.rocprofv3("--list-avail").stdout)

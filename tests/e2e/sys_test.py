@@ -193,6 +193,7 @@ class Sys(harness.Case):
         self.assertEqual(set(base.counters["GPU Current Power [0] (S)"]), {123.456})
         self.assertEqual(set(base.counters["GPU Memory Usage [1] (S)"]), {40.0})
         self.assertEqual(set(base.counters["GPU MM Busy [0] (S)"]), {7.0})
+        self.assertGreater(base.counters["CPU Memory Usage (S)"][-1], 0, "nothing is read of a process that has ended")
         self.assertTrue(2 in base.counters["Threads (S)"] and max(base.counters["CPU User Time (S)"]) > 0)
         self.assertGreater(max(base.counters["CPU Usage (S)"]), 1)
         for settings, check in [

@@ -231,9 +231,11 @@ def several(t):
     rc, out, err, path = t.trace("devices", [t.endings, "devices", "500"])
     facts = t.facts(path)
     count = int(re.search(r"(\d+) devices", out).group(1))
-    check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
-          and all(facts["copies"].get(way, {}).get("bytes", 0) == (count - 1) << 20
-                  for way in (["peer to peer"] if "direct" in out else ["device to host", "host to device"])), f"{out.strip()}, copies {facts['copies']}, tracks {facts['tracks']}")
+    spins, peers = t.kernels(facts, "spin"), facts["copies"].get("peer to peer", {}).get("bytes", 0)
+    staged = [facts["copies"].get(way, {}).get("bytes", 0) for way in ("device to host", "host to device")]
+    want = (count - 1) << 20  # the driver copies directly or through the host
+    check("kernels on every GPU, peer copies", rc == 0 and spins == 500 * count and facts["unlinked"] == 0 and (peers == want or staged == [want, want]),
+          f"exit {rc}, {out.strip()}, kernels {spins}, not linked {facts['unlinked']}, copies {facts['copies']}, losses {facts['losses']}, stderr {err.strip()[-300:]!r}")
     script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
               "def work(rank, size):\n"
               "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
@@ -269,9 +271,14 @@ def correct(t):
     say("Against torch.profiler, the same steps")
     counts, chrome = os.path.join(t.out, "torch_counts.json"), os.path.join(t.folder, "torch_trace.json")
     base = [sys.executable, t.train, "--steps", "40"]
-    t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
-    rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
-    facts = t.facts(path)
+    their_runs, our_runs = [], []
+    for _ in range(5):  # the two cannot watch the same run, and a kernel's time differs between runs
+        t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
+        rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
+        facts = t.facts(path)
+        our_runs.append({normal(name): entry["ns"] for name, entry in facts["kernels"].items()})
+        with open(counts) as file:
+            their_runs.append({normal(name): entry["ns"] for name, entry in json.load(file).items()})
     with open(os.path.join(t.out, "train_facts.json"), "w") as file:
         json.dump(facts, file, indent=1)
     with open(counts) as file:
@@ -283,9 +290,21 @@ def correct(t):
     extra = [name for name in ours if name not in kernels]
     check("kernel counts equal torch.profiler's, name by name", not wrong and not extra,
           f"{sum(e['count'] for e in ours.values())} kernels of {len(ours)} names" + (f"; {wrong[:3]} {extra[:3]}" if wrong or extra else ""))
-    worst = max((abs(ours[name]["ns"] / entry["ns"] - 1) for name, entry in kernels.items() if name in ours and entry["ns"] > 1e6), default=1)
-    total = sum(ours[name]["ns"] for name in kernels if name in ours) / max(sum(e["ns"] for e in kernels.values()), 1)
-    check("summed kernel durations within 3 % of torch.profiler's", abs(total - 1) < 0.03, f"total {total:.4f}, worst name {worst:.3f} off")
+    def medians(runs):
+        return {name: statistics.median(run.get(name, 0) for run in runs) for name in kernels}
+
+    def spread(runs, name):
+        return (max(run.get(name, 0) for run in runs) - min(run.get(name, 0) for run in runs)) / statistics.median(run.get(name, 0) for run in runs)
+
+    mine, peers = medians(our_runs), medians(their_runs)
+    total = sum(mine.values()) / max(sum(peers.values()), 1)
+    worst = sorted(kernels, key=lambda name: -abs(mine[name] / peers[name] - 1))
+    for name in worst[:3]:
+        say(f"    {name[:90]}: {mine[name] / 1e3:.1f} us vs {peers[name] / 1e3:.1f} us (median of 5 runs), run to run "
+            f"{100 * spread(our_runs, name):.1f} % and {100 * spread(their_runs, name):.1f} %")
+    off = abs(mine[worst[0]] / peers[worst[0]] - 1)
+    record("kernel durations summed by name against torch.profiler's, the worst name", f"{100 * off:.2f} % of {len(kernels)} names; all together {100 * (total - 1):+.2f} %",
+           "<= 3 %", "met" if off <= 0.03 else "missed")
     with open(chrome) as file:
         copied = sum(event["args"]["bytes"] for event in json.load(file)["traceEvents"] if event.get("cat") == "gpu_memcpy")
     check("bytes copied equal torch.profiler's", copied == sum(e["bytes"] for e in facts["copies"].values()), copied)

@@ -139,7 +139,7 @@ struct Child {
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit) {
+                           const rlimit& file_limit, const LaunchOptions& options) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -157,6 +157,8 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   if (pid == 0) {
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     setrlimit(RLIMIT_FSIZE, &file_limit);
+    if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
+    if (options.stderr_fd >= 0) dup2(options.stderr_fd, STDERR_FILENO);
     execve(path.c_str(), argv.data(), envp.data());
     int error = errno;
     if (error == ENOEXEC) {  // a script without #!: as the shell does
@@ -415,6 +417,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   environment_options.library = *library;
   environment_options.pool = pool->path();
   environment_options.preload = options.preload;
+  environment_options.inject = options.inject;
   environment_options.extra = options.environment;
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
@@ -429,7 +432,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   // The child must not inherit our SIG_IGN.
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit);
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -442,6 +445,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
+  if (options.started) options.started();
   DrainThread drain(*pool, **writer);
   Gate gate(pool->header(), options);
 
@@ -452,7 +456,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   for (int64_t last_look = began;;) {
     const int change_ms = gate.tick();
     pollfd wait{signals, POLLIN, 0};
-    const int timeout = change_ms >= 0 ? std::min(change_ms, 1000) : 1000;
+    const int longest = options.tick ? 200 : 1000;
+    const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
     poll(&wait, 1, timeout);
     signalfd_siginfo info;
     bool ended = false;
@@ -477,6 +482,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (waited == child->pid) ended = true;
     const int64_t now = raw_now();
     if (ended) break;
+    if (options.tick) options.tick();
     if (now - last_look > 500'000'000) {
       last_look = now;
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
@@ -517,7 +523,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  if (opencl_loaded && !opencl_seen)
+  if (opencl_loaded && !opencl_seen && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -525,7 +531,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty())
+  else if (result.processes.empty() && options.inject)
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
   for (const std::string& warning : result.warnings)

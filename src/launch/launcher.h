@@ -47,6 +47,10 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool inject = true;          // any of our libraries at all; false: the environment stays but for `environment`
+  int stdout_fd = -1, stderr_fd = -1;  // what the target gets as 1 and 2; -1 = ours
+  std::function<void()> started;       // called once, when the target runs
+  std::function<void()> tick;          // called at least every 200 ms while it runs, where set
 };
 
 struct RunResult {

@@ -405,6 +405,7 @@ struct Analysis::Impl {
     env.workload = &workload;
     if (of.size() != workload.dispatches.size()) env.rows = of;
     env.normalisation = options.normalisation;
+    env.denominator = denominator_of(catalog, options.normalisation);
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
     return env;
@@ -633,7 +634,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-  NameCollector names(impl->options.normalisation);
+  NameCollector names(impl->options.normalisation,
+                      denominator_of(impl->catalog, impl->options.normalisation));
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};
@@ -646,6 +648,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   workload::ReadOptions read;
   read.wanted = workload::WantedColumns(names.names());
   read.compat = options.compat;
+  read.run = options.run;
   TACHO_ASSIGN(impl->workload, workload::read_workload(folder, std::move(sysinfo), read));
   impl->warnings = impl->workload.warnings;
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());

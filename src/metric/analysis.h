@@ -29,6 +29,7 @@ struct AnalysisOptions {
   bool sum_ratios = false;  ///< --ratio sum
   bool compat = false;      ///< --compat 3.3: upstream's values where ours differ
   bool advice = true;
+  int run = 0;  ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
   std::size_t most_findings = 5;  ///< of one kernel
   std::vector<std::string> config_dirs;
   std::vector<std::pair<std::string, std::string>> specs_correction;

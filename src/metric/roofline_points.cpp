@@ -18,7 +18,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series,
                                      bool compat) {
   IntensityFormulas formulas;
-  if (architecture == "gfx908") return formulas;
+  if (architecture == "gfx908" || !architecture.starts_with("gfx")) return formulas;
   for (const std::string_view type : {"F16", "F32", "F64"})
     formulas.flops += fmt::format(
         "{0}64 * (SQ_INSTS_VALU_ADD_{1} + SQ_INSTS_VALU_MUL_{1} + 2 * SQ_INSTS_VALU_FMA_{1} + "

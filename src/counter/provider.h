@@ -1,0 +1,176 @@
+// What a source of hardware counters is: its devices, which counters they have, in which passes those are read, and
+// running a program so that every dispatch of it and of its descendants gets its values. One provider is one file or
+// folder of files (virtual, cpu, nvidia); the rest of tacho knows only this interface.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "launch/launcher.h"
+
+namespace tacho::counter {
+
+struct Device {
+  std::string id;            ///< what --device takes: "0", "1" for GPUs of the machine, "virtual", "cpu"
+  std::string vendor;        ///< of the catalog: "nvidia", "amd", "virtual", "cpu"
+  std::string architecture;  ///< of the catalog: "sm_90", "gfx942", "virtual", "cpu"
+  std::string model;         ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
+  std::string name;          ///< for people: "NVIDIA H200"
+  /// Columns of sysinfo.csv that describe the device (wave_size, lds_banks_per_cu, max_sclk in MHz, ...), in order.
+  std::vector<std::pair<std::string, std::string>> sysinfo;
+};
+
+/// One counter that a device offers. Names are what formulas of its catalog use.
+struct CounterInfo {
+  std::string name;
+  std::string description;  ///< one sentence
+};
+
+/// Counters that are read in one execution of a kernel.
+struct Pass {
+  std::string name;  ///< of its files: "pmc_perf_0"; a level pass is called after its level: "SQ_LEVEL_WAVES"
+  std::vector<std::string> counters;  ///< sorted; as columns of <name>.csv are called
+  std::string definitions;            ///< text of perfmon/<name>.yaml, "" = none
+};
+
+struct Plan {
+  std::vector<Pass> passes;  ///< deterministic: the same counters give the same plan
+  /// Counters that were asked for and that the device does not have; a warning to the user, no error.
+  std::vector<std::string> unavailable;
+};
+
+/// Which dispatches are wanted (-k, -d): a kernel passes when one of `kernels` is part of its name, a dispatch when its
+/// 0-based index over all dispatches of the run is in one of `dispatches`. Empty lists let everything pass.
+struct Filter {
+  struct Range {
+    std::uint64_t first = 0, last = 0;  ///< inclusive
+  };
+  std::vector<std::string> kernels;
+  std::vector<Range> dispatches;
+
+  bool kernel(std::string_view name) const;
+  bool dispatch(std::uint64_t index) const;
+};
+
+/// How passes are spread when one execution of a kernel cannot hold them all.
+enum class Replay : std::uint8_t {
+  Default,      ///< kernel where the provider can, else application
+  Kernel,       ///< each kernel is run again with its memory put back
+  Application,  ///< the program is run once a pass
+};
+enum class Multiplex : std::uint8_t {
+  None,
+  Kernel,        ///< dispatch i of a kernel reads pass i mod n
+  LaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
+};
+
+/// One dispatch as a pass saw it.
+struct Dispatch {
+  std::uint64_t index = 0;  ///< 0-based over all dispatches of the run, filtered ones counted
+  std::uint32_t pid = 0, tid = 0;
+  std::int64_t queue = 0;
+  std::int64_t gpu = 0;  ///< GPU_ID
+  std::string kernel;    ///< demangled name
+  std::array<std::uint64_t, 3> grid = {1, 1, 1};       ///< work-items, not groups
+  std::array<std::uint64_t, 3> workgroup = {1, 1, 1};  ///< work-items
+  std::uint64_t lds = 0;                               ///< bytes of a workgroup
+  std::uint64_t scratch = 0;                           ///< bytes of a work-item
+  std::uint32_t arch_vgpr = 0, accum_vgpr = 0, sgpr = 0;
+  std::int64_t start = 0, end = 0;  ///< ns, CLOCK_BOOTTIME or the device's own; equal: not timed
+};
+
+/// What one pass measured: values[row * counters.size() + column] of dispatches[row]. NaN = not measured there.
+struct PassResult {
+  std::size_t pass = 0;  ///< index into Plan::passes
+  std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
+  std::vector<Dispatch> dispatches;   ///< in the order of index; only those that passed the filter
+  std::vector<double> values;
+  /// Standard deviations of the values where repeats allow them: empty, or as many as `values`.
+  std::vector<double> deviations;
+
+  double& value(std::size_t row, std::size_t column) { return values[row * counters.size() + column]; }
+};
+
+/// What happens meanwhile, for the terminal, log.txt and the progress bar. Called from the thread that called
+/// collect(), except target_output(), which comes from another one.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Execution `number` of `total` of the program begins; `passes` are indices into Plan::passes.
+  virtual void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) = 0;
+  /// A line for the user and the log. Warnings are shown with --quiet too.
+  virtual void note(std::string_view line) = 0;
+  virtual void warn(std::string_view sentence) = 0;
+  /// Bytes that the target wrote, already passed on to tacho's own stdout (1) or stderr (2).
+  virtual void target_output(int stream, std::string_view bytes) = 0;
+  /// Dispatches measured so far of those expected (0 = unknown).
+  virtual void progress(std::uint64_t done, std::uint64_t total) = 0;
+  /// A pass is complete: written to the folder at once, so that a crash in a later one loses nothing.
+  virtual Status pass_done(const PassResult& result) = 0;
+};
+
+struct CollectRequest {
+  std::vector<std::string> command;
+  Filter filter;
+  Replay replay = Replay::Default;
+  Multiplex multiplex = Multiplex::None;
+  double max_time_s = 0;  ///< virtual: longest interpretation wanted; 0 = no limit
+  std::string folder;     ///< of the workload: temporary files may lie in it under names that begin with a dot
+};
+
+struct Outcome {
+  int exit_code = 0;  ///< the target's, of the first execution that failed, else 0
+  int signal = 0;     ///< that ended it
+  std::size_t runs = 0;
+  std::uint64_t seen = 0;      ///< dispatches of the first execution, before the filter
+  std::uint64_t measured = 0;  ///< that passed it
+  bool estimated = false;      ///< values were extrapolated from some of the work-groups
+  std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most 1000
+};
+
+class Provider {
+ public:
+  virtual ~Provider() = default;
+  /// "virtual", "cpu", "cuda".
+  virtual std::string_view name() const = 0;
+  /// What header lines call the tool behind it: "Oclgrind", "perf_event", "CUPTI".
+  virtual std::string_view tool() const = 0;
+  /// Devices present. Empty with a sentence in `why` when there are none ("no NVIDIA driver").
+  virtual std::vector<Device> devices(std::string& why) const = 0;
+  /// The device of an architecture that need not be present, for lists and plans (--arch).
+  virtual std::optional<Device> device_for(std::string_view architecture) const = 0;
+  /// All counters of the device, sorted by name.
+  virtual std::vector<CounterInfo> counters(const Device& device) const = 0;
+  /// Fewest passes for these counters. Errors: a counter that no device of this kind has, one that fits in no pass.
+  virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
+  virtual bool can_replay_kernels() const { return false; }
+  /// Runs the program as often as needed and hands every finished pass to the observer. An error is one before the
+  /// first start (exit codes 125, 126, 127); what goes wrong later is told through the observer and the Outcome.
+  virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+                                                             const CollectRequest& request,
+                                                             Observer& observer) const = 0;
+};
+
+/// All providers of this build, in the order in which a default device is looked for: GPUs, then virtual, then cpu.
+std::span<const std::unique_ptr<Provider>> providers();
+
+/// "0", "1", "virtual", "cpu", "" (the first GPU, else virtual). The error lists what there is and why not more.
+struct Chosen {
+  const Provider* provider = nullptr;
+  Device device;
+};
+Result<Chosen> choose_device(std::string_view wanted);
+
+/// "NVIDIA H200" -> "H200": the vendor left out, characters other than [A-Za-z0-9_-] as "_".
+std::string folder_model(std::string_view marketing_name);
+
+}  // namespace tacho::counter

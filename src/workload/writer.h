@@ -1,0 +1,77 @@
+// Writing a profile folder as rocprof-compute lays it out: perfmon/, one csv a pass, sysinfo.csv, timestamps.csv,
+// profiling_config.yaml with one entry a run, log.txt. A run is added to what is there; nothing is replaced unless
+// told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::workload {
+
+/// What profiling_config.yaml says about one run.
+struct RunEntry {
+  int number = 0;  ///< from 1
+  std::vector<std::string> command;
+  std::vector<std::string> kernels, dispatches;  ///< -k, -d as given
+  std::vector<std::string> blocks;               ///< -b as given, or the metrics of --set
+  std::string set, device, replay, multiplexing, tool, timestamp;
+  std::vector<std::string> files;  ///< pass files, in the folder: "pmc_perf_0.csv"
+  bool estimated = false;          ///< values were extrapolated; the CI gate refuses them
+  bool roofline_only = false;
+  int exit_code = 0;
+
+  /// Runs with the same are joined by analyze.
+  bool same_target(const RunEntry& other) const {
+    return command == other.command && kernels == other.kernels && dispatches == other.dispatches;
+  }
+};
+
+/// The entries of a folder; none when it has no profiling_config.yaml of ours.
+Result<std::vector<RunEntry>> read_runs(const std::string& folder);
+/// profiling_config.yaml: rocprof-compute's keys of the newest run first, then `runs:`.
+std::string config_text(const std::vector<RunEntry>& runs);
+
+/// One csv cell, quoted where needed.
+std::string csv_cell(std::string_view text);
+/// A value as counter files have it: integers without a fraction, others with all their digits, NaN as nothing.
+std::string csv_number(double value);
+
+/// %hostname% %gpumodel% %rank% %env{NAME}% filled in. `rank` is "" when there is none. Unknown %words% stay.
+struct Placeholders {
+  std::string hostname, gpumodel, rank;
+  bool rank_used = false;  ///< set: the text held %rank%
+};
+std::string expand_placeholders(std::string_view text, Placeholders& values);
+
+/// The rank of this process among those of a launcher (Open MPI, MPICH, MVAPICH2, Slurm, Flux, PMI, PMIx, PALS), "" when
+/// there is none. Reads the environment only.
+std::string detect_rank();
+
+class FolderWriter {
+ public:
+  /// Creates the folder (and what is missing above it), or opens it to add a run. With `overwrite` the files of
+  /// earlier runs that we know are removed first; anything else in the folder stays.
+  static Result<FolderWriter> open(const std::string& folder, bool overwrite);
+
+  const std::string& folder() const { return folder_; }
+  /// Runs that were there before.
+  const std::vector<RunEntry>& earlier() const { return earlier_; }
+  /// First free n of pmc_perf_<n>.csv / results_<n>.csv: a new run's passes continue the numbering.
+  int next_pass() const { return next_pass_; }
+  /// Writes a file whole; an existing one of that name is replaced only when `replace`.
+  Status write(const std::string& name, std::string_view text, bool replace = false) const;
+  /// Adds the entry of this run to profiling_config.yaml.
+  Status add_run(const RunEntry& run) const;
+
+ private:
+  std::string folder_;
+  std::vector<RunEntry> earlier_;
+  int next_pass_ = 0;
+};
+
+}  // namespace tacho::workload

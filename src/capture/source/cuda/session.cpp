@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/counter/range_profiler.h"
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
@@ -618,6 +619,14 @@ void say_warning(const char* sentence) {
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   if (!tacho::capture::start()) return 1;
+  char folder[1024];
+  const std::string_view counters = tacho::tape::config("counter_folder");
+  if (!counters.empty() && counters.size() < sizeof folder) {
+    memcpy(folder, counters.data(), counters.size());
+    folder[counters.size()] = '\0';
+    tacho::capture::counter::start_range_profiler(folder);
+    return 1;
+  }
   tacho::capture::cuda::start_session();
   return 1;  // never a reason for the driver to complain: the program runs in any case
 }

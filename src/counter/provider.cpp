@@ -25,6 +25,7 @@ std::span<const std::unique_ptr<Provider>> providers() {
     list.push_back(make_nvidia_provider());
     list.push_back(make_virtual_provider());
     list.push_back(make_cpu_provider());
+    list.push_back(make_amd_provider());
     return list;
   }();
   return all;

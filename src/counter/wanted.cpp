@@ -15,15 +15,18 @@ class Collector {
  public:
   explicit Collector(const metric::Catalog& catalog) : catalog_(catalog) {}
 
-  Status add(std::string_view text) {
+  /// Of a metric that reads everything from the pass of `level`, unless that is "".
+  Status add(std::string_view text, std::string_view level = {}) {
     const auto formula = metric::parse_formula(text);
     if (!formula) return fail("{} in the formula \"{}\"", formula.error().message, text);
     for (const metric::Step& step : formula->steps) {
       if (step.op == metric::Op::Counter && step.first < 0) {
-        if (!workload::is_id_column(step.text)) counters.insert(std::string(step.text));
+        if (workload::is_id_column(step.text)) continue;
+        counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));
       } else if (step.op == metric::Op::Counter || step.op == metric::Op::Channel || step.op == metric::Op::SumOf) {
         counters.insert(std::string(step.text) + "[");
       } else if (step.op == metric::Op::Value) {
+        if (!level.empty() && step.text == "denom") counters.insert(fmt::format("{}:SQ_WAVES", level));
         TACHO_TRY(add_value(step.text));
       }
     }
@@ -67,7 +70,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span
     ++wanted.metrics;
     for (std::size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
       if (table.columns[c].role == metric::ColumnRole::Value && !metric.cells[c].formula.empty())
-        if (const Status added = collector.add(metric.cells[c].formula); !added)
+        if (const Status added = collector.add(metric.cells[c].formula, metric.coll_level); !added)
           return fail("metric {}: {}", metric.slug, added.error().message);
     if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));
     return {};

@@ -11,7 +11,9 @@
 namespace tacho::counter {
 
 struct WantedCounters {
-  std::vector<std::string> counters;  ///< sorted; without those that come with every dispatch (Grid_Size, ...)
+  /// Sorted; without those that come with every dispatch (Grid_Size, ...). "SQ_LEVEL_WAVES:SQ_WAVES" is SQ_WAVES as it
+  /// was in the pass of that level, whose values a metric does not mix with those of other passes.
+  std::vector<std::string> counters;
   std::vector<std::string> levels;    ///< level passes that metrics read from, sorted ("SQ_LEVEL_WAVES")
   std::size_t metrics = 0;
 };

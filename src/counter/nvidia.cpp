@@ -167,6 +167,12 @@ Device device_from(const launch::NvidiaDevice& d, std::size_t ordinal, const std
   return device;
 }
 
+bool is_link(std::string_view metric) {
+  for (const std::string_view unit : {"pcie__", "nvlrx__", "nvltx__", "ctc__"})
+    if (metric.starts_with(unit)) return true;
+  return false;
+}
+
 std::string chip_of(const Device& device) {
   return Host::chip_of(device.architecture);
 }
@@ -208,7 +214,8 @@ class NvidiaProvider : public Provider {
     return list;
   }
 
-  // One group of metrics: CUPTI finds the fewest passes for it, and its images hold all passes of a kernel together.
+  // One group of metrics: CUPTI finds the fewest passes for it, and its images hold all passes of a kernel together. What
+  // is counted on links cannot be in one configuration with what kernels do: a group of its own, and a run of its own.
   Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
     TACHO_ASSIGN(const std::unique_ptr<Host> host, Host::open(chip_of(device)));
     Plan plan;
@@ -220,14 +227,27 @@ class NvidiaProvider : public Provider {
         plan.unavailable.push_back(counter);
     }
     if (wanted.empty() && !plan.unavailable.empty()) return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
-    wanted.emplace(kDuration);
-    Pass pass;
-    pass.name = "pmc_perf_0";
-    pass.counters.assign(wanted.begin(), wanted.end());
-    TACHO_ASSIGN(const Host::Config config, host->config(pass.counters));
-    pass.definitions = fmt::format("chip: {}\npasses: {}\nmetrics:\n", chip_of(device), config.passes);
-    for (const std::string& counter : pass.counters) pass.definitions += fmt::format("  - {}\n", counter);
-    plan.passes.push_back(std::move(pass));
+    std::vector<std::string> kernel, links;
+    for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
+    for (std::vector<std::string>* const group : {&kernel, &links}) {
+      if (group->empty()) continue;
+      TACHO_ASSIGN(Host::Config config, host->config(*group));
+      // How long the kernel ran, unless that would cost a further pass (as it does beside counts of patched code alone).
+      if (std::find(group->begin(), group->end(), kDuration) == group->end()) {
+        std::vector<std::string> timed = *group;
+        timed.insert(std::upper_bound(timed.begin(), timed.end(), kDuration), std::string(kDuration));
+        if (auto with = host->config(timed); with && with->passes == config.passes) {
+          *group = std::move(timed);
+          config = std::move(*with);
+        }
+      }
+      Pass pass;
+      pass.name = fmt::format("pmc_perf_{}", plan.passes.size());
+      pass.counters = *group;
+      pass.definitions = fmt::format("chip: {}\npasses: {}\nmetrics:\n", chip_of(device), config.passes);
+      for (const std::string& counter : pass.counters) pass.definitions += fmt::format("  - {}\n", counter);
+      plan.passes.push_back(std::move(pass));
+    }
     return plan;
   }
 
@@ -242,8 +262,23 @@ class NvidiaProvider : public Provider {
           "NVreg_RestrictProfilingToAdminUsers=0 (developer.nvidia.com/ERR_NVGPUCTRPERM)");
     auto host = Host::open(chip_of(device));
     if (!host) return own_error(host.error().message);
-    const std::vector<std::string>& metrics = plan.passes.front().counters;
-    auto config = (*host)->config(metrics);
+    Outcome outcome;
+    for (std::size_t group = 0; group < plan.passes.size(); ++group) {
+      const auto status = collect_group(**host, plan, group, request, observer, outcome);
+      if (!status) return tl::unexpected<launch::LaunchError>(status.error());
+      if (outcome.exit_code != 0) break;
+    }
+    return outcome;
+  }
+
+ private:
+  tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
+                                                        const CollectRequest& request, Observer& observer, Outcome& outcome) const {
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    const std::vector<std::string>& metrics = plan.passes[group].counters;
+    auto config = host.config(metrics);
     if (!config) return own_error(config.error().message);
 
     const bool multiplex = request.multiplex != Multiplex::None && config->passes > 1;
@@ -255,7 +290,6 @@ class NvidiaProvider : public Provider {
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
     observer.note("Kernels are run one after the other while they are measured");
 
-    Outcome outcome;
     std::vector<nvidia::Launch> launches;
     std::vector<std::pair<std::string, std::string>> settings = {
         {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
@@ -264,7 +298,7 @@ class NvidiaProvider : public Provider {
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
-    const std::size_t all[] = {0};
+    const std::size_t all[] = {group};
     for (std::size_t run_number = 0; run_number < runs; ++run_number) {
       auto run_settings = settings;
       run_settings.emplace_back("pass", std::to_string(run_number));
@@ -283,7 +317,7 @@ class NvidiaProvider : public Provider {
         if (!file.flush()) return own_error(fmt::format("{}/counter.config: cannot be written", folder));
       }
       const bool last = run_number + 1 == runs;
-      evaluator = std::make_unique<nvidia::Evaluator>(**host, metrics, folder);
+      evaluator = std::make_unique<nvidia::Evaluator>(host, metrics, folder);
       TargetRunOptions options;
       options.command = request.command;
       options.config = {{"counter_folder", folder}};
@@ -326,21 +360,20 @@ class NvidiaProvider : public Provider {
       if (last || !application)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
     }
-    if (application && outcome.runs < runs) launches.clear();
-    outcome.seen = launches.size();
+    if (group == 0) outcome.seen = launches.size();
     std::set<std::string> names;
     for (const nvidia::Launch& launch : launches)
       if (names.size() < 1000) names.insert(launch.dispatch.kernel);
     outcome.seen_kernels.assign(names.begin(), names.end());
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
+    result.pass = group;
     if (multiplex) warn_incomplete(launches, config->passes, observer);
-    outcome.measured = result.dispatches.size();
+    if (group == 0) outcome.measured = result.dispatches.size();
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
-    return outcome;
+    return {};
   }
 
- private:
   static bool interrupted(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
 
   static Status move_images(const std::string& from, const std::string& to) {

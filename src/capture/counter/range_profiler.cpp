@@ -261,6 +261,12 @@ size_t add_record(const plugin::CounterRecord& record, const char* name) {
 
 bool enable_on(void* context) {
   if (g_context == context) return true;
+  static constinit bool s_initialized = false;
+  if (!s_initialized) {  // not within cuInit: CUPTI's profiler wants the driver ready
+    abi::Initialize initialize{};
+    if (!call(g_call.initialize, initialize, "start its profiler")) return false;
+    s_initialized = true;
+  }
   if (g_profiler != nullptr) {
     abi::Disable disable{};
     disable.profiler = g_profiler;
@@ -797,9 +803,7 @@ bool start_range_profiler(const char* folder) {
              result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process" : text_of(result));
     return refuse(line);
   }
-  abi::Initialize initialize{};
   g_on.store(true);
-  if (!call(g_call.initialize, initialize, "start its profiler")) return false;
   g_process = static_cast<uint32_t>(g_state->attached.fetch_add(1));
   for (uint32_t id = 1; id < 2048; ++id) {
     const char* name = nullptr;

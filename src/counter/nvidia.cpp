@@ -360,7 +360,10 @@ class NvidiaProvider : public Provider {
       if (last || !application)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
     }
-    if (group == 0) outcome.seen = launches.size();
+    if (group == 0) {
+      outcome.seen = 0;
+      for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
+    }
     std::set<std::string> names;
     for (const nvidia::Launch& launch : launches)
       if (names.size() < 1000) names.insert(launch.dispatch.kernel);
@@ -449,7 +452,7 @@ class NvidiaProvider : public Provider {
     for (const nvidia::Launch& launch : launches) {
       if (!launch.selected) continue;
       Count& count = kernels[launch.dispatch.kernel];
-      ++count.seen;
+      count.seen += launch.samples_seen();
       count.measured += launch.measured;
     }
     for (const auto& [kernel, count] : kernels)

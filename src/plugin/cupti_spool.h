@@ -1,7 +1,8 @@
 // What the CUPTI half of counter collection in a target hands to tacho, in the folder of plugin/spool.h. The target
 // reads `counter.config` (CUPTI's config image) and the lines of `config`; it writes `<process>.<n>.image`, a counter
 // data image with the ranges of several launches, and appends to `<process>.records` one CounterRecord a range of that
-// image and one for every launch that was not measured. An image is named when it is complete, its records follow.
+// image, and at its end one for each kernel with the number of launches that were not measured (index ~0). An image is
+// named when it is complete, its records follow.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct CounterRecord {
   std::uint32_t image;         ///< number of the image, kNotMeasured = there is none
   std::uint32_t range;         ///< in the image
   std::uint32_t selected;      ///< 0: the filter left it out
-  std::uint32_t samples;       ///< multiplexing: launches of this shape that the range combines
+  std::uint32_t samples;       ///< launches that the range combines; of a record without range, launches it stands for
   std::uint32_t name_bytes;
 };
 static_assert(sizeof(CounterRecord) % 8 == 0);

@@ -1,6 +1,7 @@
 // Kernels whose counters are compared with another profiler's: cuda_kernels MODE [N]
 //   all    each kernel N times: copy, matrix product, reduction, atomics, divergent branches
 //   loop   N launches of the reduction; prints the milliseconds they took
+//   steady N launches of a triad over 600 MB, which no cache holds; prints the milliseconds
 //   mixed  N rounds of three kernels in an order that repeats
 //   storm  N empty kernels and one copy at the end; prints the milliseconds of the empty ones
 #include <cuda_runtime.h>
@@ -52,6 +53,12 @@ __global__ void divergent_kernel(float* to, int n) {
   for (int k = 0; k < (threadIdx.x % 32) * 4; ++k) value = value * 1.0001f + 0.5f;
   if (i < n) to[i] = value;
 }
+__global__ void triad_kernel(const float4* a, const float4* b, float4* c, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    const float4 x = a[i], y = b[i];
+    c[i] = make_float4(x.x + 2 * y.x, x.y + 2 * y.y, x.z + 2 * y.z, x.w + 2 * y.w);
+  }
+}
 __global__ void empty_kernel() {}
 
 static float *x, *y, *z;
@@ -96,6 +103,14 @@ int main(int argc, char** argv) {
       for (int kind = 0; kind < 5; ++kind) launch(kind);
   } else if (mode == "loop") {
     for (int i = 0; i < n; ++i) launch(2);
+  } else if (mode == "steady") {
+    constexpr int kLarge = 50'000'000 / 4;
+    float4* large[3];
+    for (float4*& each : large) {
+      check(cudaMalloc(&each, kLarge * sizeof(float4)), "malloc");
+      check(cudaMemset(each, 0, kLarge * sizeof(float4)), "memset");
+    }
+    for (int i = 0; i < n; ++i) triad_kernel<<<132 * 8, 256>>>(large[0], large[1], large[2], kLarge);
   } else if (mode == "mixed") {
     for (int i = 0; i < n; ++i)
       for (const int kind : {0, 2, 2, 4}) launch(kind);

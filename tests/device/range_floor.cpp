@@ -31,9 +31,7 @@ void check(CUptiResult result, const char* what) {
   exit(1);
 }
 
-void begin() {
-  CUcontext context = nullptr;
-  cuCtxGetCurrent(&context);
+void begin(CUcontext context) {
   PARAMETERS(Profiler_Initialize, initialize);
   check(cuptiProfilerInitialize(&initialize), "initialize");
   PARAMETERS(Device_GetChipName, chip);
@@ -90,7 +88,7 @@ void begin() {
 }
 
 void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_CallbackData* data) {
-  if (data->callbackSite == CUPTI_API_ENTER && g_profiler == nullptr) begin();
+  if (data->callbackSite == CUPTI_API_ENTER && g_profiler == nullptr) begin(data->context);
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ struct Function {
   uint64_t hash;     // of the name
   bool selected;
   uint32_t shared, local, registers;
+  std::atomic<uint64_t> left_out, passed_over;  // launches without a record: of the filter, of multiplexing
 };
 
 struct Bytes {
@@ -97,6 +98,8 @@ constinit size_t g_pass = 0, g_passes = 1;
 constinit bool g_by_name = false;
 constinit pid_t g_pid = 0;
 constinit uint32_t g_process = 0;
+constinit uint32_t g_always = 1;
+constinit volatile uint32_t* g_fork_word = &g_always;
 constinit plugin::SpoolState* g_state = nullptr;
 constinit Bytes g_config{}, g_image{}, g_records{};
 constinit const char* g_metrics[kMaxMetrics] = {};
@@ -112,7 +115,7 @@ constinit Demangle g_demangle = nullptr;
 
 // One thread at a time: CUPTI's sessions are per context and ranges must come in a known order. Held from the entry of
 // a launching call to its exit; calls within it on the same thread go through.
-constinit std::atomic<uint32_t> g_owner{0};
+constinit std::atomic<uintptr_t> g_owner{0};
 constinit uint32_t g_depth = 0;
 
 constinit abi::Profiler g_profiler = nullptr;
@@ -126,20 +129,23 @@ constinit uint32_t g_images = 0;
 uint32_t thread_id() {
   return static_cast<uint32_t>(syscall(SYS_gettid));
 }
+uintptr_t self_word() {  // unique to the thread, without a system call
+  return reinterpret_cast<uintptr_t>(&tape::t_state);
+}
 
 void lock() {
-  const uint32_t self = thread_id();
+  const uintptr_t self = self_word();
   if (g_owner.load(std::memory_order_relaxed) == self) {
     ++g_depth;
     return;
   }
-  uint32_t expected = 0;
+  uintptr_t expected = 0;
   for (int spins = 0; !g_owner.compare_exchange_weak(expected, self, std::memory_order_acquire); expected = 0)
     if (++spins > 64) sched_yield();
   g_depth = 1;
 }
 bool owned() {
-  return g_owner.load(std::memory_order_relaxed) == thread_id();
+  return g_owner.load(std::memory_order_relaxed) == self_word();
 }
 void unlock() {
   if (--g_depth == 0) g_owner.store(0, std::memory_order_release);
@@ -503,8 +509,8 @@ bool name_passes(const char* name) {
   return passes;
 }
 
-const Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, true, 0, 0, 0};
+Function* function_of(void* handle, const char* name) {
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, true, 0, 0, 0, 0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
@@ -541,6 +547,7 @@ int64_t boot_now() {
 
 // What the launching call that holds the lock is measured as.
 constinit bool g_measuring = false;
+constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
 constinit int64_t g_entered = 0;
 
 void enter(const cupti::CallbackData& call_data) {
@@ -571,7 +578,12 @@ void enter(const cupti::CallbackData& call_data) {
     memcpy(&dynamic, shape + 24, sizeof dynamic);
     memcpy(&record.queue, shape + 32, sizeof record.queue);
   }
-  const Function* const function = function_of(handle, graph ? "CUDA graph" : call_data.symbol);
+  Function* const function = function_of(handle, graph ? "CUDA graph" : call_data.symbol);
+  if (!function->selected && !g_session_open.load(std::memory_order_relaxed)) {
+    g_state->dispatches.fetch_add(1, std::memory_order_relaxed);
+    function->left_out.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   lock();
   record.index = g_state->dispatches.fetch_add(1, std::memory_order_relaxed);
   bool selected = function->selected;
@@ -597,6 +609,12 @@ void enter(const cupti::CallbackData& call_data) {
     if (g_running && context != g_context) close_session();
     measure = g_running || open_session(context);
   }
+  g_session_open.store(g_running || g_cycle.open, std::memory_order_relaxed);
+  if (!measure) {
+    (selected ? function->passed_over : function->left_out).fetch_add(1, std::memory_order_relaxed);
+    g_measuring = false;
+    return unlock();
+  }
   record.pid = static_cast<uint32_t>(g_pid);
   record.tid = thread_id();
   record.process = g_process;
@@ -605,25 +623,27 @@ void enter(const cupti::CallbackData& call_data) {
   record.shared = function->shared + dynamic;
   record.local = function->local;
   record.registers = function->registers;
-  record.selected = selected ? 1 : 0;
-  record.image = plugin::kNotMeasured;
-  if (measure && g_mode != Mode::kMultiplex) {
+  record.selected = 1;
+  record.samples = 1;
+  if (g_mode == Mode::kMultiplex) {
+    // A range combines launches: it goes by the one of the first pass, the others are its samples.
+    record.image = plugin::kNotMeasured;
+    if (g_cycle.pass == 0) {
+      const size_t at = add_record(record, function->name);
+      if (at == SIZE_MAX)
+        give_up("get memory for records", 0);
+      else
+        g_cycle.records[g_used] = at;
+    } else {
+      function->passed_over.fetch_add(1, std::memory_order_relaxed);
+    }
+  } else {
     record.image = g_images;
     record.range = static_cast<uint32_t>(g_used);
-    record.samples = 1;
+    if (add_record(record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
   }
-  const size_t at = add_record(record, function->name);
-  if (measure && g_mode == Mode::kMultiplex && g_cycle.pass == 0) {
-    if (at == SIZE_MAX)
-      give_up("get memory for records", 0);
-    else
-      g_cycle.records[g_used] = at;
-  }
-  // Records of launches that are not measured leave now and then; those of an open cycle are changed at its end.
-  if (!g_running && !g_cycle.open && g_records.used > 65536) flush_records();
-  g_measuring = measure;
+  g_measuring = true;
   g_entered = raw_now();
-  if (!measure) unlock();
 }
 
 void leave() {
@@ -658,11 +678,35 @@ void finish_open() {
     close_session();
     flush_records();
   }
+  g_session_open.store(false, std::memory_order_relaxed);
+  unlock();
+}
+
+// Launches without a record of their own: how many, kernel by kernel.
+void write_counts() {
+  lock();
+  for (std::atomic<Function*>& slot : g_functions) {
+    Function* const function = slot.load(std::memory_order_acquire);
+    if (function == nullptr) continue;
+    for (const bool selected : {false, true}) {
+      const uint64_t count = (selected ? function->passed_over : function->left_out).exchange(0);
+      if (count == 0) continue;
+      plugin::CounterRecord record{};
+      record.index = ~uint64_t{0};
+      record.pid = static_cast<uint32_t>(g_pid);
+      record.process = g_process;
+      record.image = plugin::kNotMeasured;
+      record.selected = selected ? 1 : 0;
+      record.samples = count > 0xffffffff ? 0xffffffff : static_cast<uint32_t>(count);
+      add_record(record, function->name);
+    }
+  }
+  flush_records();
   unlock();
 }
 
 void on_callback(void*, int domain, uint32_t id, const void* data) {
-  if (getpid() != g_pid) return;
+  if (*g_fork_word == 0) return;  // a forked child: CUDA does not work in it
   constexpr uint32_t kContextDestroyed = 2;
   if (domain == cupti::domain::kResource) {
     if (id == kContextDestroyed && g_on.load(std::memory_order_relaxed) && g_context != nullptr) {
@@ -689,6 +733,7 @@ void finish() {
   if (getpid() != g_pid || !g_on.load()) return;
   finish_open();
   g_on.store(false);
+  write_counts();
 }
 
 // ---- start
@@ -776,6 +821,15 @@ void find_demangler() {
   g_demangle = reinterpret_cast<Demangle>(found);
 }
 
+// A word that reads 0 in every child, without a system call.
+void mark_process() {
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  g_fork_word = static_cast<volatile uint32_t*>(page);
+  *g_fork_word = 1;
+  madvise(page, 4096, MADV_WIPEONFORK);
+}
+
 bool refuse(const char* sentence) {
   cuda::say_warning(sentence);
   return false;
@@ -803,6 +857,7 @@ bool start_range_profiler(const char* folder) {
              result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process" : text_of(result));
     return refuse(line);
   }
+  mark_process();
   g_on.store(true);
   g_process = static_cast<uint32_t>(g_state->attached.fetch_add(1));
   for (uint32_t id = 1; id < 2048; ++id) {

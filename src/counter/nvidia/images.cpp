@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "base/demangle.h"
 #include "base/format.h"
@@ -66,7 +67,10 @@ Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t
   }
   if (error) return fail("{}: {}", folder, error.message());
   std::sort(launches.begin(), launches.end(),
-            [](const Launch& a, const Launch& b) { return a.dispatch.index < b.dispatch.index; });
+            [](const Launch& a, const Launch& b) {
+              if (a.dispatch.index != b.dispatch.index) return a.dispatch.index < b.dispatch.index;
+              return std::tie(a.dispatch.kernel, a.selected) < std::tie(b.dispatch.kernel, b.selected);
+            });
   return launches;
 }
 

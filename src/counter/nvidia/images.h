@@ -20,9 +20,12 @@ struct Launch {
   bool selected = false, measured = false;
   /// What multiplexing counts by beside the kernel: grid, block and shared memory in words.
   std::string shape;
+
+  /// Launches of the program that the record stands for.
+  std::size_t samples_seen() const { return dispatch.index == ~std::uint64_t{0} ? samples : 1; }
 };
 
-/// All launches of all processes by index. Records cut off at the end of a file are counted in `cut`.
+/// All records of all processes by index, those that stand for launches without one at the end. Records cut off at the end of a file are counted in `cut`.
 Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t& cut);
 /// The records in one file's bytes; false when something is wrong from some point on.
 bool parse_launches(std::string_view bytes, std::vector<Launch>& out);

@@ -156,7 +156,8 @@ def multiplex(t):
     print("Multiplexing, 1000 launches")
     floor, mine = [], []
     for _ in range(3):
-        floor.append(loop_ms(t.run([t.kernels, "loop", "1000"], {"CUDA_INJECTION64_PATH": t.floor})[0]))
+        out, err, _ = t.run([t.kernels, "loop", "1000"], {"CUDA_INJECTION64_PATH": t.floor})
+        floor.append(loop_ms(out) - float(re.search(r"started in ([\d.]+)", err).group(1)))  # its one start is not held against anyone
         rows, out, _ = t.profile("multiplex", ["-b", "2", "--iteration-multiplexing"], ["loop", "1000"])
         mine.append(loop_ms(out))
     ratio = statistics.median(m / f for m, f in zip(mine, floor))

@@ -235,6 +235,23 @@ def survive(t, only=None):
         facts = t.facts(trace)
         check("torch.multiprocessing spawn", rc == 0 and "done" in out and facts["rows"]["dispatch"] >= 300 and facts["processes"] >= 3,
               f"exit {rc}, {facts['rows']['dispatch']} kernels, {facts['processes']} processes, losses {facts['losses']}")
+        for name, script, test in (
+                ("torch.multiprocessing fork, CUDA first used in the children",
+                 "import torch, torch.multiprocessing as mp\n"
+                 "def work(i):\n  x = torch.ones(64, device='cuda')\n  for _ in range(100): x = x + 1\n  torch.cuda.synchronize()\n"
+                 "if __name__ == '__main__':\n  mp.start_processes(work, nprocs=2, start_method='fork')\n  print('done')\n",
+                 lambda f: f["rows"]["dispatch"] >= 202 and f["processes"] >= 2),
+                ("torch's emit_nvtx ranges",
+                 "import torch\nx = torch.ones(64, device='cuda', requires_grad=True)\n"
+                 "with torch.autograd.profiler.emit_nvtx():\n  for _ in range(50): (x * 2).sum().backward()\ntorch.cuda.synchronize()\nprint('done')\n",
+                 lambda f: f["rows"]["marker"] >= 200)):
+            path = os.path.join(t.folder, "script.py")
+            with open(path, "w") as file:
+                file.write(script)
+            rc, out, err, trace = t.trace("torch script", [sys.executable, path])
+            facts = t.facts(trace)
+            check(name, rc == 0 and "done" in out and test(facts),
+                  f"exit {rc}, {facts['rows']['dispatch']} kernels, {facts['rows']['marker']} markers, {facts['processes']} processes, losses {facts['losses']} {err.strip()[-200:]}")
         command = [sys.executable, t.train, "--steps", "5", "--warmup", "2", "--profiler", "cuda"]
         rc, out, err, trace = t.trace("torch.profiler", command)
         facts = t.facts(trace)

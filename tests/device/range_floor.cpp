@@ -1,5 +1,6 @@
 // The floor that multiplexing is measured against: one single-pass session of CUPTI's range profiler over every launch
-// of a program, with nothing done with the counters. Loaded by CUDA_INJECTION64_PATH; starts with the first launch.
+// of a program, with nothing done with the counters. Loaded by CUDA_INJECTION64_PATH; starts with the first launch and
+// says on stderr how many milliseconds that took.
 #include <cupti.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <chrono>
 #include <vector>
 
 namespace {
@@ -88,7 +90,10 @@ void begin(CUcontext context) {
 }
 
 void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_CallbackData* data) {
-  if (data->callbackSite == CUPTI_API_ENTER && g_profiler == nullptr) begin(data->context);
+  if (data->callbackSite != CUPTI_API_ENTER || g_profiler != nullptr) return;
+  const auto start = std::chrono::steady_clock::now();
+  begin(data->context);
+  fprintf(stderr, "range_floor: started in %.3f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace

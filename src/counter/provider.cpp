@@ -22,6 +22,7 @@ bool Filter::dispatch(std::uint64_t index) const {
 std::span<const std::unique_ptr<Provider>> providers() {
   static const std::vector<std::unique_ptr<Provider>> all = [] {
     std::vector<std::unique_ptr<Provider>> list;
+    list.push_back(make_nvidia_provider());
     list.push_back(make_virtual_provider());
     list.push_back(make_cpu_provider());
     list.push_back(make_amd_provider());

@@ -7,6 +7,7 @@
 
 namespace tacho::counter {
 
+std::unique_ptr<Provider> make_nvidia_provider();
 std::unique_ptr<Provider> make_virtual_provider();
 std::unique_ptr<Provider> make_cpu_provider();
 /// Plans passes of AMD GPUs; has no devices.

@@ -43,10 +43,12 @@ constexpr std::array kDenominators = {
     Builtin{"per_kernel", "1"},
 };
 
-constexpr std::array<std::string_view, 15> kSpecifications = {
+constexpr std::array<std::string_view, 19> kSpecifications = {
     "se_per_gpu",       "pipes_per_gpu",    "cu_per_gpu", "simd_per_cu", "sqc_per_gpu",
     "lds_banks_per_cu", "max_waves_per_cu", "num_xcd",    "wave_size",   "total_l2_chan",
     "cur_sclk",         "cur_mclk",         "max_mclk",   "max_sclk",    "num_hbm_channels",
+    // NVIDIA
+    "max_blocks_per_sm", "registers_per_sm", "shared_per_sm", "shared_reserved",
 };
 
 constexpr std::string_view kMainPass = "pmc_perf";

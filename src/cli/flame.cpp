@@ -1,6 +1,5 @@
 // `tacho flame FILE -o x.html`: a flame graph of host and device time as one page that stands by itself.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <filesystem>
 
@@ -26,7 +25,8 @@ Result<Loaded> load(const std::string& file, const analysis::StackOptions& optio
   TACHO_ASSIGN(loaded.trace, format::open_any(file));
   TACHO_ASSIGN(loaded.tree, analysis::stack_tree(*loaded.trace, options));
   if (loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
-    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", file);
+    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",
+                file);
   return loaded;
 }
 
@@ -38,7 +38,9 @@ format::FlameInput input_of(const Loaded& loaded, const std::string& file) {
 }  // namespace
 
 int run_flame(int argc, char** argv) {
-  CLI::App app("A flame graph of call stacks: host time, device time under the stacks that launched it, or both.", "tacho flame");
+  CLI::App app(
+      "A flame graph of call stacks: host time, device time under the stacks that launched it, or both.",
+      "tacho flame");
   app.footer(
       "Examples:\n"
       "  tacho sys sample -o app.tacho -- python3 train.py && tacho flame app.tacho -o app.html\n"

@@ -1,5 +1,5 @@
-// The settings of system profiling: rocprof-sys's names (ROCPROFSYS_*), read from config files, the environment and
-// options, in that order. One table says what each is and whether tacho has it.
+// The settings of system profiling: rocprof-sys's names (ROCPROFSYS_*), read from config files, the
+// environment and options, in that order. One table says what each is and whether tacho has it.
 #pragma once
 
 #include <cstdint>
@@ -54,12 +54,15 @@ class Settings {
   Origin origin(std::string_view name) const;
   bool given(std::string_view name) const { return origin(name) != Origin::kDefault; }
 
-  /// "KEY = value" lines; '#' begins a comment, $env:X in a value is the variable's text, "$env:KEY = v" sets a variable
-  /// for the program. Unknown keys are errors unless STRICT_CONFIG is off. Sentences name file and line.
+  /// "KEY = value" lines; '#' begins a comment, $env:X in a value is the variable's text, "$env:KEY = v" sets
+  /// a variable for the program. Unknown keys are errors unless STRICT_CONFIG is off. Sentences name file and
+  /// line.
   Status read_file(const std::string& path);
   /// ROCPROFSYS_* of the environment.
   Status read_environment();
-  const std::vector<std::pair<std::string, std::string>>& program_environment() const { return program_environment_; }
+  const std::vector<std::pair<std::string, std::string>>& program_environment() const {
+    return program_environment_;
+  }
   /// One sentence for each setting that was set to something that tacho does not do.
   std::vector<std::string> unsupported() const;
   /// Sentences about unknown keys (STRICT_CONFIG off) and unknown variables.

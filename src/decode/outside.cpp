@@ -15,7 +15,10 @@ using event::Table;
 class OutsideStacks::Process : public ProcessContext {
  public:
   Process(OutsideStacks& all, uint32_t pid, uint32_t parent, const Process* inherits)
-      : all_(all), pid_(pid), parent_(parent), samples_(*this, all.writer_, all.modules_, inherits != nullptr ? &inherits->samples_ : nullptr) {
+      : all_(all),
+        pid_(pid),
+        parent_(parent),
+        samples_(*this, all.writer_, all.modules_, inherits != nullptr ? &inherits->samples_ : nullptr) {
     if (inherits != nullptr) name_ = inherits->name_;
   }
   int64_t row() override {
@@ -38,7 +41,8 @@ class OutsideStacks::Process : public ProcessContext {
   ProcessSamples samples_;
 };
 
-OutsideStacks::OutsideStacks(trace::TraceWriter& writer, Decoder& decoder) : writer_(writer), decoder_(decoder) {}
+OutsideStacks::OutsideStacks(trace::TraceWriter& writer, Decoder& decoder)
+    : writer_(writer), decoder_(decoder) {}
 OutsideStacks::~OutsideStacks() = default;
 
 OutsideStacks::Process& OutsideStacks::process(uint32_t pid) {
@@ -55,7 +59,8 @@ void OutsideStacks::fork(uint32_t pid, uint32_t parent) {
   const auto from = processes_.find(parent);
   std::unique_ptr<Process>& child = processes_[pid];
   if (child) before_.push_back(std::move(child));
-  child = std::make_unique<Process>(*this, pid, parent, from != processes_.end() ? from->second.get() : nullptr);
+  child =
+      std::make_unique<Process>(*this, pid, parent, from != processes_.end() ? from->second.get() : nullptr);
 }
 
 void OutsideStacks::name(uint32_t pid, std::string_view name, bool exec) {

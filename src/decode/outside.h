@@ -1,5 +1,5 @@
-// Call stacks that were taken from outside of a process (perf_event): the same unwinding and rows as for those that
-// libtacho.so takes inside.
+// Call stacks that were taken from outside of a process (perf_event): the same unwinding and rows as for
+// those that libtacho.so takes inside.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Call stacks of a target taken from outside by the kernel (perf_event_open): for programs that cannot load libtacho.so.
-// Native frames only; needs no help from the target.
+// Call stacks of a target taken from outside by the kernel (perf_event_open): for programs that cannot load
+// libtacho.so. Native frames only; needs no help from the target.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace tacho::launch {
 
 class PerfSampler {
  public:
-  /// For a process that has not called exec yet: sampling starts with it, and follows its threads and children.
-  /// `stack_bytes` per sample at most. An error says what forbids it and what to do.
+  /// For a process that has not called exec yet: sampling starts with it, and follows its threads and
+  /// children. `stack_bytes` per sample at most. An error says what forbids it and what to do.
   static Result<std::unique_ptr<PerfSampler>> open(pid_t target, uint32_t hz, uint32_t stack_bytes);
   ~PerfSampler();
   PerfSampler(const PerfSampler&) = delete;

@@ -27,7 +27,8 @@ namespace {
 
 constexpr size_t kMostProcesses = 256;
 
-// A small file as a whole; empty when it cannot be read. /proc files have no size, so it is read until its end.
+// A small file as a whole; empty when it cannot be read. /proc files have no size, so it is read until its
+// end.
 std::string read_small(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
@@ -82,14 +83,15 @@ struct Stat {
   std::string name;
   char state = '?';
   pid_t parent = 0;
-  uint64_t minor_faults = 0, major_faults = 0, user_ticks = 0, system_ticks = 0, threads = 0, virtual_bytes = 0,
-           resident_pages = 0;
+  uint64_t minor_faults = 0, major_faults = 0, user_ticks = 0, system_ticks = 0, threads = 0,
+           virtual_bytes = 0, resident_pages = 0;
 };
 
 // /proc/PID/stat: "pid (name) state ppid ...". The name may hold anything, so the last ')' counts.
 std::optional<Stat> parse_stat(const std::string& text) {
   const size_t open_at = text.find('('), close_at = text.rfind(')');
-  if (open_at == std::string::npos || close_at == std::string::npos || close_at < open_at) return std::nullopt;
+  if (open_at == std::string::npos || close_at == std::string::npos || close_at < open_at)
+    return std::nullopt;
   Stat stat;
   stat.name = text.substr(open_at + 1, close_at - open_at - 1);
   size_t at = close_at + 2;
@@ -126,7 +128,9 @@ Telemetry::Telemetry(TelemetryOptions options) : options_(std::move(options)) {
   }
 }
 
-Telemetry::~Telemetry() { stop(); }
+Telemetry::~Telemetry() {
+  stop();
+}
 
 void Telemetry::start(pid_t target) {
   if (!options_.any()) return;
@@ -147,12 +151,14 @@ void Telemetry::loop(pid_t target) {
   using Clock = std::chrono::steady_clock;
   const auto step = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(1.0 / std::clamp(options_.hz, 0.01, 1000.0)));
-  auto due = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.delay_s));
+  auto due = Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.delay_s));
   const auto begin = due;
   std::unique_lock lock(stop_mutex_);
   for (;;) {
     if (stop_signal_.wait_until(lock, due, [this] { return stopping_; })) break;
-    if (options_.duration_s > 0 && Clock::now() - begin > std::chrono::duration<double>(options_.duration_s)) break;
+    if (options_.duration_s > 0 && Clock::now() - begin > std::chrono::duration<double>(options_.duration_s))
+      break;
     lock.unlock();
     round(target);
     lock.lock();
@@ -173,7 +179,8 @@ void Telemetry::round(pid_t target) {
 
 void Telemetry::record(const Series& series, int64_t time, double value) {
   const std::lock_guard lock(mutex_);
-  const auto [at, fresh] = series_of_.try_emplace({series.name, series.pid}, static_cast<uint32_t>(series_.size()));
+  const auto [at, fresh] =
+      series_of_.try_emplace({series.name, series.pid}, static_cast<uint32_t>(series_.size()));
   if (fresh) series_.push_back(series);
   if (values_.size() < 4'000'000) values_.push_back({at->second, time, value});
 }
@@ -188,7 +195,8 @@ void Telemetry::complain_once(const std::string& sentence) {
 
 void Telemetry::read_machine(int64_t time) {
   const std::string stat = read_small(options_.proc + "/stat");
-  if (stat.empty()) complain_once(fmt::format("{}/stat cannot be read: no utilisation of CPU cores", options_.proc));
+  if (stat.empty())
+    complain_once(fmt::format("{}/stat cannot be read: no utilisation of CPU cores", options_.proc));
   for (size_t line = 0; line < stat.size();) {
     const size_t end = std::min(stat.find('\n', line), stat.size());
     const std::string_view text = std::string_view(stat).substr(line, end - line);
@@ -209,7 +217,8 @@ void Telemetry::read_machine(int64_t time) {
     if (before.known && all > before.all && !hidden("cpu_utilization"))
       record({fmt::format("CPU Utilization [{}]", core), "%", "share of time in which the core was not idle",
               "cpu_utilization"},
-             time, 100.0 * static_cast<double>(all - idle - before.busy) / static_cast<double>(all - before.all));
+             time,
+             100.0 * static_cast<double>(all - idle - before.busy) / static_cast<double>(all - before.all));
     before = {all - idle, all, true};
   }
   if (!hidden("cpu_frequency")) {
@@ -282,7 +291,8 @@ void Telemetry::find_descendants(pid_t target, std::vector<pid_t>& out) {
   each_entry(options_.proc, [&](const char* name) {
     const pid_t pid = pid_of(name);
     if (pid == 0) return;
-    if (const auto stat = parse_stat(read_small(options_.proc + "/" + name + "/stat"))) children.emplace(stat->parent, pid);
+    if (const auto stat = parse_stat(read_small(options_.proc + "/" + name + "/stat")))
+      children.emplace(stat->parent, pid);
   });
   for (size_t i = 0; i < out.size() && out.size() < kMostProcesses; ++i)
     for (auto [at, end] = children.equal_range(out[i]); at != end && out.size() < kMostProcesses; ++at)
@@ -295,7 +305,8 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
   bool any = false;
   for (const pid_t pid : processes) any = read_process(pid, time) || any;
   if (!any && rounds_ == 0)
-    complain_once(fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes", options_.proc, target));
+    complain_once(fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes",
+                              options_.proc, target));
   // Of processes that ended, only what is in the trace stays.
   if (process_times_.size() > 2 * kMostProcesses)
     std::erase_if(process_times_, [&](const auto& entry) {
@@ -315,50 +326,64 @@ bool Telemetry::read_process(pid_t pid, int64_t time) {
   }
   static const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   static const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  const auto put = [&](const char* name, const char* unit, const char* text, const char* category, double value) {
+  const auto put = [&](const char* name, const char* unit, const char* text, const char* category,
+                       double value) {
     if (!hidden(category)) record({name, unit, text, category, pid, -1}, time, value);
   };
-  const double user = static_cast<double>(stat->user_ticks) * tick, system = static_cast<double>(stat->system_ticks) * tick;
+  const double user = static_cast<double>(stat->user_ticks) * tick,
+               system = static_cast<double>(stat->system_ticks) * tick;
   put("CPU User Time", "s", "CPU time in user mode since the process began", "process_user_cpu_time", user);
-  put("CPU Kernel Time", "s", "CPU time in the kernel since the process began", "process_kernel_cpu_time", system);
+  put("CPU Kernel Time", "s", "CPU time in the kernel since the process began", "process_kernel_cpu_time",
+      system);
   if (before.time != 0 && time > before.time)
     put("CPU Usage", "%", "CPU time per time; 100 = one core", "process_cpu_usage",
         100.0 * (user + system - before.cpu_s) / (static_cast<double>(time - before.time) * 1e-9));
   before.cpu_s = user + system;
   before.time = time;
-  put("CPU Memory Usage", "B", "resident memory (RSS)", "process_memory", static_cast<double>(stat->resident_pages) * page);
-  put("CPU Virtual Memory Usage", "B", "virtual memory", "process_virtual_memory", static_cast<double>(stat->virtual_bytes));
+  put("CPU Memory Usage", "B", "resident memory (RSS)", "process_memory",
+      static_cast<double>(stat->resident_pages) * page);
+  put("CPU Virtual Memory Usage", "B", "virtual memory", "process_virtual_memory",
+      static_cast<double>(stat->virtual_bytes));
   put("CPU Page Faults", "", "minor and major page faults since the process began", "process_page_fault",
       static_cast<double>(stat->minor_faults + stat->major_faults));
   put("Threads", "", "threads of the process", "process_threads", static_cast<double>(stat->threads));
   if (!hidden("process_memory_hwm"))
     if (const auto peak = field(read_small(folder + "/status"), "VmHWM"))
-      put("CPU Peak Memory", "B", "most resident memory so far", "process_memory_hwm", static_cast<double>(*peak) * 1024);
+      put("CPU Peak Memory", "B", "most resident memory so far", "process_memory_hwm",
+          static_cast<double>(*peak) * 1024);
   // The kernel counts context switches by thread; with many threads they are read less often.
-  if (!hidden("process_context_switch") && (stat->threads <= 64 || before.round % (stat->threads / 32) == 0)) {
+  if (!hidden("process_context_switch") &&
+      (stat->threads <= 64 || before.round % (stat->threads / 32) == 0)) {
     each_entry(folder + "/task", [&](const char* name) {
       const pid_t tid = pid_of(name);
       if (tid == 0) return;
       const std::string status = read_small(folder + "/task/" + name + "/status");
-      const auto voluntary = field(status, "voluntary_ctxt_switches"), forced = field(status, "nonvoluntary_ctxt_switches");
-      if (voluntary && forced && before.switches.size() < 100'000) before.switches[tid] = *voluntary + *forced;
+      const auto voluntary = field(status, "voluntary_ctxt_switches"),
+                 forced = field(status, "nonvoluntary_ctxt_switches");
+      if (voluntary && forced && before.switches.size() < 100'000)
+        before.switches[tid] = *voluntary + *forced;
     });
     uint64_t sum = 0;
     for (const auto& [tid, count] : before.switches) sum += count;
-    put("CPU Context Switches", "", "voluntary and forced context switches of all threads", "process_context_switch",
-        static_cast<double>(sum));
+    put("CPU Context Switches", "", "voluntary and forced context switches of all threads",
+        "process_context_switch", static_cast<double>(sum));
   }
   if (!hidden("process_io") && !before.io_refused) {
     const std::string io = read_small(folder + "/io");
     if (const auto bytes_read = field(io, "rchar"), written = field(io, "wchar"); bytes_read && written) {
-      put("IO Read", "B", "bytes that read calls returned since the process began", "process_io", static_cast<double>(*bytes_read));
-      put("IO Written", "B", "bytes that write calls took since the process began", "process_io", static_cast<double>(*written));
-      put("Disk Read", "B", "bytes fetched from storage", "process_io", static_cast<double>(field(io, "read_bytes").value_or(0)));
-      put("Disk Written", "B", "bytes sent to storage", "process_io", static_cast<double>(field(io, "write_bytes").value_or(0)));
+      put("IO Read", "B", "bytes that read calls returned since the process began", "process_io",
+          static_cast<double>(*bytes_read));
+      put("IO Written", "B", "bytes that write calls took since the process began", "process_io",
+          static_cast<double>(*written));
+      put("Disk Read", "B", "bytes fetched from storage", "process_io",
+          static_cast<double>(field(io, "read_bytes").value_or(0)));
+      put("Disk Written", "B", "bytes sent to storage", "process_io",
+          static_cast<double>(field(io, "write_bytes").value_or(0)));
     } else if (access((folder + "/stat").c_str(), F_OK) == 0) {
       before.io_refused = true;
-      complain_once(fmt::format("{}/io of process {} cannot be read (another user's, or setuid): no I/O of it", options_.proc,
-                                stat->name));
+      complain_once(
+          fmt::format("{}/io of process {} cannot be read (another user's, or setuid): no I/O of it",
+                      options_.proc, stat->name));
     }
   }
   ++before.round;
@@ -389,11 +414,12 @@ void Telemetry::deliver(trace::TraceWriter& writer) {
           writer.dimension(Table::kCounter, {writer.string(series.name), writer.string(series.unit),
                                              writer.string(series.text), writer.string(series.category)});
       tracks_.push_back(writer.dimension(
-          Table::kTrack,
-          {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, 0, series.pid != 0 ? series.pid : series.device + 1, 0,
-           writer.string(series.name),
-           writer.string(series.pid != 0 ? "telemetry.process" : series.device >= 0 ? "telemetry.gpu" : "telemetry.cpu"),
-           counter}));
+          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, 0,
+                          series.pid != 0 ? series.pid : series.device + 1, 0, writer.string(series.name),
+                          writer.string(series.pid != 0      ? "telemetry.process"
+                                        : series.device >= 0 ? "telemetry.gpu"
+                                                             : "telemetry.cpu"),
+                          counter}));
     }
   }
   for (const Value& value : values)
@@ -421,8 +447,8 @@ void Telemetry::finish(trace::TraceWriter& writer, const std::map<uint32_t, int6
       int64_t& fresh = made[series.pid];
       if (fresh == 0) {
         const auto& [name, parent] = seen_[series.pid];
-        fresh = writer.dimension(Table::kProcess, {series.pid, parent, 0, writer.string(name), writer.string(name), 0,
-                                                   event::kUnknown, 0});
+        fresh = writer.dimension(Table::kProcess, {series.pid, parent, 0, writer.string(name),
+                                                   writer.string(name), 0, event::kUnknown, 0});
       }
       row = fresh;
     }

@@ -1,5 +1,5 @@
-// What the machine and the target's processes are doing while a target runs: read from /proc, /sys and the vendors'
-// management libraries by a thread of tacho's own process, so that the target pays nothing for it.
+// What the machine and the target's processes are doing while a target runs: read from /proc, /sys and the
+// vendors' management libraries by a thread of tacho's own process, so that the target pays nothing for it.
 #pragma once
 
 #include <sys/types.h>
@@ -25,23 +25,24 @@ namespace tacho::launch {
 
 /// Which telemetry a run records, and how often.
 struct TelemetryOptions {
-  bool cpu = false;        // per core: utilisation and frequency; memory of the machine
-  bool process = false;    // per process of the target: CPU time and use, memory, faults, context switches, I/O
-  bool gpu = false;        // NVML, AMD SMI, ROCm SMI, whichever is there
-  double hz = 10;          // rounds a second
-  double delay_s = 0;      // before the first round
-  double duration_s = 0;   // 0 = to the end
-  std::optional<std::set<int>> cpus;         // only these cores; nullopt = all
-  std::optional<std::set<int>> gpus;         // only these GPUs; nullopt = all
+  bool cpu = false;      // per core: utilisation and frequency; memory of the machine
+  bool process = false;  // per process of the target: CPU time and use, memory, faults, context switches, I/O
+  bool gpu = false;      // NVML, AMD SMI, ROCm SMI, whichever is there
+  double hz = 10;        // rounds a second
+  double delay_s = 0;    // before the first round
+  double duration_s = 0;                             // 0 = to the end
+  std::optional<std::set<int>> cpus;                 // only these cores; nullopt = all
+  std::optional<std::set<int>> gpus;                 // only these GPUs; nullopt = all
   std::optional<std::set<std::string>> gpu_metrics;  // of kGpuMetrics; nullopt = all
-  std::set<std::string> hidden;              // categories (Series::category) that are left out
-  std::string proc = "/proc", sys = "/sys";  // other roots in tests
+  std::set<std::string> hidden;                      // categories (Series::category) that are left out
+  std::string proc = "/proc", sys = "/sys";          // other roots in tests
 
   bool any() const { return cpu || process || gpu; }
 };
 
 /// Names of GPU metrics for TelemetryOptions::gpu_metrics.
-inline constexpr const char* kGpuMetrics[] = {"busy", "temp", "power", "mem_usage", "clock", "pcie", "link", "energy"};
+inline constexpr const char* kGpuMetrics[] = {"busy",  "temp", "power", "mem_usage",
+                                              "clock", "pcie", "link",  "energy"};
 
 /// One line of numbers over time. Names are rocprof-sys's where it has the quantity, without its "(S)".
 struct Series {
@@ -64,14 +65,16 @@ class GpuMonitor {
   /// Library, driver and GPUs, for the trace's properties: (key, value).
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
   /// One round. A GPU that is lost is said in `problems` once and left out from then on.
-  virtual void read(const TelemetryOptions& options, std::vector<Reading>& out, std::vector<std::string>& problems) = 0;
+  virtual void read(const TelemetryOptions& options, std::vector<Reading>& out,
+                    std::vector<std::string>& problems) = 0;
 };
 /// Every library that loads and has GPUs: NVML ($TACHO_NVML or libnvidia-ml.so.1); AMD SMI ($TACHO_AMD_SMI or
-/// libamd_smi.so), else ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so). None is no error; `problems` says what is there
-/// but does not work.
+/// libamd_smi.so), else ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so). None is no error; `problems` says
+/// what is there but does not work.
 std::vector<std::unique_ptr<GpuMonitor>> gpu_monitors(std::vector<std::string>& problems);
 
-/// Runs rounds in a thread of its own from start() to stop(); whoever owns the writer takes the numbers by deliver().
+/// Runs rounds in a thread of its own from start() to stop(); whoever owns the writer takes the numbers by
+/// deliver().
 class Telemetry {
  public:
   explicit Telemetry(TelemetryOptions options);
@@ -141,7 +144,7 @@ class Telemetry {
   std::vector<std::string> notes_;
   std::vector<std::pair<std::string, std::string>> properties_;
   std::map<pid_t, std::pair<std::string, pid_t>> seen_;  // name, parent
-  std::vector<int64_t> tracks_;  // by series: rows, 0 = not yet written
+  std::vector<int64_t> tracks_;                          // by series: rows, 0 = not yet written
 };
 
 }  // namespace tacho::launch

@@ -1,6 +1,6 @@
-// The vendors' management libraries behind GpuMonitor (telemetry.h): opened at run time, with the few declarations
-// needed here. Only functions whose parameters have stayed the same over the libraries' versions are used; structures
-// that grew get buffers with room.
+// The vendors' management libraries behind GpuMonitor (telemetry.h): opened at run time, with the few
+// declarations needed here. Only functions whose parameters have stayed the same over the libraries' versions
+// are used; structures that grew get buffers with room.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +16,20 @@ namespace {
 
 class Library {
  public:
-  /// The file that `variable` names, else the first of `names` that loads. ROCm's libraries may lie outside of the
-  /// loader's path.
+  /// The file that `variable` names, else the first of `names` that loads. ROCm's libraries may lie outside
+  /// of the loader's path.
   static std::unique_ptr<Library> open(const char* variable, std::initializer_list<const char*> names,
                                        std::vector<std::string>& problems) {
     if (const char* const chosen = getenv(variable); chosen != nullptr) {
       if (*chosen == '\0') return nullptr;  // switched off
-      if (void* const handle = dlopen(chosen, RTLD_NOW | RTLD_LOCAL)) return std::unique_ptr<Library>(new Library(handle));
+      if (void* const handle = dlopen(chosen, RTLD_NOW | RTLD_LOCAL))
+        return std::unique_ptr<Library>(new Library(handle));
       problems.push_back(fmt::format("{}={}: {}", variable, chosen, dlerror()));
       return nullptr;
     }
     for (const char* name : names)
-      if (void* const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return std::unique_ptr<Library>(new Library(handle));
+      if (void* const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL))
+        return std::unique_ptr<Library>(new Library(handle));
     return nullptr;
   }
   ~Library() { dlclose(handle_); }
@@ -42,7 +44,8 @@ class Library {
 };
 
 bool wanted(const TelemetryOptions& options, int gpu, const char* metric) {
-  return (!options.gpus || options.gpus->contains(gpu)) && (!options.gpu_metrics || options.gpu_metrics->contains(metric));
+  return (!options.gpus || options.gpus->contains(gpu)) &&
+         (!options.gpu_metrics || options.gpu_metrics->contains(metric));
 }
 
 void put(std::vector<GpuMonitor::Reading>& out, const char* name, int gpu, const char* unit, const char* text,
@@ -90,7 +93,8 @@ class Nvml : public GpuMonitor {
       return nullptr;
     }
     if (const int code = init(); code != 0) {
-      problems.push_back(fmt::format("NVML does not start ({}): no telemetry of NVIDIA GPUs", self->error(code)));
+      problems.push_back(
+          fmt::format("NVML does not start ({}): no telemetry of NVIDIA GPUs", self->error(code)));
       self->shutdown_ = nullptr;
       return nullptr;
     }
@@ -113,7 +117,8 @@ class Nvml : public GpuMonitor {
   std::vector<std::pair<std::string, std::string>> describe() const override {
     std::vector<std::pair<std::string, std::string>> facts;
     char text[128] = {};
-    if (driver_ != nullptr && driver_(text, sizeof text) == 0) facts.emplace_back("telemetry.nvidia_driver", text);
+    if (driver_ != nullptr && driver_(text, sizeof text) == 0)
+      facts.emplace_back("telemetry.nvidia_driver", text);
     for (const Gpu& gpu : gpus_) {
       if (name_ != nullptr && name_(gpu.device, text, sizeof text) == 0)
         facts.emplace_back(fmt::format("telemetry.gpu{}.name", gpu.index), text);
@@ -123,13 +128,15 @@ class Nvml : public GpuMonitor {
     return facts;
   }
 
-  void read(const TelemetryOptions& options, std::vector<Reading>& out, std::vector<std::string>& problems) override {
+  void read(const TelemetryOptions& options, std::vector<Reading>& out,
+            std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       const auto good = [&](int code) {
         if (code == kGpuIsLost || code == kResetRequired) {
           gpu.lost = true;
-          problems.push_back(fmt::format("GPU {} was lost during the run ({}): its telemetry ends there", gpu.index, error(code)));
+          problems.push_back(fmt::format("GPU {} was lost during the run ({}): its telemetry ends there",
+                                         gpu.index, error(code)));
         }
         return code == 0;
       };
@@ -154,12 +161,14 @@ class Nvml : public GpuMonitor {
       if (wanted(options, gpu.index, "power")) {
         unsigned milliwatts = 0;
         if (power_ != nullptr && good(power_(gpu.device, &milliwatts)))
-          put(out, "Current Power", gpu.index, "W", "power of the board", "device_power", milliwatts / 1000.0);
+          put(out, "Current Power", gpu.index, "W", "power of the board", "device_power",
+              milliwatts / 1000.0);
       }
       if (wanted(options, gpu.index, "mem_usage")) {
         unsigned long long memory[3] = {};  // total, free, used
         if (memory_ != nullptr && good(memory_(gpu.device, memory)))
-          put(out, "Memory Usage", gpu.index, "B", "device memory in use", "device_memory_usage", static_cast<double>(memory[2]));
+          put(out, "Memory Usage", gpu.index, "B", "device memory in use", "device_memory_usage",
+              static_cast<double>(memory[2]));
       }
       if (wanted(options, gpu.index, "clock")) {
         unsigned megahertz = 0;
@@ -180,8 +189,10 @@ class Nvml : public GpuMonitor {
       if (due && wanted(options, gpu.index, "pcie") && pcie_ != nullptr) {
         unsigned sent = 0, received = 0;  // kB/s
         if (good(pcie_(gpu.device, 0, &sent)) && good(pcie_(gpu.device, 1, &received))) {
-          put(out, "PCIe Sent", gpu.index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie", sent * 1000.0);
-          put(out, "PCIe Received", gpu.index, "B/s", "bytes that the GPU received over PCIe", "device_pcie", received * 1000.0);
+          put(out, "PCIe Sent", gpu.index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie",
+              sent * 1000.0);
+          put(out, "PCIe Received", gpu.index, "B/s", "bytes that the GPU received over PCIe", "device_pcie",
+              received * 1000.0);
         }
       }
       if (wanted(options, gpu.index, "link") && fields_ != nullptr && !gpu.no_link) {
@@ -189,9 +200,10 @@ class Nvml : public GpuMonitor {
         fields[0].id = 138, fields[1].id = 139;  // NVLink data sent, received: KiB, all links
         fields[0].scope = fields[1].scope = ~0u;
         if (fields_(gpu.device, 2, fields) == 0 && fields[0].result == 0 && fields[1].result == 0) {
-          put(out, "NVLink Sent", gpu.index, "B", "bytes sent over NVLink since the driver was loaded", "device_link",
-              static_cast<double>(fields[0].value) * 1024);
-          put(out, "NVLink Received", gpu.index, "B", "bytes received over NVLink since the driver was loaded", "device_link",
+          put(out, "NVLink Sent", gpu.index, "B", "bytes sent over NVLink since the driver was loaded",
+              "device_link", static_cast<double>(fields[0].value) * 1024);
+          put(out, "NVLink Received", gpu.index, "B",
+              "bytes received over NVLink since the driver was loaded", "device_link",
               static_cast<double>(fields[1].value) * 1024);
         } else {
           gpu.no_link = true;
@@ -214,7 +226,9 @@ class Nvml : public GpuMonitor {
     unsigned long long value;
   };
   static_assert(sizeof(Field) == 40);
-  std::string error(int code) const { return error_ != nullptr ? error_(code) : fmt::format("error {}", code); }
+  std::string error(int code) const {
+    return error_ != nullptr ? error_(code) : fmt::format("error {}", code);
+  }
 
   std::unique_ptr<Library> library_;
   std::vector<Gpu> gpus_;
@@ -241,7 +255,8 @@ class AmdSmi : public GpuMonitor {
  public:
   static std::unique_ptr<GpuMonitor> make(std::vector<std::string>& problems) {
     auto self = std::unique_ptr<AmdSmi>(new AmdSmi);
-    self->library_ = Library::open("TACHO_AMD_SMI", {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so"}, problems);
+    self->library_ =
+        Library::open("TACHO_AMD_SMI", {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so"}, problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;
@@ -278,7 +293,8 @@ class AmdSmi : public GpuMonitor {
       std::vector<void*> handles(std::min<uint32_t>(gpus, 256));
       gpus = static_cast<uint32_t>(handles.size());
       if (processors(socket, &gpus, handles.data()) != 0) continue;
-      for (void* const handle : handles) self->gpus_.push_back({static_cast<int>(self->gpus_.size()), handle});
+      for (void* const handle : handles)
+        self->gpus_.push_back({static_cast<int>(self->gpus_.size()), handle});
     }
     if (self->gpus_.empty()) return nullptr;
     return self;
@@ -291,7 +307,8 @@ class AmdSmi : public GpuMonitor {
     return {{"telemetry.amd_smi_gpus", fmt::format("{}", gpus_.size())}};
   }
 
-  void read(const TelemetryOptions& options, std::vector<Reading>& out, std::vector<std::string>& problems) override {
+  void read(const TelemetryOptions& options, std::vector<Reading>& out,
+            std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       bool any = false, asked = false;
@@ -314,16 +331,20 @@ class AmdSmi : public GpuMonitor {
       if (temperature_ != nullptr && wanted(options, gpu.index, "temp")) {
         int64_t celsius = 0;  // of the hot spot, else of the edge
         if (good(temperature_(gpu.handle, 1, 0, &celsius)) || good(temperature_(gpu.handle, 0, 0, &celsius)))
-          put(out, "Temperature", gpu.index, "deg C", "temperature of the chip", "device_temp", static_cast<double>(celsius));
+          put(out, "Temperature", gpu.index, "deg C", "temperature of the chip", "device_temp",
+              static_cast<double>(celsius));
       }
-      if (energy_ != nullptr && (wanted(options, gpu.index, "power") || wanted(options, gpu.index, "energy"))) {
-        // The structure with the power itself has changed with nearly every version; the energy counter never did.
+      if (energy_ != nullptr &&
+          (wanted(options, gpu.index, "power") || wanted(options, gpu.index, "energy"))) {
+        // The structure with the power itself has changed with nearly every version; the energy counter never
+        // did.
         uint64_t counter = 0, time = 0;
         float microjoules = 0;
         if (good(energy_(gpu.handle, &counter, &microjoules, &time))) {
           const double joules = static_cast<double>(counter) * static_cast<double>(microjoules) * 1e-6;
           if (wanted(options, gpu.index, "energy"))
-            put(out, "Energy", gpu.index, "J", "energy used since the driver was loaded", "device_power", joules);
+            put(out, "Energy", gpu.index, "J", "energy used since the driver was loaded", "device_power",
+                joules);
           if (gpu.time != 0 && time > gpu.time && wanted(options, gpu.index, "power"))
             put(out, "Current Power", gpu.index, "W", "mean power since the reading before", "device_power",
                 (joules - gpu.joules) / (static_cast<double>(time - gpu.time) * 1e-9));
@@ -336,7 +357,8 @@ class AmdSmi : public GpuMonitor {
       if (memory_ != nullptr && wanted(options, gpu.index, "mem_usage")) {
         uint64_t bytes = 0;
         if (good(memory_(gpu.handle, 0, &bytes)))
-          put(out, "Memory Usage", gpu.index, "B", "device memory in use", "device_memory_usage", static_cast<double>(bytes));
+          put(out, "Memory Usage", gpu.index, "B", "device memory in use", "device_memory_usage",
+              static_cast<double>(bytes));
       }
       if (clock_ != nullptr && wanted(options, gpu.index, "clock")) {
         uint32_t info[64] = {};  // the first word is the clock in all versions
@@ -347,7 +369,8 @@ class AmdSmi : public GpuMonitor {
       }
       if (asked && !any && ++gpu.failures == 5) {
         gpu.lost = true;
-        problems.push_back(fmt::format("GPU {} was lost during the run (AMD SMI answers nothing): its telemetry ends there", gpu.index));
+        problems.push_back(fmt::format(
+            "GPU {} was lost during the run (AMD SMI answers nothing): its telemetry ends there", gpu.index));
       }
       if (any) gpu.failures = 0;
     }
@@ -380,7 +403,8 @@ class RocmSmi : public GpuMonitor {
   static std::unique_ptr<GpuMonitor> make(std::vector<std::string>& problems) {
     auto self = std::unique_ptr<RocmSmi>(new RocmSmi);
     self->library_ =
-        Library::open("TACHO_ROCM_SMI", {"librocm_smi64.so", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"}, problems);
+        Library::open("TACHO_ROCM_SMI",
+                      {"librocm_smi64.so", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"}, problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;
@@ -425,7 +449,8 @@ class RocmSmi : public GpuMonitor {
     return facts;
   }
 
-  void read(const TelemetryOptions& options, std::vector<Reading>& out, std::vector<std::string>& problems) override {
+  void read(const TelemetryOptions& options, std::vector<Reading>& out,
+            std::vector<std::string>& problems) override {
     for (Gpu& gpu : gpus_) {
       if (gpu.lost) continue;
       const auto index = static_cast<int>(gpu.index);
@@ -444,36 +469,45 @@ class RocmSmi : public GpuMonitor {
       }
       if (temperature_ != nullptr && wanted(options, index, "temp")) {
         int64_t millidegrees = 0;
-        if (good(temperature_(gpu.index, 1, 0, &millidegrees)) || good(temperature_(gpu.index, 0, 0, &millidegrees)))
-          put(out, "Temperature", index, "deg C", "temperature of the chip", "device_temp", static_cast<double>(millidegrees) / 1000);
+        if (good(temperature_(gpu.index, 1, 0, &millidegrees)) ||
+            good(temperature_(gpu.index, 0, 0, &millidegrees)))
+          put(out, "Temperature", index, "deg C", "temperature of the chip", "device_temp",
+              static_cast<double>(millidegrees) / 1000);
       }
       if (power_ != nullptr && wanted(options, index, "power")) {
         uint64_t microwatts = 0;
         if (good(power_(gpu.index, 0, &microwatts)))
-          put(out, "Current Power", index, "W", "mean power of the last moment", "device_power", static_cast<double>(microwatts) * 1e-6);
+          put(out, "Current Power", index, "W", "mean power of the last moment", "device_power",
+              static_cast<double>(microwatts) * 1e-6);
       }
       if (memory_ != nullptr && wanted(options, index, "mem_usage")) {
         uint64_t bytes = 0;
         if (good(memory_(gpu.index, 0, &bytes)))
-          put(out, "Memory Usage", index, "B", "device memory in use", "device_memory_usage", static_cast<double>(bytes));
+          put(out, "Memory Usage", index, "B", "device memory in use", "device_memory_usage",
+              static_cast<double>(bytes));
       }
       if (clock_ != nullptr && wanted(options, index, "clock")) {
         for (const auto& [kind, name] : {std::pair{0, "Core Clock"}, std::pair{4, "Memory Clock"}}) {
           const double hertz = frequency(gpu.index, kind, good);
-          if (hertz > 0) put(out, name, index, "MHz", kind == 0 ? "clock of the compute units" : "clock of device memory", "device_clock", hertz * 1e-6);
+          if (hertz > 0)
+            put(out, name, index, "MHz", kind == 0 ? "clock of the compute units" : "clock of device memory",
+                "device_clock", hertz * 1e-6);
         }
       }
       // This one measures for a second inside the call: only when asked for by name.
       if (pcie_ != nullptr && options.gpu_metrics && wanted(options, index, "pcie")) {
         uint64_t sent = 0, received = 0, packet = 0;
         if (good(pcie_(gpu.index, &sent, &received, &packet))) {
-          put(out, "PCIe Sent", index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie", static_cast<double>(sent * packet));
-          put(out, "PCIe Received", index, "B/s", "bytes that the GPU received over PCIe", "device_pcie", static_cast<double>(received * packet));
+          put(out, "PCIe Sent", index, "B/s", "bytes that the GPU sent over PCIe", "device_pcie",
+              static_cast<double>(sent * packet));
+          put(out, "PCIe Received", index, "B/s", "bytes that the GPU received over PCIe", "device_pcie",
+              static_cast<double>(received * packet));
         }
       }
       if (asked && !any && ++gpu.failures == 5) {
         gpu.lost = true;
-        problems.push_back(fmt::format("GPU {} was lost during the run (ROCm SMI answers nothing): its telemetry ends there", index));
+        problems.push_back(fmt::format(
+            "GPU {} was lost during the run (ROCm SMI answers nothing): its telemetry ends there", index));
       }
       if (any) gpu.failures = 0;
     }
@@ -485,8 +519,8 @@ class RocmSmi : public GpuMonitor {
     bool lost = false;
     int failures = 0;
   };
-  // rsmi_frequencies_t: {uint32 count, current; uint64 Hz[]} of old, with a bool before it since ROCm 6. What is written
-  // tells which: the first frequency of the old form lies where the new one has a small number.
+  // rsmi_frequencies_t: {uint32 count, current; uint64 Hz[]} of old, with a bool before it since ROCm 6. What
+  // is written tells which: the first frequency of the old form lies where the new one has a small number.
   template <typename Good>
   double frequency(uint32_t gpu, int kind, Good good) {
     alignas(8) unsigned char bytes[2048];

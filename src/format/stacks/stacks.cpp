@@ -19,11 +19,13 @@ Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptio
   if (options.process != 0) wanted.process = options.process;
   TACHO_ASSIGN(analysis::StackTree tree, analysis::stack_tree(trace, wanted));
   if (tree.samples == 0 && tree.gpu_ns == 0)
-    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", trace.path());
+    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",
+                trace.path());
   return tree;
 }
 
-Status write_file(const std::string& path, std::string_view text, bool overwrite, std::vector<std::string>& written) {
+Status write_file(const std::string& path, std::string_view text, bool overwrite,
+                  std::vector<std::string>& written) {
   TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
   file.write(text);
   TACHO_TRY(file.commit());
@@ -76,7 +78,8 @@ void put_tree(report::JsonWriter& json, const FlameInput& input) {
 
 }  // namespace
 
-Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
+Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                    std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
   TACHO_TRY(write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written));
   if (tree.gpu_ns == 0) return {};
@@ -85,10 +88,13 @@ Status write_folded(const trace::Trace& trace, const ExportTarget& target, const
   return write_file(gpu.string(), analysis::folded_stacks(tree, true), options.overwrite, written);
 }
 
-Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
+Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+                        std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
   const auto command = trace.property(event::Table::kEnd, 0, "command");
-  return write_file(target.file, analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")), options.overwrite, written);
+  return write_file(target.file,
+                    analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")),
+                    options.overwrite, written);
 }
 
 std::string flame_page(const FlameInput& run, const FlameInput* other) {

@@ -67,7 +67,8 @@ class Forest {
   void inside(size_t at, double value) { nodes_[at].row.inside += value; }
 
   std::vector<Row> rows() {
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return nodes_[a].thread < nodes_[b].thread; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](size_t a, size_t b) { return nodes_[a].thread < nodes_[b].thread; });
     std::vector<Row> out;
     std::map<std::pair<int64_t, std::string>, size_t> flat;
     std::vector<size_t> stack(order_.rbegin(), order_.rend());
@@ -109,7 +110,8 @@ class Forest {
 };
 
 std::string number(double value, const Options& options) {
-  return options.scientific ? fmt::format("{:.{}e}", value, options.precision) : fmt::format("{:.{}f}", value, options.precision);
+  return options.scientific ? fmt::format("{:.{}e}", value, options.precision)
+                            : fmt::format("{:.{}f}", value, options.precision);
 }
 
 std::string prefixed(const Row& row, const Options& options) {
@@ -125,20 +127,29 @@ std::string prefixed(const Row& row, const Options& options) {
 }  // namespace
 
 std::optional<double> unit_seconds(std::string_view unit) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"sec", 1}, {"s", 1}, {"msec", 1e-3}, {"ms", 1e-3}, {"usec", 1e-6},
-                                                                   {"us", 1e-6}, {"nsec", 1e-9}, {"ns", 1e-9}, {"min", 60}, {"hr", 3600}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"sec", 1},   {"s", 1},       {"msec", 1e-3}, {"ms", 1e-3}, {"usec", 1e-6},
+      {"us", 1e-6}, {"nsec", 1e-9}, {"ns", 1e-9},   {"min", 60},  {"hr", 3600}};
   for (const auto& [name, seconds] : kUnits)
     if (name == unit) return seconds;
   return std::nullopt;
 }
 
 Result<Component> wall_clock(const trace::Trace& trace, const Options& options) {
-  Component component{"wall_clock", "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)", "Real-clock timer (i.e. wall-clock timer)", options.time_unit,
-                      1 / unit_seconds(options.time_unit).value_or(1), true, false, {}};
+  Component component{"wall_clock",
+                      "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)",
+                      "Real-clock timer (i.e. wall-clock timer)",
+                      options.time_unit,
+                      1 / unit_seconds(options.time_unit).value_or(1),
+                      true,
+                      false,
+                      {}};
   Forest forest(options);
   const Threads threads(trace);
   const auto cell = [&](Table table, int64_t row, int at) { return trace.cell(table, row, at); };
-  const auto track_process = [&](int64_t track) { return cell(Table::kTrack, track, column::Track::process); };
+  const auto track_process = [&](int64_t track) {
+    return cell(Table::kTrack, track, column::Track::process);
+  };
 
   // Roots: a thread from its first event to its last; the main thread as long as the program ran.
   struct Span {
@@ -158,8 +169,10 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
   const std::string name(trace.text(Table::kProcess, options.process, column::Process::name));
   const int64_t pid = cell(Table::kProcess, options.process, column::Process::pid);
   double whole = 0;
-  if (const auto launched = trace.property(Table::kEnd, 0, "pid"); launched && *launched == std::to_string(pid))
-    if (const auto seconds = trace.property(Table::kEnd, 0, "target_seconds")) whole = std::strtod(std::string(*seconds).c_str(), nullptr);
+  if (const auto launched = trace.property(Table::kEnd, 0, "pid");
+      launched && *launched == std::to_string(pid))
+    if (const auto seconds = trace.property(Table::kEnd, 0, "target_seconds"))
+      whole = std::strtod(std::string(*seconds).c_str(), nullptr);
   std::unordered_map<int64_t, size_t> root_of;
   const auto root = [&](int64_t thread) {
     const auto [at, fresh] = root_of.try_emplace(thread, 0);
@@ -167,7 +180,8 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
       const int64_t index = threads.index(thread);
       at->second = forest.root(index, index == 0 ? name : "start_thread");
       const auto span = spans.find(thread);
-      double seconds = span != spans.end() ? static_cast<double>(span->second.last - span->second.first) * 1e-9 : 0;
+      double seconds =
+          span != spans.end() ? static_cast<double>(span->second.last - span->second.first) * 1e-9 : 0;
       if (index == 0 && whole > 0) seconds = whole;
       forest.add(at->second, seconds);
     }
@@ -183,7 +197,8 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
   std::unordered_map<int64_t, std::vector<Open>> open;  // by track
   std::unordered_map<int64_t, size_t> calls;            // correlation -> node
   std::deque<int64_t> order;
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                     column::Fact::dim, column::Fact::correlation};
   struct Source {
     Table table;
     std::unique_ptr<trace::TimeCursor> cursor;
@@ -206,12 +221,14 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
       const double seconds = static_cast<double>(duration) * 1e-9;
       if (next->table == Table::kMarker || next->table == Table::kApi) {
         const bool marker = next->table == Table::kMarker;
-        const bool nests = !marker || cell(Table::kLabel, dim, column::Label::kind) == static_cast<int64_t>(event::MarkerKind::kPushPop);
+        const bool nests = !marker || cell(Table::kLabel, dim, column::Label::kind) ==
+                                          static_cast<int64_t>(event::MarkerKind::kPushPop);
         const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
         auto& stack = open[track];
         while (!stack.empty() && stack.back().end < start + duration) stack.pop_back();
         const size_t parent = stack.empty() || !nests ? root(thread) : stack.back().node;
-        const std::string label(marker ? trace.text(Table::kLabel, dim, column::Label::name) : trace.text(Table::kFunction, dim, column::Function::name));
+        const std::string label(marker ? trace.text(Table::kLabel, dim, column::Label::name)
+                                       : trace.text(Table::kFunction, dim, column::Function::name));
         const size_t at = forest.child(parent, label);
         forest.add(at, seconds);
         if (nests) {
@@ -227,9 +244,11 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
           }
         }
       } else {
-        std::string label = next->table == Table::kDispatch ? demangle(trace.text(Table::kKernel, dim, column::Kernel::name))
-                            : next->table == Table::kCopy   ? std::string(copy_direction_name(cell(Table::kCopyShape, dim, column::CopyShape::direction)))
-                                                            : "MEMORY_FILL";
+        std::string label =
+            next->table == Table::kDispatch ? demangle(trace.text(Table::kKernel, dim, column::Kernel::name))
+            : next->table == Table::kCopy
+                ? std::string(copy_direction_name(cell(Table::kCopyShape, dim, column::CopyShape::direction)))
+                : "MEMORY_FILL";
         const auto call = calls.find(correlation);
         const size_t parent = correlation != 0 && call != calls.end() ? call->second : forest.root(0, name);
         forest.add(forest.child(parent, label), seconds);
@@ -243,7 +262,9 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
 }
 
 Component trip_count(const Component& wall_clock) {
-  Component component{"trip_count", "COUNTS THE NUMBER OF INVOCATIONS", "Counts number of invocations", "", 1, false, true, wall_clock.rows};
+  Component component{
+      "trip_count",   "COUNTS THE NUMBER OF INVOCATIONS", "Counts number of invocations", "", 1, false, true,
+      wall_clock.rows};
   for (Row& row : component.rows) row.sum = static_cast<double>(row.count);
   return component;
 }
@@ -272,10 +293,17 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
     total[tree.nodes[i].parent] += total[i];
     samples[tree.nodes[i].parent] += samples[i];
   }
-  Component time{tree.wall ? "sampling_wall_clock" : "sampling_cpu_clock",
-                 tree.wall ? "WALL-CLOCK TIME BY STATISTICAL SAMPLING" : "CPU-CLOCK TIME BY STATISTICAL SAMPLING",
-                 "Time of sampled call stacks", options.time_unit, 1 / unit_seconds(options.time_unit).value_or(1), false, false, {}};
-  Component percent{"sampling_percent", "FRACTION OF SAMPLES (BY TIME)", "Share of sampled time", "%", 1, false, false, {}};
+  Component time{
+      tree.wall ? "sampling_wall_clock" : "sampling_cpu_clock",
+      tree.wall ? "WALL-CLOCK TIME BY STATISTICAL SAMPLING" : "CPU-CLOCK TIME BY STATISTICAL SAMPLING",
+      "Time of sampled call stacks",
+      options.time_unit,
+      1 / unit_seconds(options.time_unit).value_or(1),
+      false,
+      false,
+      {}};
+  Component percent{
+      "sampling_percent", "FRACTION OF SAMPLES (BY TIME)", "Share of sampled time", "%", 1, false, false, {}};
   Forest times(options), shares(options);
   std::vector<std::pair<size_t, size_t>> place(tree.nodes.size());
   std::vector<int64_t> thread_total(tree.nodes.size());
@@ -290,12 +318,15 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
     thread_total[i] = thread_total[node.parent];
     const std::string label = frame.name;
     const double seconds = static_cast<double>(total[i]) * 1e-9;
-    const double share = thread_total[i] > 0 ? 100.0 * static_cast<double>(total[i]) / static_cast<double>(thread_total[i]) : 0;
+    const double share = thread_total[i] > 0
+                             ? 100.0 * static_cast<double>(total[i]) / static_cast<double>(thread_total[i])
+                             : 0;
     if (place[node.parent].first == SIZE_MAX) {
       const auto index = static_cast<int64_t>(place[node.parent].second);
       place[i] = {times.root(index, label), shares.root(index, label)};
     } else {
-      place[i] = {times.child(place[node.parent].first, label), shares.child(place[node.parent].second, label)};
+      place[i] = {times.child(place[node.parent].first, label),
+                  shares.child(place[node.parent].second, label)};
       times.inside(place[node.parent].first, seconds);
       shares.inside(place[node.parent].second, share);
     }
@@ -320,7 +351,8 @@ std::string to_text(const Component& component, const Options& options) {
   }
   std::vector<std::vector<std::string>> lines;
   for (const Row& row : component.rows) {
-    std::vector<std::string> line = {prefixed(row, options), std::to_string(row.count), std::to_string(row.depth), component.name};
+    std::vector<std::string> line = {prefixed(row, options), std::to_string(row.count),
+                                     std::to_string(row.depth), component.name};
     const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
     if (component.counts_only) {
       line.push_back(fmt::format("{:.0f}", sum));
@@ -336,7 +368,8 @@ std::string to_text(const Component& component, const Options& options) {
         line.push_back(number(variance, options));
         line.push_back(number(std::sqrt(variance), options));
       }
-      line.push_back(fmt::format("{:.1f}", row.sum > 0 ? std::clamp(100 * (row.sum - row.inside) / row.sum, 0.0, 100.0) : 100.0));
+      line.push_back(fmt::format(
+          "{:.1f}", row.sum > 0 ? std::clamp(100 * (row.sum - row.inside) / row.sum, 0.0, 100.0) : 100.0));
     }
     lines.push_back(std::move(line));
   }
@@ -361,7 +394,11 @@ std::string to_text(const Component& component, const Options& options) {
   for (const auto& line : lines) {
     out += "|";
     for (size_t i = 0; i < line.size(); ++i)
-      out += " " + (i == 0 || titles[i] == "METRIC" || titles[i] == "UNITS" ? report::padded_right(line[i], widths[i]) : report::padded_left(line[i], widths[i])) + " |";
+      out += " " +
+             (i == 0 || titles[i] == "METRIC" || titles[i] == "UNITS"
+                  ? report::padded_right(line[i], widths[i])
+                  : report::padded_left(line[i], widths[i])) +
+             " |";
     out += "\n";
   }
   return out + rule;
@@ -375,21 +412,43 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-void put_entry(report::JsonWriter& json, const Component& component, const Row& row, const Options& options, uint64_t rolling) {
+void put_entry(report::JsonWriter& json, const Component& component, const Row& row, const Options& options,
+               uint64_t rolling) {
   const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
   json.begin_object();
   json.key("hash").value(std::to_string(hash_of(row.label, 0)));
   json.key("prefix").value(prefixed(row, options));
   json.key("depth").value(row.depth);
   json.key("entry").begin_object();
-  json.key("laps").value(row.count).key("value").value(sum).key("accum").value(sum).key("repr_data").value(sum).key("repr_display").value(sum);
+  json.key("laps")
+      .value(row.count)
+      .key("value")
+      .value(sum)
+      .key("accum")
+      .value(sum)
+      .key("repr_data")
+      .value(sum)
+      .key("repr_display")
+      .value(sum);
   json.end_object();
   if (component.statistics) {
     const double squares = row.sum_of_squares * component.scale * component.scale;
     const double variance = n > 1 ? std::max(0.0, (squares - sum * sum / n) / (n - 1)) : 0;
     json.key("stats").begin_object();
-    json.key("sum").value(sum).key("count").value(row.count).key("min").value(row.min * component.scale).key("max").value(row.max * component.scale);
-    json.key("sqr").value(squares).key("mean").value(n > 0 ? sum / n : 0.0).key("stddev").value(std::sqrt(variance));
+    json.key("sum")
+        .value(sum)
+        .key("count")
+        .value(row.count)
+        .key("min")
+        .value(row.min * component.scale)
+        .key("max")
+        .value(row.max * component.scale);
+    json.key("sqr")
+        .value(squares)
+        .key("mean")
+        .value(n > 0 ? sum / n : 0.0)
+        .key("stddev")
+        .value(std::sqrt(variance));
     json.end_object();
   }
   json.key("rolling_hash").value(std::to_string(rolling));
@@ -402,13 +461,26 @@ std::string to_json(const Component& component, const Options& options) {
   std::string out;
   report::JsonWriter json(out);
   json.begin_object().key("timemory").begin_object().key(component.name).begin_object();
-  json.key("properties").begin_object().key("value").value(component.name).key("id").value(component.name).end_object();
+  json.key("properties")
+      .begin_object()
+      .key("value")
+      .value(component.name)
+      .key("id")
+      .value(component.name)
+      .end_object();
   json.key("type").value(component.name).key("description").value(component.description);
   json.key("unit_value").value(component.counts_only || component.unit == "%" ? 1.0 : 1e9 / component.scale);
   json.key("unit_repr").value(component.unit);
   int64_t threads = 1;
   for (const Row& row : component.rows) threads = std::max(threads, row.thread + 1);
-  json.key("thread_count").value(threads).key("mpi_size").value(1).key("num_ranks").value(1).key("concurrency").value(1);
+  json.key("thread_count")
+      .value(threads)
+      .key("mpi_size")
+      .value(1)
+      .key("num_ranks")
+      .value(1)
+      .key("concurrency")
+      .value(1);
   json.key("ranks").begin_array().begin_object();
   json.key("rank").value(options.rank).key("graph_size").value(component.rows.size());
   json.key("graph").begin_array();

@@ -80,13 +80,13 @@ TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
   const auto provider = make_amd_provider();
   const Plan plan = plan_of(*provider, "gfx942");
   const auto level = std::find_if(plan.passes.begin(), plan.passes.end(),
-                                  [](const Pass& pass) { return pass.name == "SQ_LEVEL_WAVES"; });
+                                  [](const Pass& pass) { return pass.name == "SQ_IFETCH_LEVEL"; });
   ASSERT_NE(level, plan.passes.end());
   const std::set<std::string> counters(level->counters.begin(), level->counters.end());
-  EXPECT_TRUE(counters.contains("SQ_LEVEL_WAVES"));
+  EXPECT_TRUE(counters.contains("SQ_IFETCH_LEVEL"));
   EXPECT_TRUE(counters.contains("SQ_ACCUM_PREV_HIRES"));
-  EXPECT_TRUE(counters.contains("SQ_WAVES"));  // -n per_wave of its metrics
-  EXPECT_NE(level->definitions.find("accumulate(SQ_LEVEL_WAVES, HIGH_RES)"), std::string::npos);
+  EXPECT_TRUE(counters.contains("SQ_IFETCH"));  // what its latency is divided by
+  EXPECT_NE(level->definitions.find("accumulate(SQ_IFETCH_LEVEL, HIGH_RES)"), std::string::npos);
 }
 
 TEST(AmdPlan, IsTheSameEveryTimeAndInAnyOrder) {

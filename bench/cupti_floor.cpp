@@ -3,10 +3,10 @@
 // CUDA_INJECTION64_PATH.
 //
 // FLOOR_KINDS: letters of what to enable (k kernels, c copies and fills, r runtime API, q not its calls that
-// only ask, d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, g graph
-// launches as one span), default kcrd. FLOOR_THREAD_IDS: if set, records carry kernel thread ids instead of
-// CUPTI's default. FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file for the counts, default
-// none.
+// only ask, d driver API, l only launching driver calls, m memory, s synchronisation, o overhead, j
+// compilation, g graph launches as one span), default kcrd. FLOOR_THREAD_IDS: if set, records carry kernel
+// thread ids instead of CUPTI's default. FLOOR_BUFFER: bytes per buffer, default 8 MiB. FLOOR_REPORT: file
+// for the counts, default none.
 #include <cupti.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +100,9 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
         break;
       case 'o':
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD);
+        break;
+      case 'j':
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_JIT);
         break;
       case 'g':
         cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);

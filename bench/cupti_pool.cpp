@@ -1,8 +1,8 @@
 // Runs a command with libtacho.so's CUDA source and a pool, drains it without decoding, and prints what came:
 // buffers, bytes and records by kind. Measures the target's side alone and shows what CUPTI really writes.
 //
-// cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] --
-// command...
+// cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-s source-bits] [-d records-to-dump] [-m pool-MiB] [-f
+// flush-period-ms] -- command...
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,13 +140,15 @@ int main(int argc, char** argv) {
       options.sources = static_cast<uint64_t>(atol(argv[++i]));
     else if (strcmp(argv[i], "-m") == 0)
       options.initial_bytes = static_cast<uint64_t>(atol(argv[++i])) << 20;
+    else if (strcmp(argv[i], "-f") == 0)
+      options.flush_period_ms = static_cast<uint32_t>(atol(argv[++i]));
     else
       return 2;
   }
   if (i + 1 >= argc) {
-    fprintf(
-        stderr,
-        "usage: cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] -- command...\n");
+    fprintf(stderr,
+            "usage: cupti_pool [-p] [-c key=value]... [-l libtacho.so] [-d records] [-m MiB] [-f ms] -- "
+            "command...\n");
     return 2;
   }
   auto pool = tape::Pool::create(options);

@@ -40,6 +40,7 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   what->add_option("--kernel-include", r.kernel_include, "only kernels whose name matches this regular expression")->type_name("REGEX");
   what->add_option("--kernel-exclude", r.kernel_exclude, "no kernels whose name matches")->type_name("REGEX");
   what->add_flag("--driver-trace", r.driver_trace, "CUDA: every driver call, not only those that launch");
+  what->add_flag("--sync-trace", r.sync_trace, "CUDA: waiting as records of its own, with stream and event; lengthens short steps by a fifth");
   what->add_flag("--all-api-calls", r.all_api_calls, "CUDA: also calls that only ask, such as cudaGetDevice");
   what->add_option("--graph-trace", r.graph_trace, "CUDA graphs: one span a launch, or every node")
       ->check(CLI::IsMember({"graph", "node"}))->capture_default_str();
@@ -212,6 +213,7 @@ Status prepare(TraceRequest& r) {
   if (!r.kernel_exclude.empty()) config.emplace_back("kernel_exclude", r.kernel_exclude);
   config.emplace_back("driver_trace", r.driver_trace ? "all" : "launch");
   config.emplace_back("graph_trace", r.graph_trace);
+  if (r.sync_trace || r.system) config.emplace_back("sync_trace", "1");
   if (r.all_api_calls) config.emplace_back("api_calls", "all");
   if (r.yield_to_app) config.emplace_back("yield_to_app", "1");
   if (r.cupti_clock) config.emplace_back("cupti_clock", "cupti");

@@ -29,6 +29,7 @@ struct TraceRequest {
   std::string graph_trace = "graph";
   bool yield_to_app = false;
   bool all_api_calls = false;
+  bool sync_trace = false;
   bool cupti_clock = false;
   uint32_t cupti_device_buffers = 0;  // 0 = CUPTI's default
   std::string sampler = "off";        // call stacks: timer or off

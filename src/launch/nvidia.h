@@ -13,6 +13,8 @@ struct NvidiaDevice {
   int multiprocessors = 0;
   int capability_major = 0, capability_minor = 0;
   uint64_t memory_bytes = 0;
+  int warp_size = 0, sm_clock_khz = 0, memory_clock_khz = 0, memory_bus_bits = 0, l2_bytes = 0;
+  int threads_per_sm = 0, blocks_per_sm = 0, registers_per_sm = 0, shared_per_sm = 0, shared_reserved = 0;
 };
 
 struct NvidiaStatus {
@@ -28,6 +30,9 @@ struct NvidiaStatus {
 
 /// Looks at the machine and initialises the CUDA driver in this process (do not fork afterwards).
 NvidiaStatus inspect_nvidia();
+
+/// File of the CUPTI that inspect_nvidia() finds, "" = none. Loads it; starts no driver.
+std::string find_cupti_library();
 
 /// Why the CUDA program `executable` cannot reach a GPU here, in one sentence; empty when it holds no CUDA
 /// code or there is nothing to see. Reads files only.

@@ -80,6 +80,7 @@ void each_entry(const std::string& folder, Visit visit) {
 
 struct Stat {
   std::string name;
+  char state = '?';
   pid_t parent = 0;
   uint64_t minor_faults = 0, major_faults = 0, user_ticks = 0, system_ticks = 0, threads = 0, virtual_bytes = 0,
            resident_pages = 0;
@@ -93,7 +94,7 @@ std::optional<Stat> parse_stat(const std::string& text) {
   stat.name = text.substr(open_at + 1, close_at - open_at - 1);
   size_t at = close_at + 2;
   if (at >= text.size()) return std::nullopt;
-  ++at;  // state; fields count from 1, the state is the third
+  stat.state = text[at++];  // fields count from 1, the state is the third
   uint64_t fields[25] = {};
   for (size_t number = 4; number < 25 && at < text.size(); ++number) {
     while (at < text.size() && text[at] == ' ') ++at;
@@ -305,7 +306,7 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
 bool Telemetry::read_process(pid_t pid, int64_t time) {
   const std::string folder = fmt::format("{}/{}", options_.proc, pid);
   const auto stat = parse_stat(read_small(folder + "/stat"));
-  if (!stat) return false;
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return false;  // of one that has ended, all is 0
   ProcessTimes& before = process_times_[pid];
   if (before.name != stat->name) {
     before.name = stat->name;

@@ -64,8 +64,12 @@ class Parser {
   }
   std::size_t word_length() const {
     std::size_t length = 0;
-    while (at_ + length < text_.size() && (is_letter(text_[at_ + length]) || is_digit(text_[at_ + length])))
-      ++length;
+    // A dot belongs to a name when a letter follows: NVIDIA's "dram__bytes.sum.per_second".
+    const auto belongs = [&](std::size_t at) {
+      if (text_[at] == '.') return at > at_ && at + 1 < text_.size() && is_letter(text_[at + 1]);
+      return is_letter(text_[at]) || is_digit(text_[at]);
+    };
+    while (at_ + length < text_.size() && belongs(at_ + length)) ++length;
     return length;
   }
   bool accept(std::string_view token) {

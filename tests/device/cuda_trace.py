@@ -67,6 +67,29 @@ def compare(what, a, b, goal=None, unit="", pairs=25):
     return ratio
 
 
+def compare_generations(what, open_pair, goal, unit, generations, pairs):
+    """As compare(), with programs started anew several times: where a process's memory lies moves its times by some
+    percent, which no number of pairs within it averages out. The interval resamples generations, then pairs."""
+    groups, left, right = [], [], []
+    for generation in range(generations):
+        with open_pair() as (a, b):
+            a.ask(), b.ask()
+            ratios = []
+            for i in range(pairs):
+                x, y = (a.ask(), b.ask()) if (i + generation) % 2 == 0 else reversed((b.ask(), a.ask()))
+                left.append(x), right.append(y)
+                ratios.append(x / y)
+            groups.append(ratios)
+    ratio = statistics.median(r for group in groups for r in group)
+    generator = random.Random(1)
+    medians = sorted(statistics.median(r for group in generator.choices(groups, k=len(groups)) for r in generator.choices(group, k=len(group)))
+                     for _ in range(2000))
+    low, high = medians[50], medians[1949]
+    verdict = "met" if high <= goal else "missed" if low > goal else "not resolved"
+    record(what, f"{ratio:.3f} [{low:.3f}, {high:.3f}] ({statistics.median(left):.4g} vs {statistics.median(right):.4g} {unit}, {generations} x {pairs} pairs; "
+                 f"by start {' '.join(f'{statistics.median(group):.3f}' for group in groups)})", f"<= {goal}", verdict)
+
+
 class Program:
     """A program that answers every line of its input with a figure."""
 
@@ -212,6 +235,23 @@ def survive(t, only=None):
         facts = t.facts(trace)
         check("torch.multiprocessing spawn", rc == 0 and "done" in out and facts["rows"]["dispatch"] >= 300 and facts["processes"] >= 3,
               f"exit {rc}, {facts['rows']['dispatch']} kernels, {facts['processes']} processes, losses {facts['losses']}")
+        for name, script, test in (
+                ("torch.multiprocessing fork, CUDA first used in the children",
+                 "import torch, torch.multiprocessing as mp\n"
+                 "def work(i):\n  x = torch.ones(64, device='cuda')\n  for _ in range(100): x = x + 1\n  torch.cuda.synchronize()\n"
+                 "if __name__ == '__main__':\n  mp.start_processes(work, nprocs=2, start_method='fork')\n  print('done')\n",
+                 lambda f: f["rows"]["dispatch"] >= 202 and f["processes"] >= 2),
+                ("torch's emit_nvtx ranges",
+                 "import torch\nx = torch.ones(64, device='cuda', requires_grad=True)\n"
+                 "with torch.autograd.profiler.emit_nvtx():\n  for _ in range(50): (x * 2).sum().backward()\ntorch.cuda.synchronize()\nprint('done')\n",
+                 lambda f: f["rows"]["marker"] >= 200)):
+            path = os.path.join(t.folder, "script.py")
+            with open(path, "w") as file:
+                file.write(script)
+            rc, out, err, trace = t.trace("torch script", [sys.executable, path])
+            facts = t.facts(trace)
+            check(name, rc == 0 and "done" in out and test(facts),
+                  f"exit {rc}, {facts['rows']['dispatch']} kernels, {facts['rows']['marker']} markers, {facts['processes']} processes, losses {facts['losses']} {err.strip()[-200:]}")
         command = [sys.executable, t.train, "--steps", "5", "--warmup", "2", "--profiler", "cuda"]
         rc, out, err, trace = t.trace("torch.profiler", command)
         facts = t.facts(trace)
@@ -231,9 +271,11 @@ def several(t):
     rc, out, err, path = t.trace("devices", [t.endings, "devices", "500"])
     facts = t.facts(path)
     count = int(re.search(r"(\d+) devices", out).group(1))
-    check("kernels on every GPU, peer copies", rc == 0 and t.kernels(facts, "spin") == 500 * count and facts["unlinked"] == 0
-          and all(facts["copies"].get(way, {}).get("bytes", 0) == (count - 1) << 20
-                  for way in (["peer to peer"] if "direct" in out else ["device to host", "host to device"])), f"{out.strip()}, copies {facts['copies']}, tracks {facts['tracks']}")
+    spins, peers = t.kernels(facts, "spin"), facts["copies"].get("peer to peer", {}).get("bytes", 0)
+    staged = [facts["copies"].get(way, {}).get("bytes", 0) for way in ("device to host", "host to device")]
+    want = (count - 1) << 20  # the driver copies directly or through the host
+    check("kernels on every GPU, peer copies", rc == 0 and spins == 500 * count and facts["unlinked"] == 0 and (peers == want or staged == [want, want]),
+          f"exit {rc}, {out.strip()}, kernels {spins}, not linked {facts['unlinked']}, copies {facts['copies']}, losses {facts['losses']}, stderr {err.strip()[-300:]!r}")
     script = ("import os, torch, torch.distributed as dist, torch.multiprocessing as mp\n"
               "def work(rank, size):\n"
               "  os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511')\n"
@@ -269,9 +311,14 @@ def correct(t):
     say("Against torch.profiler, the same steps")
     counts, chrome = os.path.join(t.out, "torch_counts.json"), os.path.join(t.folder, "torch_trace.json")
     base = [sys.executable, t.train, "--steps", "40"]
-    t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
-    rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
-    facts = t.facts(path)
+    their_runs, our_runs = [], []
+    for _ in range(5):  # the two cannot watch the same run, and a kernel's time differs between runs
+        t.plain([*base, "--profiler", "cuda", "--counts", counts, "--trace", chrome])
+        rc, out, err, path = t.trace("train", [*base, "--mark-region"], ["--start-paused"])
+        facts = t.facts(path)
+        our_runs.append({normal(name): entry["ns"] for name, entry in facts["kernels"].items()})
+        with open(counts) as file:
+            their_runs.append({normal(name): entry["ns"] for name, entry in json.load(file).items()})
     with open(os.path.join(t.out, "train_facts.json"), "w") as file:
         json.dump(facts, file, indent=1)
     with open(counts) as file:
@@ -283,9 +330,21 @@ def correct(t):
     extra = [name for name in ours if name not in kernels]
     check("kernel counts equal torch.profiler's, name by name", not wrong and not extra,
           f"{sum(e['count'] for e in ours.values())} kernels of {len(ours)} names" + (f"; {wrong[:3]} {extra[:3]}" if wrong or extra else ""))
-    worst = max((abs(ours[name]["ns"] / entry["ns"] - 1) for name, entry in kernels.items() if name in ours and entry["ns"] > 1e6), default=1)
-    total = sum(ours[name]["ns"] for name in kernels if name in ours) / max(sum(e["ns"] for e in kernels.values()), 1)
-    check("summed kernel durations within 3 % of torch.profiler's", abs(total - 1) < 0.03, f"total {total:.4f}, worst name {worst:.3f} off")
+    def medians(runs):
+        return {name: statistics.median(run.get(name, 0) for run in runs) for name in kernels}
+
+    def spread(runs, name):
+        return (max(run.get(name, 0) for run in runs) - min(run.get(name, 0) for run in runs)) / statistics.median(run.get(name, 0) for run in runs)
+
+    mine, peers = medians(our_runs), medians(their_runs)
+    total = sum(mine.values()) / max(sum(peers.values()), 1)
+    worst = sorted(kernels, key=lambda name: -abs(mine[name] / peers[name] - 1))
+    for name in worst[:3]:
+        say(f"    {name[:90]}: {mine[name] / 1e3:.1f} us vs {peers[name] / 1e3:.1f} us (median of 5 runs), run to run "
+            f"{100 * spread(our_runs, name):.1f} % and {100 * spread(their_runs, name):.1f} %")
+    off = abs(mine[worst[0]] / peers[worst[0]] - 1)
+    record("kernel durations summed by name against torch.profiler's, the worst name", f"{100 * off:.2f} % of {len(kernels)} names; all together {100 * (total - 1):+.2f} %",
+           "<= 3 %", "met" if off <= 0.03 else "missed")
     with open(chrome) as file:
         copied = sum(event["args"]["bytes"] for event in json.load(file)["traceEvents"] if event.get("cat") == "gpu_memcpy")
     check("bytes copied equal torch.profiler's", copied == sum(e["bytes"] for e in facts["copies"].values()), copied)
@@ -328,7 +387,7 @@ def storm(t, pairs):
     with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
         compare("storm, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", traced(*SAME_KINDS), floor("kcrd"), 1.10, "ns", pairs)
     with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
-        compare("storm, tacho's default / bare CUPTI (the same kinds)", traced(), floor("kcrlmso"), 1.10, "ns", pairs)
+        compare("storm, tacho's default / bare CUPTI (the same kinds)", traced(), floor("kcrlmo"), 1.10, "ns", pairs)
     with storms(t, ["-n", "50000"]) as (untraced, floor, traced):
         compare("storm, bare CUPTI (kcrd) / untraced", floor("kcrd"), untraced(), None, "ns", pairs // 2)
         compare("storm, tacho's default / untraced", traced(), untraced(), None, "ns", pairs // 2)
@@ -350,7 +409,7 @@ def storm(t, pairs):
 
 def graph(t, pairs):
     say("Graph launches of 100 kernels")
-    for mode, kinds in (("graph", "kcrlmsog"), ("node", "kcrlmso")):
+    for mode, kinds in (("graph", "kcrlmog"), ("node", "kcrlmo")):
         with storms(t, ["-g", "-n", "200000"]) as (untraced, floor, traced):
             compare(f"graph launches, --graph-trace {mode} / bare CUPTI", traced("--graph-trace", mode), floor(kinds), 1.10, "ns per node", pairs)
 
@@ -484,7 +543,7 @@ def torch_step(t, pairs):
     step = training(30)
     with pool(t, SAME_KINDS) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrd"))) as (a, b):
         compare("torch step, tacho / bare CUPTI, kernels+copies+runtime+all driver calls", a, b, 1.05, "ms", 2 * pairs)
-    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmso"))) as (a, b):
+    with pool(t) as ours, both(TorchProgram(t, step, ours), TorchProgram(t, step, floor_env(t, "kcrlmo"))) as (a, b):
         compare("torch step, tacho's default / bare CUPTI (the same kinds, all calls)", a, b, 1.05, "ms", pairs)
     torch_peer(t, pairs)
     with both(TorchProgram(t, step, floor_env(t, "kcrq")), TorchProgram(t, step, floor_env(t, "kcr"))) as (a, b):
@@ -494,8 +553,11 @@ def torch_step(t, pairs):
 
 
 def torch_peer(t, pairs):
-    with pool(t) as ours, both(TorchProgram(t, training(30), ours), TorchProgram(t, training(30, ["CUDA"]), {})) as (a, b):
-        compare("torch step, tacho's default / torch.profiler(CUDA)", a, b, 1.0, "ms", 3 * pairs)
+    @contextlib.contextmanager
+    def start():
+        with pool(t) as ours, both(TorchProgram(t, training(30), ours), TorchProgram(t, training(30, ["CUDA"]), {})) as programs:
+            yield programs
+    compare_generations("torch step, tacho's default / torch.profiler(CUDA)", start, 1.0, "ms", 6, pairs // 2)
 
 
 def gemm_loop(t, pairs):

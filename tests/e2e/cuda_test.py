@@ -105,6 +105,12 @@ class Cuda(harness.Case):
         self.one_sentence(result, "only administrators")
         self.assertEqual(self.stats("kernel"), {})
 
+    def test_old_driver(self):
+        version = self.folder / "version"
+        version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  390.48  Thu Mar 22 00:42:57 PDT 2018\n")
+        result = self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "1", "TACHO_NVIDIA_VERSION_FILE": str(version)})
+        self.one_sentence(result, "driver (390) is too old", "the program runs")
+
     def test_other_profiler(self):
         self.one_sentence(self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "39"}), "another profiler")
 

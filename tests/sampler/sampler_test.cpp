@@ -150,7 +150,8 @@ TEST(Lives, FiveHundredThreadsAndChurn) {
     SampledRun run(kCpu, 256 << 20);
     ASSERT_EQ(run.run({program("lives"), mode}), 0) << mode;
     EXPECT_GT(run.samples().size(), 20u) << mode;
-    EXPECT_LE(run.dropped() * 100, run.samples().size()) << mode;  // a thread may end while its sample finds no block
+    // Many threads are alive to their end. With churn a thread may end while its last sample finds no block.
+    EXPECT_LE(run.dropped() * 100, std::string(mode) == "many" ? 0 : run.samples().size()) << mode;
     EXPECT_GT(run.share("work", true), 0.6) << mode;
   }
 }
@@ -241,6 +242,13 @@ TEST(Python, LinesAndSharesOfEveryVersion) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=2000\nsample_clock=wall\n");
     ASSERT_EQ(run.run({path, script("shares.py"), "60"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
+    // However busy the machine is: a sample that comes late stands for more time, so that nothing is missing.
+    int64_t first = INT64_MAX, last = 0;
+    for (const Sample& sample : run.samples()) {
+      first = std::min(first, sample.time);
+      last = std::max(last, sample.time);
+    }
+    EXPECT_NEAR(run.seconds() / (static_cast<double>(last - first) * 1e-9), 1.0, 0.02);
     double all = 0, heavy = 0, medium = 0, light = 0, lines = 0, wrong = 0, ordered = 0;
     for (const Sample& sample : run.samples()) {
       const std::string medium_name = sample.has("Worker.medium") ? "Worker.medium" : "medium";

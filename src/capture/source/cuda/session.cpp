@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/counter/range_profiler.h"
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
@@ -40,6 +41,7 @@ constinit bool g_driver_all = false;
 constinit bool g_all_calls = false;
 constinit bool g_driver_started = false;
 constinit bool g_graph_nodes = false;
+constinit bool g_synchronization = false;
 constinit bool g_profiler_api = false;
 
 void say(event::NoteSeverity severity, const char* sentence) {
@@ -198,6 +200,7 @@ bool does_something(const char* name) {
 
 void switch_kind(int kind, bool on) {
   if (kind == abi::kind::kGraphTrace && g_graph_nodes) return;
+  if (kind == abi::kind::kSynchronization && !g_synchronization) return;
   if (kind == abi::kind::kRuntime && !g_all_calls)
     return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false,
                             on);
@@ -366,6 +369,16 @@ void enable_callbacks() {
 // ---- flushing
 // -------------------------------------------------------------------------------------------------------
 
+// Set while the thread of ours is inside CUPTI: at exit CUPTI takes itself down, so finish() waits for it.
+constinit std::atomic<uint32_t> g_inside{0};
+
+class Inside {
+ public:
+  Inside() { g_inside.store(1); }
+  ~Inside() { g_inside.store(0); }
+  bool allowed() const { return g_finished.load() == 0; }
+};
+
 void* follow(void*) {
   pthread_setname_np(pthread_self(), "tacho-cupti");
   tape::PoolHeader* const pool = tape::pool();
@@ -378,7 +391,8 @@ void* follow(void*) {
       const timespec wait{0, 50'000'000};
       syscall(SYS_futex, &pool->enabled, FUTEX_WAIT, static_cast<uint32_t>(seen), &wait, nullptr, 0);
     }
-    if (g_finished.load(std::memory_order_relaxed) != 0) break;
+    const Inside inside;
+    if (!inside.allowed()) break;
     const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
     look_for_names();
@@ -414,6 +428,11 @@ void start_thread() {
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
   const int64_t begin = raw_now();
+  constexpr int64_t kPatience = 5'000'000'000;  // our thread may itself be waiting for the device
+  while (g_inside.load() != 0 && raw_now() - begin < kPatience) {
+    const timespec moment{0, 50'000};
+    nanosleep(&moment, nullptr);
+  }
   wait_for_device(200'000'000);
   if (g_pairs) define_clock_pair();
   mark_last_buffers();
@@ -442,6 +461,37 @@ void set_size_attribute(int attribute, std::string_view value) {
   if (number != 0) g_cupti.set_attribute(attribute, &size, &number);
 }
 
+// The driver's major version from the kernel module's own words, 0 = unknown.
+unsigned driver_major() {
+  const char* file = getenv("TACHO_NVIDIA_VERSION_FILE");  // for tests
+  FILE* const from = fopen(file != nullptr ? file : "/proc/driver/nvidia/version", "re");
+  if (from == nullptr) return 0;
+  char line[512];
+  unsigned major = 0;
+  if (fgets(line, sizeof line, from) != nullptr)
+    for (const char* at = line; (at = strstr(at, "  ")) != nullptr && major == 0; ++at) {
+      unsigned minor = 0;
+      if (sscanf(at, "  %u.%u", &major, &minor) != 2) major = 0;
+    }
+  fclose(from);
+  return major;
+}
+
+// The oldest driver for a CUPTI of that CUDA version (130001 = 13.0), by NVIDIA's compatibility table; 0 =
+// not known.
+unsigned needed_driver(uint32_t cupti) {
+  switch (cupti / 10000) {
+    case 11:
+      return 450;
+    case 12:
+      return 525;
+    case 13:
+      return 580;
+    default:
+      return 0;
+  }
+}
+
 bool subscribe() {
   abi::Result result;
   char other[128] = {};
@@ -463,6 +513,14 @@ bool subscribe() {
              "the NVIDIA driver lets only administrators profile: the program runs, its CUDA activity is not "
              "traced; see "
              "NVreg_RestrictProfilingToAdminUsers (developer.nvidia.com/ERR_NVGPUCTRPERM)");
+  } else if (const unsigned driver = driver_major(), needed = needed_driver(g_version);
+             driver != 0 && driver < needed) {
+    snprintf(line, sizeof line,
+             "the NVIDIA driver (%u) is too old for CUPTI %u.%u (%s), which needs %u or newer: the program "
+             "runs, its CUDA "
+             "activity is not traced; update the driver or let CUDA_HOME name the toolkit that the driver "
+             "came with",
+             driver, g_version / 10000, g_version / 100 % 100, g_cupti.path, needed);
   } else {
     snprintf(line, sizeof line,
              "CUPTI (%s) refuses to start: %s; the program runs, its CUDA activity is not traced",
@@ -496,6 +554,9 @@ bool start_session() {
   g_driver_all = tape::config("driver_trace", "launch") == "all";
   g_all_calls = tape::config("api_calls", "essential") == "all";
   g_graph_nodes = tape::config("graph_trace", "graph") == "node";
+  // These records alone make a PyTorch step a fifth longer (H200, CUPTI 13.0); the waiting calls are API rows
+  // anyway.
+  g_synchronization = tape::config("sync_trace", "0") == "1";
   g_profiler_api = tape::config("profiler_api", "0") == "1";
   g_start_launch = number_from(tape::config("start_launch"), 0);
   g_stop_launch = number_from(tape::config("stop_launch"), 0);
@@ -570,6 +631,14 @@ void say_warning(const char* sentence) {
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   if (!tacho::capture::start()) return 1;
+  char folder[1024];
+  const std::string_view counters = tacho::tape::config("counter_folder");
+  if (!counters.empty() && counters.size() < sizeof folder) {
+    memcpy(folder, counters.data(), counters.size());
+    folder[counters.size()] = '\0';
+    tacho::capture::counter::start_range_profiler(folder);
+    return 1;
+  }
   tacho::capture::cuda::start_session();
   return 1;  // never a reason for the driver to complain: the program runs in any case
 }

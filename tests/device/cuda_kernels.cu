@@ -1,0 +1,129 @@
+// Kernels whose counters are compared with another profiler's: cuda_kernels MODE [N]
+//   all    each kernel N times: copy, matrix product, reduction, atomics, divergent branches
+//   loop   N launches of the reduction; prints the milliseconds they took
+//   steady N launches of a triad over 600 MB, which no cache holds; prints the milliseconds
+//   mixed  N rounds of three kernels in an order that repeats
+//   storm  N empty kernels and one copy at the end; prints the milliseconds of the empty ones
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+constexpr int kWidth = 512, kItems = 1 << 22;
+
+__global__ void copy_kernel(const float* from, float* to, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = from[i];
+}
+__global__ void gemm_kernel(const float* a, const float* b, float* c, int n) {
+  __shared__ float x[16][16], y[16][16];
+  const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+  float sum = 0;
+  for (int tile = 0; tile < n / 16; ++tile) {
+    x[threadIdx.y][threadIdx.x] = a[row * n + tile * 16 + threadIdx.x];
+    y[threadIdx.y][threadIdx.x] = b[(tile * 16 + threadIdx.y) * n + column];
+    __syncthreads();
+    for (int k = 0; k < 16; ++k) sum += x[threadIdx.y][k] * y[k][threadIdx.x];
+    __syncthreads();
+  }
+  c[row * n + column] = sum;
+}
+__global__ void reduce_kernel(const float* from, float* to, int n) {
+  __shared__ float part[256];
+  float sum = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += from[i];
+  part[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = 128; half > 0; half /= 2) {
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) to[blockIdx.x] = part[0];
+}
+__global__ void atomics_kernel(int* bins, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(&bins[(i * 7) % 1024], 1);
+}
+__global__ void divergent_kernel(float* to, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float value = static_cast<float>(i);
+  for (int k = 0; k < (threadIdx.x % 32) * 4; ++k) value = value * 1.0001f + 0.5f;
+  if (i < n) to[i] = value;
+}
+__global__ void triad_kernel(const float4* a, const float4* b, float4* c, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    const float4 x = a[i], y = b[i];
+    c[i] = make_float4(x.x + 2 * y.x, x.y + 2 * y.y, x.z + 2 * y.z, x.w + 2 * y.w);
+  }
+}
+__global__ void empty_kernel() {}
+
+static float *x, *y, *z;
+static int* bins;
+
+static void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  std::fprintf(stderr, "cuda_kernels: %s: %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
+static void launch(int kind) {
+  const dim3 tiles(kWidth / 16, kWidth / 16), tile(16, 16);
+  switch (kind) {
+    case 0:
+      return copy_kernel<<<kItems / 256, 256>>>(x, y, kItems);
+    case 1:
+      return gemm_kernel<<<tiles, tile>>>(x, y, z, kWidth);
+    case 2:
+      return reduce_kernel<<<264, 256>>>(x, z, kItems);
+    case 3:
+      return atomics_kernel<<<kItems / 256, 256>>>(bins, kItems);
+    case 4:
+      return divergent_kernel<<<kItems / 256, 256>>>(z, kItems);
+    default:
+      return empty_kernel<<<1, 32>>>();
+  }
+}
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const int n = argc > 2 ? std::atoi(argv[2]) : 1;
+  check(cudaMalloc(&x, kItems * sizeof(float)), "malloc");
+  check(cudaMalloc(&y, kItems * sizeof(float)), "malloc");
+  check(cudaMalloc(&z, kItems * sizeof(float)), "malloc");
+  check(cudaMalloc(&bins, 1024 * sizeof(int)), "malloc");
+  check(cudaMemset(x, 0, kItems * sizeof(float)), "memset");
+  check(cudaMemset(y, 0, kItems * sizeof(float)), "memset");
+  check(cudaDeviceSynchronize(), "start");
+  const auto begin = std::chrono::steady_clock::now();
+  if (mode == "all") {
+    for (int i = 0; i < n; ++i)
+      for (int kind = 0; kind < 5; ++kind) launch(kind);
+  } else if (mode == "loop") {
+    for (int i = 0; i < n; ++i) launch(2);
+  } else if (mode == "steady") {
+    constexpr int kLarge = 50'000'000 / 4;
+    float4* large[3];
+    for (float4*& each : large) {
+      check(cudaMalloc(&each, kLarge * sizeof(float4)), "malloc");
+      check(cudaMemset(each, 0, kLarge * sizeof(float4)), "memset");
+    }
+    for (int i = 0; i < n; ++i) triad_kernel<<<132 * 8, 256>>>(large[0], large[1], large[2], kLarge);
+  } else if (mode == "mixed") {
+    for (int i = 0; i < n; ++i)
+      for (const int kind : {0, 2, 2, 4}) launch(kind);
+  } else if (mode == "storm") {
+    for (int i = 0; i < n; ++i) launch(5);
+  } else {
+    std::fprintf(stderr, "usage: cuda_kernels all|loop|mixed|storm [N]\n");
+    return 2;
+  }
+  check(cudaDeviceSynchronize(), "run");
+  std::printf("%s %d: %.3f ms\n", mode.c_str(), n,
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  if (mode == "storm") launch(0);
+  check(cudaDeviceSynchronize(), "end");
+  return 0;
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Collects hardware counters on this machine's NVIDIA GPU and prints a table of verdicts against Nsight Compute (ncu).
+# Needs a build (TACHO_BUILD, default ../../build) made with CUDA's headers and nvcc.
+#   cuda_profile.sh [sections...]     see cuda_profile.py; OUT: folder for results (default .)
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${TACHO_BUILD:-$here/../../build}
+out=${OUT:-.}
+if ! nvidia-smi -L > "$out/gpus.txt" 2>&1; then
+  echo "cuda_profile.sh: no NVIDIA GPU on this machine (nvidia-smi: $(head -1 "$out/gpus.txt")); nothing was measured" >&2
+  exit 77
+fi
+cat "$out/gpus.txt"
+for file in bin/tacho lib/libtacho.so lib/librange_floor.so tests/device/cuda_kernels; do
+  if [ ! -e "$build/$file" ]; then
+    echo "cuda_profile.sh: $build/$file is missing: build with the CUDA toolkit installed" >&2
+    exit 1
+  fi
+done
+for folder in "${CUDA_HOME:-/usr/local/cuda}"/{lib64,extras/CUPTI/lib64,targets/x86_64-linux/lib}; do
+  if [ -e "$folder/libcupti.so" ]; then export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; break; fi
+done
+exec python3 "$here/cuda_profile.py" --build "$build" --out "$out" "$@"

@@ -1,4 +1,5 @@
-// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
+// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are
+// left over.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -16,7 +17,8 @@ using event::Table;
 
 constexpr int64_t kRows = 20'000, kChunk = 1000;
 
-// 20 chunks of dispatches on two queues, kernels a0 ... a9 one after the other, 1 us apart; one API call each.
+// 20 chunks of dispatches on two queues, kernels a0 ... a9 one after the other, 1 us apart; one API call
+// each.
 class Pushdown : public testing::Test {
  protected:
   void SetUp() override {
@@ -29,15 +31,43 @@ class Pushdown : public testing::Test {
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
     const int64_t thread = w.dimension(Table::kThread, {process, 8, 0});
-    const int64_t host = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
-    const int64_t device = w.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0, w.string("gpu"), 0, 0, 0, 0, event::kUnknown});
+    const int64_t host = w.dimension(
+        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
+    const int64_t device = w.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0,
+                                                        w.string("gpu"), 0, 0, 0, 0, event::kUnknown});
     int64_t queues[2];
-    for (int64_t i = 0; i < 2; ++i) queues[i] = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device, 10 + i, 0, 0, 0, 0});
-    const int64_t function = w.dimension(Table::kFunction, {w.string("clEnqueueNDRangeKernel"), static_cast<int64_t>(event::Domain::kOpenCL)});
+    for (int64_t i = 0; i < 2; ++i)
+      queues[i] = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0,
+                                              device, 10 + i, 0, 0, 0, 0});
+    const int64_t function = w.dimension(
+        Table::kFunction, {w.string("clEnqueueNDRangeKernel"), static_cast<int64_t>(event::Domain::kOpenCL)});
     for (int64_t i = 0; i < kRows; ++i) {
-      const int64_t kernel = w.dimension(Table::kKernel, {w.string("a" + std::to_string(i % 10)), 0, 64, 1, 1, 64, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+      const int64_t kernel = w.dimension(Table::kKernel, {w.string("a" + std::to_string(i % 10)),
+                                                          0,
+                                                          64,
+                                                          1,
+                                                          1,
+                                                          64,
+                                                          1,
+                                                          1,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0,
+                                                          0});
       w.add(Table::kApi, {host, 1000 * i, 100, function, i + 1, 0});
-      w.add(Table::kDispatch, {queues[i % 2], 1000 * i + 200, 500 + i % 7, kernel, i + 1, event::kUnknown, event::kUnknown, i, 0});
+      w.add(Table::kDispatch, {queues[i % 2], 1000 * i + 200, 500 + i % 7, kernel, i + 1, event::kUnknown,
+                               event::kUnknown, i, 0});
     }
     const Status done = w.finish();
     ASSERT_TRUE(done) << done.error().message;
@@ -57,7 +87,8 @@ class Pushdown : public testing::Test {
   Answer ask(const std::string& sql) {
     Answer answer;
     const uint64_t before = session_->decoded();
-    const Status done = session_->run(sql, {[](auto) {}, [&](std::span<const report::Cell> row) {
+    const Status done = session_->run(sql, {[](auto) {},
+                                            [&](std::span<const report::Cell> row) {
                                               answer.rows.emplace_back(row.begin(), row.end());
                                               return true;
                                             }});
@@ -67,10 +98,13 @@ class Pushdown : public testing::Test {
   }
   std::string plan(const std::string& sql) {
     std::string text;
-    for (const auto& row : ask("EXPLAIN QUERY PLAN " + sql).rows) text += std::get<std::string>(row.back()) + "\n";
+    for (const auto& row : ask("EXPLAIN QUERY PLAN " + sql).rows)
+      text += std::get<std::string>(row.back()) + "\n";
     return text;
   }
-  static int64_t number(const Answer& answer, size_t column = 0) { return std::get<int64_t>(answer.rows.at(0).at(column)); }
+  static int64_t number(const Answer& answer, size_t column = 0) {
+    return std::get<int64_t>(answer.rows.at(0).at(column));
+  }
 
   std::string folder_;
   std::unique_ptr<Session> session_;
@@ -86,11 +120,13 @@ TEST_F(Pushdown, OnlyTheColumnsThatAreUsed) {
 }
 
 TEST_F(Pushdown, TimesChooseChunks) {
-  const Answer answer = ask("SELECT count(*), sum(duration) FROM tacho.dispatch WHERE start >= 5000000 AND start < 6000000");
+  const Answer answer =
+      ask("SELECT count(*), sum(duration) FROM tacho.dispatch WHERE start >= 5000000 AND start < 6000000");
   EXPECT_EQ(number(answer), 1000);
   EXPECT_GT(answer.decoded, 0u);
   EXPECT_LE(answer.decoded, 2 * 3u);
-  const Answer rows = ask("SELECT id, name, correlation FROM tacho.dispatch WHERE start BETWEEN 19000000 AND 19003000");
+  const Answer rows =
+      ask("SELECT id, name, correlation FROM tacho.dispatch WHERE start BETWEEN 19000000 AND 19003000");
   EXPECT_EQ(rows.rows.size(), 3u);
   EXPECT_LE(rows.decoded, 2 * 5u);
   EXPECT_EQ(ask("SELECT count(*) FROM tacho.dispatch WHERE start > 99000000000").decoded, 0u);
@@ -110,11 +146,15 @@ TEST_F(Pushdown, NamesAreComparedInTheDictionary) {
 }
 
 TEST_F(Pushdown, GroupsAndOrderAreConsumed) {
-  for (const char* const sql : {"SELECT name, count(*) FROM tacho.dispatch GROUP BY name", "SELECT queue, min(start) FROM tacho.dispatch GROUP BY queue", "SELECT start FROM tacho.dispatch ORDER BY start",
+  for (const char* const sql : {"SELECT name, count(*) FROM tacho.dispatch GROUP BY name",
+                                "SELECT queue, min(start) FROM tacho.dispatch GROUP BY queue",
+                                "SELECT start FROM tacho.dispatch ORDER BY start",
                                 "SELECT tid, count(*) FROM tacho.api GROUP BY tid"})
     EXPECT_EQ(plan(sql).find("TEMP B-TREE"), std::string::npos) << sql << "\n" << plan(sql);
   // By something that is no column of the dictionary SQLite has to sort: the test would see it.
-  EXPECT_NE(plan("SELECT duration % 7, count(*) FROM tacho.dispatch GROUP BY duration % 7").find("TEMP B-TREE"), std::string::npos);
+  EXPECT_NE(
+      plan("SELECT duration % 7, count(*) FROM tacho.dispatch GROUP BY duration % 7").find("TEMP B-TREE"),
+      std::string::npos);
   const Answer answer = ask("SELECT name, count(*) FROM tacho.dispatch GROUP BY name ORDER BY name");
   ASSERT_EQ(answer.rows.size(), 10u);
   for (size_t i = 0; i < 10; ++i) {

@@ -21,13 +21,17 @@ std::vector<std::string> candidates() {
   std::vector<std::string> found;
   const auto add = [&](const fs::path& place) {
     std::error_code error;
-    if (fs::is_directory(place, error)) found.push_back((place / kFile).string());
-    else if (fs::exists(place, error)) found.push_back(place.string());
+    if (fs::is_directory(place, error))
+      found.push_back((place / kFile).string());
+    else if (fs::exists(place, error))
+      found.push_back(place.string());
   };
   char self[PATH_MAX];
   if (const ssize_t length = readlink("/proc/self/exe", self, sizeof self); length > 0) {
     const fs::path folder = fs::path(std::string(self, static_cast<size_t>(length))).parent_path();
-    for (const fs::path& place : {folder, folder.parent_path() / "lib", folder.parent_path() / "lib" / "tacho"}) add(place / kFile);
+    for (const fs::path& place :
+         {folder, folder.parent_path() / "lib", folder.parent_path() / "lib" / "tacho"})
+      add(place / kFile);
   }
   found.emplace_back(kFile);
   return found;
@@ -79,7 +83,8 @@ Result<const DuckLibrary*> find() {
   // What the user names is used or refused, never silently passed over.
   if (const char* const named = std::getenv("TACHO_DUCKDB"); named != nullptr && *named != 0) {
     std::error_code error;
-    const std::string path = fs::is_directory(named, error) ? (fs::path(named) / kFile).string() : std::string(named);
+    const std::string path =
+        fs::is_directory(named, error) ? (fs::path(named) / kFile).string() : std::string(named);
     void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return fail("TACHO_DUCKDB: {} cannot be loaded: {}", path, dlerror());
     return bind(handle, path);
@@ -89,9 +94,11 @@ Result<const DuckLibrary*> find() {
     if (void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return bind(handle, path);
     if (path != kFile) reason = fmt::format(" ({})", dlerror());
   }
-  return fail("-f parquet needs DuckDB's C library, and libduckdb.so was not found{}: npm install @duckdb/node-bindings-linux-x64 (or take libduckdb from https://duckdb.org/docs/installation) "
-              "and set TACHO_DUCKDB to the file",
-              reason);
+  return fail(
+      "-f parquet needs DuckDB's C library, and libduckdb.so was not found{}: npm install "
+      "@duckdb/node-bindings-linux-x64 (or take libduckdb from https://duckdb.org/docs/installation) "
+      "and set TACHO_DUCKDB to the file",
+      reason);
 }
 
 }  // namespace

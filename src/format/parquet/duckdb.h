@@ -1,5 +1,5 @@
-// The few functions of DuckDB's C library that writing Parquet takes, declared here and loaded at run time: tacho links
-// nothing of it. Signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
+// The few functions of DuckDB's C library that writing Parquet takes, declared here and loaded at run time:
+// tacho links nothing of it. Signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct DuckResult {
 struct DuckLibrary {
   using Handle = void*;  // database, connection, table function, logical type, chunk, vector, info
 
-  /// Looks for $TACHO_DUCKDB (the file or its folder), beside the tacho program, in ../lib and ../lib/tacho of it, then
-  /// wherever the loader looks. Fails with a sentence that says how to get it.
+  /// Looks for $TACHO_DUCKDB (the file or its folder), beside the tacho program, in ../lib and ../lib/tacho
+  /// of it, then wherever the loader looks. Fails with a sentence that says how to get it.
   static Result<const DuckLibrary*> load();
 
   int (*open)(const char* path, Handle* database);

@@ -33,7 +33,7 @@ using event::Type;
 struct Output {
   std::string name;
   int type = kDuckBigint;
-  std::function<int64_t(const int64_t* row)> value;              // kUnknown = NULL
+  std::function<int64_t(const int64_t* row)> value;               // kUnknown = NULL
   std::function<std::string_view(int64_t value)> text = nullptr;  // for kDuckVarchar
 };
 
@@ -51,8 +51,14 @@ bool ascii(std::string_view text) {
 class Source {
  public:
   /// `nameless`: rows of no process in particular (telemetry of a device) too.
-  Source(const trace::Trace& trace, const ExportOptions& options, Table table, ClockMap& unix_time, bool nameless)
-      : trace_(trace), options_(options), table_(table), info_(event::table_info(table)), unix_(unix_time), nameless_(nameless) {
+  Source(const trace::Trace& trace, const ExportOptions& options, Table table, ClockMap& unix_time,
+         bool nameless)
+      : trace_(trace),
+        options_(options),
+        table_(table),
+        info_(event::table_info(table)),
+        unix_(unix_time),
+        nameless_(nameless) {
     for (size_t i = 0; i < info_.columns.size(); ++i) columns_.push_back(static_cast<int>(i));
     describe();
   }
@@ -84,7 +90,8 @@ class Source {
         }
         valid[i / 64] &= ~(uint64_t{1} << (i % 64));
       };
-      auto* const numbers = output.type == kDuckVarchar ? nullptr : static_cast<int64_t*>(duck.vector_get_data(vector));
+      auto* const numbers =
+          output.type == kDuckVarchar ? nullptr : static_cast<int64_t*>(duck.vector_get_data(vector));
       for (size_t i = 0; i < picked.size(); ++i) {
         const int64_t value = output.value(picked[i].data());
         if (value == kUnknown) {
@@ -112,7 +119,10 @@ class Source {
   bool wanted(size_t at) const {
     if (tracked()) {
       if (!ours(trace_.cell(Table::kTrack, values_[0][at], column::Track::process))) return false;
-      if (table_ == Table::kApi && !options_.wants(domain_of(trace_.cell(Table::kFunction, values_[column::Api::dim][at], column::Function::domain)))) return false;
+      if (table_ == Table::kApi &&
+          !options_.wants(domain_of(
+              trace_.cell(Table::kFunction, values_[column::Api::dim][at], column::Function::domain))))
+        return false;
     } else if (process_column_ >= 0 && !ours(values_[static_cast<size_t>(process_column_)][at])) {
       return false;
     }
@@ -126,7 +136,8 @@ class Source {
       next_row_ += chunks[chunk_].rows;
       if (tracked() && !has_track(chunks[chunk_])) continue;
       values_.resize(columns_.size());
-      for (size_t c = 0; c < columns_.size(); ++c) TACHO_TRY(trace_.decode(table_, chunk_, columns_[c], values_[c]));
+      for (size_t c = 0; c < columns_.size(); ++c)
+        TACHO_TRY(trace_.decode(table_, chunk_, columns_[c], values_[c]));
       at_ = 0;
       length_ = values_.empty() ? 0 : values_[0].size();
       ++chunk_;
@@ -141,16 +152,23 @@ class Source {
     return false;
   }
 
-  void add(std::string name, int type, std::function<int64_t(const int64_t*)> value, std::function<std::string_view(int64_t)> text = nullptr) {
+  void add(std::string name, int type, std::function<int64_t(const int64_t*)> value,
+           std::function<std::string_view(int64_t)> text = nullptr) {
     for (const Output& other : outputs_)
       if (other.name == name) name += "_of_" + std::string(info_.name);
     outputs_.push_back({std::move(name), type, std::move(value), std::move(text)});
   }
-  void add_column(const event::Column& about, std::string name, std::function<int64_t(const int64_t*)> value) {
+  void add_column(const event::Column& about, std::string name,
+                  std::function<int64_t(const int64_t*)> value) {
     switch (about.type) {
-      case Type::kString: return add(std::move(name), kDuckVarchar, std::move(value), [this](int64_t code) { return trace_.string(code); });
-      case Type::kEnum: return add(std::move(name), kDuckVarchar, std::move(value), [of = std::string(enum_of(about))](int64_t code) { return enum_text(of, code); });
-      case Type::kDouble: return add(std::move(name), kDuckDouble, std::move(value));
+      case Type::kString:
+        return add(std::move(name), kDuckVarchar, std::move(value),
+                   [this](int64_t code) { return trace_.string(code); });
+      case Type::kEnum:
+        return add(std::move(name), kDuckVarchar, std::move(value),
+                   [of = std::string(enum_of(about))](int64_t code) { return enum_text(of, code); });
+      case Type::kDouble:
+        return add(std::move(name), kDuckDouble, std::move(value));
       case Type::kRow:
         if (about.target == Table::kDevice) {
           // The device's number as its vendor's tools have it; NULL for the host.
@@ -160,7 +178,8 @@ class Source {
           });
         }
         return add(std::move(name), kDuckBigint, std::move(value));
-      default: return add(std::move(name), kDuckBigint, std::move(value));
+      default:
+        return add(std::move(name), kDuckBigint, std::move(value));
     }
   }
 
@@ -179,8 +198,13 @@ class Source {
   void describe() {
     const Table dimension = dimension_of(info_);
     if (tracked()) {
-      const auto of_track = [this](int at) { return [this, at](const int64_t* row) { return trace_.cell(Table::kTrack, row[0], at); }; };
-      add("pid", kDuckBigint, [this](const int64_t* row) { return trace_.cell(Table::kProcess, trace_.cell(Table::kTrack, row[0], column::Track::process), column::Process::pid); });
+      const auto of_track = [this](int at) {
+        return [this, at](const int64_t* row) { return trace_.cell(Table::kTrack, row[0], at); };
+      };
+      add("pid", kDuckBigint, [this](const int64_t* row) {
+        return trace_.cell(Table::kProcess, trace_.cell(Table::kTrack, row[0], column::Track::process),
+                           column::Process::pid);
+      });
       add("tid", kDuckBigint, [this](const int64_t* row) {
         const int64_t thread = trace_.cell(Table::kTrack, row[0], column::Track::thread);
         return thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) : kUnknown;
@@ -189,20 +213,31 @@ class Source {
         const int64_t device = trace_.cell(Table::kTrack, row[0], column::Track::device);
         return device > 0 ? trace_.cell(Table::kDevice, device, column::Device::index) : kUnknown;
       });
-      add("device_name", kDuckVarchar, [this](const int64_t* row) {
+      add(
+          "device_name", kDuckVarchar,
+          [this](const int64_t* row) {
             const int64_t device = trace_.cell(Table::kTrack, row[0], column::Track::device);
             return device > 0 ? trace_.cell(Table::kDevice, device, column::Device::name) : kUnknown;
-          }, [this](int64_t code) { return trace_.string(code); });
+          },
+          [this](int64_t code) { return trace_.string(code); });
       add("queue", kDuckBigint, [this, native = of_track(column::Track::native)](const int64_t* row) {
-        const auto kind = static_cast<event::TrackKind>(trace_.cell(Table::kTrack, row[0], column::Track::kind));
+        const auto kind =
+            static_cast<event::TrackKind>(trace_.cell(Table::kTrack, row[0], column::Track::kind));
         return kind == event::TrackKind::kThread ? kUnknown : native(row);
       });
       if (table_ == Table::kReading)
-        add("name", kDuckVarchar, [this](const int64_t* row) { return trace_.cell(Table::kCounter, trace_.cell(Table::kTrack, row[0], column::Track::counter), column::Counter::name); },
+        add(
+            "name", kDuckVarchar,
+            [this](const int64_t* row) {
+              return trace_.cell(Table::kCounter, trace_.cell(Table::kTrack, row[0], column::Track::counter),
+                                 column::Counter::name);
+            },
             [this](int64_t code) { return trace_.string(code); });
     }
     if (dimension == Table::kKernel)
-      add("name", kDuckVarchar, [](const int64_t* row) { return row[column::Fact::dim]; }, [this](int64_t code) { return shown_name(code); });
+      add(
+          "name", kDuckVarchar, [](const int64_t* row) { return row[column::Fact::dim]; },
+          [this](int64_t code) { return shown_name(code); });
     if (dimension != Table::kEnd) {
       int dim_at = 0;
       for (size_t i = 0; i < info_.columns.size(); ++i)
@@ -211,7 +246,10 @@ class Source {
       for (size_t i = 0; i < about.columns.size(); ++i) {
         if (dimension == Table::kKernel && i == column::Kernel::name) continue;
         const int at = static_cast<int>(i);
-        add_column(about.columns[i], std::string(about.columns[i].name), [this, dimension, at, dim_at](const int64_t* row) { return trace_.cell(dimension, row[dim_at], at); });
+        add_column(about.columns[i], std::string(about.columns[i].name),
+                   [this, dimension, at, dim_at](const int64_t* row) {
+                     return trace_.cell(dimension, row[dim_at], at);
+                   });
       }
     }
     for (size_t i = 0; i < info_.columns.size(); ++i) {
@@ -223,10 +261,15 @@ class Source {
       }
       add_column(about, std::string(about.name), [i](const int64_t* row) { return row[i]; });
       if (about.name == "start" && about.type == Type::kTime)
-        add("start_unix", kDuckBigint, [this, i](const int64_t* row) { return unix_.known() ? unix_(row[i]) : kUnknown; });
+        add("start_unix", kDuckBigint,
+            [this, i](const int64_t* row) { return unix_.known() ? unix_(row[i]) : kUnknown; });
     }
     if (event::is_timed(table_))
-      add("end", kDuckBigint, [](const int64_t* row) { return row[column::Fact::duration] == kUnknown ? kUnknown : time_after(row[column::Fact::start], row[column::Fact::duration]); });
+      add("end", kDuckBigint, [](const int64_t* row) {
+        return row[column::Fact::duration] == kUnknown
+                   ? kUnknown
+                   : time_after(row[column::Fact::start], row[column::Fact::duration]);
+      });
   }
 
   const trace::Trace& trace_;
@@ -250,9 +293,12 @@ class Desk {
   static Result<std::unique_ptr<Desk>> make() {
     TACHO_ASSIGN(const DuckLibrary* const duck, DuckLibrary::load());
     std::unique_ptr<Desk> desk(new Desk(*duck));
-    if (duck->open(nullptr, &desk->database_) != 0 || duck->connect(desk->database_, &desk->connection_) != 0) return fail("DuckDB cannot be started");
+    if (duck->open(nullptr, &desk->database_) != 0 || duck->connect(desk->database_, &desk->connection_) != 0)
+      return fail("DuckDB cannot be started");
     // One thread and little memory: rows pass through in order, a few row groups at a time.
-    for (const char* setting : {"SET threads = 1", "SET memory_limit = '160MB'", "SET preserve_insertion_order = true", "SET enable_progress_bar = false"}) TACHO_TRY(desk->run(setting));
+    for (const char* setting : {"SET threads = 1", "SET memory_limit = '160MB'",
+                                "SET preserve_insertion_order = true", "SET enable_progress_bar = false"})
+      TACHO_TRY(desk->run(setting));
     return desk;
   }
   ~Desk() {
@@ -278,7 +324,9 @@ class Desk {
     if (registered != 0) return fail("DuckDB refused a table function");
     std::string quoted;
     for (const char c : path) quoted += c == '\'' ? std::string("''") : std::string(1, c);
-    const Status done = run(fmt::format("COPY (SELECT * FROM {}()) TO '{}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 61440)", name, quoted));
+    const Status done = run(fmt::format(
+        "COPY (SELECT * FROM {}()) TO '{}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 61440)", name,
+        quoted));
     source_ = nullptr;
     return done;
   }
@@ -328,11 +376,13 @@ class Desk {
   int functions_ = 0;
 };
 
-// A value as part of a folder's name: everything that could end the name or confuse a reader is escaped as Hive does.
+// A value as part of a folder's name: everything that could end the name or confuse a reader is escaped as
+// Hive does.
 std::string partition_value(std::string_view text) {
   std::string value;
   for (const char c : text)
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.')
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+        c == '.')
       value += c;
     else
       value += fmt::format("%{:02X}", static_cast<uint8_t>(c));
@@ -365,7 +415,8 @@ class Files {
   Status commit(std::vector<std::string>& written) {
     for (const auto& [temporary, path] : files_) TACHO_TRY(sync_file(temporary));
     for (const auto& [temporary, path] : files_) {
-      if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail("{}: {}", path, std::strerror(errno));
+      if (std::rename(temporary.c_str(), path.c_str()) != 0)
+        return fail("{}: {}", path, std::strerror(errno));
       written.push_back(path);
     }
     files_.clear();
@@ -378,16 +429,22 @@ class Files {
 
 }  // namespace
 
-Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
-  if (trace.aggregated()) return fail("{}: recorded with --aggregate: it holds no events that a dataset could hold", trace.path());
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+             std::vector<std::string>& written) {
+  if (trace.aggregated())
+    return fail("{}: recorded with --aggregate: it holds no events that a dataset could hold", trace.path());
   TACHO_ASSIGN(const std::unique_ptr<Desk> desk, Desk::make());
   TACHO_ASSIGN(ClockMap unix_time, ClockMap::make(trace, ClockMap::Clock::kRealtime));
-  const auto of_process = [&](int at) { return options.process > 0 ? trace.cell(Table::kProcess, options.process, at) : 0; };
+  const auto of_process = [&](int at) {
+    return options.process > 0 ? trace.cell(Table::kProcess, options.process, at) : 0;
+  };
   const int64_t rank = of_process(column::Process::rank), run = of_process(column::Process::run);
   const fs::path folder = fs::path(target.folder) / fmt::format("run={}", run == kUnknown ? 0 : run) /
-                          ("host=" + partition_value(trace.string(of_process(column::Process::host)))) / fmt::format("rank={}", rank == kUnknown ? 0 : rank);
+                          ("host=" + partition_value(trace.string(of_process(column::Process::host)))) /
+                          fmt::format("rank={}", rank == kUnknown ? 0 : rank);
   // What belongs to no process goes with the first one.
-  const bool first = std::none_of(written.begin(), written.end(), [](const std::string& path) { return path.ends_with(".parquet"); });
+  const bool first = std::none_of(written.begin(), written.end(),
+                                  [](const std::string& path) { return path.ends_with(".parquet"); });
   Files files;
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
@@ -395,9 +452,11 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     if (table == Table::kClock || table == Table::kLoss || table == Table::kNote) continue;
     if (!options.wants(table) || trace.rows(table) == 0) continue;
     const fs::path place = folder / ("table=" + std::string(event::table_info(table).name));
-    const std::string path = (place / fmt::format("part-{}-{}.parquet", options.process, target.prefix)).string();
+    const std::string path =
+        (place / fmt::format("part-{}-{}.parquet", options.process, target.prefix)).string();
     std::error_code error;
-    if (!options.overwrite && fs::exists(path, error)) return fail("{}: exists already; choose another folder or add --overwrite", path);
+    if (!options.overwrite && fs::exists(path, error))
+      return fail("{}: exists already; choose another folder or add --overwrite", path);
     TACHO_TRY(create_folders(place.string()));
     Source source(trace, options, table, unix_time, first);
     TACHO_TRY(desk->write(source, files.add(path)));

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Paired timings: runs two commands in ABBA order and prints the ratio A/B as median with a 95 % bootstrap interval.
 
-usage: paired.py [--pairs N] [--pin CPUS] [--goal RATIO] [--value REGEX] [--name TEXT] -- A... --vs B...
+usage: paired.py [--pairs N] [--pin CPUS] [--goal RATIO] [--value REGEX] [--name TEXT] [--difference ms] -- A... --vs B...
 
 The figure of a run is its wall time, or with --value the first group of REGEX in its standard output (for programs that
 time themselves). With --goal the verdict is "met" when the interval's upper end is at or below it, "missed" when the
-lower end is above it, else "not resolved".
+lower end is above it, else "not resolved". With "--difference ms" the pairs are subtracted, not divided: A - B in
+milliseconds of wall time, for costs that do not grow with the run; --goal then is in milliseconds too.
 """
 import os
 import random
@@ -17,7 +18,7 @@ import time
 
 
 def parse(arguments):
-    options = {"pairs": 15, "pin": None, "goal": None, "value": None, "name": "A/B"}
+    options = {"pairs": 15, "pin": None, "goal": None, "value": None, "name": "A/B", "difference": None}
     i = 0
     while i < len(arguments) and arguments[i] != "--":
         name = arguments[i].lstrip("-")
@@ -29,6 +30,8 @@ def parse(arguments):
     if "--vs" not in rest:
         sys.exit(__doc__)
     at = rest.index("--vs")
+    if options["difference"] not in (None, "ms"):
+        sys.exit("paired.py: --difference is in ms")
     return options, rest[:at], rest[at + 1:]
 
 
@@ -66,13 +69,14 @@ def main():
             y = run(b, options)
             x = run(a, options)
         pairs.append((x, y))
-    ratios = [x / y for x, y in pairs]
+    ratios = [(x - y) * 1000 if options["difference"] else x / y for x, y in pairs]
     low, high = interval(ratios)
     verdict = ""
     if options["goal"]:
         goal = float(options["goal"])
         verdict = f"  goal {goal}: " + ("met" if high <= goal else "missed" if low > goal else "not resolved")
-    print(f"{options['name']}: {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}] over {len(pairs)} pairs; "
+    unit = " ms" if options["difference"] else ""
+    print(f"{options['name']}: {statistics.median(ratios):.4f} [{low:.4f}, {high:.4f}]{unit} over {len(pairs)} pairs; "
           f"A {statistics.median(x for x, _ in pairs):.6g}, B {statistics.median(y for _, y in pairs):.6g}{verdict}")
 
 

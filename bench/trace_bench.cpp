@@ -3,6 +3,7 @@
 //
 //   trace_bench [rows]           tables of figures over so many rows (default 10 million)
 //   trace_bench --memory rows    writes so many rows and prints the peak of anonymous memory alone
+//   trace_bench --names rows     the same for so many markers, each with a text of its own
 //
 // CPU time of this thread is measured, so a busy machine disturbs little. Rows are either modelled on what an
 // OpenCL program makes its tracer write, or taken from mytrace.rpd when TACHO_DATA names the test data.
@@ -344,6 +345,23 @@ int64_t status_kib(const char* key) {
   return value;
 }
 
+void measure_names(int64_t total) {
+  auto writer = must(TraceWriter::create_temporary());
+  int64_t peak = 0;
+  const double before = cpu_seconds();
+  for (int64_t i = 0; i < total; ++i) {
+    const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i));
+    const int64_t label = writer->dimension(Table::kLabel, {name, 0, 0, 0, kUnknown, 0});
+    writer->add(Table::kMarker, {1, 1'000'000 + i * 500, 100, label, 0, 0});
+    if (i % 100'000 == 0) peak = std::max(peak, status_kib("RssAnon:"));
+  }
+  const auto trace = must(writer->finish_and_open());
+  peak = std::max(peak, status_kib("RssAnon:"));
+  fmt::print(
+      "{} markers with texts of their own, {} bytes, {:.0f} ns each: anonymous memory at most {} MiB\n",
+      total, trace->file_size(), (cpu_seconds() - before) * 1e9 / static_cast<double>(total), peak / 1024);
+}
+
 void measure_memory(int64_t total) {
   OpenClProgram program(1);
   auto writer = must(TraceWriter::create_temporary());
@@ -377,6 +395,10 @@ void measure_memory(int64_t total) {
 int run(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "--memory") == 0) {
     measure_memory(atoll(argv[2]));
+    return 0;
+  }
+  if (argc == 3 && strcmp(argv[1], "--names") == 0) {
+    measure_names(atoll(argv[2]));
     return 0;
   }
   const int64_t total = argc > 1 ? atoll(argv[1]) : 10'000'000;

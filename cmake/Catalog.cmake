@@ -1,13 +1,19 @@
 # The metric catalog: catalog/<vendor>/*.yaml is checked and compiled into tacho_metric by tacho_catalog_compiler.
 
 function(tacho_embed_catalog target)
-  add_executable(tacho_catalog_compiler
-    ${CMAKE_SOURCE_DIR}/src/metric/compiler/main.cpp
-    ${CMAKE_SOURCE_DIR}/src/metric/catalog.cpp
-    ${CMAKE_SOURCE_DIR}/src/metric/catalog_blob.cpp
-    ${CMAKE_SOURCE_DIR}/src/metric/catalog_document.cpp
-    ${CMAKE_SOURCE_DIR}/src/metric/catalog_yaml.cpp
-    ${CMAKE_SOURCE_DIR}/src/metric/rules.cpp)
+  # What both the compiler and tacho itself (--config-dir) need of it, compiled once.
+  set(shared)
+  foreach(name catalog catalog_blob catalog_document catalog_yaml rules)
+    list(APPEND shared ${CMAKE_SOURCE_DIR}/src/metric/${name}.cpp)
+  endforeach()
+  add_library(tacho_catalog OBJECT ${shared})
+  target_link_libraries(tacho_catalog PRIVATE tacho_flags tacho_base lib_yaml)
+  get_target_property(sources ${target} SOURCES)
+  list(REMOVE_ITEM sources ${shared})
+  set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:tacho_catalog>)
+
+  add_executable(tacho_catalog_compiler ${CMAKE_SOURCE_DIR}/src/metric/compiler/main.cpp $<TARGET_OBJECTS:tacho_catalog>)
   target_link_libraries(tacho_catalog_compiler PRIVATE tacho_flags tacho_base lib_yaml)
   set_target_properties(tacho_catalog_compiler PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools)
 

@@ -1,6 +1,8 @@
 // many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one
 // launch costs.
-//   many_kernels [-n launches] [-k different kernels] [-s work-items]
+//   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]
+// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that
+// alone costs.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <unistd.h>
@@ -23,11 +25,16 @@ void check(const char* what, cl_int code) {
 
 int main(int argc, char** argv) {
   long launches = 20000, kinds = 16, items = 256;
-  for (int option; (option = getopt(argc, argv, "n:k:s:h")) != -1;) {
+  cl_command_queue_properties properties = 0;
+  for (int option; (option = getopt(argc, argv, "n:k:s:ph")) != -1;) {
+    if (option == 'p') {
+      properties = CL_QUEUE_PROFILING_ENABLE;
+      continue;
+    }
     char* end = nullptr;
     long* const value = option == 'n' ? &launches : option == 'k' ? &kinds : option == 's' ? &items : nullptr;
     if (value == nullptr || (*value = strtol(optarg, &end, 10), *end != '\0' || *value < 1)) {
-      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items]\n");
+      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]\n");
       return option == 'h' ? 0 : 1;
     }
   }
@@ -38,7 +45,7 @@ int main(int argc, char** argv) {
   cl_int code = CL_SUCCESS;
   const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
   check("clCreateContext", code);
-  const cl_command_queue queue = clCreateCommandQueue(context, device, 0, &code);
+  const cl_command_queue queue = clCreateCommandQueue(context, device, properties, &code);
   check("clCreateCommandQueue", code);
   std::string source;
   for (long i = 0; i < kinds; ++i)
@@ -49,6 +56,9 @@ int main(int argc, char** argv) {
   check("clCreateProgramWithSource", code);
   check("clBuildProgram", clBuildProgram(program, 1, &device, "", nullptr, nullptr));
   const size_t global = static_cast<size_t>(items);
+  // One workgroup while the items fit into one; else the runtime divides them.
+  constexpr size_t kOneGroup = 1024;
+  const size_t* const local = global <= kOneGroup ? &global : nullptr;
   std::vector<int> values(global);
   const cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                        global * sizeof(int), values.data(), &code);
@@ -59,14 +69,14 @@ int main(int argc, char** argv) {
     check("clCreateKernel", code);
     check("clSetKernelArg", clSetKernelArg(kernels.back(), 0, sizeof buffer, &buffer));
     check("clEnqueueNDRangeKernel",
-          clEnqueueNDRangeKernel(queue, kernels.back(), 1, nullptr, &global, &global, 0, nullptr, nullptr));
+          clEnqueueNDRangeKernel(queue, kernels.back(), 1, nullptr, &global, local, 0, nullptr, nullptr));
   }
   check("clFinish", clFinish(queue));
 
   const auto start = std::chrono::steady_clock::now();
   for (long i = 0; i < launches; ++i)
     check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1,
-                                                           nullptr, &global, &global, 0, nullptr, nullptr));
+                                                           nullptr, &global, local, 0, nullptr, nullptr));
   const auto enqueued = std::chrono::steady_clock::now();
   check("clFinish", clFinish(queue));
   const auto end = std::chrono::steady_clock::now();

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing tacho needs. Does nothing, silently, when all are there.
-#   scripts/packages.sh [build] [run] [test]      default: build run
+#   scripts/packages.sh [build] [run] [test]      default: build run; test also fetches DuckDB's library with npm
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache pkg-config
   libcli11-dev libfmt-dev libexpected-dev libsqlite3-dev libsimdjson-dev libyaml-cpp-dev libprotozero-dev
   libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libcpp-httplib-dev
-  opencl-headers ocl-icd-opencl-dev)
-run=(ocl-icd-libopencl1 pocl-opencl-icd)
-test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy clpeak clinfo openmpi-bin sqlite3
-  clang llvm debootstrap)
+  opencl-headers ocl-icd-opencl-dev liboclgrind-dev llvm-14-dev)
+run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
+test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
+  openmpi-bin sqlite3 clang llvm debootstrap chromium fonts-dejavu-core)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()
@@ -22,11 +22,36 @@ for group in "$@"; do
   esac
 done
 
+# Node.js and npm build the HTML pages; any installation of them will do.
+for group in "$@"; do
+  [ "$group" = build ] || continue
+  command -v node >/dev/null || wanted+=(nodejs)
+  command -v npm >/dev/null || wanted+=(npm)
+done
+
 missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+# DuckDB's C library, which Debian does not have: tests write and read Parquet with it.
+duckdb() {
+  local folder
+  folder=$(dirname "$0")/../tests/duckdb
+  [ ! -e "$folder/node_modules/@duckdb/node-bindings-linux-x64/libduckdb.so" ] || return 0
+  local log
+  log=$(mktemp)
+  if ! npm ci --prefix "$folder" --no-audit --no-fund >"$log" 2>&1; then
+    tail -20 "$log" >&2
+    echo "packages.sh: npm ci in tests/duckdb failed; its whole output is in $log" >&2
+    exit 1
+  fi
+  rm -f "$log"
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+  case " $* " in *" test "*) duckdb ;; esac
+  exit 0
+fi
 
 sudo=()
 if [ "$(id -u)" -ne 0 ]; then
@@ -41,3 +66,4 @@ if ! { "${sudo[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${sudo[@]}
   exit 1
 fi
 rm -f "$log"
+case " $* " in *" test "*) duckdb ;; esac

@@ -152,7 +152,7 @@ Result<By> parse_by(std::string_view text) {
       {"allocation", By::kAllocation}};
   for (const auto& [name, by] : kNames)
     if (text == name) return by;
-  return fail("--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead or allocation", text);
+  return fail("--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, stack, function or line", text);
 }
 
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options) {

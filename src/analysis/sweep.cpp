@@ -28,9 +28,16 @@ void Sweep::push(Run run) {
   std::push_heap(heap_.begin(), heap_.end(), [](const Run& a, const Run& b) { return a.start > b.start; });
 }
 
+std::shared_ptr<Sweep::Block> Sweep::free_block() {
+  for (const auto& block : blocks_)
+    if (block.use_count() == 1) return block;
+  blocks_.push_back(std::make_shared<Block>());
+  return blocks_.back();
+}
+
 bool Sweep::load(const Pending& pending) {
-  auto block = std::make_shared<Block>();
-  std::vector<int64_t> track;
+  const std::shared_ptr<Block> block = free_block();
+  std::vector<int64_t>& track = track_;
   const auto decode = [&](int at, std::vector<int64_t>& values) {
     if (status_) status_ = trace_.decode(pending.table, pending.chunk, at, values);
     return static_cast<bool>(status_);

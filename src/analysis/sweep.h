@@ -48,6 +48,7 @@ class Sweep {
     int64_t min_start;
   };
   bool load(const Pending& pending);
+  std::shared_ptr<Block> free_block();
   void push(Run run);
 
   const trace::Trace& trace_;
@@ -55,6 +56,8 @@ class Sweep {
   std::vector<Pending> pending_;  // by min_start
   size_t next_pending_ = 0;
   std::vector<Run> heap_;         // earliest start first
+  std::vector<std::shared_ptr<Block>> blocks_;  // for use again when no run looks into them any more
+  std::vector<int64_t> track_;
   Run current_{};
   bool have_current_ = false;
   Status status_;

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <string_view>
 
 namespace tacho {
 namespace clock_internal {
@@ -20,18 +20,32 @@ bool cpu_has_invariant_tsc() {
   return (d & (1U << 8)) != 0;
 }
 
-bool kernel_trusts_tsc() {
-  const int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  char text[16] = {};
-  const ssize_t size = read(file, text, sizeof text - 1);
+constexpr const char* kClocksourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+// What the kernel itself keeps time with; empty when it does not say.
+std::string_view kernel_clocksource(char (&text)[16]) {
+  const int file = open(kClocksourceFile, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t size = read(file, text, sizeof text);
   close(file);
-  return size >= 3 && std::strncmp(text, "tsc", 3) == 0 && (text[3] == '\n' || text[3] == '\0');
+  const std::string_view line(text, size > 0 ? static_cast<size_t>(size) : 0);
+  return line.substr(0, line.find('\n'));
 }
 
 }  // namespace
 
-void choose_host_clock() { clock_internal::g_use_tsc = cpu_has_invariant_tsc() && kernel_trusts_tsc(); }
+TscState tsc_state() {
+  if (!cpu_has_invariant_tsc()) return TscState::kNotInvariant;
+  char text[16];
+  const std::string_view source = kernel_clocksource(text);
+  return source == "tsc"  ? TscState::kUsable
+         : source.empty() ? TscState::kKernelDoesNotSay
+                          : TscState::kNotTrusted;
+}
+
+void choose_host_clock() {
+  clock_internal::g_use_tsc = tsc_state() == TscState::kUsable;
+}
 
 ClockTuple sample_clocks() {
   ClockTuple best;

@@ -1,6 +1,6 @@
-// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns; a target stamps its records with host ticks, the cheapest clock that
-// is safe on this machine: the TSC when the kernel itself trusts it, else CLOCK_MONOTONIC_RAW through the vDSO.
-// Usable inside targets: no allocation, no locks, no static constructors.
+// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns; a target stamps its records with host ticks, the cheapest
+// clock that is safe on this machine: the TSC when the kernel itself trusts it, else CLOCK_MONOTONIC_RAW
+// through the vDSO. Usable inside targets: no allocation, no locks, no static constructors.
 #pragma once
 
 #include <time.h>
@@ -16,23 +16,38 @@ inline int64_t read_clock(clockid_t id) {
   return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 /// CLOCK_MONOTONIC_RAW, ns.
-inline int64_t raw_now() { return read_clock(CLOCK_MONOTONIC_RAW); }
+inline int64_t raw_now() {
+  return read_clock(CLOCK_MONOTONIC_RAW);
+}
 
 namespace clock_internal {
 extern bool g_use_tsc;  // set once by choose_host_clock(), before any thread reads host ticks for a record
 }
 
-/// Host ticks: TSC ticks or CLOCK_MONOTONIC_RAW ns, see host_clock_is_tsc(). Not ordered against other memory accesses.
+/// Host ticks: TSC ticks or CLOCK_MONOTONIC_RAW ns, see host_clock_is_tsc(). Not ordered against other memory
+/// accesses.
 inline uint64_t host_ticks() {
   return clock_internal::g_use_tsc ? __rdtsc() : static_cast<uint64_t>(raw_now());
 }
-inline bool host_clock_is_tsc() { return clock_internal::g_use_tsc; }
+inline bool host_clock_is_tsc() {
+  return clock_internal::g_use_tsc;
+}
 
-/// Chooses the host clock: the TSC only if the kernel's clocksource is tsc and the CPU says it is invariant. Reads one
-/// file of sysfs; the answer is the same in every process of a machine. Idempotent.
+/// Whether the TSC can stamp records, and if not, why not.
+enum class TscState {
+  kUsable,
+  kNotInvariant,      // the CPU does not promise a constant rate
+  kNotTrusted,        // the kernel keeps time with something else
+  kKernelDoesNotSay,  // its clocksource cannot be read: /sys is not mounted
+};
+TscState tsc_state();
+
+/// Chooses the host clock: the TSC only if the kernel's clocksource is tsc and the CPU says it is invariant.
+/// Reads one file of sysfs; the answer is the same in every process of a machine. Idempotent.
 void choose_host_clock();
 
-/// One moment in all clocks. `uncertainty`: half of the time between the two reads of the TSC around the others, ns.
+/// One moment in all clocks. `uncertainty`: half of the time between the two reads of the TSC around the
+/// others, ns.
 struct ClockTuple {
   uint64_t tsc = 0;
   int64_t raw = 0, monotonic = 0, boottime = 0, realtime = 0;

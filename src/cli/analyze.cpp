@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
@@ -17,6 +18,7 @@
 #include "metric/analysis_json.h"
 #include "metric/analysis_text.h"
 #include "metric/compare.h"
+#include "report/page_server.h"
 #include "workload/csv.h"
 
 namespace tacho::cli {
@@ -30,12 +32,14 @@ struct Arguments {
   metric::TextOptions text;
   std::vector<std::string> include_columns;
   std::vector<std::string> memory_levels;
-  std::string sort = "kernels";
+  std::string sort = "kernels", sampling_sort = "count";
   std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;
   std::string fail_above_text;
+  std::optional<std::string> gui;
+  bool random_port = false;
   bool overwrite = false, no_advice = false, ignored = false;
   int ignored_level = 5;
 };
@@ -44,7 +48,8 @@ struct Arguments {
 Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
   const auto known = metric::architecture_named(architecture);
   std::string name = known ? std::string(*known) : architecture;
-  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, arguments.analysis.config_dirs));
+  TACHO_ASSIGN(const metric::Catalog catalog,
+               metric::load_catalog(name, arguments.analysis.config_dirs, metric::check_syntax));
   std::string out;
   for (const metric::Block& block : catalog.blocks) {
     if (!metrics) {
@@ -154,6 +159,8 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("ARCH");
   app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
   app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
+  app.add_flag("--errors", a.text.errors,
+               "beside each mean how far it may be off (95 %), where launches were repeated");
   app.add_flag("--no-advice", a.no_advice, "no findings");
   app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")
       ->type_name("N")
@@ -189,6 +196,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->expected(1, -1)
       ->type_name("TYPE")
       ->capture_default_str();
+  app.add_option("--pc-sampling-sorting-type", a.sampling_sort,
+                 "table 21.1 by count, or by source line (offset)")
+      ->check(CLI::IsMember({"count", "offset"}))
+      ->type_name("KIND")
+      ->capture_default_str();
   app.add_option("--sort", a.sort, "roofline points of kernels or dispatches")
       ->check(CLI::IsMember({"kernels", "dispatches"}))
       ->type_name("KIND")
@@ -197,6 +209,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->check(CLI::IsMember({"HBM", "L2", "vL1D", "LDS", "ALL"}, CLI::ignore_case))
       ->expected(1, -1)
       ->type_name("LEVEL");
+  app.add_option("--gui", a.gui,
+                 "serve the HTML report on 127.0.0.1 until Ctrl-C; its address goes to standard output")
+      ->expected(0, 1)
+      ->type_name("PORT");
+  app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
@@ -238,6 +255,24 @@ Status print(std::string_view text) {
   return {};
 }
 
+// The port behind --gui, nothing where none was given.
+Result<std::optional<std::uint16_t>> parse_port(const std::string& text) {
+  if (text.empty()) return std::optional<std::uint16_t>();
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc{} || end != text.data() + text.size() || port == 0)
+    return fail("--gui {}: a port is a number from 1 to 65535", text);
+  return std::optional<std::uint16_t>(port);
+}
+
+Status serve(std::string page, std::optional<std::uint16_t> port, bool anywhere) {
+  TACHO_ASSIGN(report::PageServer server, anywhere ? report::PageServer::listen_anywhere(std::move(page))
+                                                   : report::PageServer::listen(std::move(page), port));
+  TACHO_TRY(print(server.url() + "\n"));
+  std::fputs("tacho: serving this report to browsers on this machine until Ctrl-C\n", stderr);
+  return server.serve();
+}
+
 Result<int> run(Arguments& a, AnalyzeFace face) {
   const std::string architecture = a.list_metrics.value_or(a.list_blocks.value_or(""));
   if (a.list_metrics || a.list_blocks) {
@@ -268,6 +303,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       return fail("--fail-above {}: expected a number of percent, as in 1 or 0.5%", a.fail_above_text);
     a.fail_above = number.value;
   }
+  a.analysis.sum_ratios = a.ratio == "sum";
+  if (a.text.errors && a.analysis.sum_ratios)
+    return fail("--errors are those of means over dispatches; --ratio sum has no such means");
   if (a.fail_above && a.paths.size() < 2)
     return fail("--fail-above compares runs; give at least two with -p");
   for (std::size_t i = 0; i < a.paths.size(); ++i)
@@ -275,7 +313,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       if (a.paths[i] == a.paths[j])
         return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
-  a.analysis.sum_ratios = a.ratio == "sum";
+  a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
   a.analysis.ids = a.ids == "seed" ? metric::IdScheme::SeedAnalyze : metric::IdScheme::V33;
   a.analysis.advice = !a.no_advice && face == AnalyzeFace::Tacho;
@@ -302,6 +340,16 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
   }
 
+  std::optional<std::uint16_t> port;
+  if (a.gui || a.random_port) {
+    TACHO_ASSIGN(port, parse_port(a.gui.value_or("")));
+    if (a.random_port && port) return fail("--gui {} and --random-port contradict each other", *port);
+    if (!file.empty() || csv_folder || a.format != "text")
+      return fail("--gui serves the report; --output-format and --output-name write one: give one of them");
+    a.format = "html";
+  }
+  a.analysis.every_normalisation = a.format == "html";
+  a.analysis.errors = a.text.errors || a.format == "html" || a.format == "json";
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
@@ -336,7 +384,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   } else {
     std::string out;
     if (a.format == "json") {
-      out = metric::to_json(runs, {a.text.per_kernel, 0});
+      out = metric::to_json(runs, {a.text.per_kernel, false});
     } else if (a.format == "html") {
       TACHO_ASSIGN(out, metric::to_html(runs));
     } else if (a.format == "csv") {
@@ -344,7 +392,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     } else {
       out = metric::to_text(runs, a.text);
     }
-    if (output) {
+    if (a.gui || a.random_port) {
+      TACHO_TRY(serve(std::move(out), port, a.random_port));
+    } else if (output) {
       output->write(out);
       TACHO_TRY(output->commit());
     } else {

@@ -85,10 +85,20 @@ int run_avail(int argc, char** argv) {
                                           : "calls, kernels, copies, fills, maps, allocations"});
   }
   sources.rows.push_back({"markers", "ready", "tacho.h, ROCTx, NVTX: ranges and marks of the program"});
-  choose_host_clock();
-  sources.rows.push_back({"clock", host_clock_is_tsc() ? "tsc" : "vdso",
-                          host_clock_is_tsc() ? "records are stamped with the CPU's time stamp counter"
-                                              : "the kernel's clocksource is not the TSC: a recorded call costs about 25 ns more"});
+  const TscState tsc = tsc_state();
+  const auto clock_note = [&]() -> std::string {
+    switch (tsc) {
+      case TscState::kUsable: return "records are stamped with the CPU's time stamp counter";
+      case TscState::kNotInvariant:
+        return "the CPU's time stamp counter is not invariant: a recorded call costs about 25 ns more";
+      case TscState::kNotTrusted:
+        return fmt::format("the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
+                           first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+      case TscState::kKernelDoesNotSay: break;
+    }
+    return "the kernel's clocksource cannot be read (mount /sys): a recorded call costs about 25 ns more";
+  };
+  sources.rows.push_back({"clock", tsc == TscState::kUsable ? "tsc" : "vdso", clock_note()});
   const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
   sources.rows.push_back({"perf_event", geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted" : "restricted",
                           paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});

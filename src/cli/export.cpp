@@ -57,6 +57,18 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
           seen[static_cast<size_t>(process)] = true;
       }
   }
+  if (options.wants(Table::kCounterValue) && trace.rows(Table::kCounterValue) > 0) {
+    static constexpr int kTracks[] = {column::CounterValue::track};
+    // An error of reading is told by whoever reads the values themselves.
+    static_cast<void>(trace::visit_chunks(
+        trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
+          for (const int64_t track : columns[0]) {
+            const int64_t process = trace.cell(Table::kTrack, track, column::Track::process);
+            if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
+          }
+          return true;
+        }));
+  }
   std::vector<int64_t> found;
   for (size_t row = 1; row < seen.size(); ++row)
     if (seen[row]) found.push_back(static_cast<int64_t>(row));

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/run_target.h"
 #include "metric/catalog.h"
+#include "metric/expression.h"
 #include "metric/rules.h"
 #include "report/table.h"
 
@@ -446,7 +447,7 @@ int run_metrics(int argc, char** argv) {
   }
   std::vector<Catalog> catalogs;
   for (const std::string_view architecture : wanted) {
-    auto catalog = metric::load_catalog(architecture, request.config_dirs);
+    auto catalog = metric::load_catalog(architecture, request.config_dirs, metric::check_syntax);
     if (!catalog.has_value()) return complain(kBadInput, catalog.error().message);
     catalogs.push_back(std::move(*catalog));
   }

@@ -429,6 +429,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   session_options.quiet = a.quiet;
   session_options.rocpd = a.format == "rocpd";
   session_options.tool = chosen.provider->tool();
+  session_options.retain_rocpd = a.retain_rocpd;
+  session_options.device = chosen.device;
+  session_options.command = a.command;
   ProfileSession session(writer, plan, session_options);
   print_header(a, face, chosen, absolute(folder), selected, session);
   for (const std::string& warning : warnings) session.warn(warning);

@@ -10,6 +10,9 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "cli/export.h"
+#include "counter/to_trace.h"
+#include "trace/trace.h"
 
 namespace tacho::cli {
 
@@ -211,12 +214,28 @@ void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
 Status ProfileSession::pass_done(const counter::PassResult& result) {
   const std::string name = file_stem(result.pass) + ".csv";
   TACHO_TRY(folder_.write(name, options_.rocpd && name.starts_with("results_") ? long_csv(result) : wide_csv(result)));
+  if (options_.retain_rocpd) TACHO_TRY(write_database(result));
   const std::lock_guard guard(lock_);
   log(fmt::format("   |-> [{}] {} dispatches, {} counters in {}", options_.tool, result.dispatches.size(),
                   result.counters.size(), name));
   files_.push_back(name);
   if (dispatches_.empty()) dispatches_ = result.dispatches;
   return {};
+}
+
+Status ProfileSession::write_database(const counter::PassResult& result) const {
+  const std::string trace_path = fmt::format("{}/.tacho-{}-pass.tacho", folder_.folder(), getpid());
+  TACHO_TRY(counter::write_counter_trace(trace_path, options_.device, options_.command, {&result, 1}));
+  const auto done = [&]() -> Status {
+    TACHO_ASSIGN(const auto trace, trace::Trace::open(trace_path));
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of("rocpd"));
+    format::ExportTarget target;
+    target.file = folder_.folder() + "/" + file_stem(result.pass) + ".db";
+    std::vector<std::string> written;
+    return writer->write(*trace, target, {}, written);
+  }();
+  unlink(trace_path.c_str());
+  return done;
 }
 
 void ProfileSession::finish() {

@@ -19,6 +19,9 @@ class ProfileSession : public counter::Observer {
     ProfileFace face = ProfileFace::Tacho;
     bool quiet = false;
     bool rocpd = false;         ///< results_<n>.csv, one row a counter
+    bool retain_rocpd = false;  ///< and results_<n>.db beside it
+    counter::Device device;
+    std::vector<std::string> command;
     std::string tool;           ///< behind "|->" in log.txt
   };
 
@@ -48,6 +51,7 @@ class ProfileSession : public counter::Observer {
 
  private:
   std::string file_stem(std::size_t pass) const;
+  Status write_database(const counter::PassResult& result) const;
   void log(std::string_view line);
   void show(std::string_view line);
   void clear_bar();

@@ -50,13 +50,17 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
   auto* stacks = app.add_option_group("Call stacks of the host");
-  stacks->add_option("--sampler", r.sampler, "timer: sample every thread's call stack, native and Python")
-      ->check(CLI::IsMember({"off", "timer"}))->capture_default_str();
+  stacks->add_option("--sampler", r.sampler, "timer: every thread's call stack, native and Python; perf: from outside, for programs that cannot load libtacho.so, native only")
+      ->check(CLI::IsMember({"off", "timer", "perf"}))->capture_default_str();
   stacks->add_option("--sample-hz", r.sample_hz, "samples a second and thread")->check(CLI::Range(1, 10'000))->capture_default_str();
   stacks->add_option("--sample-clock", r.sample_clock, "cpu: while the thread runs; wall: also while it waits")
       ->check(CLI::IsMember({"cpu", "wall"}))->capture_default_str();
   stacks->add_option("--sample-stack", r.sample_stack, "bytes of stack copied per sample at most; deeper frames are cut")
       ->check(CLI::Range(512, 57344))->capture_default_str()->type_name("BYTES");
+  stacks->add_flag("!--no-launch-stacks", r.launch_stacks, "do not read the Python stack at every call that launches device work");
+  auto* machine = app.add_option_group("Telemetry of the machine, the program's processes and GPUs");
+  machine->add_option("--telemetry", r.telemetry, "cpu, process, gpu (several with commas), all or off")->capture_default_str();
+  machine->add_option("--telemetry-hz", r.telemetry_hz, "readings a second")->check(CLI::Range(0.01, 1000.0))->capture_default_str()->type_name("N");
   auto* when = app.add_option_group("When to record");
   when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
   when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
@@ -160,6 +164,19 @@ bool keeps_trace(const TraceRequest& r) {
   return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
 }
 
+Status choose_telemetry(TraceRequest& r) {
+  launch::TelemetryOptions& telemetry = r.launch.telemetry;
+  for (const std::string& word : words_of(r.telemetry)) {
+    if (word == "cpu" || word == "all") telemetry.cpu = true;
+    if (word == "process" || word == "all") telemetry.process = true;
+    if (word == "gpu" || word == "all") telemetry.gpu = true;
+    if (word != "cpu" && word != "process" && word != "gpu" && word != "all" && word != "off")
+      return fail("--telemetry {}: choose cpu, process, gpu (several with commas), all or off", word);
+  }
+  if (telemetry.any()) telemetry.hz = r.telemetry_hz;
+  return {};
+}
+
 Status prepare(TraceRequest& r) {
   namespace source = tape::source_bit;
   uint64_t sources = 0;
@@ -207,7 +224,14 @@ Status prepare(TraceRequest& r) {
     config.emplace_back("sample_hz", std::to_string(r.sample_hz));
     config.emplace_back("sample_clock", r.sample_clock);
     config.emplace_back("sample_stack", std::to_string(r.sample_stack));
+    config.emplace_back("launch_stacks", r.launch_stacks ? "1" : "0");
+    if (r.sampler == "perf") {
+      if (r.sample_clock == "wall") return fail("--sampler perf samples CPU time; for --sample-clock wall use --sampler timer");
+      r.launch.perf_hz = r.sample_hz;
+      r.launch.perf_stack = r.sample_stack;
+    }
   }
+  TACHO_TRY(choose_telemetry(r));
   for (const auto& [key, value] : config)
     if (value.find('\n') != std::string::npos) return fail("--{}: a line break cannot be in it", key);
   if (r.output.empty()) {
@@ -237,6 +261,7 @@ int run_target(TraceRequest& request) {
     // The exports take their names from the output; the recording itself lies hidden beside it and goes at the end.
     const auto path = std::filesystem::path(request.launch.output);
     request.launch.output = (path.parent_path() / fmt::format(".{}.{}.tacho", path.stem().string(), getpid())).string();
+    request.launch.writer.durable = false;
   }
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);

@@ -35,6 +35,9 @@ struct TraceRequest {
   std::string sampler = "off";        // call stacks: timer or off
   uint32_t sample_hz = 100;
   std::string sample_clock = "cpu";
+  bool launch_stacks = true;          // with a sampler: Python stacks of launching calls
+  std::string telemetry = "off";      // cpu, process, gpu (several with commas), all, off
+  double telemetry_hz = 10;
   uint32_t sample_stack = 16384;      // bytes of stack a sample may hold
 };
 

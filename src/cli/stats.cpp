@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "analysis/stacks.h"
 #include "analysis/stats.h"
 #include "cli/command.h"
 #include "cli/run_target.h"
@@ -58,6 +60,110 @@ report::Table readable_table(const std::vector<analysis::StatRow>& rows, bool gr
   return table;
 }
 
+// ---- call stacks
+
+std::string place_of(const analysis::StackFrame& frame) {
+  if (!frame.file.empty()) return frame.line > 0 ? fmt::format("{}:{}", frame.file, frame.line) : frame.file;
+  return frame.module;
+}
+
+report::Table exact_stacks(const std::vector<analysis::StackRow>& rows, analysis::StackBy by) {
+  report::Table table;
+  table.columns = {{"Name"}, {"Samples"}, {"SelfNs"}, {"TotalNs"}, {"GpuSelfNs"}, {"GpuTotalNs"}, {"Kind"}, {"File"}, {"Line"}, {"Module"}};
+  for (const analysis::StackRow& row : rows)
+    table.rows.push_back({by == analysis::StackBy::kStack ? row.stack : row.frame.name, row.samples, row.self_ns, row.total_ns, row.gpu_self_ns,
+                          row.gpu_ns, std::string(analysis::to_string(row.frame.part)), row.frame.file,
+                          row.frame.line > 0 ? report::Cell(row.frame.line) : report::Cell(), row.frame.module});
+  return table;
+}
+
+report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const analysis::StackTree& tree, analysis::StackBy by) {
+  report::Table table;
+  const bool host = tree.host_ns > 0, gpu = tree.gpu_ns > 0, stack = by == analysis::StackBy::kStack;
+  if (host) {
+    table.columns.push_back({"Self", report::Align::Right});
+    table.columns.push_back({"%", report::Align::Right, 1});
+    if (!stack) {
+      table.columns.push_back({"Total", report::Align::Right});
+      table.columns.push_back({"%", report::Align::Right, 1});
+    }
+  }
+  if (gpu) {
+    table.columns.push_back({stack ? "GPU" : "GPU self", report::Align::Right});
+    if (!stack) table.columns.push_back({"GPU total", report::Align::Right});
+    table.columns.push_back({"%", report::Align::Right, 1});
+  }
+  table.columns.push_back({stack ? "Stack" : "Function", report::Align::Left, -1, true});
+  if (!stack) table.columns.push_back({"Where", report::Align::Left, -1, true});
+  const auto time = [](int64_t ns) { return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell(); };
+  const auto share = [](int64_t ns, int64_t of) { return of > 0 && ns > 0 ? report::Cell(100.0 * static_cast<double>(ns) / static_cast<double>(of)) : report::Cell(); };
+  for (const analysis::StackRow& row : rows) {
+    std::vector<report::Cell> cells;
+    if (host) {
+      cells.push_back(time(row.self_ns));
+      cells.push_back(share(row.self_ns, tree.host_ns));
+      if (!stack) {
+        cells.push_back(time(row.total_ns));
+        cells.push_back(share(row.total_ns, tree.host_ns));
+      }
+    }
+    if (gpu) {
+      cells.push_back(time(row.gpu_self_ns));
+      if (!stack) cells.push_back(time(row.gpu_ns));
+      cells.push_back(share(stack ? row.gpu_self_ns : row.gpu_ns, tree.gpu_ns));
+    }
+    cells.emplace_back(stack ? row.stack : row.frame.name);
+    if (!stack) cells.emplace_back(place_of(row.frame));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string attribution_sentence(const analysis::StackTree& tree) {
+  if (tree.gpu_ns <= 0) return {};
+  const auto share = [&](int64_t ns) { return 100.0 * static_cast<double>(ns) / static_cast<double>(tree.gpu_ns); };
+  return fmt::format("device time {}: {:.1f} % by the stack read at its launch, {:.1f} % by the nearest sample of the thread, {:.1f} % without a stack",
+                     report::format_duration(static_cast<double>(tree.gpu_ns)), share(tree.gpu_exact_ns), share(tree.gpu_near_ns), share(tree.gpu_unknown_ns));
+}
+
+namespace {
+
+int stack_stats(const std::string& file, const std::string& by_text, const std::string& format, size_t top, analysis::StackOptions options) {
+  const auto by = by_text == "stack" ? analysis::StackBy::kStack : by_text == "function" ? analysis::StackBy::kFunction : analysis::StackBy::kLine;
+  options.lines = by != analysis::StackBy::kFunction;
+  const auto trace = format::open_any(file);
+  if (!trace) return complain(kBadInput, trace.error().message);
+  const auto tree = analysis::stack_tree(**trace, options);
+  if (!tree) return complain(kBadInput, tree.error().message);
+  std::vector<analysis::StackRow> rows = analysis::stack_rows(*tree, by);
+  if (top != 0 && rows.size() > top) rows.resize(top);
+  std::string out;
+  if (format == "csv") {
+    out = report::to_csv(exact_stacks(rows, by));
+  } else if (format == "json") {
+    report::JsonWriter writer(out);
+    report::to_json(exact_stacks(rows, by), writer);
+    out += "\n";
+  } else if (rows.empty()) {
+    out = fmt::format("{}: no call stacks; record them with tacho sys sample, or tacho trace --sampler timer\n", file);
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    report::TextStyle style;
+    style.width = screen.terminal ? screen.width : 0;
+    style.colour = screen.colour;
+    out = report::to_text(readable_stacks(rows, *tree, by), style);
+    if (tree->samples > 0)
+      out += fmt::format("\n{} samples of {}: {}\n", tree->samples, tree->wall ? tree->cpu ? "CPU and wall time" : "wall time" : "CPU time",
+                         report::format_duration(static_cast<double>(tree->host_ns)));
+    if (const std::string sentence = attribution_sentence(*tree); !sentence.empty()) out += sentence + "\n";
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
+  return kOk;
+}
+
 }  // namespace
 
 int run_stats(int argc, char** argv) {
@@ -66,12 +172,15 @@ int run_stats(int argc, char** argv) {
   analysis::StatOptions options;
   size_t top = 0;
   app.add_option("file", file, "trace")->required();
-  app.add_option("--by", by_text, "kernel, api, copy, fill, marker, domain, sync, overhead or allocation")->capture_default_str();
+  app.add_option("--by", by_text, "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; call stacks: stack, function, line")->capture_default_str();
   app.add_option("--output-format", format, "text, json or csv")->check(CLI::IsMember({"text", "json", "csv"}))->capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape, "kernels: one row per launch shape");
+  analysis::StackOptions stack_options;
+  app.add_flag("--startup", stack_options.startup, "call stacks: keep what lies outside of the outermost Python frame");
+  app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -80,6 +189,7 @@ int run_stats(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));
   }
+  if (by_text == "stack" || by_text == "function" || by_text == "line") return stack_stats(file, by_text, format, top, stack_options);
   const auto by = analysis::parse_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
   const auto trace = format::open_any(file);

@@ -35,6 +35,8 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
   std::string best;
   size_t best_distance = std::max<size_t>(word.size() / 3, 1) + 1;
   for (const std::string& name : known) {
+    // At least as many insertions or deletions are needed; so a word of any length costs little.
+    if (std::max(word.size(), name.size()) - std::min(word.size(), name.size()) >= best_distance) continue;
     const size_t d = distance(word, name);
     if (d < best_distance) {
       best_distance = d;

@@ -144,7 +144,10 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   const auto losses = analysis::loss_sentences(trace);
   if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
   for (const std::string& sentence : losses) out += "  " + report::painted(sentence, report::Paint::Yellow, screen.colour) + "\n";
-  if (losses.empty() && !account.empty()) out += "  nothing was lost\n";
+  if (!trace.complete())
+    out += "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
+  else if (losses.empty() && !account.empty())
+    out += "  nothing was lost\n";
   for (const std::string& sentence : analysis::filter_sentences(trace)) out += "  " + sentence + ", as asked\n";
 
   std::vector<int64_t> severity, text;

@@ -1,9 +1,10 @@
-// AMD's pass limits: which counters fit into one pass of an Instinct GPU. Planning only; this tacho has no source that
-// reads them, so there is never a device.
+// AMD's pass limits: which counters fit into one pass of an Instinct GPU. Planning only; this tacho has no
+// source that reads them, so there is never a device.
 //
-// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) is read with its accumulator in a pass of
-// its own together with the counters of the metrics that use it; all others go into the first pass with room, in the order
-// of their names; all channels of a TCC counter cost one slot and stay together.
+// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) is read with its
+// accumulator in a pass of its own together with the counters of the metrics that use it; all others go into
+// the first pass with room, in the order of their names; all channels of a TCC counter cost one slot and stay
+// together.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -21,8 +22,9 @@ struct Limit {
   std::string_view block;
   int slots;
 };
-constexpr std::array kLimits = {Limit{"SQ", 8},  Limit{"TA", 2},  Limit{"TD", 2},  Limit{"TCP", 4}, Limit{"TCC", 4},
-                                Limit{"CPC", 2}, Limit{"CPF", 2}, Limit{"SPI", 6}, Limit{"GRBM", 2}, Limit{"GDS", 4}};
+constexpr std::array kLimits = {Limit{"SQ", 8},   Limit{"TA", 2},  Limit{"TD", 2},  Limit{"TCP", 4},
+                                Limit{"TCC", 4},  Limit{"CPC", 2}, Limit{"CPF", 2}, Limit{"SPI", 6},
+                                Limit{"GRBM", 2}, Limit{"GDS", 4}};
 
 // "SQC_ICACHE_HITS" -> "SQ": the instruction and scalar caches share the sequencer's slots.
 std::string_view block_of(std::string_view counter) {
@@ -38,8 +40,8 @@ int slots_of(std::string_view block) {
 }
 
 bool is_level(std::string_view counter) {
-  return counter.find("LEVEL") != std::string_view::npos && !counter.ends_with("_sum") && !counter.starts_with("TCC_") &&
-         counter.find('[') == std::string_view::npos;
+  return counter.find("LEVEL") != std::string_view::npos && !counter.ends_with("_sum") &&
+         !counter.starts_with("TCC_") && counter.find('[') == std::string_view::npos;
 }
 
 struct OpenPass {
@@ -119,17 +121,17 @@ class AmdProvider : public Provider {
       pass.take(level, 2);  // and SQ_ACCUM_PREV_HIRES
       for (const std::string& counter : with_level[level])
         if (counter != level && !pass.take(counter, 1))
-          return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter, level, device.architecture);
+          return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter,
+                      level, device.architecture);
     }
-    // What level passes hold for their own metrics is needed in an ordinary pass as well only where asked for.
     for (const std::string& counter : plain) {
-      if (slots_of(block_of(counter)) == 0) return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
-      bool placed = false;
-      for (OpenPass& pass : open)
-        if (!placed && pass.name.empty() && (pass.holds(counter) || pass.take(counter, 1))) placed = true;
-      // Ordinary counters fill what level passes leave free before a new pass is opened.
-      for (OpenPass& pass : open)
-        if (!placed && !pass.name.empty() && counter.find('[') == std::string::npos && (pass.holds(counter) || pass.take(counter, 1))) placed = true;
+      if (slots_of(block_of(counter)) == 0)
+        return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
+      // Passes of a level are joined like all others, so what they hold is there; what they leave free is
+      // filled first.
+      bool placed =
+          std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
+      for (OpenPass& pass : open) placed = placed || pass.take(counter, 1);
       if (!placed) {
         OpenPass& pass = open.emplace_back();
         if (!pass.take(counter, 1)) return fail("{} does not fit into any pass", counter);
@@ -145,7 +147,8 @@ class AmdProvider : public Provider {
           made.counters.push_back(counter);
           continue;
         }
-        for (int i = 0; i < channels_of(device.architecture); ++i) made.counters.push_back(fmt::format("{}{}]", counter, i));
+        for (int i = 0; i < channels_of(device.architecture); ++i)
+          made.counters.push_back(fmt::format("{}{}]", counter, i));
       }
       if (!pass.name.empty()) made.counters.push_back("SQ_ACCUM_PREV_HIRES");
       made.definitions = definitions(pass, device.architecture);
@@ -153,9 +156,11 @@ class AmdProvider : public Provider {
     return plan;
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan&, const CollectRequest&, Observer&) const override {
-    return tl::unexpected<launch::LaunchError>(
-        launch::LaunchError{125, fmt::format("{}: this tacho plans AMD's counters and has no source that reads them", device.name)});
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan&, const CollectRequest&,
+                                                     Observer&) const override {
+    return tl::unexpected<launch::LaunchError>(launch::LaunchError{
+        125,
+        fmt::format("{}: this tacho plans AMD's counters and has no source that reads them", device.name)});
   }
 
  private:
@@ -163,7 +168,10 @@ class AmdProvider : public Provider {
     std::set<std::string> known;
     const auto catalog = metric::load_catalog(architecture);
     if (!catalog) return known;
-    const auto wanted = wanted_counters(*catalog, {});
+    std::vector<metric::Selection> everything;
+    for (const metric::Block& block : catalog->blocks)
+      everything.push_back({&block, nullptr, nullptr, nullptr});
+    const auto wanted = wanted_counters(*catalog, everything);
     if (!wanted) return known;
     for (const std::string& counter : wanted->counters) {
       const std::size_t colon = counter.find(':');
@@ -177,8 +185,10 @@ class AmdProvider : public Provider {
   static std::string definitions(const OpenPass& pass, std::string_view architecture) {
     std::string out;
     const auto add = [&](const std::string& name, const std::string& expression) {
-      out += fmt::format("    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - architectures: [{}]\n          expression: {}\n",
-                         name, architecture, expression);
+      out += fmt::format(
+          "    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - "
+          "architectures: [{}]\n          expression: {}\n",
+          name, architecture, expression);
     };
     if (!pass.name.empty()) add(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name));
     const int banks = architecture == "gfx908" || architecture == "gfx90a" ? 32 : 16;
@@ -187,7 +197,8 @@ class AmdProvider : public Provider {
       const std::string base = counter.substr(0, counter.size() - 1);
       for (int i = 0; i < channels_of(architecture); ++i)
         add(fmt::format("{}[{}]", base, i),
-            fmt::format("select({},[DIMENSION_XCC=[{}],DIMENSION_INSTANCE=[{}]])", base, i / banks, i % banks));
+            fmt::format("select({},[DIMENSION_XCC=[{}],DIMENSION_INSTANCE=[{}]])", base, i / banks,
+                        i % banks));
     }
     return out.empty() ? out : "rocprofiler-sdk:\n  counters-schema-version: 1\n  counters:\n" + out;
   }

@@ -23,7 +23,8 @@ class Collector {
       if (step.op == metric::Op::Counter && step.first < 0) {
         if (workload::is_id_column(step.text)) continue;
         counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));
-      } else if (step.op == metric::Op::Counter || step.op == metric::Op::Channel || step.op == metric::Op::SumOf) {
+      } else if (step.op == metric::Op::Counter || step.op == metric::Op::Channel ||
+                 step.op == metric::Op::SumOf) {
         counters.insert(std::string(step.text) + "[");
       } else if (step.op == metric::Op::Value) {
         if (!level.empty() && step.text == "denom") counters.insert(fmt::format("{}:SQ_WAVES", level));
@@ -58,9 +59,19 @@ class Collector {
   std::set<std::string> values_;
 };
 
+// A metric with a level pass of its own that 3.3.0 never had a value for: one more pass of the whole program
+// for one cell.
+bool only_when_asked_for(const metric::Metric& metric) {
+  if (metric.coll_level.empty() || metric.compat_cells.empty()) return false;
+  for (const metric::Cell& cell : metric.compat_cells)
+    if (!cell.formula.empty() && cell.formula != "None") return false;
+  return true;
+}
+
 }  // namespace
 
-Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span<const metric::Selection> selections) {
+Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
+                                       std::span<const metric::Selection> selections) {
   Collector collector(catalog);
   WantedCounters wanted;
   std::set<std::string> levels;
@@ -78,10 +89,11 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span
   for (const metric::Block& block : catalog.blocks)
     for (const metric::Table& table : block.tables)
       for (const metric::Metric& metric : table.metrics) {
-        bool chosen = selections.empty();
+        bool chosen = selections.empty() && !only_when_asked_for(metric);
         for (const metric::Selection& selection : selections)
-          chosen = chosen || (selection.block == &block && (selection.table == nullptr || selection.table == &table) &&
-                              (selection.metric == nullptr || selection.metric == &metric));
+          chosen = chosen ||
+                   (selection.block == &block && (selection.table == nullptr || selection.table == &table) &&
+                    (selection.metric == nullptr || selection.metric == &metric));
         if (chosen) TACHO_TRY(add(table, metric));
       }
   // What counts are divided by is always collected.

@@ -8,11 +8,9 @@
 namespace tacho::decode {
 namespace {
 
-// Finds i so that x lies in segment [i, i + 1] of `size` points whose abscissa is at(i); clamps at the ends.
+// The i for which x lies in [at(i), at(i + 1)) of `size` points; clamps at the ends.
 template <typename At>
-size_t segment_of(size_t size, size_t guess, At at, int64_t x) {
-  if (size < 2) return 0;
-  if (guess + 1 < size && at(guess) <= x && x < at(guess + 1)) return guess;
+size_t segment_of(size_t size, At at, int64_t x) {
   size_t low = 0, high = size - 1;
   while (high - low > 1) {
     const size_t middle = low + (high - low) / 2;
@@ -23,27 +21,39 @@ size_t segment_of(size_t size, size_t guess, At at, int64_t x) {
 
 int64_t scale(int64_t distance, double slope) {
   constexpr double kMost = 4e18;  // what targets write may be anything
-  return std::llround(std::clamp(static_cast<double>(distance) * slope, -kMost, kMost));
+  const double value = std::clamp(static_cast<double>(distance) * slope, -kMost, kMost);
+  return static_cast<int64_t>(value + (value < 0 ? -0.5 : 0.5));
 }
 // Times from a damaged pool may be anything: they wrap instead of overflowing.
-int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t minus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
-double slope_of(int64_t rise, int64_t run) { return static_cast<double>(rise) / static_cast<double>(run); }
+int64_t plus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t minus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+double slope_of(int64_t rise, int64_t run) {
+  return static_cast<double>(rise) / static_cast<double>(run);
+}
 
 }  // namespace
 
 void PiecewiseLinear::add(int64_t x, int64_t y) {
   if (!points_.empty() && x <= points_.back().x) return;
   points_.push_back({x, y});
+  last_.end = last_.begin;
 }
 
 int64_t PiecewiseLinear::operator()(int64_t x) const {
   if (points_.empty()) return x;
   if (points_.size() == 1) return plus(points_[0].y, scale(minus(x, points_[0].x), slope_));
-  last_ = segment_of(points_.size(), last_, [&](size_t i) { return points_[i].x; }, x);
-  const Point& a = points_[last_];
-  const Point& b = points_[last_ + 1];
-  return plus(a.y, scale(minus(x, a.x), slope_of(minus(b.y, a.y), minus(b.x, a.x))));
+  if (!last_.holds(x)) {
+    const size_t i = segment_of(
+        points_.size(), [&](size_t at) { return points_[at].x; }, x);
+    const Point &a = points_[i], &b = points_[i + 1];
+    last_ = {i == 0 ? INT64_MIN : a.x, i + 2 == points_.size() ? INT64_MAX : b.x, a.x, a.y,
+             slope_of(minus(b.y, a.y), minus(b.x, a.x))};
+  }
+  return plus(last_.y, scale(minus(x, last_.x), last_.slope));
 }
 
 int64_t PiecewiseLinear::worst_residual() const {
@@ -59,6 +69,7 @@ int64_t PiecewiseLinear::worst_residual() const {
 void ClockMap::add(const ClockTuple& tuple) {
   if (!tuples_.empty() && (tuple.tsc <= tuples_.back().tsc || tuple.raw <= tuples_.back().raw)) return;
   tuples_.push_back(tuple);
+  last_.end = last_.begin;
   monotonic_.add(tuple.monotonic, tuple.raw);
   realtime_.add(tuple.realtime, tuple.raw);
 }
@@ -67,13 +78,15 @@ int64_t ClockMap::from_tsc(uint64_t ticks) const {
   if (tuples_.empty()) return static_cast<int64_t>(ticks);
   if (tuples_.size() == 1)
     return plus(tuples_[0].raw, scale(static_cast<int64_t>(ticks - tuples_[0].tsc), ns_per_tick_));
-  last_ = segment_of(tuples_.size(), last_, [&](size_t i) { return static_cast<int64_t>(tuples_[i].tsc); },
-                     static_cast<int64_t>(ticks));
-  const ClockTuple& a = tuples_[last_];
-  // Outside the sampled range, and across short segments, use the longest baseline there is: less noise.
-  const ClockTuple& b = tuples_[last_ + 1];
-  const double slope = static_cast<double>(minus(b.raw, a.raw)) / static_cast<double>(b.tsc - a.tsc);
-  return plus(a.raw, scale(static_cast<int64_t>(ticks - a.tsc), slope));
+  const auto x = static_cast<int64_t>(ticks);
+  if (!last_.holds(x)) {
+    const auto tsc = [&](size_t at) { return static_cast<int64_t>(tuples_[at].tsc); };
+    const size_t i = segment_of(tuples_.size(), tsc, x);
+    const ClockTuple &a = tuples_[i], &b = tuples_[i + 1];
+    last_ = {i == 0 ? INT64_MIN : tsc(i), i + 2 == tuples_.size() ? INT64_MAX : tsc(i + 1), tsc(i), a.raw,
+             static_cast<double>(minus(b.raw, a.raw)) / static_cast<double>(b.tsc - a.tsc)};
+  }
+  return plus(last_.y, scale(minus(x, last_.x), last_.slope));
 }
 
 }  // namespace tacho::decode

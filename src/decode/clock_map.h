@@ -1,5 +1,5 @@
-// Conversion of every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linear between
-// sampled clock tuples.
+// Conversion of every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linear
+// between sampled clock tuples.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,17 @@
 
 namespace tacho::decode {
 
-/// Pairs of (x, y) in ascending x; interpolates between neighbours and extrapolates with the slope of the outermost two
-/// (with the given slope while there is one pair only).
+/// One line of a piecewise linear function, for x in [begin, end): times come nearly sorted, so that the next
+/// question mostly falls into the segment of the last one. Empty while end <= begin.
+struct Segment {
+  int64_t begin = 0, end = 0;
+  int64_t x = 0, y = 0;  // a point on it
+  double slope = 0;
+  bool holds(int64_t at) const { return at >= begin && at < end; }
+};
+
+/// Pairs of (x, y) in ascending x; interpolates between neighbours and extrapolates with the slope of the
+/// outermost two (with the given slope while there is one pair only).
 class PiecewiseLinear {
  public:
   explicit PiecewiseLinear(double single_slope = 1.0) : slope_(single_slope) {}
@@ -18,7 +27,8 @@ class PiecewiseLinear {
   void add(int64_t x, int64_t y);
   bool empty() const { return points_.empty(); }
   int64_t operator()(int64_t x) const;
-  /// Largest distance of an inner pair from the line through its neighbours, ns of y: how far interpolation may be off.
+  /// Largest distance of an inner pair from the line through its neighbours, ns of y: how far interpolation
+  /// may be off.
   int64_t worst_residual() const;
 
  private:
@@ -27,10 +37,11 @@ class PiecewiseLinear {
   };
   std::vector<Point> points_;
   double slope_;
-  mutable size_t last_ = 0;  // segment of the last question: times come nearly sorted
+  mutable Segment last_;
 };
 
-/// The machine's clocks, from tuples sampled in tacho's process; a TSC is the same for every process of a machine.
+/// The machine's clocks, from tuples sampled in tacho's process; a TSC is the same for every process of a
+/// machine.
 class ClockMap {
  public:
   void add(const ClockTuple& tuple);
@@ -45,7 +56,7 @@ class ClockMap {
   std::vector<ClockTuple> tuples_;
   PiecewiseLinear monotonic_, realtime_;
   double ns_per_tick_ = 0;
-  mutable size_t last_ = 0;
+  mutable Segment last_;
 };
 
 }  // namespace tacho::decode

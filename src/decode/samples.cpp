@@ -510,17 +510,21 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   const std::byte* at = bytes.data() + sizeof record;
   size_t left = bytes.size() - sizeof record;
   event::SampleHeader header;
-  if (left < sizeof header + event::kSampleRegisters * 8) return false;
+  if (left < sizeof header) return false;
   std::memcpy(&header, at, sizeof header);
   at += sizeof header, left -= sizeof header;
-  const uint64_t needed =
-      event::kSampleRegisters * 8 + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
+  const bool launch = header.launch != 0;
+  if (launch && (header.chain != 0 || header.stack_bytes != 0)) return false;
+  const uint64_t needed = (launch ? 0 : event::kSampleRegisters * 8) +
+                          (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
   if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall ||
       header.python > event::PythonState::kBroken)
     return false;
-  uint64_t registers[event::kSampleRegisters];
-  std::memcpy(registers, at, sizeof registers);
-  at += sizeof registers;
+  uint64_t registers[event::kSampleRegisters] = {};
+  if (!launch) {
+    std::memcpy(registers, at, sizeof registers);
+    at += sizeof registers;
+  }
   const std::span<const uint64_t> chain(reinterpret_cast<const uint64_t*>(at), header.chain);
   at += chain.size_bytes();
   const std::span<const uint64_t> frames(reinterpret_cast<const uint64_t*>(at), header.frames);
@@ -532,7 +536,12 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
     maps_read_ = raw_now();
   }
 
-  unwind(header, chain, memory, registers, unwound_);
+  if (launch) {
+    unwound_.frames.clear();
+    unwound_.whole = true;
+  } else {
+    unwind(header, chain, memory, registers, unwound_);
+  }
 
   // Python frames take the place of the interpreter's loop: each of its native frames stands for one segment
   // of them.

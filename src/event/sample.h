@@ -6,6 +6,9 @@
 //    | 24 B         | DWARF order, ip | return addresses      | innermost first    | from sp upwards  |
 //    +--------------+-----------------+-----------------------+--------------------+------------------+
 //
+// A stack that a thread read itself at a launch (SampleHeader::launch) has no registers: the Python frames follow the
+// header.
+//
 // A Python frame is one word:
 //
 //     63           32  31   30   29                0
@@ -37,7 +40,8 @@ struct SampleHeader {
   SampleClock clock;
   PythonState python;
   uint8_t stack_whole;  // 1: the stack bytes reach to the thread's outermost frame
-  uint8_t reserved;
+  uint8_t launch;        // 1: read by the thread itself at a call that launches device work: no registers, no
+                         // native stack, and the record's period is 0
   uint16_t chain;        // words of the frame-pointer chain
   uint16_t frames;       // words of Python frames
   uint64_t stack_begin;  // address of the first stack byte

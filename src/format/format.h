@@ -33,6 +33,8 @@ struct ExportOptions {
   bool group_by_queue = false;   // pftrace: tracks named after queues, also where streams are known
   uint64_t minimum_bytes = 0;    // csv: write no file when all of them together are smaller
   int rpd_schema = 2;
+  bool rocprof_sys = false;      // pftrace: tracks, categories and samples as rocprof-sys has them
+  bool annotations = true;       // pftrace: arguments of events
   Progress* progress = nullptr;  // told now and then; may be null
 
   bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }

@@ -21,13 +21,18 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
 #include "launch/environment.h"
 #include "launch/nvidia.h"
+#include "launch/perf_sampler.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -48,8 +53,14 @@ double thread_cpu_s() {
 // Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer)
-      : pool_(pool), writer_(writer), drainer_(pool), decoder_(writer, clocks_) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
+      : pool_(pool),
+        writer_(writer),
+        telemetry_(telemetry),
+        drainer_(pool),
+        decoder_(writer, clocks_),
+        perf_(std::move(perf)),
+        outside_(writer, decoder_) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -59,7 +70,11 @@ class DrainThread {
   /// Last pass (every target gone, or given up), then what decoding still has.
   void stop() {
     if (!thread_.joinable()) return;
-    stopping_.store(true);
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_.store(true);
+    }
+    wake_.notify_one();
     thread_.join();
     last_pass();
   }
@@ -83,6 +98,10 @@ class DrainThread {
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
     pressure_.store(drainer_.pressure(), std::memory_order_relaxed);
+    // After the pool: what libtacho.so says about a process comes first.
+    if (perf_ != nullptr)
+      if (const uint64_t lost = perf_->read(outside_); lost != 0)
+        writer_.lose(0, Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
     return taken;
   }
   void loop() {
@@ -90,6 +109,7 @@ class DrainThread {
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
+      telemetry_.deliver(writer_);
       const int64_t now = raw_now();
       // Slabs reach the disk at least this often, so that a killed tacho loses little.
       if (now - last_flush > 1'000'000'000) {
@@ -101,9 +121,9 @@ class DrainThread {
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       const double pressure = drainer_.pressure();
-      const long wait_us = pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000;
-      timespec wait{0, wait_us * 1000};
-      nanosleep(&wait, nullptr);
+      const std::chrono::microseconds wait(pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, wait, [this] { return stopping_.load(std::memory_order_relaxed); });
     }
     cpu_s_ = thread_cpu_s();
   }
@@ -113,16 +133,22 @@ class DrainThread {
     tuple();
     pass(false);
     pass(true);
+    outside_.finish();
     decoder_.finish();
     cpu_s_ += thread_cpu_s() - before;
   }
 
   tape::Pool& pool_;
   trace::TraceWriter& writer_;
+  Telemetry& telemetry_;
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
+  std::unique_ptr<PerfSampler> perf_;
+  decode::OutsideStacks outside_;
   int64_t last_tuple_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};
@@ -139,7 +165,8 @@ struct Child {
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit, const LaunchOptions& options) {
+                           const rlimit& file_limit, const LaunchOptions& options,
+                           const std::function<void(pid_t)>& before_exec) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -147,14 +174,27 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   envp.push_back(nullptr);
   int channel[2];
   if (pipe2(channel, O_CLOEXEC) != 0) return fail("cannot start the target: pipe: {}", strerror(errno));
-  const pid_t pid = fork();
-  if (pid < 0) {
+  int gate[2] = {-1, -1};  // closed when the child may go on
+  if (before_exec && pipe2(gate, O_CLOEXEC) != 0) {
     const int error = errno;
     close(channel[0]);
     close(channel[1]);
+    return fail("cannot start the target: pipe: {}", strerror(error));
+  }
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    for (const int file : {channel[0], channel[1], gate[0], gate[1]})
+      if (file >= 0) close(file);
     return fail("cannot start the target: fork: {}", strerror(error));
   }
   if (pid == 0) {
+    if (before_exec) {
+      char nothing;
+      close(gate[1]);
+      while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
+      }
+    }
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     setrlimit(RLIMIT_FSIZE, &file_limit);
     if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
@@ -172,6 +212,11 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
     _exit(127);
   }
   close(channel[1]);
+  if (before_exec) {
+    close(gate[0]);
+    before_exec(pid);
+    close(gate[1]);
+  }
   Child child{pid, 0};
   ssize_t size;
   do size = read(channel[0], &child.error, sizeof child.error);
@@ -216,6 +261,9 @@ class Gate {
  public:
   Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
     begin_ = raw_now();
+    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
+    samples_ = options.sample_delay_s <= 0;
+    if (!samples_) store();
     if (!options.periods.empty()) {
       periods_ = options.periods;
     } else if (options.delay_s > 0 || options.duration_s > 0) {
@@ -227,7 +275,10 @@ class Gate {
       tick();
     }
   }
-  void set(bool on) { header_.enabled.store(on ? options_.sources : 0, std::memory_order_relaxed); }
+  void set(bool on) {
+    recording_ = on;
+    store();
+  }
   void signal(int number) {
     if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
     if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
@@ -236,8 +287,34 @@ class Gate {
     return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
            (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
   }
-  // Advances the collection periods; returns ms to the next change, -1 when there is none.
+  // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
+  // none.
   int tick() {
+    const int periods = tick_periods(), samples = tick_samples();
+    return periods < 0 ? samples : samples < 0 ? periods : std::min(periods, samples);
+  }
+
+ private:
+  void store() {
+    uint64_t bits = recording_ ? options_.sources : 0;
+    if (!samples_) bits &= ~tape::source_bit::kSample;
+    header_.enabled.store(bits, std::memory_order_relaxed);
+  }
+  int tick_samples() {
+    const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
+    const double until = options_.sample_delay_s + options_.sample_duration_s;
+    const bool ended = options_.sample_duration_s > 0 && seconds >= until;
+    const bool on = seconds >= options_.sample_delay_s && !ended;
+    if (on != samples_) {
+      samples_ = on;
+      // What triggers or the program itself switched meanwhile stays.
+      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
+      if (now != 0) header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+    }
+    if (ended || (on && options_.sample_duration_s <= 0)) return -1;
+    return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
+  }
+  int tick_periods() {
     const int64_t now = raw_now();
     while (index_ < periods_.size()) {
       const LaunchOptions::Period& period = periods_[index_];
@@ -256,9 +333,9 @@ class Gate {
     return -1;
   }
 
- private:
   tape::PoolHeader& header_;
   const LaunchOptions& options_;
+  bool recording_ = true, samples_ = true;
   std::vector<LaunchOptions::Period> periods_;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
@@ -410,6 +487,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);
   if (!pool) return own_error(125, pool.error().message);
+  // Before the target starts: its threads sample as soon as they are there.
+  if (options.sample_delay_s > 0) pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
   RunResult result;
@@ -432,7 +511,20 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   // The child must not inherit our SIG_IGN.
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options);
+  std::unique_ptr<PerfSampler> perf;
+  std::function<void(pid_t)> before_exec;
+  if (options.perf_hz != 0)
+    before_exec = [&](pid_t pid) {
+      auto opened = PerfSampler::open(pid, options.perf_hz, options.perf_stack);
+      if (!opened) {
+        result.warnings.push_back("call stacks are not sampled: " + opened.error().message);
+        return;
+      }
+      perf = std::move(*opened);
+      if (!perf->kernel_time())
+        result.warnings.push_back("call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
+    };
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options, before_exec);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -446,7 +538,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   }
   result.pid = child->pid;
   if (options.started) options.started();
-  DrainThread drain(*pool, **writer);
+  Telemetry telemetry(options.telemetry);
+  telemetry.start(child->pid);
+  DrainThread drain(*pool, **writer, telemetry, std::move(perf));
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -503,8 +597,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.exit_code = WEXITSTATUS(wait_status);
   }
   pool->header().closing.store(1, std::memory_order_relaxed);
+  telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
+  std::map<uint32_t, int64_t> process_rows;
+  for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
+  telemetry.finish(**writer, process_rows);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 
@@ -523,7 +621,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  if (opencl_loaded && !opencl_seen && options.inject)
+  // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
+  if (opencl_loaded && !opencl_seen && result.processes.empty() && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -531,9 +630,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty() && options.inject)
+  else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
+        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "
+        "(--sampler perf samples its call stacks from outside)");
   for (const std::string& warning : result.warnings)
     (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 
@@ -545,6 +645,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
   about("pid", fmt::format("{}", child->pid));
   result.written = (*writer)->finish();
+  // Not before: `tacho recover` finds an unfinished trace by its pool.
+  result.giving_back = std::jthread([gone = std::move(*pool)] {});
   close(signals);
   sigprocmask(SIG_SETMASK, &original_mask, nullptr);
   return result;

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
 #include "decode/decoder.h"
+#include "launch/telemetry.h"
 #include "tape/layout.h"
 #include "trace/writer.h"
 
@@ -46,6 +48,11 @@ struct LaunchOptions {
   bool quiet = false;          // no status line, no progress
   std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
+  TelemetryOptions telemetry;
+  uint32_t perf_hz = 0;          // call stacks from outside (perf_event), samples a second; 0 = off
+  uint32_t perf_stack = 16384;   // bytes of stack per sample
+  double sample_delay_s = 0;     // call stacks only: no samples before
+  double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
   bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
   bool inject = true;          // any of our libraries at all; false: the environment stays but for `environment`
   int stdout_fd = -1, stderr_fd = -1;  // what the target gets as 1 and 2; -1 = ours
@@ -64,6 +71,8 @@ struct RunResult {
   uint64_t pool_bytes = 0;         // bytes that went through the pool
   double drain_cpu_s = 0;          // CPU time of the drainer
   Status written = {};             // of the trace file
+  /// Gives the pool's memory back to the machine, which takes milliseconds; the destructor waits.
+  std::jthread giving_back = {};
 };
 
 /// An error to report before the target ran, with the exit code that goes with it (125, 126, 127).

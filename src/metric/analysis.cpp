@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "metric/diagnose.h"
 #include "metric/explain.h"
@@ -62,6 +63,8 @@ double median_of(std::vector<double>& values) {
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
+
+constexpr std::string_view kDurationFormula = "End_Timestamp - Start_Timestamp";
 
 // Dispatch ids chosen by -d: single ids, "a:b" and "a-b" ranges (both ends included), "> n".
 struct DispatchFilter {
@@ -188,13 +191,15 @@ struct Analysis::Impl {
   std::vector<Selection> selections;  // of -b or of the recorded blocks; empty: everything
   bool given_blocks = false;
   std::vector<std::uint32_t> rows, listed;
+  std::vector<std::uint32_t> repeats;  // of every dispatch: number of its launch
   std::vector<KernelStatistics> kernels;
   std::vector<std::string> warnings, id_notes;
   Evaluation evaluation;
   std::vector<IntensityPoint> kernel_points, dispatch_points;
   std::vector<Finding> findings;
+  std::optional<workload::PcSamples> pc_samples;
   RuleBook rules;
-  IntensityFormulas intensity;
+  IntensityFormulas intensity, first_intensity;
 
   // --- selection
   // ---------------------------------------------------------------------------------------------------
@@ -321,6 +326,26 @@ struct Analysis::Impl {
     return {};
   }
 
+  // Dispatches of a kernel with the same sizes are repeats of each other.
+  void find_repeats() {
+    const workload::CounterTable& counters = workload.passes.front().counters;
+    std::array<std::span<const double>, 3> sizes;
+    constexpr std::array<std::string_view, 3> kSizes = {"Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup"};
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = counters.column(kSizes[i]);
+    std::map<std::array<double, 4>, std::uint32_t> launches;
+    bool any = false;
+    repeats.resize(workload.dispatches.size());
+    for (std::uint32_t r = 0; r < repeats.size(); ++r) {
+      std::array<double, 4> launch = {static_cast<double>(workload.dispatches[r].kernel), 0, 0, 0};
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (!sizes[i].empty() && !std::isnan(sizes[i][r])) launch[i + 1] = sizes[i][r];
+      const auto [place, added] = launches.try_emplace(launch, static_cast<std::uint32_t>(launches.size()));
+      repeats[r] = place->second;
+      any = any || !added;
+    }
+    if (!any) repeats.clear();
+  }
+
   // Kernels that have equal names after rocprof's suffixes were different rows upstream; they stay that.
   std::vector<KernelStatistics> statistics(const std::vector<std::uint32_t>& of) const {
     const auto start = workload.passes.front().counters.column("Start_Timestamp");
@@ -400,14 +425,16 @@ struct Analysis::Impl {
   // --- evaluation
   // --------------------------------------------------------------------------------------------------
 
-  Environment environment(const std::vector<std::uint32_t>& of) const {
+  Environment environment(const std::vector<std::uint32_t>& of, std::string_view normalisation = {}) const {
     Environment env;
     env.workload = &workload;
     if (of.size() != workload.dispatches.size()) env.rows = of;
-    env.normalisation = options.normalisation;
-    env.denominator = denominator_of(catalog, options.normalisation);
+    env.normalisation = normalisation.empty() ? std::string_view(options.normalisation) : normalisation;
+    env.denominator = denominator_of(catalog, env.normalisation);
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
+    if (!options.compat) env.recorded_as = catalog.recorded_as;
+    env.repeats = repeats;
     return env;
   }
 
@@ -428,15 +455,15 @@ struct Analysis::Impl {
     return to_string(id) + (shadowed ? "*" : "");
   }
 
-  Evaluation evaluate(const std::vector<std::uint32_t>& of) const {
-    Program program(environment(of));
-    Evaluation result;
-    struct Pending {
-      std::size_t table, row, column;
-      Program::Node node;
-    };
+  // A value that the program has yet to compute, and its cell.
+  struct Pending {
+    std::size_t table, row, column;
+    Program::Node node;
+  };
+
+  // The tables with everything but their values, which are compiled into the program.
+  std::vector<Pending> compile_tables(Program& program, Evaluation& result) const {
     std::vector<Pending> pending;
-    const double time_divisor = time_unit_divisor(options.time_unit);
     for (const Block& block : catalog.blocks)
       for (const Table& table : block.tables) {
         if (table.type != TableType::Metrics || table.metrics.empty() ||
@@ -494,6 +521,9 @@ struct Analysis::Impl {
                   const auto [op, q] = reduction_op(cell.reduction);
                   pending.push_back(
                       {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
+                  if (column.key == "avg" && cell.reduction == Reduction::Avg)
+                    if (const Program::Node error = program.keep_error(last_node); error != 0)
+                      pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(), error});
                   break;
                 }
               }
@@ -503,10 +533,23 @@ struct Analysis::Impl {
         }
         result.tables.push_back(std::move(out));
       }
+    return pending;
+  }
+
+  Evaluation evaluate(const std::vector<std::uint32_t>& of, std::string_view normalisation = {}) const {
+    Program program(environment(of, normalisation));
+    Evaluation result;
+    const double time_divisor = time_unit_divisor(options.time_unit);
+    const std::vector<Pending> pending = compile_tables(program, result);
     program.run();
     for (const Pending& at : pending) {
       Value value = program.value(at.node);
       ResultRow& row = result.tables[at.table].rows[at.row];
+      if (at.column == row.cells.size()) {
+        if (value.kind == Value::Kind::Number && std::isfinite(value.number))
+          row.error = row.metric->unit == "ns" ? value.number / time_divisor : value.number;
+        continue;
+      }
       if (value.kind == Value::Kind::Text) row.cells[at.column] = std::move(value.text);
       if (value.kind != Value::Kind::Number) continue;
       const bool is_time = row.metric->unit == "ns";
@@ -555,18 +598,48 @@ struct Analysis::Impl {
     return entry;
   }
 
+  // Duration, FLOPs and bytes at L1, L2 and HBM of every dispatch; 0 where there is no formula.
+  std::array<Program::Node, 5> add_intensities(Program& program) const {
+    std::array<Program::Node, 5> nodes{};
+    const std::array<std::string_view, 5> texts = {kDurationFormula, intensity.flops, intensity.l1_bytes,
+                                                   intensity.l2_bytes, intensity.hbm_bytes};
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (const Formula* formula = texts[i].empty() ? nullptr : formulas.find(texts[i]))
+        nodes[i] = program.add(*formula, {});
+    return nodes;
+  }
+
+  PageProgram page_program() const {
+    std::vector<std::uint32_t> everything(workload.dispatches.size());
+    for (std::uint32_t r = 0; r < everything.size(); ++r) everything[r] = r;
+    Program program(environment(everything));
+    PageProgram page;
+    std::vector<Program::Node> nodes;
+    for (std::size_t n = 0; n < kNormalisations.size(); ++n) {
+      program.set_normalisation(kNormalisations[n]);
+      Evaluation result;
+      for (const Pending& at : compile_tables(program, result)) {
+        nodes.push_back(at.node);
+        if (n == 0) page.places.push_back({at.table, at.row, at.column});
+      }
+      if (n == 0) page.tables = std::move(result.tables);
+    }
+    for (const Program::Node node : add_intensities(program)) nodes.push_back(node);
+    page.graph = program.graph(nodes);
+    const std::vector<std::uint32_t>& wanted = page.graph.wanted;
+    const std::size_t count = page.places.size();
+    for (std::size_t n = 0; n < kNormalisations.size(); ++n)
+      page.values[n].assign(wanted.begin() + static_cast<std::ptrdiff_t>(n * count),
+                            wanted.begin() + static_cast<std::ptrdiff_t>((n + 1) * count));
+    std::copy_n(wanted.end() - 5, 5, page.dispatch_values.begin());
+    return page;
+  }
+
   void find_intensities() {
     if (intensity.flops.empty()) return;
     Program program(environment(rows));
     IntensityInputs inputs;
-    std::vector<Program::Node> nodes;
-    const std::string_view duration_formula = "End_Timestamp - Start_Timestamp";
-    for (const std::string_view text :
-         {duration_formula, std::string_view(intensity.flops), std::string_view(intensity.l1_bytes),
-          std::string_view(intensity.l2_bytes), std::string_view(intensity.hbm_bytes)}) {
-      const auto formula = formulas.get(text);
-      nodes.push_back(formula ? program.add(**formula, {}) : 0);
-    }
+    const std::array<Program::Node, 5> nodes = add_intensities(program);
     program.run();
     inputs.duration = program.column(nodes[0]);
     inputs.flops = program.column(nodes[1]);
@@ -624,7 +697,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
         "overrides it",
         folder, given, known);
   }
-  TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs));
+  TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs, check_syntax));
   if (options.advice) {
     TACHO_ASSIGN(impl->rules, load_rules(impl->catalog, options.config_dirs));
     for (const Rule& rule : impl->rules.rules)
@@ -634,15 +707,23 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-  NameCollector names(impl->options.normalisation,
-                      denominator_of(impl->catalog, impl->options.normalisation));
+  const std::string_view normalisation =
+      options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation);
+  NameCollector names(normalisation, denominator_of(impl->catalog, normalisation),
+                      options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
+  for (const std::string_view each : {"per_wave", "per_cycle", "per_second"})
+    if (const std::string_view text = denominator_of(impl->catalog, each); options.every_normalisation && !text.empty()) {
+      TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
+      names.add(*formula, "");
+    }
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};
-  for (const std::string* text : {&impl->intensity.flops, &impl->intensity.l1_bytes,
-                                  &impl->intensity.l2_bytes, &impl->intensity.hbm_bytes})
-    if (!text->empty()) {
-      TACHO_ASSIGN(const Formula* formula, impl->formulas.get(*text));
+  for (const std::string_view text :
+       {kDurationFormula, std::string_view(impl->intensity.flops), std::string_view(impl->intensity.l1_bytes),
+        std::string_view(impl->intensity.l2_bytes), std::string_view(impl->intensity.hbm_bytes)})
+    if (!text.empty()) {
+      TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
       names.add(*formula, "");
     }
   workload::ReadOptions read;
@@ -650,10 +731,24 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   read.compat = options.compat;
   read.run = options.run;
   TACHO_ASSIGN(impl->workload, workload::read_workload(folder, std::move(sysinfo), read));
+  if (impl->shows_table(21, 1)) {
+    TACHO_ASSIGN(impl->pc_samples, workload::read_pc_samples(folder, impl->workload.warnings));
+    if (impl->pc_samples && options.sort_samples_by_source) workload::sort_by_source(*impl->pc_samples);
+  }
   impl->warnings = impl->workload.warnings;
+  if (!impl->intensity.flops.empty()) {
+    const workload::CounterTable& counters = impl->workload.passes.front().counters;
+    // Parsed formulas refer to their texts: the first ones stay.
+    impl->first_intensity = std::exchange(
+        impl->intensity,
+        intensity_formulas(*architecture, impl->workload.sysinfo.get("gpu_series"), options.compat,
+                           [&](std::string_view name) { return counters.has(name); }));
+    if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
+  }
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
   TACHO_TRY(impl->choose_kernels());
+  if (options.errors) impl->find_repeats();
   impl->evaluation = impl->evaluate(impl->rows);
   impl->find_intensities();
   impl->diagnose_kernels();
@@ -683,6 +778,9 @@ const std::vector<std::uint32_t>& Analysis::listed_rows() const {
 const std::vector<KernelStatistics>& Analysis::kernels() const {
   return impl_->kernels;
 }
+const std::vector<std::uint32_t>& Analysis::repeats() const {
+  return impl_->repeats;
+}
 const Evaluation& Analysis::all() const {
   return impl_->evaluation;
 }
@@ -698,6 +796,12 @@ bool Analysis::shows(int block, int table) const {
 const std::vector<IntensityPoint>& Analysis::kernel_points() const {
   return impl_->kernel_points;
 }
+const std::optional<workload::PcSamples>& Analysis::pc_samples() const {
+  return impl_->pc_samples;
+}
+const std::vector<std::string>& Analysis::uncounted_flops() const {
+  return impl_->intensity.left_out;
+}
 const std::vector<IntensityPoint>& Analysis::dispatch_points() const {
   return impl_->dispatch_points;
 }
@@ -705,11 +809,16 @@ const std::vector<Finding>& Analysis::findings() const {
   return impl_->findings;
 }
 
-Evaluation Analysis::of_kernel(std::uint32_t kernel) const {
+Evaluation Analysis::evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation) const {
+  if (!kernel) return impl_->evaluate(impl_->rows, normalisation);
   std::vector<std::uint32_t> rows;
   for (const std::uint32_t row : impl_->rows)
-    if (impl_->workload.dispatches[row].kernel == kernel) rows.push_back(row);
-  return impl_->evaluate(rows);
+    if (impl_->workload.dispatches[row].kernel == *kernel) rows.push_back(row);
+  return impl_->evaluate(rows, normalisation);
+}
+
+PageProgram Analysis::page_program() const {
+  return impl_->page_program();
 }
 
 double Analysis::specification(std::string_view name) const {

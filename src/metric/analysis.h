@@ -2,6 +2,7 @@
 // dispatches, with top kernels, roofline points and findings. What `tacho analyze` prints, in numbers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "metric/catalog.h"
 #include "metric/program.h"
 #include "report/table.h"
+#include "workload/pc_samples.h"
 #include "workload/workload.h"
 
 namespace tacho::metric {
@@ -24,10 +26,13 @@ struct AnalysisOptions {
   std::vector<std::string> dispatches;  ///< -d: "3", "1:4", "> 5"
   std::vector<std::string> gpus;        ///< --gpu-id
   std::string normalisation = "per_kernel";
+  bool every_normalisation = false;  ///< page_program() will be called: read what it needs
   std::string time_unit = "ns";
   IdScheme ids = IdScheme::V33;
-  bool sum_ratios = false;  ///< --ratio sum
-  bool compat = false;      ///< --compat 3.3: upstream's values where ours differ
+  bool sum_ratios = false;              ///< --ratio sum
+  bool compat = false;                  ///< --compat 3.3: upstream's values where ours differ
+  bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
+  bool errors = false;  ///< computes ResultRow::error
   bool advice = true;
   int run = 0;  ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
   std::size_t most_findings = 5;  ///< of one kernel
@@ -40,6 +45,9 @@ struct ResultRow {
   std::string id;  ///< "2.1.3", "18.2.17"; as the id scheme prints it
   std::int32_t channel = -1;
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
+  /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same
+  /// launches.
+  std::optional<double> error;
 };
 
 struct ResultTable {
@@ -105,6 +113,24 @@ struct Evaluation {
   std::vector<NotComputable> not_computable;
 };
 
+constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_wave", "per_cycle",
+                                                             "per_second"};
+
+/// The analysis as a program over all dispatches of the folder, whatever -k, -d and -n chose: what a page
+/// needs to evaluate any choice by itself.
+struct PageProgram {
+  struct Place {
+    std::size_t table, row, column;  ///< column: one behind the last is the row's error
+  };
+  std::vector<ResultTable> tables;  ///< names and texts; their values are missing
+  std::vector<Place> places;        ///< the cells that are computed
+  Program::Graph graph;
+  /// Of each normalisation: the operation behind each place, 0 where it is not computable.
+  std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
+  /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2 and HBM.
+  std::array<std::uint32_t, 5> dispatch_values{};
+};
+
 class Analysis {
  public:
   /// Reads the folder, selects and evaluates. The error is one sentence for the user.
@@ -123,6 +149,9 @@ class Analysis {
   const std::vector<KernelStatistics>& kernels() const;
   /// Dispatches that passed -d and --gpu-id.
   const std::vector<std::uint32_t>& listed_rows() const;
+  /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was
+  /// repeated.
+  const std::vector<std::uint32_t>& repeats() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
   /// At most one line: the ids given that the users' documents use with another meaning.
@@ -130,10 +159,17 @@ class Analysis {
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;
   const std::vector<IntensityPoint>& dispatch_points() const;
+  /// Counters whose operations are missing in the points, because the run does not have them.
+  const std::vector<std::string>& uncounted_flops() const;
+  /// Table 21.1, nothing without PC samples or where -b leaves it out.
+  const std::optional<workload::PcSamples>& pc_samples() const;
   const std::vector<Finding>& findings() const;
 
-  /// The same over the dispatches of one kernel only.
-  Evaluation of_kernel(std::uint32_t kernel) const;
+  /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
+  /// in it stay those of the options.
+  Evaluation evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation = {}) const;
+  /// The tables as a program for the browser. Its columns live in workload().
+  PageProgram page_program() const;
   /// A value of $name as formulas see it.
   double specification(std::string_view name) const;
   /// Value of one metric's column over the analysed dispatches; nullptr when it is not in the tables.

@@ -6,13 +6,11 @@
 
 namespace tacho::metric {
 
-/// web/analysis.html, generated at build time (gen/metric/analysis_page.cpp).
+/// The page that is built from web/, as text (gen/metric/kAnalysisPage.cpp).
 extern const std::string_view kAnalysisPage;
 
 Result<std::string> to_html(std::span<const Analysis> runs) {
-  // Enough for a browser; larger runs come with their evaluated tables only.
-  constexpr std::size_t kMostInputValues = 4'000'000;
-  return report::embed_json(kAnalysisPage, to_json(runs, {true, kMostInputValues}));
+  return report::embed_json(kAnalysisPage, to_json(runs, {false, true}));
 }
 
 }  // namespace tacho::metric

@@ -9,7 +9,7 @@
 
 namespace tacho::metric {
 
-/// The page of web/analysis.html with the JSON of the runs inside (schema tacho-analysis/1, with "inputs").
+/// The page that is built from web/ with the JSON of the runs inside (schema tacho-analysis/1, with "page").
 Result<std::string> to_html(std::span<const Analysis> runs);
 
 }  // namespace tacho::metric

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "metric/analysis_page.h"
+#include "metric/pc_sample_table.h"
 #include "metric/roofline_points.h"
 #include "report/table.h"
 
@@ -92,6 +94,20 @@ void write_system(JsonWriter& json, const Analysis& run) {
   json.end_array().end_object();
 }
 
+void write_pc_samples(JsonWriter& json, const Analysis& run) {
+  const report::Table table = pc_sample_table(run);
+  if (table.rows.empty()) return;
+  std::vector<std::string> columns;
+  for (const report::Column& column : table.columns) columns.push_back(column.title);
+  write_table_head(json, table.id, table.title, table.title, columns);
+  for (const std::vector<report::Cell>& row : table.rows) {
+    json.newline().begin_object().key("cells").begin_array();
+    for (const report::Cell& cell : row) json.cell(cell);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_view normalisation) {
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
@@ -108,10 +124,18 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
           .key("cells")
           .begin_array();
       for (const report::Cell& cell : row.cells) json.cell(cell);
-      json.end_array().end_object();
+      json.end_array();
+      if (row.error) json.key("error").value(*row.error);
+      json.end_object();
     }
     json.end_array().end_object();
   }
+}
+
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.key(key).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
 }
 
 void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
@@ -138,6 +162,7 @@ void write_roofline(JsonWriter& json, const Analysis& run) {
   write_points(json, run, "kernels", run.kernel_points());
   write_points(json, run, "dispatches", run.dispatch_points());
   json.end_object();
+  if (!run.kernel_points().empty()) write_strings(json, "roofline_uncounted", run.uncounted_flops());
   if (run.workload().ceilings.empty()) return;
   const workload::RooflineCeilings& ceilings = run.workload().ceilings.front();
   json.newline().key("roofline_ceilings_dev0").begin_object();
@@ -200,12 +225,6 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
   json.end_array();
 }
 
-void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.key(key).begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
-}
-
 void write_workload(JsonWriter& json, const Analysis& run) {
   const workload::SysInfo& info = run.workload().sysinfo;
   json.newline().begin_object().key("path").value(run.workload().path);
@@ -214,77 +233,6 @@ void write_workload(JsonWriter& json, const Analysis& run) {
   json.key("dispatches").value(run.rows().size()).key("kernels").value(run.kernels().size());
   write_strings(json, "warnings", run.warnings());
   json.end_object();
-}
-
-// Formulas and columns for a reader that evaluates by itself.
-void write_inputs(JsonWriter& json, const Analysis& run, std::size_t most_values) {
-  const workload::Workload& workload = run.workload();
-  std::size_t values = 0;
-  for (const workload::Pass& pass : workload.passes)
-    values += pass.counters.column_count() * workload.dispatches.size();
-  if (values > most_values) return;
-  json.newline().key("inputs").begin_object();
-  json.key("long_form").value(workload.long_form);
-  json.newline().key("values").begin_object();
-  for (const std::string_view name : specifications()) json.key(name).value(run.specification(name));
-  json.end_object().newline().key("builtins").begin_object();
-  for (const std::string_view name :
-       {"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_COUNT_PER_XCD", "GRBM_SPI_BUSY_PER_XCD", "numActiveCUs",
-        "kernelBusyCycles", "hbmBandwidth"})
-    json.key(name).value(builtin_formula(name, ""));
-  json.end_object().key("denominators").begin_object();
-  for (const std::string_view unit : {"per_wave", "per_cycle", "per_second", "per_kernel"})
-    json.key(unit).value(builtin_formula("denom", unit));
-  json.end_object().newline().key("dispatches").begin_array();
-  for (const workload::Dispatch& dispatch : workload.dispatches)
-    json.begin_array()
-        .value(dispatch.id)
-        .value(std::int64_t{dispatch.kernel})
-        .value(dispatch.gpu)
-        .end_array();
-  json.end_array();
-  write_strings(json.newline(), "kernel_names", workload.kernels);
-  json.newline().key("passes").begin_object();
-  for (const workload::Pass& pass : workload.passes) {
-    json.newline().key(pass.name).begin_object();
-    for (std::size_t c = 0; c < pass.counters.column_count(); ++c) {
-      json.key(pass.counters.names()[c]).begin_array();
-      for (std::size_t r = 0; r < pass.counters.rows(); ++r) json.value(pass.counters.data(c)[r]);
-      json.end_array();
-    }
-    json.end_object();
-  }
-  json.end_object().newline().key("tables").begin_array();
-  for (const ResultTable& table : run.all().tables) {
-    json.newline()
-        .begin_object()
-        .key("id")
-        .value(table.id())
-        .key("repeat")
-        .value(table.table->repeat)
-        .key("style")
-        .value(static_cast<int>(table.table->style));
-    json.key("columns").begin_array();
-    for (const Column& column : table.table->columns) {
-      static constexpr std::array<std::string_view, 4> kRoles = {"name", "unit", "text", "value"};
-      json.begin_object().key("key").value(column.key).key("title").value(column.title);
-      json.key("role").value(kRoles[static_cast<std::size_t>(column.role)]).end_object();
-    }
-    json.end_array().key("metrics").begin_array();
-    const Metric* last = nullptr;
-    for (const ResultRow& row : table.rows) {
-      if (row.metric == last) continue;
-      last = row.metric;
-      json.newline().begin_object().key("slug").value(row.metric->slug).key("name").value(row.metric->name);
-      json.key("unit").value(row.metric->unit).key("level").value(row.metric->coll_level);
-      json.key("description").value(row.metric->description).key("cells").begin_array();
-      for (const Cell& cell : row.metric->cells)
-        json.value(cell.formula.empty() ? std::string() : formula_text(cell));
-      json.end_array().end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
 }
 
 void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> all,
@@ -310,9 +258,10 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_strings(json.newline(), "notes", run.id_notes());
   json.newline().key("tables").begin_array();
   write_top_kernels(json, run);
-  write_dispatches(json, run);
+  if (!options.page) write_dispatches(json, run);  // the page has them by themselves
   if (run.shows(1, 1)) write_system(json, run);
   write_tables(json, run.all(), given.normalisation);
+  write_pc_samples(json, run);
   json.end_array();
   write_roofline(json, run);
   write_findings(json, run);
@@ -323,7 +272,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
     for (const KernelStatistics& kernel : run.kernels()) {
       const std::int64_t here = id++;
       if (!kernel.selected) continue;
-      const Evaluation evaluation = run.of_kernel(kernel.kernel);
+      const Evaluation evaluation = run.evaluate(kernel.kernel);
       json.newline().begin_object().key("id").value(here).key("name").value(
           run.workload().kernels[kernel.kernel]);
       json.key("count").value(kernel.count).key("share").value(kernel.share).key("tables").begin_array();
@@ -332,7 +281,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
     }
     json.end_array();
   }
-  if (options.most_input_values > 0) write_inputs(json, run, options.most_input_values);
+  if (options.page && (all.size() == 1)) write_page(json.newline().key("page"), run);
 }
 
 }  // namespace

@@ -12,10 +12,8 @@ namespace tacho::metric {
 
 struct JsonOptions {
   bool per_kernel = false;  ///< adds "kernels": the tables of every kernel for itself
-  /// Adds "inputs": formulas, specification values and counter columns, so that a reader (the HTML report)
-  /// can evaluate any choice of dispatches and any normalisation itself. Left out where there are more values
-  /// than this.
-  std::size_t most_input_values = 0;
+  /// Adds "page" to every run: the tables as a program over all dispatches (metric/analysis_page.h).
+  bool page = false;
 };
 
 /// One document for one or several runs; the first is the baseline, all are also in "runs" when there are

@@ -346,6 +346,11 @@ Result<Formula> parse_formula(std::string_view text) {
   return Parser(text).run();
 }
 
+Status check_syntax(std::string_view text) {
+  TACHO_TRY(parse_formula(text));
+  return {};
+}
+
 std::string_view function_name(Op op) {
   for (const Function& function : kFunctions)
     if (function.op == op) return function.name;

@@ -70,6 +70,9 @@ struct Formula {
 /// and size.
 Result<Formula> parse_formula(std::string_view text);
 
+/// The same without the result: what checks users' files (FormulaCheck).
+Status check_syntax(std::string_view text);
+
 /// Names of the functions, for messages and completion.
 std::string_view function_name(Op op);
 bool is_reduction(Op op);

@@ -81,6 +81,24 @@ double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
 }
 
+// The 97.5 % quantile of Student's t; from 31 degrees of freedom on within 0.002.
+double student(double freedom) {
+  static constexpr std::array kQuantiles = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+  const auto at = static_cast<std::size_t>(freedom);
+  return at <= kQuantiles.size() ? kQuantiles[at - 1] : 1.96 + 2.4 / freedom;
+}
+
+// What the counter may be called instead, "" when nothing is known.
+std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
+  for (const Rename& rename : recorded_as)
+    if (name.starts_with(rename.from))
+      return std::string(rename.to) + std::string(name.substr(rename.from.size()));
+  return {};
+}
+
 // numpy's linear interpolation between closest ranks; `values` holds no NaN and is reordered.
 double quantile_of(std::vector<double>& values, double q) {
   if (values.empty() || std::isnan(q)) return kNaN;
@@ -118,13 +136,15 @@ std::span<const std::string_view> specifications() {
   return kSpecifications;
 }
 
-NameCollector::NameCollector(std::string_view normalisation, std::string_view denominator)
-    : normalisation_(normalisation), denominator_(denominator) {
+NameCollector::NameCollector(std::string_view normalisation, std::string_view denominator,
+                             std::span<const Rename> recorded_as)
+    : normalisation_(normalisation), denominator_(denominator), recorded_as_(recorded_as) {
   for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
 }
 
 void NameCollector::add(std::string_view name) {
   names_.emplace(std::string(name), 0);
+  if (const std::string other = other_name(name, recorded_as_); !other.empty()) names_.emplace(other, 0);
 }
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
@@ -136,8 +156,12 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
     } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
       add(std::string(step.text) + "[");
     } else if (step.op == Op::Value) {
-      if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty())
-        add(parsed_builtin(text), step.text == "denom" ? level : std::string_view());
+      const bool denominator = step.text == "denom";
+      if (denominator && normalisation_.empty()) {
+        for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty()) {
+        add(parsed_builtin(text), denominator ? level : std::string_view());
+      }
     }
   }
 }
@@ -186,6 +210,7 @@ struct Program::Impl {
     Max,
     Quantile,  // b: a constant
     Concat,
+    Error,  // of the mean, from repeats
   };
 
   struct NodeData {
@@ -260,6 +285,7 @@ struct Program::Impl {
       case Kind::Max:
       case Kind::Quantile:
       case Kind::Concat:
+      case Kind::Error:
         break;
       case Kind::Column:
         node.column = true;
@@ -301,6 +327,13 @@ struct Program::Impl {
     return std::string(name);
   }
 
+  // The name that the counter has in the pass, "" when it is not there.
+  std::string recorded_name(const std::string& name, const workload::Pass& pass) const {
+    if (pass.counters.has(name)) return name;
+    std::string other = other_name(name, env.recorded_as);
+    return !other.empty() && pass.counters.has(other) ? other : std::string();
+  }
+
   Node column(const std::string& name, std::string_view pass_name) {
     std::string key(pass_name);
     key += '\0';
@@ -309,9 +342,9 @@ struct Program::Impl {
     if (!added) return place->second;
     const workload::Pass* pass = env.workload->pass(pass_name);
     if (pass == nullptr) return 0;
-    const std::span<const double> values = pass->counters.column(name);
-    if (values.empty() && !pass->counters.has(name)) return 0;
-    inputs.push_back(values);
+    const std::string recorded = recorded_name(name, *pass);
+    if (recorded.empty()) return 0;
+    inputs.push_back(pass->counters.column(recorded));
     return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
   }
 
@@ -561,7 +594,7 @@ struct Program::Impl {
   // ---------------------------------------------------------------------------------------------------
 
   template <typename F>
-  void for_each_operand(const NodeData& node, F&& f) {
+  void for_each_operand(const NodeData& node, F&& f) const {
     switch (node.kind) {
       case Kind::Missing:
       case Kind::Constant:
@@ -758,6 +791,39 @@ struct Program::Impl {
     return total;
   }
 
+  // Half of the 95 % confidence interval of the mean, where every launch has repeats.
+  double error_of_mean(const double* values) {
+    struct Group {
+      double count = 0, mean = 0, squares = 0;
+    };
+    std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
+    const auto group_of = [&](std::size_t i) -> Group& {
+      return groups[env.repeats[env.rows ? (*env.rows)[i] : i]];
+    };
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.count += 1;
+      group.mean += values[i];
+    }
+    for (Group& group : groups)
+      if (group.count > 0) group.mean /= group.count;
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.squares += (values[i] - group.mean) * (values[i] - group.mean);
+    }
+    double count = 0, variance = 0, freedom = 0;
+    for (const Group& group : groups) {
+      if (group.count == 0) continue;
+      if (group.count == 1) return kNaN;
+      count += group.count;
+      freedom += group.count - 1;
+      variance += group.count * group.squares / (group.count - 1);
+    }
+    return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
+  }
+
   void evaluate(Node id) {
     NodeData& node = nodes[id];
     switch (node.kind) {
@@ -883,6 +949,9 @@ struct Program::Impl {
         node.number = std::sqrt(squares / static_cast<double>(total.count - 1));
         return;
       }
+      case Kind::Error:
+        node.number = error_of_mean(nodes[node.a].values);
+        return;
       case Kind::Median: {
         std::vector<double>& values = numbers_of(node.a);
         node.number = quantile_of(values, 0.5);
@@ -928,6 +997,13 @@ Program::Node Program::keep(Node node, Op reduction, double quantile) {
   return node;
 }
 
+Program::Node Program::keep_error(Node node) {
+  if (impl_->env.repeats.empty() || impl_->env.sum_ratios || !impl_->nodes[node].column) return 0;
+  node = impl_->intern(Impl::Kind::Error, node);
+  impl_->nodes[node].kept = true;
+  return node;
+}
+
 std::vector<Program::Node> Program::add_steps(const Formula& formula, const Context& context) {
   std::vector<Node> nodes;
   impl_->compile(formula, context, &nodes);
@@ -951,6 +1027,77 @@ Value Program::value(Node node) const {
   result.kind = Value::Kind::Number;
   result.number = data.number;
   return result;
+}
+
+void Program::set_normalisation(std::string_view normalisation) {
+  impl_->env.normalisation = normalisation;
+}
+
+std::span<const std::string_view> Program::operation_names() {
+  // In the order of Impl::Kind.
+  static constexpr std::array<std::string_view, 36> kNames = {
+      "missing",    "constant",  "column", "negate", "not",     "add",     "subtract", "multiply",
+      "divide",     "modulo",    "floor",  "power",  "less",    "less_eq", "greater",  "greater_eq",
+      "equal",      "not_equal", "and",    "or",     "smaller", "larger",  "select",   "sum_list",
+      "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
+      "max",        "quantile",  "concat", "error",
+  };
+  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Error) + 1);
+  return kNames;
+}
+
+Program::Graph Program::graph(std::span<const Node> nodes) const {
+  const Impl& impl = *impl_;
+  std::vector<char> needed(impl.nodes.size(), 0);
+  for (const Node node : nodes) needed[node] = 1;
+  // Operands always stand before their users.
+  for (Node id = static_cast<Node>(impl.nodes.size()); id-- > 0;)
+    if (needed[id] != 0) impl.for_each_operand(impl.nodes[id], [&](Node operand) { needed[operand] = 1; });
+  Graph graph;
+  std::vector<std::uint32_t> place(impl.nodes.size(), 0);
+  std::unordered_map<std::uint64_t, std::uint32_t> constants;
+  const auto constant = [&](double value) {
+    const auto [at, added] = constants.try_emplace(std::bit_cast<std::uint64_t>(value),
+                                                   static_cast<std::uint32_t>(graph.constants.size()));
+    if (added) graph.constants.push_back(value);
+    return at->second;
+  };
+  graph.operations.emplace_back();
+  for (Node id = 1; id < impl.nodes.size(); ++id) {
+    if (needed[id] == 0) continue;
+    const Impl::NodeData& node = impl.nodes[id];
+    Graph::Operation operation;
+    operation.op = static_cast<std::uint8_t>(node.kind);
+    switch (node.kind) {
+      case Impl::Kind::Missing:
+        break;
+      case Impl::Kind::Constant:
+        operation.a = constant(node.number);
+        break;
+      case Impl::Kind::Column:
+        operation.a = static_cast<std::uint32_t>(graph.inputs.size());
+        graph.inputs.push_back(impl.inputs[static_cast<std::size_t>(node.number)]);
+        break;
+      case Impl::Kind::SumList:
+        operation.a = static_cast<std::uint32_t>(graph.lists.size());
+        operation.b = node.b;
+        for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
+        break;
+      case Impl::Kind::Quantile:
+        operation.a = place[node.a];
+        operation.b = constant(node.number);
+        break;
+      default:
+        operation.a = place[node.a];
+        operation.b = place[node.b];
+        operation.c = place[node.c];
+    }
+    place[id] = static_cast<std::uint32_t>(graph.operations.size());
+    graph.operations.push_back(operation);
+  }
+  graph.wanted.reserve(nodes.size());
+  for (const Node node : nodes) graph.wanted.push_back(place[node]);
+  return graph;
 }
 
 bool Program::is_column(Node node) const {
@@ -978,7 +1125,7 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
   };
   const auto add_counter = [&](std::string name, std::string_view pass_name) {
     const workload::Pass* pass = impl.env.workload->pass(pass_name);
-    const bool available = pass != nullptr && pass->counters.has(name);
+    const bool available = pass != nullptr && !impl.recorded_name(name, *pass).empty();
     add({std::move(name), std::string(pass_name), available});
   };
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "metric/catalog.h"
 #include "metric/expression.h"
 #include "workload/workload.h"
 
@@ -29,6 +30,10 @@ struct Environment {
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
   /// oldest are dropped and computed again.
   std::size_t column_budget = std::size_t{48} << 20;
+  /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
+  std::span<const std::uint32_t> repeats;
+  /// Names that a counter may have instead in the run (Catalog::recorded_as).
+  std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
   bool compat = false;
 };
@@ -71,6 +76,11 @@ class Program {
   /// Puts a node under a reduction (Op::None: none) and keeps the result for value().
   Node keep(Node node, Op reduction = Op::None, double quantile = 0);
 
+  /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the
+  /// differences between repeats of the same launch (Student's t). Not computable for what is no column,
+  /// where a launch has no repeat, and with sum_ratios.
+  Node keep_error(Node node);
+
   /// compile() and keep() in one.
   Node add(const Formula& formula, const Context& context, Op reduction = Op::None, double quantile = 0);
 
@@ -90,6 +100,29 @@ class Program {
 
   /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
+
+  /// From now on $denom stands for the denominator of this normalisation. Programs of several normalisations
+  /// share whatever does not depend on it.
+  void set_normalisation(std::string_view normalisation);
+
+  /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
+  struct Graph {
+    struct Operation {
+      std::uint8_t op = 0;                ///< index into operation_names()
+      std::uint32_t a = 0, b = 0, c = 0;  ///< operands: earlier operations; see operation_names()
+    };
+    std::vector<Operation> operations;
+    std::vector<std::uint32_t> lists;             ///< operands of sums
+    std::vector<double> constants;                ///< NaN: no value
+    std::vector<std::span<const double>> inputs;  ///< columns of the run, one value a dispatch
+    std::vector<std::uint32_t> wanted;            ///< the operation of each node asked for; 0: not computable
+  };
+  /// `nodes` as keep() or compile() gave them. Needs no run(). The spans live as long as the workload.
+  Graph graph(std::span<const Node> nodes) const;
+  /// Names of the operations. "missing" is operation 0 of every graph; "constant": a = index into constants;
+  /// "column": a = index into inputs; "quantile": b = index into constants; "sum_list": lists[a], b of them;
+  /// all others: operands a, b, c ("select": a where c, else b).
+  static std::span<const std::string_view> operation_names();
 
   /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.
   double specification(std::string_view name) const;
@@ -111,13 +144,16 @@ std::span<const std::string_view> specifications();
 /// Names of all columns that the formulas may read from the run, as WantedColumns takes them.
 class NameCollector {
  public:
-  explicit NameCollector(std::string_view normalisation, std::string_view denominator = {});
+  /// "" as normalisation: columns that any AMD normalisation needs. `recorded_as` as in Environment.
+  explicit NameCollector(std::string_view normalisation, std::string_view denominator = {},
+                         std::span<const Rename> recorded_as = {});
   void add(const Formula& formula, std::string_view level);
   std::vector<std::string> names() const;
 
  private:
   void add(std::string_view name);
   std::string_view normalisation_, denominator_;
+  std::span<const Rename> recorded_as_;
   workload::StringMap<char> names_;
 };
 

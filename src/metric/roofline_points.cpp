@@ -15,20 +15,26 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series,
-                                     bool compat) {
+IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
+                                     const std::function<bool(std::string_view)>& has) {
   IntensityFormulas formulas;
   if (architecture == "gfx908" || !architecture.starts_with("gfx")) return formulas;
+  const auto add = [&](int factor, std::string counter, bool optional) {
+    if (has && !has(counter) && (optional || compat)) {
+      formulas.left_out.push_back(std::move(counter));
+      return;
+    }
+    formulas.flops += fmt::format("{}{} * {}", formulas.flops.empty() ? "" : " + ", factor, counter);
+  };
   for (const std::string_view type : {"F16", "F32", "F64"})
-    formulas.flops += fmt::format(
-        "{0}64 * (SQ_INSTS_VALU_ADD_{1} + SQ_INSTS_VALU_MUL_{1} + 2 * SQ_INSTS_VALU_FMA_{1} + "
-        "SQ_INSTS_VALU_TRANS_{1})",
-        formulas.flops.empty() ? "" : " + ", type);
-  std::vector<std::string_view> matrix = {"F16", "BF16", "F32", "F64"};
-  if (architecture.starts_with("gfx94") || architecture == "gfx950") matrix.push_back("F8");
-  if (architecture == "gfx950") matrix.push_back("F6F4");
-  for (const std::string_view type : matrix)
-    formulas.flops += fmt::format(" + 512 * SQ_INSTS_VALU_MFMA_MOPS_{}", type);
+    for (const auto& [kind, factor] : {std::pair{"ADD", 64}, {"MUL", 64}, {"FMA", 128}, {"TRANS", 64}})
+      add(factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, type), false);
+  for (const std::string_view type : {"F16", "BF16", "F32", "F64"})
+    add(512, fmt::format("SQ_INSTS_VALU_MFMA_MOPS_{}", type), false);
+  if (architecture.starts_with("gfx94") || architecture == "gfx950")
+    add(512, "SQ_INSTS_VALU_MFMA_MOPS_F8", true);
+  if (architecture == "gfx950") add(512, "SQ_INSTS_VALU_MFMA_MOPS_F6F4", true);
+  if (formulas.flops.empty() && compat) formulas.flops = "0";
   formulas.l1_bytes = "64 * TCP_TOTAL_CACHE_ACCESSES_sum";
   formulas.l2_bytes =
       "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + "

@@ -2,6 +2,7 @@
 // roofline.csv: the roofline model of table 4.1.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,15 @@ namespace tacho::metric {
 /// TCC_EA0 with 128-byte bubbles). gfx908 has no FLOP counters.
 struct IntensityFormulas {
   std::string flops, l1_bytes, l2_bytes, hbm_bytes;
+  /// Counters that belong into flops and that the run does not have: matrix operations of 8 bits and less,
+  /// which rocprof-compute 3.3 does not collect on every GPU that has them. Their operations are not counted.
+  std::vector<std::string> left_out;
 };
 /// `compat`: rocprof-compute 3.3 takes the MI200 traffic formula only where sysinfo.csv has gpu_series =
-/// MI200.
-IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat);
+/// MI200, and counts whatever counters there are. `has`: whether the run has a counter; by default it has
+/// all.
+IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
+                                     const std::function<bool(std::string_view)>& has = {});
 
 /// Per-dispatch inputs; an empty span = not computable.
 struct IntensityInputs {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "format/sqlite/database.h"
 #include "query/module.h"
 #include "query/relation.h"
 #include "query/trace_facts.h"
@@ -21,6 +22,7 @@ struct View {
 struct Dialect {
   std::string name;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
+  std::vector<std::pair<std::shared_ptr<Store>, Relation>> own_tables;  // the file's own, for sums over groups only
   std::vector<ResultTable> results;
   std::vector<View> views;
 };
@@ -32,7 +34,7 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
 /// The tables and views of a rocpd database of schema version 3. Times in CLOCK_BOOTTIME.
 Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
 
-/// Name of an enum's value, by the enum's name as columns of the schema give it ("CopyDirection"); "" = no such enum.
-std::string_view enum_text(std::string_view enum_name, int64_t value);
+/// The views of a rocpd database over its own tables, all of its recordings together.
+Result<Dialect> rocpd_file_dialect(const sqlite::Database& database);
 
 }  // namespace tacho::query

@@ -26,32 +26,6 @@ int64_t word(std::string_view text) {
   return 0;
 }
 
-class StringStore : public Store {
- public:
-  explicit StringStore(std::shared_ptr<TraceFacts> facts) : facts_(std::move(facts)), name_(facts_->trace().path()) {
-    strings_ = std::max<int64_t>(facts_->trace().rows(Table::kString), 1);
-  }
-  static constexpr int64_t kBatch = 1 << 16;
-  size_t chunks(int) const override { return static_cast<size_t>((rows(0) + kBatch - 1) / kBatch); }
-  ChunkInfo chunk(int, size_t chunk) const override {
-    const int64_t first = static_cast<int64_t>(chunk) * kBatch;
-    return {static_cast<uint32_t>(std::min(kBatch, rows(0) - first)), first, false, 0, 0};
-  }
-  int64_t rows(int) const override { return strings_ + static_cast<int64_t>(std::size(kWords)); }
-  bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
-  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override { return nullptr; }
-  const std::string& name() const override { return name_; }
-  int64_t strings() const { return strings_; }
-
- protected:
-  Status decode(int, size_t, int, std::vector<int64_t>&) override { return fail("the string table has no stored columns"); }
-
- private:
-  std::shared_ptr<TraceFacts> facts_;
-  std::string name_;
-  int64_t strings_;
-};
-
 constexpr unsigned kFew = 1, kText = 2, kTime = 4, kId = 8;
 
 struct Maker {
@@ -447,7 +421,7 @@ Result<std::vector<std::vector<report::Cell>>> busy(const Maker& make) {
 Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts) {
   Dialect dialect;
   dialect.name = "rpd";
-  const auto strings = std::make_shared<StringStore>(facts);
+  const auto strings = std::make_shared<StringStore>(facts, std::size(kWords));
   const Maker make{store, facts, strings->strings()};
   for (Relation& relation : std::vector<Relation>{op_table(make), op_view(make), api_like(make, false), api_like(make, true), api_ops(make), kernelapi(make),
                                                   kernel_view(make), copyapi(make), monitor(make)})

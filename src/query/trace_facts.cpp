@@ -1,6 +1,8 @@
 // Facts about a trace that dialects share (trace_facts.h).
 #include "query/trace_facts.h"
 
+#include <algorithm>
+
 #include "base/demangle.h"
 
 namespace tacho::query {
@@ -38,6 +40,19 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   return facts;
 }
 
+namespace {
+constexpr int64_t kStringBatch = 1 << 16;
+}
+
+StringStore::StringStore(std::shared_ptr<TraceFacts> facts, size_t words)
+    : facts_(std::move(facts)), strings_(std::max<int64_t>(facts_->trace().rows(Table::kString), 1)), words_(static_cast<int64_t>(words)) {}
+size_t StringStore::chunks(int) const { return static_cast<size_t>((rows(0) + kStringBatch - 1) / kStringBatch); }
+ChunkInfo StringStore::chunk(int, size_t chunk) const {
+  const int64_t first = static_cast<int64_t>(chunk) * kStringBatch;
+  return {static_cast<uint32_t>(std::min(kStringBatch, rows(0) - first)), first, false, 0, 0};
+}
+Status StringStore::decode(int, size_t, int, std::vector<int64_t>&) { return fail("the string table has no stored columns"); }
+
 std::string_view TraceFacts::readable(int64_t string_row) {
   const std::string_view raw = trace_->string(string_row);
   if (!demangle_ || !raw.starts_with("_Z")) return raw;
@@ -62,7 +77,7 @@ Status TraceFacts::index_causes() {
   int64_t row = 0;
   TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
     for (size_t i = 0; i < values[0].size(); ++i, ++row)
-      if (values[2][i] != 0) causes_.add({track(values[0][i]).process, values[2][i]}, {row, values[1][i]});
+      if (values[2][i] != 0) causes_.add({track(values[0][i]).process, values[2][i]}, {row, values[1][i], values[0][i]});
     return true;
   }));
   return causes_.finish();

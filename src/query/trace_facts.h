@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/sorted_file.h"
 #include "format/view/clock.h"
+#include "query/relation.h"
 #include "trace/trace.h"
 
 namespace tacho::query {
@@ -40,11 +41,12 @@ class TraceFacts {
   /// A kernel's name as people read it, by the string row of its name; stable for the life of this object.
   std::string_view readable(int64_t string_row);
 
-  /// The API call with this correlation in a process: its row number among the calls (from 0) and duration; nullptr when
-  /// there is none. The first call reads all calls.
+  /// The API call with this correlation in a process: its row number among the calls (from 0), duration and track; nullptr
+  /// when there is none. The first call reads all calls.
   struct Cause {
     int64_t row;
     int64_t duration;
+    int64_t track;
   };
   const Cause* cause(int64_t process, int64_t correlation);
   const Status& status() const { return status_; }
@@ -68,6 +70,26 @@ class TraceFacts {
   KeyIndex<Cause, Key> causes_;
   bool indexed_ = false;
   Status status_;
+};
+
+/// The strings of a trace as rows numbered from 0 (row 0 is ""), and behind them words that only a dialect has.
+class StringStore : public Store {
+ public:
+  StringStore(std::shared_ptr<TraceFacts> facts, size_t words);
+  size_t chunks(int table) const override;
+  ChunkInfo chunk(int table, size_t chunk) const override;
+  int64_t rows(int) const override { return strings_ + words_; }
+  bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
+  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override { return nullptr; }
+  const std::string& name() const override { return facts_->trace().path(); }
+  int64_t strings() const { return strings_; }
+
+ protected:
+  Status decode(int table, size_t chunk, int column, std::vector<int64_t>& values) override;
+
+ private:
+  std::shared_ptr<TraceFacts> facts_;
+  int64_t strings_, words_;
 };
 
 }  // namespace tacho::query

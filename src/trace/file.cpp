@@ -107,6 +107,12 @@ Result<OutputFile> OutputFile::unnamed() {
   return file;
 }
 
+std::string OutputFile::folder() const {
+  if (!temporary_.empty()) return folder_of(temporary_);
+  const char* folder = getenv("TMPDIR");
+  return folder != nullptr && folder[0] != '\0' ? folder : "/tmp";
+}
+
 Result<OutputFile> OutputFile::another() const {
   return temporary_.empty() ? unnamed() : beside(path_, overwrite_);
 }
@@ -164,11 +170,11 @@ int OutputFile::truncate(uint64_t size) {
   return 0;
 }
 
-Status OutputFile::publish() {
-  if (fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
+Status OutputFile::publish(bool sync) {
+  if (temporary_.empty()) return {};  // nobody can find it after a crash
+  if (sync && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
     return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));
   }
-  if (temporary_.empty()) return {};
   const std::string target = temporary_.substr(0, temporary_.rfind(".partial-"));
   const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
   int failed = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target.c_str(), flags);
@@ -185,11 +191,6 @@ Status OutputFile::publish() {
     return fail("{}: cannot get its name: {}; the trace is in {}", path_, strerror(error), where);
   }
   temporary_.clear();
-  const int folder = open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);  // some file systems cannot sync a folder; the name is there all the same
-    close(folder);
-  }
   return {};
 }
 

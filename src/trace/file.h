@@ -26,6 +26,8 @@ class OutputFile {
   int descriptor() const { return descriptor_; }
   /// The name for sentences: the final one.
   const std::string& path() const { return path_; }
+  /// The folder in which it lies.
+  std::string folder() const;
   /// Where it lies until it is published; empty for an unnamed file.
   const std::string& temporary() const { return temporary_; }
 
@@ -37,8 +39,8 @@ class OutputFile {
   /// As write_at for the other direction; EIO when the file ends before.
   int read_at(uint64_t offset, std::span<uint8_t> bytes) const;
   int truncate(uint64_t size);
-  /// Syncs and gives the file its final name.
-  Status publish();
+  /// Gives the file its final name; with `sync` only when all of it is on disk.
+  Status publish(bool sync);
 
  private:
   OutputFile() = default;

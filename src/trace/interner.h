@@ -1,19 +1,21 @@
-// Interner: row numbers for equal contents. It keeps 128-bit hashes (seeded at random), not the contents, so
-// that ten million distinct strings of any length cost about 300 MB less than keeping them would.
+// Interner: gives every distinct string or dimension row its number, in memory that does not grow with what
+// is long: only a 128-bit hash of each is kept. From some hundred thousand on the hashes lie in temporary
+// files.
 #pragma once
 
-#include <tsl/robin_set.h>
-
 #include <cstdint>
-#include <memory>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "trace/scratch.h"
 
 namespace tacho::trace {
 
 class Interner {
  public:
-  explicit Interner(uint64_t seed);
+  /// `folder`: where temporary files may lie; empty = everything stays in memory.
+  Interner(uint64_t seed, std::string folder);
   Interner(const Interner&) = delete;
   Interner& operator=(const Interner&) = delete;
 
@@ -32,32 +34,29 @@ class Interner {
     uint64_t low, high;
     bool operator==(const Key&) const = default;
   };
+  // A place of the hash table: row in the low half (0 = free), bits of the key's high word in the other, so
+  // that other keys are hardly ever looked at.
+  using Slot = uint64_t;
   static constexpr size_t kBlockKeys = 1 << 14;
-  // The keys by row - 1, in blocks, so that growing copies nothing.
-  struct Store {
-    std::vector<std::unique_ptr<Key[]>> blocks;
-    const Key& operator[](uint32_t row) const { return blocks[row / kBlockKeys][row % kBlockKeys]; }
-  };
-  struct Hash {
-    using is_transparent = void;
-    const Store* store;
-    size_t operator()(uint32_t row) const { return (*store)[row].low; }
-    size_t operator()(const Key& key) const { return key.low; }
-  };
-  struct Equal {
-    using is_transparent = void;
-    const Store* store;
-    bool operator()(uint32_t a, uint32_t b) const { return a == b; }
-    bool operator()(const Key& a, uint32_t b) const { return a == (*store)[b]; }
-    bool operator()(uint32_t a, const Key& b) const { return (*store)[a] == b; }
-  };
+  static constexpr size_t kInMemory = 8 << 20;  // bytes that may be the process's own
 
   Key key_of(std::span<const uint8_t> bytes) const;
+  const Key& key(uint32_t row) const {
+    return static_cast<const Key*>(keys_[(row - 1) / kBlockKeys].data())[(row - 1) % kBlockKeys];
+  }
+  Slot* slots() const { return static_cast<Slot*>(slots_.data()); }
+  /// Where `wanted` is or would be put. Contract: there is a free slot.
+  size_t place_of(const Key& wanted) const;
+  void grow();
+  Scratch take(size_t bytes);
 
   uint64_t seed_;
+  std::string folder_;
   int64_t size_ = 0;
-  Store store_;
-  tsl::robin_set<uint32_t, Hash, Equal> rows_;
+  size_t mask_ = 0;
+  size_t bytes_ = 0;           // of blocks and slots
+  std::vector<Scratch> keys_;  // by row - 1, in blocks, so that growing copies nothing
+  Scratch slots_;
 };
 
 }  // namespace tacho::trace

@@ -89,7 +89,7 @@ class FileWriter final : public TraceWriter {
     constexpr size_t kApart = 72;
     stride_ = slab_rows_ + kApart;
     for (size_t i = 0; i < kDimensions; ++i) {
-      interners_.push_back(std::make_unique<Interner>(seed + i));
+      interners_.push_back(std::make_unique<Interner>(seed + i, store_.file().folder()));
       const Table table = static_cast<Table>(event::kFirstDimension + i);
       pending_[i].columns.resize(event::table_info(table).columns.size());
     }
@@ -234,7 +234,7 @@ class FileWriter final : public TraceWriter {
     // more.
     bool footer = write_end();
     while (!footer && drop_newest_slab()) footer = write_end();
-    Status published = store_.file().publish();
+    Status published = store_.file().publish(options_.durable);
     TACHO_TRY(std::move(published));
     return write_status();
   }

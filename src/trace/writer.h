@@ -21,6 +21,7 @@ struct WriterOptions {
   uint64_t max_size = 0;   // bytes of file after which facts are dropped and counted (kMaxSize); 0 = no limit
   uint64_t ring_size =
       0;  // keep about the newest so many bytes of slabs; older ones counted as kRingOverwritten
+  bool durable = true;     // finish() waits until the file is on disk; false for what goes away again
   bool aggregate = false;        // keep no facts, only summaries per table, track and dimension row
   uint32_t slab_rows = 1 << 16;  // rows per chunk at most (<= 64 Ki)
 };
@@ -80,7 +81,7 @@ class TraceWriter {
   /// removes the file.
   virtual const std::string& temporary_path() const = 0;
 
-  /// Writes the footer, syncs and renames. No further calls. After an error of writing the file gets its name
+  /// Writes the footer, syncs (if durable) and renames. No further calls. After an error of writing the file gets its name
   /// all the same, with the newest slabs left out where the end did not fit, and the error is returned.
   virtual Status finish() = 0;
   /// finish(), then opens what was written.

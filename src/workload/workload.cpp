@@ -20,6 +20,7 @@ struct Files {
   std::string joined;               // pmc_perf.csv
   std::vector<std::string> passes;  // pmc_perf_<n>.csv, results_<n>.csv
   std::vector<std::string> levels;  // SQ_*.csv
+  std::string sampled;              // ps_file_kernel_trace.csv: dispatches of a run that only sampled
 };
 
 bool has_csv_ending(std::string_view name) {
@@ -74,6 +75,8 @@ Files files_of(const std::string& folder) {
       files.passes.push_back(path);
     } else if (base.starts_with("SQ")) {
       files.levels.push_back(path);
+    } else if (name == "ps_file_kernel_trace.csv") {
+      files.sampled = path;
     }
   }
   std::sort(files.passes.begin(), files.passes.end(), natural_less);
@@ -82,7 +85,7 @@ Files files_of(const std::string& folder) {
 
 bool has_counters(const std::string& folder) {
   const Files files = files_of(folder);
-  return !files.joined.empty() || !files.passes.empty();
+  return !files.joined.empty() || !files.passes.empty() || !files.sampled.empty();
 }
 
 void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
@@ -114,42 +117,6 @@ std::string guess(const std::string& folder) {
       return "it has a sysinfo.csv, but its pmc_perf.csv is missing: the profile run did not finish";
   }
   return any ? "it holds nothing that rocprof-compute writes" : "it is empty";
-}
-
-std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings) {
-  std::vector<RooflineCeilings> ceilings;
-  auto opened = CsvReader::open(path);
-  if (!opened) return ceilings;
-  std::vector<std::string_view> fields;
-  std::vector<std::string> names;
-  FaultLog log(path);
-  for (;;) {
-    const auto more = opened->next(fields);
-    if (!more) {
-      warnings.push_back(more.error().message);
-      break;
-    }
-    if (!*more) break;
-    if (names.empty()) {
-      names.assign(fields.begin(), fields.end());
-      continue;
-    }
-    if (fields.size() != names.size()) {
-      log.add("row has another number of fields than the header", "left out", opened->row(),
-              fmt::format("{} of {} fields", fields.size(), names.size()));
-      continue;
-    }
-    RooflineCeilings row;
-    row.device = fields[0];
-    for (std::size_t i = 1; i < fields.size(); ++i) {
-      const CellNumber number = parse_number(fields[i]);
-      if (!number.ok) log.add("ceiling is not a number", "treated as missing", opened->row(), names[i]);
-      row.values.emplace_back(names[i], number.value);
-    }
-    ceilings.push_back(std::move(row));
-  }
-  log.report(warnings);
-  return ceilings;
 }
 
 // filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what
@@ -274,12 +241,6 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
 
 }  // namespace
 
-double RooflineCeilings::get(std::string_view name) const {
-  for (const auto& [key, value] : values)
-    if (key == name) return value;
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
 const Pass* Workload::pass(std::string_view name) const {
   for (const Pass& pass : passes)
     if (pass.name == name) return &pass;
@@ -341,6 +302,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
       levels_joined = true;
     }
+  } else if (!files.sampled.empty()) {
+    TACHO_ASSIGN(main, read_wide({files.sampled}, options, kernels, workload.warnings));
   } else {
     return fail("{}: no profiling data found: {}", folder, guess(folder));
   }

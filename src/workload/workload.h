@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workload/ceilings.h"
 #include "workload/counter_table.h"
 
 namespace tacho::workload {
@@ -45,15 +46,6 @@ struct Dispatch {
 struct Pass {
   std::string name;
   CounterTable counters;
-};
-
-/// One GPU's row of roofline.csv: measured ceilings.
-struct RooflineCeilings {
-  std::string device;
-  std::vector<std::pair<std::string, double>>
-      values;  ///< "HBMBw" GB/s, "FP32Flops" GFLOP/s, ... as in the header
-  /// The value, NaN when not measured.
-  double get(std::string_view name) const;
 };
 
 struct Workload {

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/output_file.h"
+#include "workload/workload.h"
 
 namespace tacho::workload {
 
@@ -28,7 +29,8 @@ std::string csv_cell(std::string_view text) {
 
 std::string csv_number(double value) {
   if (std::isnan(value)) return {};
-  if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15) return fmt::format("{:.0f}", value);
+  if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15)
+    return fmt::format("{:.0f}", value);
   return fmt::format("{}", value);
 }
 
@@ -62,7 +64,8 @@ std::string expand_placeholders(std::string_view text, Placeholders& values) {
 }
 
 std::string detect_rank() {
-  // SLURM_PROCID is also set outside of srun, in the batch script; the others only for processes of a launcher.
+  // SLURM_PROCID is also set outside of srun, in the batch script; the others only for processes of a
+  // launcher.
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_RANK", "PMIX_RANK", "PMI_RANK",
                            "FLUX_TASK_RANK", "PALS_RANKID", "SLURM_PROCID"}) {
     const char* const value = std::getenv(name);
@@ -93,9 +96,9 @@ int pass_number(std::string_view name) {
 // What a profile run may have written: removed by --overwrite.
 bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
-  return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" || name == "timestamps.csv" ||
-         name == "profiling_config.yaml" || name == "log.txt" || name == "roofline.csv" ||
-         (name.starts_with("SQ") && name.ends_with(".csv"));
+  return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
+         name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
+         name == "roofline.csv" || (name.starts_with("SQ") && name.ends_with(".csv"));
 }
 
 }  // namespace
@@ -115,19 +118,26 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
   if (overwrite) {
     for (const fs::path& path : old) fs::remove(path, error);
     for (const auto& entry : fs::directory_iterator(writer.folder_ + "/perfmon", error))
-      if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml") fs::remove(entry.path(), error);
+      if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
+        fs::remove(entry.path(), error);
     return writer;
   }
   TACHO_ASSIGN(writer.earlier_, read_runs(writer.folder_));
-  for (const fs::path& path : old) writer.next_pass_ = std::max(writer.next_pass_, pass_number(path.filename().string()) + 1);
-  const bool foreign = writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
-                         const std::string name = path.filename().string();
-                         return pass_number(name) >= 0 || name == "pmc_perf.csv";
-                       });
-  if (foreign)
-    return fail("{}: holds a profile that tacho did not write, to which no run can be added; choose another folder, or "
-                "--overwrite to replace it",
-                writer.folder_);
+  for (const fs::path& path : old)
+    writer.next_pass_ = std::max(writer.next_pass_, pass_number(path.filename().string()) + 1);
+  const bool foreign =
+      writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
+        const std::string name = path.filename().string();
+        return pass_number(name) >= 0 || name == "pmc_perf.csv";
+      });
+  // A run that was killed before its entry was written is ours all the same.
+  const auto info = foreign ? read_sysinfo(writer.folder_) : Result<SysInfo>();
+  if (foreign && !(info && info->get("version").starts_with("tacho ")))
+    return fail(
+        "{}: holds a profile that tacho did not write, to which no run can be added; choose another folder, "
+        "or "
+        "--overwrite to replace it",
+        writer.folder_);
   return writer;
 }
 

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import statistics
 import subprocess
 import tempfile
 import unittest
@@ -128,16 +127,26 @@ class Overlap(Case):
     def overlap(self, result):
         return float(re.search(rb"overlap ([\d.]+) %", result.stdout).group(1))
 
+    @unittest.skipIf(os.cpu_count() < 2, "one CPU: two kernels cannot run at the same time")
     def test_tracing_does_not_serialise(self):
-        # A busy machine lets single runs fall short: the best of several is what the program can reach.
+        # Kernels of two queues that end only if they run at the same time: on a machine however busy.
+        meet = TARGETS / "opencl_meet"
+        self.assertEqual(self.run_command(meet, 1).stdout, b"met 1 of 1\n", "two queues do not meet even untraced")
+        self.assertEqual(self.trace(meet, 40).stdout, b"met 40 of 40\n")
+        self.assertEqual(self.calls("kernel", "meet"), 80)
+
+    @unittest.skipIf(os.cpu_count() < 2, "one CPU: two kernels cannot run at the same time")
+    def test_overlap_is_kept(self):
+        # What the program can reach with and without tracing. A busy machine lets single runs fall short, so there are
+        # as many tries as it takes, up to the number that leaves no doubt.
         plain, traced = [], []
-        for _ in range(6):
+        for _ in range(20):
             plain.append(self.overlap(self.run_command(EXAMPLES / "overlap", "-n", 40)))
             traced.append(self.overlap(self.trace(EXAMPLES / "overlap", "-n", 40, options=("--overwrite",))))
-        if os.cpu_count() < 2 or max(plain) < 50:
-            self.skipTest(f"kernels of two queues do not overlap on this machine even untraced ({max(plain)} %)")
-        self.assertGreater(max(traced), max(plain) * 0.95, (plain, traced))
-        self.assertGreater(statistics.median(traced), statistics.median(plain) * 0.75, (plain, traced))
+            if len(traced) >= 3 and min(max(plain), max(traced)) > 50 and max(traced) >= 0.95 * max(plain):
+                break
+        self.assertGreater(max(plain), 50, "two queues do not overlap here even untraced")
+        self.assertGreaterEqual(max(traced), max(plain) * 0.95, (plain, traced))
 
 
 if __name__ == "__main__":

@@ -278,5 +278,27 @@ TEST(ValidUtf8, ReplacesWhatIsNot) {
   EXPECT_EQ(valid_utf8("\xc3"), "\xef\xbf\xbd");
 }
 
+// As many leaves as an interior page holds, a few less and a few more: every way of ending a level.
+TEST(Bulk, InteriorPagesAtTheirLimit) {
+  const Folder folder;
+  const std::string text(3900, 'x');  // one row a leaf
+  for (int rows = 522; rows <= 542; ++rows) {
+    const std::string path = folder / "b.db";
+    std::filesystem::remove(path);
+    auto file = BulkFile::create(path, "CREATE TABLE t(id integer primary key, a text);");
+    ASSERT_TRUE(file) << file.error().message;
+    BulkTable& table = (*file)->table("t");
+    for (int row = 1; row <= rows; ++row) {
+      table.begin(row);
+      table.null().text(text).end();
+    }
+    const Status done = (*file)->finish("CREATE INDEX i ON t (a);");
+    ASSERT_TRUE(done) << rows << ": " << done.error().message;
+    ASSERT_EQ(one(path, "PRAGMA integrity_check"), "ok") << rows;
+    ASSERT_EQ(one(path, "SELECT count(*) FROM t"), std::to_string(rows));
+    ASSERT_EQ(one(path, "SELECT length(a) FROM t WHERE id = " + std::to_string(rows)), "3900");
+  }
+}
+
 }  // namespace
 }  // namespace tacho::sqlite

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "cli/export.h"
+#include "cli/personalities/rocprofv3_counters.h"
 #include "cli/personalities/rocprofv3_options.h"
 #include "cli/personalities/rocprofv3_output.h"
 #include "cli/personalities/rocprofv3_summary.h"
@@ -56,6 +57,7 @@ struct Plan {
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
   Level level = kWarning;
+  std::optional<CounterPlan> counters;  // --pmc: collected instead of tracing
   std::string keep_trace;
   std::vector<std::string> remarks;  // lines for the user, before the start
   // Options that the user named one by one, and what they should have recorded.
@@ -227,15 +229,13 @@ Status check_iterations(const Given& given) {
   return {};
 }
 
-// Counters and PC samples need a source for the device that is there.
-Status check_counters(const Given& given, const Job& job) {
+// PC samples need a source for the device that is there.
+Status check_sampling(const Given& given) {
   const auto refuse = [](std::string_view option, std::string_view what) {
     const std::string devices = counter_devices();
     if (devices.empty()) return fail("{}: this machine has no device with {}", option, what);
     return fail("{}: {} of {} cannot be collected: this tacho has no source for them", option, what, devices);
   };
-  if (given.has("pmc") || !job.counter_groups.empty())
-    return refuse(given.has("pmc") ? "--pmc" : "pmc_groups", "counters");
   const bool gate = given.on("pc-sampling-beta-enabled");
   int parts = 0;
   std::string missing;
@@ -253,6 +253,38 @@ Status check_counters(const Given& given, const Job& job) {
                                   given.value("pc-sampling-interval")));
   if (interval < 1) return fail("--pc-sampling-interval must be at least 1");
   return refuse("--pc-sampling-method", "PC samples");
+}
+
+// Thread traces are given by no device here; values that rocprofv3 would refuse are mistakes all the same.
+Status check_thread_trace(const Given& given) {
+  struct Number {
+    const char* option;
+    uint64_t least, most;
+  };
+  static constexpr Number kNumbers[] = {
+      {"att-target-cu", 0, UINT64_MAX},   {"att-simd-select", 0, UINT64_MAX},
+      {"att-buffer-size", 1, UINT64_MAX}, {"att-shader-engine-mask", 1, UINT64_MAX},
+      {"att-perfcounter-ctrl", 0, 32},    {"att-activity", 0, 16}};
+  for (const Number& number : kNumbers) {
+    if (!given.has(number.option)) continue;
+    const std::string text = given.value(number.option);
+    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] =
+        std::from_chars(text.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
+    if (error != std::errc() || at != end)
+      return fail("--{} '{}' is not a whole number", number.option, text);
+    if (value < number.least || value > number.most)
+      return fail("--{} {}: must be {}", number.option, text,
+                  number.most == UINT64_MAX ? fmt::format("at least {}", number.least)
+                                            : fmt::format("from {} to {}", number.least, number.most));
+  }
+  if (given.has("att-activity") && (given.has("att-perfcounters") || given.has("att-perfcounter-ctrl")))
+    return fail(
+        "--att-activity chooses counters itself: --att-perfcounters and --att-perfcounter-ctrl contradict "
+        "it");
+  return {};
 }
 
 Status choose_formats(const Given& given, Plan& plan) {
@@ -284,8 +316,23 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (given.has("pid") || given.has("attach"))
     return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
   TACHO_TRY(check_iterations(given));
-  TACHO_TRY(check_counters(given, job));
+  TACHO_TRY(check_sampling(given));
+  TACHO_ASSIGN(plan.counters, plan_counters(given, job));
   choose_sources(given, plan);
+  if (plan.counters) {
+    if (plan.traces) {
+      const uint64_t also = plan.options.tables & ~(bit(Table::kDispatch) | bit(Table::kCounterValue));
+      if (also != 0)
+        plan.remarks.push_back(
+            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the other "
+            "records run again without --pmc");
+    } else {
+      plan.options.tables = 0;
+    }
+    plan.options.tables = (plan.options.tables & bit(Table::kDispatch)) | bit(Table::kCounterValue);
+    plan.traces = true;
+    plan.expected.clear();
+  }
   TACHO_TRY(choose_formats(given, plan));
   TACHO_TRY(choose_periods(given, plan));
   plan.launch.start_paused = given.on("selected-regions");
@@ -334,21 +381,20 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
 
   const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
   for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})
-    if (given.has(option)) {
+    if (given.has(option) && !plan.counters) {
       remark(fmt::format("--{} restricts counter collection only: this run traces every kernel", option));
       break;
     }
+  TACHO_TRY(check_thread_trace(given));
   for (const Option& option : options())
-    if (option.name.starts_with("att") && option.name != "attach" && given.has(option.name)) {
-      remark(
-          "--att: no device that tacho traces gives thread traces; the option is accepted and records "
-          "nothing");
-      break;
-    }
-  if (given.on("advanced-thread-trace"))
-    remark(
-        "--advanced-thread-trace: no device that tacho traces gives thread traces; the option is accepted "
-        "and records nothing");
+    if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
+      if (option.kind == Kind::kFlag ? given.on(option.name) : given.has(option.name)) {
+        remark(
+            fmt::format("--{}: no device that tacho traces gives thread traces; the option is accepted and "
+                        "records nothing",
+                        option.name));
+        break;
+      }
   if (given.value("perfetto-backend") == "system")
     remark(
         "--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
@@ -366,12 +412,11 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (given.has("benchmark-mode"))
     remark(
         "--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
+  std::string unused;
   for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
-    if (given.has(option)) {
-      std::string key(option);
-      std::replace(key.begin(), key.end(), '-', '_');
-      plan.launch.config.emplace_back(key, given.value(option));
-    }
+    if (given.has(option)) unused += fmt::format("{}--{}", unused.empty() ? "" : ", ", option);
+  if (!unused.empty())
+    remark(fmt::format("{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
   if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
     return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
   return plan;
@@ -514,7 +559,8 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       target.folder = place.folder;
       target.prefix = place.prefix;
       const bool named = writer->extension.starts_with("_results");
-      const std::string name = fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
+      const std::string name =
+          fmt::format("{}{}{}", place.prefix, named ? "" : "_results", writer->extension);
       target.file = (fs::path(place.folder) / name).string();
       Progress progress(fmt::format("writing {} of process {}", writer->name, facts.pid));
       plan.options.progress = &progress;
@@ -536,9 +582,13 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       written.push_back(path);
     }
     if (plan.summarize) {
-      TACHO_ASSIGN(std::string text, summary_tables(trace, plan.summary, plan.options));
+      std::vector<std::string> unmatched;
+      plan.summary.indented = plan.summary_output == "stdout" || plan.summary_output == "stderr";
+      TACHO_ASSIGN(std::string text, summary_tables(trace, plan.summary, plan.options, unmatched));
+      for (const std::string& group : unmatched)
+        say(plan, kWarning, fmt::format("--summary-groups '{}' matches no domain that has records", group));
       if (processes.size() > 1) text = fmt::format("Process {}\n\n", facts.pid) + text;
-      if (plan.summary_output == "stdout" || plan.summary_output == "stderr") {
+      if (plan.summary.indented) {
         std::FILE* const stream = plan.summary_output == "stdout" ? stdout : stderr;
         std::fwrite(text.data(), 1, text.size(), stream);
         std::fflush(stream);
@@ -592,10 +642,20 @@ int run_plan(const Given& given, Plan& plan) {
   if (!recording) return complain(kOwnError, recording.error().message);
   plan.launch.output = *recording;
   plan.launch.writer.overwrite = plan.options.overwrite;
-  const auto outcome = launch::run(plan.launch);
-  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
-  for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
-  if (!outcome->written) complain(0, outcome->written.error().message);
+  plan.launch.writer.durable = !plan.keep_trace.empty();
+  int exit_code = kOk;
+  if (plan.counters) {
+    const auto counted = collect_counters(*plan.counters, plan.launch.command, plan.launch.output,
+                                          [&](std::string_view sentence) { say(plan, kWarning, sentence); });
+    if (!counted) return complain(counted.error().exit_code, counted.error().message);
+    exit_code = *counted;
+  } else {
+    const auto outcome = launch::run(plan.launch);
+    if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+    for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
+    if (!outcome->written) complain(0, outcome->written.error().message);
+    exit_code = outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
+  }
   const auto trace = trace::Trace::open(plan.launch.output);
   if (!trace) return complain(kOwnError, trace.error().message);
   if (const Status done = write_outputs(**trace, given, plan); !done)
@@ -604,7 +664,7 @@ int run_plan(const Given& given, Plan& plan) {
   tell_missing(**trace, plan);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
   if (plan.keep_trace.empty()) unlink(plan.launch.output.c_str());
-  return outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
+  return exit_code;
 }
 
 // --profile-mpi-ranks 0-3,8: is this rank among them?
@@ -643,10 +703,7 @@ int run(int argc, char** argv) {
     char name[] = "avail";
     char* words[] = {name, nullptr};
     run_avail(1, words);
-    const std::string devices = counter_devices();
-    fmt::print("\nCounters\n  {}\n",
-               devices.empty() ? "no device"
-                               : fmt::format("none: this tacho has no source of counters for {}", devices));
+    fmt::print("\nCounters\n{}", available_counters());
     return kOk;
   }
   std::vector<Job> jobs(1);

@@ -95,18 +95,8 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
   return job;
 }
 
-}  // namespace
-
-Result<std::vector<Job>> read_input_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail("-i {}: {}", path, std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  std::string content = std::move(text).str();
-  if (path.ends_with(".txt")) return read_text(path, content);
+Result<std::vector<Job>> read_structured(const std::string& path, std::string content) {
   const bool json = path.ends_with(".json");
-  if (!json && !path.ends_with(".yaml") && !path.ends_with(".yml"))
-    return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);
   // JSON is YAML but for tabs, which it allows between tokens and forbids inside strings.
   if (json) std::replace(content.begin(), content.end(), '\t', ' ');
   try {
@@ -130,6 +120,31 @@ Result<std::vector<Job>> read_input_file(const std::string& path) {
   } catch (const YAML::Exception& error) {
     return fail("{}:{}: {}", path, error.mark.line + 1, error.msg);
   }
+}
+
+}  // namespace
+
+Result<std::vector<Job>> read_input_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail("-i {}: {}", path, std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_input(path, std::move(text).str());
+}
+
+Result<std::vector<Job>> parse_input(const std::string& path, std::string content) {
+  const bool text = path.ends_with(".txt");
+  if (!text && !path.ends_with(".json") && !path.ends_with(".yaml") && !path.ends_with(".yml"))
+    return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);
+  auto jobs = text ? read_text(path, content) : read_structured(path, std::move(content));
+  if (jobs) return jobs;
+  // What the file says is part of the sentence: one line, of a length that can be read.
+  std::string message = jobs.error().message;
+  constexpr size_t kLongest = 400;
+  if (message.size() > path.size() + kLongest) message = message.substr(0, path.size() + kLongest) + " ...";
+  for (char& c : message)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+  return fail("{}", message);
 }
 
 }  // namespace tacho::cli::rocprofv3

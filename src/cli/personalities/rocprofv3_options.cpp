@@ -5,7 +5,6 @@
 #include <array>
 
 #include "base/format.h"
-#include "cli/export.h"
 #include "cli/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
@@ -23,7 +22,7 @@ constexpr Option kOptions[] = {
     {"output-file", "-o", Kind::kValue, kOutput,
      "prefix of file names (default: <pid>; with -d %hostname%/%pid%)", ""},
     {"output-directory", "-d", Kind::kValue, kOutput, "folder of the files (default: the current one)", ""},
-    {"output-format", "-f", Kind::kList, kOutput, "csv (default), json, pftrace, rocpd", ""},
+    {"output-format", "-f", Kind::kList, kOutput, "default csv; otf2 is not written", "csv json pftrace rocpd otf2"},
     {"output-config", "", Kind::kFlag, kOutput, "write <prefix>_config.json", ""},
     {"overwrite", "", Kind::kFlag, kOutput, "tacho: replace existing files of an explicit -o", ""},
     {"keep-trace", "", Kind::kValue, kOutput, "tacho: keep the recording itself in this .tacho file", ""},
@@ -99,15 +98,15 @@ constexpr Option kOptions[] = {
     {"group-by-queue", "", Kind::kFlag, kOutput, "pftrace: a line per hardware queue instead of per stream",
      ""},
     {"agent-index", "-A", Kind::kValue, kOutput,
-     "numbers of agents: absolute, relative (default), type-relative", "absolute relative type-relative"},
+     "numbers of agents; default relative", "absolute relative type-relative"},
     {"disable-signal-handlers", "", Kind::kFlag, kOther,
      "always so: tacho installs no signal handler in the program", ""},
     {"minimum-output-data", "", Kind::kValue, kOutput,
      "write no files when they would be smaller than this many KB", ""},
     {"preload", "", Kind::kList, kOther, "libraries to preload into the program", ""},
-    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation to use", ""},
-    {"sdk-soversion", "", Kind::kValue, kOther, "rocprofiler-sdk's library version to use", ""},
-    {"sdk-version", "", Kind::kValue, kOther, "rocprofiler-sdk's version to use", ""},
+    {"rocm-root", "", Kind::kValue, kOther, "ROCm installation: not used, there is no rocprofiler-sdk source", ""},
+    {"sdk-soversion", "", Kind::kValue, kOther, "not used likewise", ""},
+    {"sdk-version", "", Kind::kValue, kOther, "not used likewise", ""},
     {"readlink", "", Kind::kFlag, kHidden, "", ""},
     {"realpath", "", Kind::kFlag, kHidden, "", ""},
     {"echo", "", Kind::kFlag, kHidden, "print the command and environment instead of running it", ""},
@@ -120,15 +119,15 @@ constexpr Option kOptions[] = {
     {"att", "", Kind::kFlag, kThreadTrace, "thread trace", ""},
     {"advanced-thread-trace", "", Kind::kFlag, kHidden, "", ""},
     {"att-library-path", "", Kind::kList, kThreadTrace, "decoder library", ""},
-    {"att-target-cu", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-simd-select", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-buffer-size", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-shader-engine-mask", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-gpu-index", "", Kind::kList, kThreadTrace, "", ""},
-    {"att-perfcounters", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-perfcounter-ctrl", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-activity", "", Kind::kValue, kThreadTrace, "", ""},
-    {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "", ""},
+    {"att-target-cu", "", Kind::kValue, kThreadTrace, "compute unit", ""},
+    {"att-simd-select", "", Kind::kValue, kThreadTrace, "mask of SIMDs, or one SIMD", ""},
+    {"att-buffer-size", "", Kind::kValue, kThreadTrace, "bytes of the buffer", ""},
+    {"att-shader-engine-mask", "", Kind::kValue, kThreadTrace, "mask of shader engines", ""},
+    {"att-gpu-index", "", Kind::kValue, kThreadTrace, "numbers of GPUs, as 0,1", ""},
+    {"att-perfcounters", "", Kind::kValue, kThreadTrace, "counters with SIMD masks", ""},
+    {"att-perfcounter-ctrl", "", Kind::kValue, kThreadTrace, "their period, 1 to 32; 0 = off", ""},
+    {"att-activity", "", Kind::kValue, kThreadTrace, "activity counters with this period, 1 to 16", ""},
+    {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "serialise all kernels", ""},
 };
 
 std::optional<bool> truth(std::string_view word) {
@@ -141,10 +140,10 @@ std::optional<bool> truth(std::string_view word) {
   return {};
 }
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     if (end > begin) words.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -202,7 +201,9 @@ Status Given::set(const Option& option, std::vector<std::string> words, std::str
     return fail("{}: takes one value, not {}", where, words.size());
   }
   if (!option.choices.empty()) {
-    const std::vector<std::string> choices = split(option.choices);
+    const std::vector<std::string> choices = split(option.choices, ' ');
+    for (std::string& word : words)
+      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     for (const std::string& word : words)
       if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
         const std::string best = nearest(word, choices);
@@ -294,7 +295,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
         if (option->name == "output-format") {
           std::vector<std::string> formats;
           for (const std::string& value : values)
-            for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+            for (std::string& format : split(value, ',')) formats.push_back(std::move(format));
           values = std::move(formats);
         }
         break;
@@ -308,7 +309,8 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
 std::string help_text() {
   std::string out =
       "rocprofv3's command line on every device that tacho traces.\n\n"
-      "Usage: rocprofv3 [options] -- program [arguments]\n";
+      "Usage: rocprofv3 [options] -- program [arguments]\n"
+      "       rocprofv3 -h, --help | -v, --version | -L, --list-avail\n";
   for (const std::string_view group : {kAggregate, kTracing, kStatistics, kNames, kOutput, kFilter, kCounters,
                                        kSampling, kPerfetto, kThreadTrace, kOther}) {
     out += fmt::format("\n{}:\n", group);

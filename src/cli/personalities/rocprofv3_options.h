@@ -68,6 +68,8 @@ struct Job {
 };
 /// A .txt ("pmc: A B" a line), .yaml, .yml or .json ("jobs": [...]) file. Errors name the file and line.
 Result<std::vector<Job>> read_input_file(const std::string& path);
+/// The same of a file's content; `path` tells the kind and is in the errors.
+Result<std::vector<Job>> parse_input(const std::string& path, std::string content);
 
 std::string help_text();
 

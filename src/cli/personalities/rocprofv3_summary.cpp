@@ -23,7 +23,11 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"sec", 1e9}, {"msec", 1e6}, {"usec", 1e3}, {"nsec", 1}};
 
-std::string table(const std::string& label, std::vector<Line> lines, const Unit& unit) {
+// The layout is rocprofv3's (generateStats.cpp of ROCm 7.0): least widths, centred headings, averages and
+// deviations in scientific notation, times in another unit than ns with as many digits as they need.
+std::string table(const std::string& label, std::vector<Line> lines, const Unit& unit,
+                  std::string_view indent) {
+  if (lines.empty()) return {};
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
     return a.sums.total != b.sums.total ? a.sums.total > b.sums.total : a.name < b.name;
   });
@@ -31,41 +35,54 @@ std::string table(const std::string& label, std::vector<Line> lines, const Unit&
   for (const Line& line : lines) total += static_cast<double>(line.sums.total);
   const auto duration = [&](int64_t value) {
     return unit.nanoseconds == 1 ? fmt::format("{}", value)
-                                 : fmt::format("{:.6f}", static_cast<double>(value) / unit.nanoseconds);
+                                 : fmt::format("{}", static_cast<double>(value) / unit.nanoseconds);
   };
-  std::vector<std::array<std::string, 9>> cells;
-  cells.push_back({"NAME", "DOMAIN", "CALLS", fmt::format("DURATION ({})", unit.name),
-                   fmt::format("AVERAGE ({})", unit.name), "PERCENT (INC)",
-                   fmt::format("MIN ({})", unit.name), fmt::format("MAX ({})", unit.name), "STDDEV"});
+  using Cells = std::array<std::string, 9>;
+  const Cells head = {"NAME",
+                      "DOMAIN",
+                      "CALLS",
+                      fmt::format("DURATION ({})", unit.name),
+                      fmt::format("AVERAGE ({})", unit.name),
+                      "PERCENT (INC)",
+                      fmt::format("MIN ({})", unit.name),
+                      fmt::format("MAX ({})", unit.name),
+                      "STDDEV"};
+  std::vector<Cells> rows;
   for (const Line& line : lines) {
     const auto& sums = line.sums;
     const bool timed = sums.count > 0;
     const auto shown = [&](std::string text) { return timed ? std::move(text) : std::string(); };
-    cells.push_back(
+    rows.push_back(
         {report::clean(line.name), line.domain, fmt::format("{}", sums.count + sums.unknown),
          shown(duration(sums.total)), shown(fmt::format("{:.3e}", sums.mean / unit.nanoseconds)),
          shown(fmt::format("{:.6f}", total > 0 ? static_cast<double>(sums.total) / total * 100 : 0.0)),
          shown(duration(sums.min)), shown(duration(sums.max)),
          shown(fmt::format("{:.3e}", sums.stddev() / unit.nanoseconds))});
   }
-  std::array<size_t, 9> widths{};
-  for (const auto& row : cells)
+  std::array<size_t, 9> widths = {40, 12, 15, 15, 15, 13, 15, 15, 15};
+  for (const Cells& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], report::display_width(row[i]));
   std::string out =
-      label.empty() ? "ROCPROFV3 SUMMARY:\n\n" : fmt::format("ROCPROFV3 {} SUMMARY:\n\n", label);
-  for (size_t r = 0; r < cells.size(); ++r) {
-    for (size_t i = 0; i < cells[r].size(); ++i)
+      fmt::format("\n{}ROCPROFV3 {}SUMMARY:\n\n{}", indent, label.empty() ? "" : label + " ", indent);
+  for (size_t i = 0; i < head.size(); ++i) out += fmt::format("| {:^{}} ", head[i], widths[i]);
+  out += fmt::format("|\n{}", indent);
+  for (const size_t width : widths) out += fmt::format("|-{:-^{}}-", "", width);
+  out += "|\n";
+  for (const Cells& row : rows) {
+    out += indent;
+    for (size_t i = 0; i < row.size(); ++i)
       out += "| " +
-             (i < 2 ? report::padded_right(cells[r][i], widths[i])
-                    : report::padded_left(cells[r][i], widths[i])) +
-             " ";
+             (i < 2 ? report::padded_right(row[i], widths[i]) : report::padded_left(row[i], widths[i])) + " ";
     out += "|\n";
-    if (r == 0) {
-      for (const size_t width : widths) out += "|" + std::string(width + 2, '-');
-      out += "|\n";
-    }
   }
   return out + "\n";
+}
+
+// rocprofv3's order of domains; those that it does not know come last.
+size_t rank_of(std::string_view domain) {
+  static constexpr std::string_view kOrder[] = {
+      "HSA_API", "HIP_API", "MARKER_API", "KERNEL_DISPATCH", "MEMORY_COPY", "RCCL_API", "MEMORY_ALLOCATION"};
+  return static_cast<size_t>(std::find(std::begin(kOrder), std::end(kOrder), domain) - std::begin(kOrder));
 }
 
 }  // namespace
@@ -80,32 +97,41 @@ Status check_groups(const std::vector<std::string>& groups) {
 }
 
 Result<std::string> summary_tables(const trace::Trace& trace, const SummaryRequest& request,
-                                   const format::ExportOptions& options) {
+                                   const format::ExportOptions& options,
+                                   std::vector<std::string>& unmatched) {
   format::KernelNames kernels(trace, options);
-  TACHO_ASSIGN(const auto domains, format::csv::domain_sums(trace, options, kernels));
+  TACHO_ASSIGN(auto domains, format::csv::domain_sums(trace, options, kernels));
+  std::stable_sort(domains.begin(), domains.end(),
+                   [](const auto& a, const auto& b) { return rank_of(a.domain) < rank_of(b.domain); });
   const Unit& unit = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
                                    [&](const Unit& known) { return request.unit == known.name; });
-  const auto lines_of = [](const format::csv::DomainSums& domain) {
-    std::vector<Line> lines;
+  const std::string_view indent = request.indented ? "    " : "";
+  const auto add_lines = [](const format::csv::DomainSums& domain, std::vector<Line>& lines) {
     for (const auto& row : domain.rows) lines.push_back({row.name, domain.domain, row.sums});
-    return lines;
   };
   std::string out;
   if (request.per_domain)
-    for (const auto& domain : domains) out += table(domain.domain, lines_of(domain), unit);
+    for (const auto& domain : domains) {
+      std::vector<Line> lines;
+      add_lines(domain, lines);
+      out += table(domain.domain, std::move(lines), unit, indent);
+    }
   for (const std::string& group : request.groups) {
     const std::regex pattern(group);
     std::vector<Line> lines;
+    std::string label;
     for (const auto& domain : domains)
-      if (std::regex_match(domain.domain, pattern))
-        for (Line& line : lines_of(domain)) lines.push_back(std::move(line));
-    out += table(group, std::move(lines), unit);
+      if (std::regex_match(domain.domain, pattern)) {
+        add_lines(domain, lines);
+        label += (label.empty() ? "" : " + ") + domain.domain;
+      }
+    if (lines.empty()) unmatched.push_back(group);
+    out += table(label, std::move(lines), unit, indent);
   }
   if (request.all) {
     std::vector<Line> lines;
-    for (const auto& domain : domains)
-      for (Line& line : lines_of(domain)) lines.push_back(std::move(line));
-    out += table("", std::move(lines), unit);
+    for (const auto& domain : domains) add_lines(domain, lines);
+    out += table("", std::move(lines), unit, indent);
   }
   return out;
 }

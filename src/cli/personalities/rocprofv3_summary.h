@@ -14,11 +14,13 @@ struct SummaryRequest {
   bool all = false, per_domain = false;
   std::vector<std::string> groups;  // regular expressions over names of domains
   std::string unit = "nsec";        // sec, msec, usec, nsec
+  bool indented = true;             // as on a terminal; false in files
 };
 
-/// The tables as text, one after the other; process: row, 0 = all.
+/// The tables as text, one after the other, of options.process. Groups that no domain with records matches give no table
+/// and are added to `unmatched`.
 Result<std::string> summary_tables(const trace::Trace& trace, const SummaryRequest& request,
-                                   const format::ExportOptions& options);
+                                   const format::ExportOptions& options, std::vector<std::string>& unmatched);
 /// Checks the regular expressions.
 Status check_groups(const std::vector<std::string>& groups);
 

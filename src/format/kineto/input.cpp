@@ -31,7 +31,10 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
     input->member_open_ = true;
   }
   ::posix_fadvise(input->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  input->buffer_.resize((1 << 20) + kPadding);
+  // Small files need no more than themselves, and a byte for finding their end; more() enlarges it where that is wrong.
+  constexpr size_t kWindow = 1 << 20, kLeast = 4096;
+  const size_t whole = S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
+  input->buffer_.resize(std::clamp(whole, kLeast, kWindow) + kPadding);
   return input;
 }
 

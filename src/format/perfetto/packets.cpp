@@ -48,6 +48,7 @@ void EventBody::number_field(uint32_t field, uint64_t value) {
 }
 
 void EventBody::number(uint32_t name_iid, uint32_t field, uint64_t value) {
+  if (!annotations_) return;
   char bytes[32];
   char* at = bytes + 2;
   *at++ = tag1(annotation_name_iid, 0);
@@ -63,6 +64,7 @@ void EventBody::name(std::string_view text) {
 }
 
 void EventBody::add_double(uint32_t name_iid, double value) {
+  if (!annotations_) return;
   pbf_writer out(bytes_);
   pbf_writer annotation(out, event_annotations);
   annotation.add_uint32(annotation_name_iid, name_iid);
@@ -70,6 +72,7 @@ void EventBody::add_double(uint32_t name_iid, double value) {
 }
 
 void EventBody::add_string(uint32_t name_iid, std::string_view value) {
+  if (!annotations_) return;
   pbf_writer out(bytes_);
   pbf_writer annotation(out, event_annotations);
   annotation.add_uint32(annotation_name_iid, name_iid);

@@ -105,6 +105,8 @@ enum class Unit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3
 /// The annotations, category and name of an event as bytes, ready to be copied into packets.
 class EventBody {
  public:
+  /// Without annotations an event is only its category and name.
+  void keep_annotations(bool keep) { annotations_ = keep; }
   void category(uint32_t iid) { number_field(event_category_iids, iid); }
   void name(uint32_t iid) { number_field(event_name_iid, iid); }
   void name(std::string_view text);
@@ -119,7 +121,9 @@ class EventBody {
   void add_double(uint32_t name_iid, double value);
   void add_string(uint32_t name_iid, std::string_view value);
   /// What another EventBody holds.
-  void add_bytes(std::string_view bytes) { bytes_.append(bytes); }
+  void add_bytes(std::string_view bytes) {
+    if (annotations_) bytes_.append(bytes);
+  }
   const std::string& bytes() const { return bytes_; }
   void clear() { bytes_.clear(); }
 
@@ -128,6 +132,7 @@ class EventBody {
   void number(uint32_t name_iid, uint32_t field, uint64_t value);
 
   std::string bytes_;
+  bool annotations_ = true;
 };
 
 /// Writes the packets of one sequence into a file. Event times must not go backwards (earlier ones are moved

@@ -43,6 +43,8 @@ class Exporter {
         tracks_(trace, agents_, options),
         kernels_(trace, options),
         timeline_(trace, options, ~0ull) {
+    more_.keep_annotations(options.annotations);
+    scratch_.keep_annotations(options.annotations);
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, true);
     processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
@@ -50,7 +52,9 @@ class Exporter {
 
   Status run() {
     TACHO_TRY(write_head());
+    TACHO_TRY(read_launch_stacks());
     TACHO_TRY(timeline_.run(*this));
+    close_samples(std::numeric_limits<int64_t>::max());
     flush_counters(std::numeric_limits<int64_t>::max());
     if (launches_ != nullptr) TACHO_TRY(launches_->status());
     return {};
@@ -66,7 +70,7 @@ class Exporter {
     uint64_t& uuid = lanes_[number];
     const int64_t process = tracks_.process(lane.track);
     const uint64_t parent = process_track(process);
-    const std::string name = tracks_.name(lane.track);
+    const std::string name = options_.rocprof_sys ? rocprof_sys_track(lane.track) : tracks_.name(lane.track);
     const int64_t tid = tracks_.tid(lane.track);
     uuid = packets_.new_track();
     if (tid > 0 && tid <= 0x7fffffff && lane.index == 0) {
@@ -119,6 +123,7 @@ class Exporter {
     bool described = false;
     std::string annotations;                             // agent, queue, stream
     uint64_t counter = 0;                                // readings
+    double scale = 1;                                    // of their values in the file
     int64_t last_start = kUnknown, last_end = kUnknown;  // of the newest dispatch
   };
   struct Zero {
@@ -165,6 +170,7 @@ class Exporter {
   // Time of the file for a moment of the trace; lets counters due before it go first.
   int64_t advance(int64_t raw) {
     if (!counters_.empty() || !zeros_.empty()) flush_counters(raw);
+    if (raw >= samples_close_) close_samples(raw);
     return clock_(raw);
   }
 
@@ -199,6 +205,7 @@ class Exporter {
       case Table::kApi: {
         if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         if (what.extra[0] != 0 && what.extra[0] != kUnknown) more_.add_int(key("result"), what.extra[0]);
+        if (!launch_stacks_.empty()) python_stack(what);
         unfinished(what);
         return remembered(what, [&](EventBody& body) {
           const auto domain = domain_of(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
@@ -212,7 +219,7 @@ class Exporter {
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
-          body.category(category("memory_copy"));
+          body.category(category(options_.rocprof_sys ? "rocm_memory_copy" : "memory_copy"));
           body.name(
               packets_.intern(interned_event_names, copy_direction_name(cell(column::CopyShape::direction))));
           const auto agent = [&](int64_t device) {
@@ -226,7 +233,7 @@ class Exporter {
         more_.add_int(key("fill_bytes"), what.extra[0]);
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
-          body.category(category("memory_fill"));
+          body.category(category(options_.rocprof_sys ? "rocm_memory_copy" : "memory_fill"));
           body.name(packets_.intern(interned_event_names, "MEMORY_FILL"));
         });
       case Table::kMarker:
@@ -290,7 +297,7 @@ class Exporter {
     if (payload == event::PayloadKind::kDouble)
       more_.add_double(key("payload"), std::bit_cast<double>(what.extra[0]));
     return remembered(what, [&](EventBody& body) {
-      body.category(category("marker_api"));
+      body.category(category(options_.rocprof_sys ? "rocm_marker_api" : "marker_api"));
       const std::string_view text = trace_.string(cell(column::Label::name));
       if (what.dim < kMostRemembered) {
         set_name(body, cell(column::Label::name), text);
@@ -314,7 +321,7 @@ class Exporter {
     if (!facts.described) describe_track(what.track, facts);
     more_.add_bytes(facts.annotations);
     const std::string_view body = remembered(what, [&](EventBody& made) {
-      made.category(category("kernel_dispatch"));
+      made.category(category(options_.rocprof_sys ? "rocm_kernel_dispatch" : "kernel_dispatch"));
       const int64_t name = trace_.cell(Table::kKernel, what.dim, column::Kernel::name);
       if (launches_ == nullptr) made.name(kernel_name(name, what.dim));
       shape_annotations(made, what.dim);
@@ -378,6 +385,7 @@ class Exporter {
 
   uint32_t api_category(event::Domain domain) {
     const std::string_view api = api_of(domain);
+    if (options_.rocprof_sys && (api == "hip" || api == "hsa" || api == "rccl")) return category(keep(fmt::format("rocm_{}_api", api)));
     return category(keep(api.empty() ? std::string("none") : fmt::format("{}_api", api)));
   }
 
@@ -453,11 +461,25 @@ class Exporter {
       if (name.empty()) name = fmt::format("counter {}", counter);
       const std::string_view unit = trace_.text(Table::kCounter, counter, column::Counter::unit);
       if (cell(column::Track::device) != 0) name = on_agent(name, cell(column::Track::device), false);
-      if (!unit.empty()) name += fmt::format(" ({})", unit);  // v46 shows no units
+      std::string_view shown = unit;
+      if (options_.rocprof_sys) {
+        name += " (S)";
+        // Its own units: megabytes, seconds, watts.
+        if (unit == "B") {
+          shown = name.starts_with("GPU ") ? "megabytes" : "MB";
+          facts.scale = 1e-6;
+        } else if (unit == "s") {
+          shown = "sec";
+        } else if (unit == "W") {
+          shown = "watts";
+        }
+      } else if (!unit.empty()) {
+        name += fmt::format(" ({})", unit);  // v46 shows no units
+      }
       counter_track(facts.counter, process_track(cell(column::Track::process)), name,
-                    unit == "B" ? Unit::kBytes : Unit::kNone, unit);
+                    shown == "B" ? Unit::kBytes : Unit::kNone, shown);
     }
-    packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]));
+    packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]) * facts.scale);
   }
 
   // Instances of one counter of one dispatch are summed; the sums go out when the sweep has passed their
@@ -506,12 +528,156 @@ class Exporter {
   // ---- call stacks
 
   void sample(const Happening& what) {
+    if (what.end == what.start) return;  // read at a launch: an annotation of the call
     const int64_t time = advance(what.start);
+    if (options_.rocprof_sys) return sample_slices(what, time);
     const int64_t process = tracks_.process(what.track);
     process_track(process);
     const uint32_t stack = callstack(what.dim);
     const int64_t tid = tracks_.tid(what.track);
     packets_.sample(time, tracks_.pid(process), tid > 0 ? tid : tracks_.pid(process), stack);
+  }
+
+  // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample stands for.
+  // Frames that the next sample has as well go on.
+  void sample_slices(const Happening& what, int64_t time) {
+    SampleLine& line = sample_lines_[what.track];
+    if (line.uuid == 0) {
+      line.uuid = packets_.new_track();
+      const int64_t thread = trace_.cell(Table::kTrack, what.track, column::Track::thread);
+      packets_.track(line.uuid, process_track(tracks_.process(what.track)),
+                     fmt::format("Thread {} (S) {}", thread_index(thread), tracks_.tid(what.track)));
+    }
+    std::vector<int64_t>& frames = frames_scratch_;
+    frames.clear();
+    for (int64_t row = what.dim; row > 0 && frames.size() < 512; row = trace_.cell(Table::kStack, row, column::Stack::parent))
+      frames.push_back(trace_.cell(Table::kStack, row, column::Stack::frame));
+    std::reverse(frames.begin(), frames.end());
+    size_t same = 0;
+    while (same < frames.size() && same < line.open.size() && same_function(frames[same], line.open[same])) ++same;
+    const bool fresh = line.open.empty() && !line.outer;
+    while (line.open.size() > same) {
+      packets_.slice_end(time, line.uuid);
+      line.open.pop_back();
+    }
+    if (fresh) {
+      scratch_.clear();
+      scratch_.category(category("timer_sampling"));
+      scratch_.name(packets_.intern(interned_event_names, "samples [rocprof-sys]"));
+      packets_.slice_begin(time, line.uuid, scratch_.bytes(), {}, false, 0);
+      line.outer = true;
+    }
+    for (size_t i = same; i < frames.size(); ++i) {
+      packets_.slice_begin(time, line.uuid, frame_slice(frames[i]), {}, false, 0);
+      line.open.push_back(frames[i]);
+    }
+    // A little longer than the period: timers are not exact, and what goes on is one slice.
+    line.until = what.end + (what.end - what.start) / 4;
+    samples_close_ = std::min(samples_close_, line.until);
+  }
+
+  void close_samples(int64_t until) {
+    if (until < samples_close_) return;
+    samples_close_ = std::numeric_limits<int64_t>::max();
+    std::vector<SampleLine*> due;
+    for (auto& [track, line] : sample_lines_) {
+      if (line.until <= until && line.outer) {
+        due.push_back(&line);
+      } else if (line.outer) {
+        samples_close_ = std::min(samples_close_, line.until);
+      }
+    }
+    std::sort(due.begin(), due.end(), [](const SampleLine* a, const SampleLine* b) { return a->until < b->until; });
+    for (SampleLine* line : due) {
+      for (size_t i = 0; i <= line->open.size(); ++i) packets_.slice_end(clock_(line->until), line->uuid);
+      line->open.clear();
+      line->outer = false;
+    }
+  }
+
+  bool same_function(int64_t a, int64_t b) const {
+    const auto cell = [&](int64_t row, int at) { return trace_.cell(Table::kFrame, row, at); };
+    if (a == b) return true;
+    const int64_t function = cell(a, column::Frame::function);
+    return function != 0 && function == cell(b, column::Frame::function) && cell(a, column::Frame::kind) == cell(b, column::Frame::kind) &&
+           cell(a, column::Frame::module) == cell(b, column::Frame::module) &&
+           (cell(a, column::Frame::kind) != static_cast<int64_t>(event::FrameKind::kPython) ||
+            cell(a, column::Frame::file) == cell(b, column::Frame::file));
+  }
+
+  const std::string& frame_slice(int64_t row) {
+    const auto [at, fresh] = frame_slices_.try_emplace(row);
+    if (!fresh) return at->second;
+    const auto cell = [&](int index) { return trace_.cell(Table::kFrame, row, index); };
+    const int64_t address = cell(column::Frame::address), line = cell(column::Frame::line);
+    const std::string_view module = trace_.string(cell(column::Frame::module)), file = trace_.string(cell(column::Frame::file));
+    std::string name(trace_.string(cell(column::Frame::function)));
+    if (name.empty()) name = module.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", module.substr(module.rfind('/') + 1));
+    scratch_.clear();
+    scratch_.category(category("timer_sampling"));
+    scratch_.name(packets_.intern(interned_event_names, keep(std::move(name))));
+    if (!file.empty()) {
+      scratch_.add_string(key("file"), file);
+      if (line > 0) scratch_.add_string(key("lineinfo"), fmt::format("{}:{}", file, line));
+    } else if (!module.empty()) {
+      scratch_.add_string(key("file"), module);
+    }
+    if (address != 0) scratch_.add_string(key("line_address"), fmt::format("{:#x}", address));
+    return at->second = scratch_.bytes();
+  }
+
+  // Python stacks that calls left (sample rows that stand for no time), by the call's correlation.
+  Status read_launch_stacks() {
+    if (!options_.annotations || !options_.wants(Table::kApi)) return {};
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim, column::Sample::correlation};
+    return trace::visit_chunks(trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+      for (size_t i = 0; i < values[0].size(); ++i)
+        if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
+          launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
+      return true;
+    });
+  }
+
+  // "outer (a.py:3) > inner (b.py:7)": the line of Python that a call came from.
+  void python_stack(const Happening& what) {
+    const auto found = launch_stacks_.find({tracks_.process(what.track), what.correlation});
+    if (found == launch_stacks_.end()) return;
+    const auto [at, fresh] = python_texts_.try_emplace(found->second, 0);
+    if (fresh) {
+      std::string text;
+      for (int64_t row = found->second; row > 0; row = trace_.cell(Table::kStack, row, column::Stack::parent)) {
+        const int64_t frame = trace_.cell(Table::kStack, row, column::Stack::frame);
+        const std::string_view file = trace_.text(Table::kFrame, frame, column::Frame::file);
+        const int64_t line = trace_.cell(Table::kFrame, frame, column::Frame::line);
+        std::string one = fmt::format("{} ({}{})", trace_.text(Table::kFrame, frame, column::Frame::function), file.substr(file.rfind('/') + 1),
+                                      line > 0 ? fmt::format(":{}", line) : "");
+        text = text.empty() ? std::move(one) : one + " > " + text;
+      }
+      at->second = packets_.intern(interned_annotation_strings, keep(std::move(text)));
+    }
+    more_.add_interned(key("python"), at->second);
+  }
+
+  int64_t thread_index(int64_t thread) {
+    if (threads_ == nullptr) threads_ = std::make_unique<Threads>(trace_);
+    return threads_->index(thread);
+  }
+
+  // rocprof-sys's names of lines.
+  std::string rocprof_sys_track(int64_t track) {
+    const auto cell = [&](int at) { return trace_.cell(Table::kTrack, track, at); };
+    switch (static_cast<event::TrackKind>(cell(column::Track::kind))) {
+      case event::TrackKind::kThread: {
+        const int64_t index = thread_index(cell(column::Track::thread));
+        return index > 0 ? fmt::format("Thread {}", index) : tracks_.name(track);
+      }
+      case event::TrackKind::kQueue:
+        if (tracks_.stream(track) != kUnknown && !options_.group_by_queue) return fmt::format("HIP Activity Stream {}", tracks_.stream(track));
+        return fmt::format("GPU Kernel Dispatch [{}] Queue {}", agents_.label_parts(cell(column::Track::device), options_.agent_index).second,
+                           tracks_.queue(track));
+      default:
+        return tracks_.name(track);
+    }
   }
 
   uint32_t callstack(int64_t stack) {
@@ -577,6 +743,12 @@ class Exporter {
   };
   template <typename T>
   using PairMap = std::unordered_map<std::pair<int64_t, int64_t>, T, PairHash>;
+  struct SampleLine {
+    uint64_t uuid = 0;
+    std::vector<int64_t> open;  // frames, outermost first
+    bool outer = false;         // the slice around them is open
+    int64_t until = 0;
+  };
   struct Pending {
     int64_t start, track, counter, ordinal;
     double value;
@@ -600,6 +772,13 @@ class Exporter {
   PairMap<Level> copying_, allocated_;
   PairMap<std::pair<int64_t, int64_t>> live_;  // (process, address) -> (device, bytes)
   PairMap<uint64_t> counter_tracks_;
+  std::unordered_map<int64_t, SampleLine> sample_lines_;  // by track
+  int64_t samples_close_ = std::numeric_limits<int64_t>::max();  // the earliest `until`
+  std::vector<int64_t> frames_scratch_;
+  std::unordered_map<int64_t, std::string> frame_slices_;
+  PairMap<int64_t> launch_stacks_;  // (process, correlation) -> stack
+  std::unordered_map<int64_t, uint32_t> python_texts_;
+  std::unique_ptr<Threads> threads_;
   std::vector<Pending> counters_;
   std::priority_queue<Zero> zeros_;
   std::unordered_set<std::string> kept_;

@@ -460,11 +460,11 @@ class Reader {
       writer_.lose(process_row(), table, event::LossReason::kBadInput, 1);
       return false;
     }
-    duration = end == 0 ? kUnknown : end - start;
-    if (duration != kUnknown && duration < 0) {
+    duration = end == 0 ? kUnknown : 0;
+    if (end > start)
+      duration = end - start;
+    else if (end != 0 && end < start)  // not subtracted: it may be any number
       writer_.lose(process_row(), table, event::LossReason::kClockOrder, 1);
-      duration = 0;
-    }
     return true;
   }
 
@@ -589,8 +589,16 @@ class Reader {
     if (unread != 0) {
       writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, unread);
       writer_.note(process_row(), event::NoteSeverity::kWarning,
-                   fmt::format("{} records of section {} are of a kind that is not read", unread, name));
+                   fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
     }
+  }
+
+  // A name of the file for a sentence: one line, not too long.
+  static std::string presentable(std::string_view name) {
+    std::string out(name.substr(0, 60));
+    for (char& c : out)
+      if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+    return out;
   }
 
   Record read_record() {

@@ -77,4 +77,6 @@ std::string_view op_type_of_copy(CopyDirection direction) {
   }
 }
 
+bool launches_items(std::string_view function) { return function.starts_with("hipExt") || function.starts_with("hipHccModuleLaunch"); }
+
 }  // namespace tacho::format::rpd

@@ -26,4 +26,7 @@ std::string_view op_type_of_dispatch(event::DispatchKind kind);
 std::string_view op_type_of_copy(event::CopyDirection direction);
 inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
 
+/// Launch functions whose grid stands in work-items in rocpd_kernelapi; all others count workgroups.
+bool launches_items(std::string_view function);
+
 }  // namespace tacho::format::rpd

@@ -36,7 +36,7 @@ class Writer {
 
  private:
   struct LaunchRow {
-    int64_t call, kernel, stream;
+    int64_t call, kernel, stream, items;
     bool operator<(const LaunchRow& other) const { return call < other.call; }
   };
   struct CopyRow {
@@ -68,7 +68,7 @@ class Writer {
   tsl::robin_map<std::string, int64_t> texts_;
   tsl::robin_map<int64_t, int64_t> rows_, kernel_rows_, arguments_;
   int64_t next_text_ = 1, next_argument_ = 1;
-  Causes causes_;
+  Causes causes_;  // of API calls: id * 2, + 1 for functions whose grids are in work-items
   SortedFile<LaunchRow> launch_rows_;
   SortedFile<CopyRow> copy_rows_;
 };
@@ -157,14 +157,15 @@ Status Writer::calls() {
   bool more_api = options_.wants(Table::kApi) && api.next(), more_marker = options_.wants(Table::kMarker) && marker.next();
   struct Function {
     int64_t name, domain;
-    bool wanted;
+    bool wanted, items;
   };
-  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)), Function{0, 0, true});
+  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)), Function{0, 0, true, false});
   for (size_t row = 1; row < functions.size(); ++row) {
     const auto domain = static_cast<Domain>(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     functions[row].name = text_of_row(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name), false);
     functions[row].domain = version_ >= 3 ? text(domain_word(domain)) : 0;
     functions[row].wanted = options_.wants(domain);
+    functions[row].items = launches_items(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
   }
   const int64_t user_marker = text("UserMarker"), roctx = version_ >= 3 ? text("roctx") : 0;
   BulkTable& table = file_.table("rocpd_api");
@@ -185,7 +186,7 @@ Status Writer::calls() {
         table.integer(functions[dim].name);
         if (version_ >= 3) table.integer(1).integer(functions[dim].domain);
         table.integer(1);
-        if (row[4] != 0) causes_.add(track.process, row[4], id);
+        if (row[4] != 0) causes_.add(track.process, row[4], id * 2 + (functions[dim].items ? 1 : 0));
       } else {
         table.integer(user_marker);
         if (version_ >= 3) table.integer(1).integer(roctx);
@@ -253,10 +254,11 @@ Status Writer::operations() {
       ops.null().integer(track.gpu).integer(track.queue).integer(track.sequence);
       if (version_ < 3) ops.text("");
       ops.integer(start).integer(end).integer(description).integer(type).end();
-      if (const int64_t call = causes_.find(track.process, row[4]); call != 0) {
+      if (const int64_t cause = causes_.find(track.process, row[4]); cause != 0) {
+        const int64_t call = cause / 2;
         links.begin(++link);
         links.null().integer(call).integer(id).end();
-        if (which == 0 && row[5] == 0) launch_rows_.add({call, row[3], track.native});
+        if (which == 0 && row[5] == 0) launch_rows_.add({call, row[3], track.native, cause % 2});
         if (which == 1 && row[6] == 0) copy_rows_.add({call, row[3], row[5], track.native});
       }
     }
@@ -285,11 +287,12 @@ Status Writer::launches() {
     table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream)));
     for (int i = 0; i < 3; ++i) {
       const int64_t items = cell(K::grid_x + i), each = cell(K::group_x + i);
-      table.integer(items == kUnknown ? 0 : each == kUnknown || each <= 0 ? items : (items + each - 1) / each);  // workgroups
+      // Workgroups, but for the launch functions that upstream records in work-items.
+      table.integer(items == kUnknown ? 0 : row.items != 0 || each == kUnknown || each <= 0 ? items : (items + each - 1) / each);
     }
     for (int i = 0; i < 3; ++i) table.integer(known(cell(K::group_x + i)));
     table.integer(known(cell(K::shared_static)) + known(cell(K::shared_dynamic))).integer(known(cell(K::private_bytes)));
-    if (version_ < 3) table.text("").text("").text("").integer(0);
+    if (version_ < 3) table.text("").text("").text("").text("");
     table.integer(text_of_row(cell(K::name), true)).end();
   }
   return {};

@@ -13,6 +13,7 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr uint32_t kReservedForPointer = 2;
+constexpr size_t kInteriorRoom = 4096 - 12;  // of an interior page, for cells and their pointers
 
 unsigned varint_size(uint64_t value) {
   unsigned size = 1;
@@ -160,17 +161,19 @@ void BulkTable::push(size_t level, Entry entry) {
   Level& here = levels_[level];
   if (!here.entries.empty()) here.bytes += 4 + varint_size(static_cast<uint64_t>(here.entries.back().key)) + kReservedForPointer;
   here.entries.push_back(entry);
-  constexpr size_t kRoom = BulkFile::kPage - 12;
-  if (here.bytes <= kRoom + 64) return;
-  // Take as many as fit, leaving at least two.
+  if (here.bytes > kInteriorRoom + 64) emit_interior(level, fitting(level));
+}
+
+size_t BulkTable::fitting(size_t level) const {
+  const std::vector<Entry>& entries = levels_[level].entries;
   size_t used = 0, count = 0;
-  while (count + 2 < here.entries.size()) {
-    const size_t more = 4 + varint_size(static_cast<uint64_t>(here.entries[count].key)) + kReservedForPointer;
-    if (used + more > kRoom) break;
+  while (count + 2 < entries.size()) {
+    const size_t more = 4 + varint_size(static_cast<uint64_t>(entries[count].key)) + kReservedForPointer;
+    if (used + more > kInteriorRoom) break;
     used += more;
     ++count;
   }
-  emit_interior(level, count);
+  return count;
 }
 
 void BulkTable::emit_interior(size_t level, size_t count) {
@@ -214,9 +217,8 @@ void BulkTable::finish() {
     return;
   }
   if (cells_ > 0) emit_leaf();
-  constexpr size_t kRoom = BulkFile::kPage - 12;
   for (size_t level = 0; level < levels_.size(); ++level) {
-    while (levels_[level].bytes > kRoom) emit_interior(level, levels_[level].entries.size() - 2);
+    while (levels_[level].bytes > kInteriorRoom) emit_interior(level, fitting(level));
     if (level + 1 == levels_.size()) break;
     emit_interior(level, levels_[level].entries.size());
   }

@@ -81,6 +81,8 @@ class BulkTable {
   void start_leaf();
   void emit_leaf();
   void push(size_t level, Entry entry);
+  /// How many of a level's first entries a page holds, leaving at least two.
+  size_t fitting(size_t level) const;
   void emit_interior(size_t level, size_t count);
   void write_interior(uint8_t* page, std::span<const Entry> entries);
   void finish();

@@ -25,7 +25,7 @@ using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 /// Opens somebody else's file: read-only, no extensions, defensive, its views and triggers disabled, its schema not
 /// trusted, limits lowered. Fails when it is no database or another program holds it locked.
 Result<Connection> open_foreign(const std::string& path);
-/// An empty database in memory with the same settings, but views allowed.
+/// An empty database in memory with the same settings, but views allowed and its schema, which can only be ours, trusted.
 Result<Connection> open_memory();
 
 /// `sql` must be one statement.

@@ -107,7 +107,7 @@ class Timeline {
 
 template <typename Visitor>
 Status Timeline::run(Visitor& visitor) {
-  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   const int64_t last = trace_.time_range().second;
   uint64_t order = 0, taken = 0;
   int64_t now = 0;

@@ -23,6 +23,7 @@
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::cuda {
@@ -307,6 +308,15 @@ bool launches(const char* function) {
   if (function == nullptr || strstr(function, "HostFunc") != nullptr) return false;
   return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
 }
+// Calls whose Python stack is wanted (sampler.h): those that cause device work.
+bool causes_work(const char* function) {
+  if (function == nullptr) return false;
+  const bool runtime = strncmp(function, "cuda", 4) == 0;
+  const char* const rest = function + (runtime ? 4 : 2);
+  for (const char* what : {"Launch", "Memcpy", "Memset", "GraphLaunch"})
+    if (strncmp(rest, what, strlen(what)) == 0) return true;
+  return false;
+}
 bool instantiates(const char* function) {
   return function != nullptr && (strncmp(function, "cudaGraphInstantiate", 20) == 0 ||
                                  strncmp(function, "cuGraphInstantiate", 18) == 0);
@@ -320,13 +330,15 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
+  if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(call->function))
+    sampler::launch_stack(call->correlation);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
     if (call->site == abi::kEnter && g_profiler_api) set_enabled(0, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
-  } else if (launches(call->function)) {
+  } else if ((g_start_launch != 0 || g_stop_launch != 0) && launches(call->function)) {
     if (call->site == abi::kEnter) count_launch(call->correlation);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
@@ -348,7 +360,7 @@ void enable_callbacks() {
       const char* name = nullptr;
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
       // The runtime instantiates through the driver: only one of the two may describe the graph.
-      if ((count && launches(name)) ||
+      if ((count && launches(name)) || (sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(name)) ||
           (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }
@@ -367,6 +379,9 @@ class Inside {
   bool allowed() const { return g_finished.load() == 0; }
 };
 
+void finish_work();
+constinit std::atomic<uint32_t> g_exit_asked{0}, g_exit_done{0};
+
 void* follow(void*) {
   pthread_setname_np(pthread_self(), "tacho-cupti");
   tape::PoolHeader* const pool = tape::pool();
@@ -375,9 +390,14 @@ void* follow(void*) {
   while (g_finished.load(std::memory_order_relaxed) == 0) {
     // Wakes at once when the launcher changes `enabled` and wakes its waiters, otherwise soon.
     const uint64_t seen = pool->enabled.load(std::memory_order_relaxed);
-    if (seen == g_active.load(std::memory_order_relaxed)) {
+    if (seen == g_active.load(std::memory_order_relaxed) && g_exit_asked.load() == 0) {
       const timespec wait{0, 50'000'000};
       syscall(SYS_futex, &pool->enabled, FUTEX_WAIT, static_cast<uint32_t>(seen), &wait, nullptr, 0);
+    }
+    if (g_exit_asked.load() != 0) {
+      if (g_finished.exchange(1) == 0) finish_work();
+      g_exit_done.store(1);
+      break;
     }
     const Inside inside;
     if (!inside.allowed()) break;
@@ -415,6 +435,10 @@ void start_thread() {
 // wait for.
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
+  finish_work();
+}
+
+void finish_work() {
   const int64_t begin = raw_now();
   constexpr int64_t kPatience = 5'000'000'000;  // our thread may itself be waiting for the device
   while (g_inside.load() != 0 && raw_now() - begin < kPatience) {
@@ -610,6 +634,18 @@ const Cupti* session_cupti() {
 bool session_active() {
   return g_started.load(std::memory_order_acquire) != 0 && g_finished.load(std::memory_order_relaxed) == 0 &&
          getpid() == g_pid;
+}
+void finish_before_exit() {
+  if (!session_active()) return;
+  // By our thread: the caller may be anywhere, in a signal handler inside CUPTI too, and is not kept waiting for long.
+  constexpr int64_t kPatience = 1'000'000'000;
+  const int64_t begin = raw_now();
+  g_exit_asked.store(1);
+  syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+  while (g_exit_done.load() == 0 && raw_now() - begin < kPatience) {
+    const timespec moment{0, 100'000};
+    nanosleep(&moment, nullptr);
+  }
 }
 void say_warning(const char* sentence) {
   say(event::NoteSeverity::kWarning, sentence);

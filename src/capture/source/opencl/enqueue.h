@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture/source/opencl/queues.h"
+#include "capture/source/sampler/sampler.h"
 
 namespace tacho::capture::opencl {
 
@@ -39,6 +40,7 @@ struct EnqueueCall<R (*)(A...)> {
       if (errcode == nullptr) errcode = &code;
     }
     Span span(bits);
+    sampler::launch_stack(span.times().correlation);
     // A runtime may put one call together from others; but a copy that waits may run callbacks of the
     // program.
     const uint16_t outer = tape::t_state.inner;

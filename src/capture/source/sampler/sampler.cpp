@@ -39,6 +39,8 @@ struct Thread {
   uint64_t generation;
   uintptr_t stack_low, stack_high;  // 0 = not known
   Scratch* scratch;
+  PythonScratch* launch_scratch;  // a sample may interrupt the reading of a launch's stack
+  uint64_t last_launch;           // correlation
   int32_t timer;  // the kernel's id + 1; 0 = none
   uint32_t tid;
 };
@@ -49,6 +51,8 @@ constinit std::atomic<int> g_signal{0};
 constinit event::SampleClock g_clock = event::SampleClock::kCpu;
 constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
+constinit uint8_t g_chosen[512] = {};  // by thread index, if g_choose
+constinit bool g_choose = false;
 constinit std::atomic<uint64_t> g_without_timer{0};
 // The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than
 // a timer.
@@ -171,6 +175,7 @@ bool known_thread(uint32_t tid) {
 // Called from the handler (50 ms after the start, then about every half second): gives timers to threads that
 // have none. A search of its own would wake threads that wait.
 void search_threads() {
+  if (g_choose) return;  // threads that are left out on purpose have no timer either
   const int64_t now = now_coarse_ns();
   int64_t due = g_next_search.load(std::memory_order_relaxed);
   if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed))
@@ -195,13 +200,39 @@ void search_threads() {
   close(folder);
 }
 
+// "0,3,5-8": threads by their place in the process, the main thread is 0. Empty = all.
+void choose_threads(std::string_view list) {
+  g_choose = !list.empty();
+  uint32_t first = 0, number = 0;
+  bool range = false, digits = false;
+  for (size_t i = 0; i <= list.size(); ++i) {
+    const char c = i < list.size() ? list[i] : ',';
+    if (c >= '0' && c <= '9') {
+      number = number < 100'000 ? number * 10 + static_cast<uint32_t>(c - '0') : number;
+      digits = true;
+    } else if (c == '-' && digits) {
+      first = number;
+      range = true;
+      number = 0;
+      digits = false;
+    } else if (c == ',') {
+      for (uint32_t at = range ? first : number; digits && at <= number && at < sizeof g_chosen; ++at) g_chosen[at] = 1;
+      number = 0;
+      range = digits = false;
+    }
+  }
+}
+bool chosen(uint32_t index) {
+  return !g_choose || (index >= 1 && index - 1 < sizeof g_chosen && g_chosen[index - 1] != 0);
+}
+
 void start_thread(Thread& thread) {
   thread.tid = current_tid();
   const uint32_t index = tape::t_state.thread_index;
   uint32_t last = g_last_index.load(std::memory_order_relaxed);
   while (last < index && !g_last_index.compare_exchange_weak(last, index, std::memory_order_relaxed)) {
   }
-  if (!has_timer(thread.tid)) thread.timer = make_thread_timer(thread.tid);
+  if (chosen(index) && !has_timer(thread.tid)) thread.timer = make_thread_timer(thread.tid);
 }
 
 // ---- the sample ----------------------------------------------------------------------------------
@@ -393,13 +424,59 @@ void after_fork() {
 
 }  // namespace
 
+constinit std::atomic<bool> g_launch_stacks{false};
+
+void record_launch_stack(uint64_t correlation) {
+  if (correlation == 0 || !tape::enabled(tape::source_bit::kSample)) return;
+  Thread* const thread = g_threads.get();
+  // A runtime's call and the driver's call in it have the same number: the outer one counts.
+  if (thread == nullptr || thread->last_launch == correlation) return;
+  thread->last_launch = correlation;
+  if (thread->launch_scratch == nullptr) {
+    void* const memory = mmap(nullptr, sizeof(PythonScratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
+    thread->launch_scratch = static_cast<PythonScratch*>(memory);
+  }
+  const int kept_errno = errno;
+  PythonScratch& scratch = *thread->launch_scratch;
+  const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const bool own_stack = sp >= thread->stack_low && sp < thread->stack_high;
+  Prober prober;
+  event::SampleHeader header{};
+  header.clock = g_clock;
+  header.launch = 1;
+  uint32_t frames = 0;
+  header.python = python_frames(prober, sp, own_stack ? thread->stack_high : 0, scratch, frames);
+  header.frames = static_cast<uint16_t>(frames);
+  errno = kept_errno;
+  if (frames == 0) return;
+  const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + header.frames;
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
+  if (record == nullptr) return;
+  record->time = host_ticks();
+  record->period = 0;
+  record->correlation = correlation;
+  record->tid = tape::t_state.tid;
+  record->reserved = 0;
+  auto* const at = reinterpret_cast<std::byte*>(record + 1);
+  memcpy(at, &header, sizeof header);
+  memcpy(at + sizeof header, scratch.words, frames * sizeof(uint64_t));
+  tape::commit();
+}
+
 int own_signal() {
   return g_signal.load(std::memory_order_relaxed);
 }
 
 void start_process(const void* stack_end) {
   if (g_signal.load(std::memory_order_relaxed) != 0) return;
-  if (tape::config("sampler") != "timer" || (tape::pool()->sources & tape::source_bit::kSample) == 0) return;
+  if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return;
+  if (tape::config("launch_stacks") == "1") {
+    find_python();
+    g_launch_stacks.store(true, std::memory_order_relaxed);
+  }
+  if (tape::config("sampler") != "timer") return;
   g_clock = tape::config("sample_clock") == "wall" ? event::SampleClock::kWall : event::SampleClock::kCpu;
   timespec tick{};
   if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0)
@@ -407,6 +484,7 @@ void start_process(const void* stack_end) {
   g_next_search.store(now_coarse_ns() + 50'000'000, std::memory_order_relaxed);
   g_period = 1'000'000'000 / number_of("sample_hz", 100, 1, 10'000);
   g_stack_bytes = static_cast<uint32_t>(number_of("sample_stack", 16384, 512, 57344)) & ~7u;
+  choose_threads(tape::config("sample_threads"));
   const int signal = free_signal();
   if (signal == 0) {
     tape::note(event::NoteSeverity::kWarning,
@@ -461,6 +539,9 @@ void end_thread() {
   Scratch* const scratch = thread->scratch;
   thread->scratch = nullptr;
   if (scratch != nullptr) munmap(scratch, sizeof *scratch);
+  PythonScratch* const launch_scratch = thread->launch_scratch;
+  thread->launch_scratch = nullptr;
+  if (launch_scratch != nullptr) munmap(launch_scratch, sizeof *launch_scratch);
 }
 
 }  // namespace tacho::capture::sampler

@@ -6,6 +6,7 @@
 // second; each says how much time it stands for, so that shares stay right.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace tacho::capture::sampler {
@@ -16,6 +17,15 @@ void start_process(const void* stack_end);
 /// At the begin and end of every other thread.
 void begin_thread();
 void end_thread();
+
+/// Set while launching calls are to leave their Python stack (configuration: launch_stacks=1, with a sampler).
+extern std::atomic<bool> g_launch_stacks;
+void record_launch_stack(uint64_t correlation);
+/// At a call that launches device work, before it: which line of Python it comes from. Costs one load when switched off,
+/// about a microsecond in a Python thread.
+inline void launch_stack(uint64_t correlation) {
+  if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_launch_stack(correlation);
+}
 
 /// The signal that belongs to us, 0 while not sampling. The program must not see it (signals.cpp).
 int own_signal();

@@ -1,0 +1,31 @@
+# The report's page: web/ built by Vite into one self-contained HTML file, which is then embedded. Everything happens in
+# a copy under the build folder, so that source trees stay clean and build folders do not disturb each other.
+find_program(TACHO_NODE node)
+find_program(TACHO_NPM npm)
+if(NOT TACHO_NODE OR NOT TACHO_NPM)
+  message(FATAL_ERROR "Node.js and npm build the HTML report (web/) and are not in PATH: scripts/packages.sh build installs "
+    "them, or: apt-get install nodejs npm")
+endif()
+execute_process(COMMAND ${TACHO_NODE} --version OUTPUT_VARIABLE node_version OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT node_version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
+  message(FATAL_ERROR "${TACHO_NODE} is ${node_version}; building the HTML report (web/) needs Node.js 18 or newer")
+endif()
+
+set(TACHO_WEB ${CMAKE_BINARY_DIR}/web CACHE INTERNAL "where the HTML report is built")
+file(GLOB_RECURSE web_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/web/src/*)
+set(web_files ${CMAKE_SOURCE_DIR}/web/index.html ${CMAKE_SOURCE_DIR}/web/vite.config.ts ${CMAKE_SOURCE_DIR}/web/svelte.config.js ${CMAKE_SOURCE_DIR}/web/tsconfig.json)
+set(web_packages ${CMAKE_SOURCE_DIR}/web/package.json ${CMAKE_SOURCE_DIR}/web/package-lock.json)
+
+add_custom_command(OUTPUT ${TACHO_WEB}/packages.stamp
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${TACHO_WEB}
+  COMMAND ${CMAKE_COMMAND} -E copy ${web_packages} ${TACHO_WEB}
+  COMMAND ${CMAKE_COMMAND} -E chdir ${TACHO_WEB} ${TACHO_NPM} ci --ignore-scripts --no-audit --no-fund --loglevel=error
+  COMMAND ${CMAKE_COMMAND} -E touch ${TACHO_WEB}/packages.stamp
+  DEPENDS ${web_packages} COMMENT "npm packages of the HTML report" VERBATIM)
+add_custom_command(OUTPUT ${TACHO_WEB}/dist/index.html
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${TACHO_WEB}/src
+  COMMAND ${CMAKE_COMMAND} -E copy_directory ${CMAKE_SOURCE_DIR}/web/src ${TACHO_WEB}/src
+  COMMAND ${CMAKE_COMMAND} -E copy ${web_files} ${TACHO_WEB}
+  COMMAND ${CMAKE_COMMAND} -E chdir ${TACHO_WEB} ${TACHO_NODE} node_modules/vite/bin/vite.js build --logLevel warn
+  DEPENDS ${web_sources} ${web_files} ${TACHO_WEB}/packages.stamp COMMENT "HTML report" VERBATIM)
+tacho_embed_text(tacho_metric ${TACHO_WEB}/dist/index.html kAnalysisPage metric)

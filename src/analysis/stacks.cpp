@@ -1,0 +1,524 @@
+// Summing up call stacks, and finding the stack of a launch (stacks.h).
+#include "analysis/stacks.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/demangle.h"
+#include "base/format.h"
+#include "report/table.h"
+
+namespace tacho::analysis {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+std::string_view to_string(StackPart part) {
+  static constexpr std::string_view kNames[] = {"root", "process", "thread", "native", "python", "truncated", "marker", "api", "device", "unknown"};
+  return kNames[static_cast<size_t>(part)];
+}
+
+namespace {
+
+struct PairHash {
+  size_t operator()(const std::pair<int64_t, int64_t>& pair) const {
+    return static_cast<size_t>((static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^ static_cast<uint64_t>(pair.second)) * 0xff51afd7ed558ccdull >> 7);
+  }
+};
+
+// Calls of device APIs whose work may still come: the newest of them.
+constexpr size_t kMostCalls = 2'000'000;
+// A launch without a stack of its own takes that of the nearest sample of its thread, at most this many periods away.
+constexpr int64_t kNearestPeriods = 2;
+
+class Builder {
+ public:
+  Builder(const trace::Trace& trace, const StackOptions& options) : trace_(trace), options_(options) {
+    tree_.frames.push_back({StackPart::kRoot, "all", "", 0, ""});
+    tree_.nodes.push_back({});
+  }
+
+  Result<StackTree> run() {
+    TACHO_TRY(read_samples());
+    if (options_.gpu) TACHO_TRY(read_device_work());
+    return std::move(tree_);
+  }
+
+ private:
+  struct Moment {
+    int64_t time, stack;
+  };
+  struct Call {
+    uint32_t node;
+    int64_t start;
+    enum : uint8_t { kExact, kNear, kNone } how;
+    bool wanted;
+  };
+
+  int64_t cell(Table table, int64_t row, int at) const { return trace_.cell(table, row, at); }
+  bool wants_track(int64_t track) const {
+    return (!options_.process || cell(Table::kTrack, track, column::Track::process) == *options_.process) &&
+           (!options_.thread || cell(Table::kTrack, track, column::Track::thread) == *options_.thread);
+  }
+
+  uint32_t frame(StackPart part, std::string_view name, std::string_view file = {}, int64_t line = 0, std::string_view module = {}) {
+    std::string key;
+    key.reserve(name.size() + file.size() + module.size() + 16);
+    key += static_cast<char>('0' + static_cast<int>(part));
+    key.append(name).append(1, '\0').append(file).append(1, '\0').append(module);
+    key += '\0' + std::to_string(line);
+    const auto [at, fresh] = frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
+    if (fresh) tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module)});
+    return at->second;
+  }
+
+  uint32_t child(uint32_t parent, uint32_t frame) {
+    const auto [at, fresh] = child_of_.try_emplace(static_cast<uint64_t>(parent) << 32 | frame, static_cast<uint32_t>(tree_.nodes.size()));
+    if (fresh) tree_.nodes.push_back({parent, frame, 0, 0, 0, 0});
+    return at->second;
+  }
+
+  uint32_t frame_of_row(int64_t row) {
+    const auto [at, fresh] = frame_rows_.try_emplace(row, 0);
+    if (!fresh) return at->second;
+    const auto text = [&](int index) { return trace_.text(Table::kFrame, row, index); };
+    const auto kind = static_cast<event::FrameKind>(cell(Table::kFrame, row, column::Frame::kind));
+    const int64_t line = cell(Table::kFrame, row, column::Frame::line), address = cell(Table::kFrame, row, column::Frame::address);
+    std::string name(text(column::Frame::function));
+    const bool python = kind == event::FrameKind::kPython;
+    const std::string_view module = text(column::Frame::module);
+    if (name.empty()) {
+      const size_t slash = module.rfind('/');
+      const std::string_view base = slash == std::string_view::npos ? module : module.substr(slash + 1);
+      if (python)
+        name = "?";
+      else
+        name = base.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", base);
+    }
+    const StackPart part = kind == event::FrameKind::kTruncated ? StackPart::kTruncated : python ? StackPart::kPython : StackPart::kNative;
+    at->second = frame(part, name, text(column::Frame::file), options_.lines && line != kUnknown && line > 0 ? line : 0, module);
+    return at->second;
+  }
+
+  // The level above a thread's stacks.
+  uint32_t root_of(int64_t track) {
+    const auto [at, fresh] = root_of_.try_emplace(track, 0);
+    if (!fresh) return at->second;
+    const int64_t process = cell(Table::kTrack, track, column::Track::process), thread = cell(Table::kTrack, track, column::Track::thread);
+    uint32_t node = process_root(process);
+    if (options_.threads && thread != 0) {
+      const std::string_view name = trace_.text(Table::kThread, thread, column::Thread::name);
+      node = child(node, frame(StackPart::kThread, fmt::format("{} {}", name.empty() ? "thread" : name, cell(Table::kThread, thread, column::Thread::tid))));
+    }
+    at->second = node;
+    return node;
+  }
+
+  // Node of a stack (row) below a thread's root.
+  uint32_t node_of(int64_t track, int64_t stack) {
+    const uint32_t root = root_of(track);
+    const auto [at, fresh] = node_of_stack_.try_emplace({static_cast<int64_t>(root), stack}, 0);
+    if (!fresh) return at->second;
+    line_.clear();
+    size_t last_python = 0;  // one past the outermost Python frame, counted from the innermost
+    for (int64_t row = stack; row > 0 && line_.size() < 4096; row = cell(Table::kStack, row, column::Stack::parent)) {
+      const uint32_t next = frame_of_row(cell(Table::kStack, row, column::Stack::frame));
+      // Functions without a name that call each other are one frame: nothing tells them apart for a reader.
+      if (!line_.empty() && line_.back() == next && tree_.frames[next].name.starts_with("[")) continue;
+      line_.push_back(next);
+      if (tree_.frames[line_.back()].part == StackPart::kPython) last_python = line_.size();
+    }
+    if (last_python != 0 && !options_.startup) line_.resize(last_python);
+    uint32_t node = root;
+    for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
+    at->second = node;
+    return node;
+  }
+
+  Status read_samples() {
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration, column::Sample::dim, column::Sample::correlation};
+    // How many processes there are decides whether they get a level of their own.
+    std::unordered_set<int64_t> processes;
+    TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(Table::kSample));
+    for (const trace::Summary& summary : summaries)
+      if (wants_track(summary.track)) processes.insert(cell(Table::kTrack, summary.track, column::Track::process));
+    several_processes_ = processes.size() > 1;
+    return trace::visit_chunks(trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+      for (size_t i = 0; i < values[0].size(); ++i) {
+        const int64_t track = values[0][i], time = values[1][i], duration = values[2][i], stack = values[3][i], correlation = values[4][i];
+        if (!wants_track(track)) continue;
+        const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
+        if (options_.gpu) {
+          if (correlation != 0) exact_.insert_or_assign(std::pair(cell(Table::kTrack, track, column::Track::process), correlation), stack);
+          if (duration != 0) moments_[thread].push_back({time, stack});
+          if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
+        }
+        // A stack that was read at a launch stands for no time.
+        if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to) continue;
+        StackNode& node = tree_.nodes[node_of(track, stack)];
+        node.host_ns += duration;
+        ++node.samples;
+        tree_.host_ns += duration;
+        ++tree_.samples;
+        (trace_.text(Table::kTrack, track, column::Track::category) == "sample.wall" ? tree_.wall : tree_.cpu) = true;
+      }
+      return true;
+    });
+  }
+
+  // ---- device work
+
+  struct Open {
+    int64_t end, label;
+  };
+
+  uint32_t launch_node(int64_t track, int64_t start, int64_t process, int64_t correlation, int64_t function, Call& call) {
+    const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
+    uint32_t node;
+    call.how = Call::kNone;
+    int64_t stack = 0;
+    if (const auto known = exact_.find({process, correlation}); correlation != 0 && known != exact_.end()) {
+      stack = known->second;
+      call.how = Call::kExact;
+    } else if (const auto samples = moments_.find(thread); samples != moments_.end()) {
+      const auto& list = samples->second;
+      const auto after = std::lower_bound(list.begin(), list.end(), start, [](const Moment& moment, int64_t time) { return moment.time < time; });
+      int64_t distance = period_ * kNearestPeriods;
+      if (after != list.end() && after->time - start < distance) {
+        distance = after->time - start;
+        stack = after->stack;
+        call.how = Call::kNear;
+      }
+      if (after != list.begin() && start - (after - 1)->time < distance) {
+        stack = (after - 1)->stack;
+        call.how = Call::kNear;
+      }
+    }
+    node = call.how == Call::kNone ? child(root_of(track), frame(StackPart::kUnknown, "[no call stack]")) : node_of(track, stack);
+    if (const auto open = open_.find(track); open != open_.end())
+      for (const Open& marker : open->second)
+        node = child(node, frame(StackPart::kMarker, trace_.text(Table::kLabel, marker.label, column::Label::name)));
+    return child(node, frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
+  }
+
+  std::string device_name(Table table, int64_t dim) const {
+    switch (table) {
+      case Table::kDispatch: return demangle(trace_.text(Table::kKernel, dim, column::Kernel::name));
+      case Table::kCopy: return fmt::format("copy {}", event::to_string(static_cast<event::CopyDirection>(cell(Table::kCopyShape, dim, column::CopyShape::direction))));
+      default: return "fill";
+    }
+  }
+
+  Status read_device_work() {
+    for (auto& [thread, list] : moments_)
+      std::sort(list.begin(), list.end(), [](const Moment& a, const Moment& b) { return a.time < b.time; });
+    static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+    trace::TimeCursor calls(trace_, Table::kApi, kColumns), markers(trace_, Table::kMarker, kColumns);
+    bool more_calls = calls.next(), more_markers = markers.next();
+    struct Source {
+      Table table;
+      std::unique_ptr<trace::TimeCursor> cursor;
+      bool more;
+    };
+    std::vector<Source> sources;
+    for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
+      sources.push_back({table, std::make_unique<trace::TimeCursor>(trace_, table, kColumns), false});
+      sources.back().more = sources.back().cursor->next();
+    }
+    const auto advance_markers = [&](int64_t time) {
+      for (; more_markers && markers.start() <= time; more_markers = markers.next()) {
+        const auto row = markers.row();
+        if (cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop)) continue;
+        auto& stack = open_[row[0]];
+        while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
+        stack.push_back({row[2] == kUnknown ? INT64_MAX : row[1] + row[2], row[3]});
+      }
+    };
+    const auto advance_calls = [&](int64_t time) {
+      for (; more_calls && calls.start() <= time; more_calls = calls.next()) {
+        const auto row = calls.row();
+        const int64_t track = row[0], start = row[1], correlation = row[4];
+        if (correlation == 0) continue;
+        const int64_t process = cell(Table::kTrack, track, column::Track::process);
+        advance_markers(start);
+        if (auto open = open_.find(track); open != open_.end())
+          while (!open->second.empty() && open->second.back().end <= start) open->second.pop_back();
+        const auto [at, fresh] = calls_.try_emplace({process, correlation});
+        if (!fresh) continue;
+        Call& call = at->second;
+        call.start = start;
+        call.wanted = wants_track(track) && start >= options_.from && start < options_.to;
+        // Nodes of calls that turn out to have no device work go away in the end.
+        call.node = call.wanted ? launch_node(track, start, process, correlation, row[3], call) : 0;
+        order_.push_back({process, correlation});
+        if (order_.size() > kMostCalls) {
+          calls_.erase(order_.front());
+          order_.pop_front();
+        }
+      }
+    };
+    constexpr int64_t kClocksDisagree = 100'000'000;
+    for (;;) {
+      Source* earliest = nullptr;
+      for (Source& source : sources)
+        if (source.more && (earliest == nullptr || source.cursor->start() < earliest->cursor->start())) earliest = &source;
+      if (earliest == nullptr) break;
+      const auto row = earliest->cursor->row();
+      const int64_t track = row[0], start = row[1], duration = row[2], dim = row[3], correlation = row[4];
+      const int64_t process = cell(Table::kTrack, track, column::Track::process);
+      advance_calls(start > INT64_MAX - kClocksDisagree ? start : start + kClocksDisagree);
+      const bool wanted_process = !options_.process || *options_.process == process;
+      if (duration != kUnknown && duration >= 0 && wanted_process) {
+        const auto call = correlation != 0 ? calls_.find({process, correlation}) : calls_.end();
+        if (call == calls_.end()) {
+          // Not launched by a call that was seen: no thread to filter by.
+          if (!options_.thread && start >= options_.from && start < options_.to) {
+            add(child(process_root(process), frame(StackPart::kUnknown, "[no call stack]")), earliest->table, dim, duration, Call::kNone);
+          }
+        } else if (call->second.wanted) {
+          add(call->second.node, earliest->table, dim, duration, call->second.how);
+        }
+      }
+      earliest->more = earliest->cursor->next();
+    }
+    for (const Source& source : sources) TACHO_TRY(source.cursor->status());
+    TACHO_TRY(calls.status());
+    return markers.status();
+  }
+
+  uint32_t process_root(int64_t process) {
+    if (!several_processes_ || process == 0) return 0;
+    // Processes of one name are one, as the ranks of a job are: their numbers differ from run to run. With threads, each
+    // stands by itself.
+    const std::string_view name = trace_.text(Table::kProcess, process, column::Process::name);
+    return child(0, frame(StackPart::kProcess, options_.threads ? fmt::format("{} ({})", name, cell(Table::kProcess, process, column::Process::pid)) : std::string(name)));
+  }
+
+  void add(uint32_t node, Table table, int64_t dim, int64_t duration, int how) {
+    const auto [at, fresh] = device_frames_.try_emplace({static_cast<int64_t>(table), dim}, 0);
+    if (fresh) at->second = frame(StackPart::kDevice, device_name(table, dim));
+    StackNode& leaf = tree_.nodes[child(node, at->second)];
+    leaf.gpu_ns += duration;
+    ++leaf.launches;
+    tree_.gpu_ns += duration;
+    (how == Call::kExact ? tree_.gpu_exact_ns : how == Call::kNear ? tree_.gpu_near_ns : tree_.gpu_unknown_ns) += duration;
+  }
+
+  const trace::Trace& trace_;
+  StackOptions options_;
+  StackTree tree_;
+  bool several_processes_ = false;
+  int64_t period_ = 0;  // ns between two samples of a thread
+  std::unordered_map<std::string, uint32_t> frame_of_;
+  std::unordered_map<uint64_t, uint32_t> child_of_;
+  std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
+  std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
+  std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash> exact_;  // (process, correlation) -> stack
+  std::unordered_map<int64_t, std::vector<Moment>> moments_;                  // by thread
+  std::unordered_map<int64_t, std::vector<Open>> open_;                       // markers by track
+  std::unordered_map<std::pair<int64_t, int64_t>, Call, PairHash> calls_;
+  std::deque<std::pair<int64_t, int64_t>> order_;
+  std::vector<uint32_t> line_;
+};
+
+// Calls without device work leave nodes without any time: they go.
+StackTree pruned(StackTree tree) {
+  std::vector<uint8_t> used(tree.nodes.size());
+  for (size_t i = tree.nodes.size(); i-- > 0;) {
+    const StackNode& node = tree.nodes[i];
+    if (i == 0 || used[i] != 0 || node.samples != 0 || node.launches != 0) {
+      used[i] = 1;
+      used[node.parent] = 1;
+    }
+  }
+  std::vector<uint32_t> place(tree.nodes.size());
+  std::vector<StackNode> kept;
+  for (size_t i = 0; i < tree.nodes.size(); ++i)
+    if (used[i] != 0) {
+      place[i] = static_cast<uint32_t>(kept.size());
+      kept.push_back(tree.nodes[i]);
+      kept.back().parent = place[kept.back().parent];
+    }
+  tree.nodes = std::move(kept);
+  return tree;
+}
+
+std::string base_name(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+// Parts that are code of the host.
+bool host_part(StackPart part) { return part == StackPart::kNative || part == StackPart::kPython; }
+
+}  // namespace
+
+Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options) {
+  Builder builder(trace, options);
+  TACHO_ASSIGN(StackTree tree, builder.run());
+  return pruned(std::move(tree));
+}
+
+std::string frame_label(const StackFrame& frame) {
+  if (frame.part == StackPart::kPython && !frame.file.empty())
+    return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base_name(frame.file), frame.line) : fmt::format("{} ({})", frame.name, base_name(frame.file));
+  return frame.name;
+}
+
+std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
+  std::vector<StackRow> rows;
+  if (by == StackBy::kStack) {
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const StackNode& node = tree.nodes[i];
+      if (node.samples == 0 && node.launches == 0) continue;
+      StackRow row;
+      row.frame = tree.frames[node.frame];
+      std::vector<uint32_t> path;
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) path.push_back(tree.nodes[at].frame);
+      for (size_t k = path.size(); k-- > 0;) row.stack += (row.stack.empty() ? "" : ";") + frame_label(tree.frames[path[k]]);
+      row.samples = node.samples;
+      row.self_ns = row.total_ns = node.host_ns;
+      row.gpu_ns = row.gpu_self_ns = node.gpu_ns;
+      rows.push_back(std::move(row));
+    }
+  } else {
+    // Rows by what is told apart: a function, or a line of it.
+    std::unordered_map<std::string, size_t> row_of;
+    std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
+    for (size_t i = 1; i < tree.frames.size(); ++i) {
+      const StackFrame& frame = tree.frames[i];
+      if (by == StackBy::kLine && frame.part != StackPart::kUnknown && (!host_part(frame.part) || frame.line == 0)) continue;
+      std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}", static_cast<int>(frame.part), frame.name, frame.file, frame.module, by == StackBy::kLine ? frame.line : 0);
+      const auto [at, fresh] = row_of.try_emplace(std::move(key), rows.size());
+      if (fresh) {
+        rows.emplace_back();
+        rows.back().frame = frame;
+        if (by == StackBy::kFunction) rows.back().frame.line = 0;
+      }
+      row_of_frame[i] = at->second;
+    }
+    // What has no source line at all is a row too, so that the column of device time adds up.
+    const size_t no_line = rows.size();
+    if (by == StackBy::kLine) {
+      rows.emplace_back();
+      rows.back().frame = {StackPart::kUnknown, "[no source line]", "", 0, ""};
+    }
+    // Inclusive times from the leaves up: each node's own time goes to every distinct row on its path, once.
+    std::vector<size_t> seen(rows.size(), SIZE_MAX);
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const StackNode& node = tree.nodes[i];
+      if (node.samples == 0 && node.launches == 0) continue;
+      // Device time belongs to the innermost frame of the host's code; by line, to Python's where there is Python.
+      size_t owner = SIZE_MAX;
+      bool owner_python = false;
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {
+        const size_t row = row_of_frame[tree.nodes[at].frame];
+        const StackPart part = tree.frames[tree.nodes[at].frame].part;
+        if (row == SIZE_MAX) continue;
+        // Code that was made at run time ("<string>", a library's generated wrappers) has no line that one could look at.
+        const bool python = by == StackBy::kLine && part == StackPart::kPython && !tree.frames[tree.nodes[at].frame].file.starts_with("<");
+        if ((host_part(part) || part == StackPart::kUnknown) && (owner == SIZE_MAX || (python && !owner_python))) {
+          owner = row;
+          owner_python = python;
+        }
+        if (at == i) {
+          rows[row].self_ns += node.host_ns;
+          rows[row].samples += node.samples;
+        }
+        if (seen[row] == i) continue;
+        seen[row] = i;
+        rows[row].total_ns += node.host_ns;
+        rows[row].gpu_ns += node.gpu_ns;
+      }
+      if (owner == SIZE_MAX && by == StackBy::kLine) {
+        owner = no_line;
+        rows[owner].total_ns += node.host_ns;
+        rows[owner].gpu_ns += node.gpu_ns;
+      }
+      if (owner != SIZE_MAX) rows[owner].gpu_self_ns += node.gpu_ns;
+    }
+    std::erase_if(rows, [](const StackRow& row) { return row.total_ns == 0 && row.gpu_ns == 0; });
+  }
+  std::sort(rows.begin(), rows.end(), [](const StackRow& a, const StackRow& b) {
+    const int64_t x = a.self_ns + a.gpu_self_ns, y = b.self_ns + b.gpu_self_ns;
+    if (x != y) return x > y;
+    const int64_t u = a.total_ns + a.gpu_ns, v = b.total_ns + b.gpu_ns;
+    return u != v ? u > v : std::tie(a.frame.name, a.stack, a.frame.line) < std::tie(b.frame.name, b.stack, b.frame.line);
+  });
+  return rows;
+}
+
+std::string folded_stacks(const StackTree& tree, bool gpu) {
+  std::string out;
+  std::vector<uint32_t> path;
+  for (size_t i = 1; i < tree.nodes.size(); ++i) {
+    const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
+    if (ns <= 0) continue;
+    path.clear();
+    for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) path.push_back(tree.nodes[at].frame);
+    for (size_t k = path.size(); k-- > 0;) {
+      std::string label = frame_label(tree.frames[path[k]]);
+      for (char& c : label)
+        if (c == ';' || c == '\n' || c == '\r') c = ':';
+      out += label;
+      out += k == 0 ? " " : ";";
+    }
+    // At least 1: what ran for less than a microsecond is still there.
+    out += fmt::format("{}\n", std::max<int64_t>((ns + 500) / 1000, 1));
+  }
+  return out;
+}
+
+std::string speedscope_json(const StackTree& tree, std::string_view name) {
+  std::string out;
+  report::JsonWriter json(out);
+  json.begin_object();
+  json.key("$schema").value("https://www.speedscope.app/file-format-schema.json");
+  json.key("name").value(name);
+  json.key("exporter").value("tacho");
+  json.key("activeProfileIndex").value(0);
+  json.key("shared").begin_object().key("frames").begin_array();
+  for (size_t i = 1; i < tree.frames.size(); ++i) {
+    const StackFrame& frame = tree.frames[i];
+    json.begin_object().key("name").value(frame.name);
+    if (const std::string& where = frame.file.empty() ? frame.module : frame.file; !where.empty()) json.key("file").value(where);
+    if (frame.line > 0) json.key("line").value(frame.line);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  json.key("profiles").begin_array();
+  for (const bool gpu : {false, true}) {
+    const int64_t total = gpu ? tree.gpu_ns : tree.host_ns;
+    if (gpu && total == 0) continue;
+    std::vector<int64_t> weights;
+    json.begin_object();
+    json.key("type").value("sampled").key("name").value(gpu ? "device time by launching stack" : tree.wall ? "host, wall time" : "host, CPU time");
+    json.key("unit").value("nanoseconds").key("startValue").value(0).key("endValue").value(total);
+    json.key("samples").begin_array();
+    std::vector<uint32_t> path;
+    for (size_t i = 1; i < tree.nodes.size(); ++i) {
+      const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
+      if (ns <= 0) continue;
+      path.clear();
+      for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) path.push_back(tree.nodes[at].frame);
+      json.begin_array();
+      for (size_t k = path.size(); k-- > 0;) json.value(static_cast<int64_t>(path[k]) - 1);
+      json.end_array();
+      weights.push_back(ns);
+    }
+    json.end_array();
+    json.key("weights").begin_array();
+    for (const int64_t weight : weights) json.value(weight);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  out += "\n";
+  return out;
+}
+
+}  // namespace tacho::analysis

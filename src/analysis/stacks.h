@@ -1,0 +1,91 @@
+// Call stacks of a trace summed up into one tree: the host's time by samples, and the devices' time under the stack that
+// launched the work. What `tacho stats --by stack|function|line`, folded stacks, speedscope and `tacho flame` show.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+enum class StackPart : uint8_t {
+  kRoot,
+  kProcess,    // more than one process has stacks
+  kThread,     // StackOptions::threads
+  kNative,     // of the stack
+  kPython,     // of the stack
+  kTruncated,  // the stack was cut here
+  kMarker,     // open when the work was launched (torch operators among them)
+  kApi,        // the call that launched
+  kDevice,     // kernel, copy or fill
+  kUnknown,    // launched where no stack is known
+};
+std::string_view to_string(StackPart part);
+
+struct StackFrame {
+  StackPart part = StackPart::kRoot;
+  std::string name;    // function, kernel, marker text
+  std::string file;    // source file; empty = unknown
+  int64_t line = 0;    // 0 = unknown or not told apart (StackOptions::lines)
+  std::string module;  // executable or library
+};
+
+struct StackNode {
+  uint32_t parent = 0;  // of nodes; the root is its own
+  uint32_t frame = 0;   // of frames
+  int64_t host_ns = 0;  // samples that ended here
+  int64_t samples = 0;
+  int64_t gpu_ns = 0;   // device work of this node itself
+  int64_t launches = 0;
+};
+
+struct StackTree {
+  std::vector<StackFrame> frames;
+  std::vector<StackNode> nodes;  // parents before children; 0 is the root
+  int64_t samples = 0, host_ns = 0;
+  // Device time by how its stack is known: read at the launch or sampled within the call; the nearest sample of the
+  // same thread; not at all. They add up to gpu_ns, which is the sum over all kernels, copies and fills.
+  int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
+  bool wall = false;  // samples of wall time are among them
+  bool cpu = false;
+};
+
+struct StackOptions {
+  bool lines = true;     // frames of one function differ by their source line
+  bool threads = false;  // a level of threads below the processes
+  bool host = true, gpu = true;
+  bool startup = false;  // keep the native frames outside of the outermost Python frame
+  std::optional<int64_t> process;  // row
+  std::optional<int64_t> thread;   // row
+  int64_t from = INT64_MIN, to = INT64_MAX;  // by time of the sample, or of the launching call
+};
+
+Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options = {});
+
+struct StackRow {
+  StackFrame frame;
+  std::string stack;        // kStack: outermost first, joined by ';'
+  int64_t samples = 0;
+  int64_t self_ns = 0;      // the innermost frame
+  int64_t total_ns = 0;     // somewhere on the stack, counted once
+  int64_t gpu_ns = 0;       // device work launched from it or from what it called
+  int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack
+};
+enum class StackBy { kStack, kFunction, kLine };
+/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line. The tree must
+/// have been made with lines for kLine.
+std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
+
+/// "root;outer;inner 1234" a line; `gpu`: device time instead of host time. Microseconds, as folded stacks are counts.
+std::string folded_stacks(const StackTree& tree, bool gpu);
+/// speedscope's file format: a sampled profile of host time and one of device time.
+std::string speedscope_json(const StackTree& tree, std::string_view name);
+/// How a frame is written in a stack: "function (file.py:12)" for Python, the function for others.
+std::string frame_label(const StackFrame& frame);
+
+}  // namespace tacho::analysis

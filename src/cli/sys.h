@@ -1,0 +1,49 @@
+// System profiling (`tacho sys`, rocprof-sys-run, rocprof-sys-sample): command line, run, outputs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/sys_settings.h"
+#include "launch/launcher.h"
+
+namespace tacho::cli::sys {
+
+/// Whose command line and outputs.
+enum class Face : uint8_t { kTacho, kRocprofSys };
+enum class Verb : uint8_t { kRun, kSample };
+
+struct Request {
+  Face face = Face::kTacho;
+  Verb verb = Verb::kRun;
+  std::string called;  // "tacho sys run", "rocprof-sys-sample"
+  Settings settings;
+  std::vector<std::string> command;
+  std::vector<std::string> config_files;
+  std::vector<std::string> remarks;  // for the user, before the start
+  std::string output;                // tacho: -o FILE.tacho
+  std::string sampler = "timer";
+  bool overwrite = false, quiet = false, help = false;
+  bool launch_stacks = true;
+  uint32_t sample_stack = 16384;
+};
+
+/// Options up to `--` or the first word that is none; then config files and the environment.
+Result<Request> parse(Face face, Verb verb, int argc, char** argv);
+/// Runs the program and writes what the settings ask for; the exit code.
+int run(Request& request);
+std::string help_text(Face face, Verb verb);
+
+/// rocprof-sys-avail, `tacho sys avail`.
+int avail(Face face, int argc, char** argv);
+
+/// Every category: name, what it is, and which tables of a trace it covers (0 = telemetry by that name).
+struct Category {
+  std::string_view name, text;
+  uint64_t tables;
+};
+std::span<const Category> categories();
+
+}  // namespace tacho::cli::sys

@@ -1,0 +1,27 @@
+// The SQL schema of rocpd databases, version 3: tables with a suffix per recording, views without.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacho::format::rocpd {
+
+/// Names of the tables, without suffix, in the order in which they are created.
+std::span<const std::string_view> table_names();
+/// Columns of a table in stored order, separated by spaces.
+std::string_view table_columns(std::string_view table);
+/// CREATE TABLE statements; `suffix` is "_" + the guid with underscores.
+std::string table_schema(const std::string& suffix, const std::string& guid);
+
+struct ViewDefinition {
+  std::string name;
+  std::string select;
+};
+/// Views named as the tables without suffix, over all the suffixes given.
+std::vector<ViewDefinition> plain_views(std::span<const std::string> suffixes);
+/// kernels, regions, top, busy and so on, over the plain views.
+std::vector<ViewDefinition> data_views();
+
+}  // namespace tacho::format::rocpd

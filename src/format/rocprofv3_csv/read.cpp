@@ -1,0 +1,560 @@
+// What the rows of rocprofv3's CSV files mean in the trace's vocabulary (rocprofv3_csv.h).
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "base/sorted_file.h"
+#include "format/rocprofv3_csv/rocprofv3_csv.h"
+#include "format/view/names.h"
+#include "workload/csv.h"
+
+namespace tacho::format::rocprofv3_csv {
+namespace {
+
+namespace fs = std::filesystem;
+using event::Domain;
+using event::kUnknown;
+using event::Table;
+using workload::CsvReader;
+
+constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
+constexpr size_t kMostFiles = 100'000;
+
+enum class Kind { kNone, kKernels, kCopies, kFills, kAllocations, kScratch, kCalls, kCounters, kAgents };
+
+struct Ending {
+  std::string_view text;
+  Kind kind;
+};
+constexpr Ending kEndings[] = {
+    {"kernel_trace.csv", Kind::kKernels},           {"memory_copy_trace.csv", Kind::kCopies},
+    {"memory_fill_trace.csv", Kind::kFills},        {"memory_allocation_trace.csv", Kind::kAllocations},
+    {"scratch_memory_trace.csv", Kind::kScratch},   {"counter_collection.csv", Kind::kCounters},
+    {"agent_info.csv", Kind::kAgents},              {"_api_trace.csv", Kind::kCalls},
+};
+
+// Kind of a file by its name, and the prefix that it shares with the other files of its process.
+Kind kind_of(std::string_view name, std::string_view& prefix) {
+  for (const Ending& ending : kEndings) {
+    if (!name.ends_with(ending.text)) continue;
+    prefix = name.substr(0, name.size() - ending.text.size());
+    if (ending.kind == Kind::kCalls) {
+      // "123_hip" and "hip" without a prefix: the API's name has no underscore of its own.
+      const size_t at = prefix.rfind('_');
+      if (prefix.empty()) continue;
+      prefix = at == std::string_view::npos ? std::string_view() : prefix.substr(0, at + 1);
+    } else if (!prefix.empty() && !prefix.ends_with('_')) {
+      continue;
+    }
+    return ending.kind;
+  }
+  return Kind::kNone;
+}
+
+// Of a single file, whatever its name: what its header has.
+Kind kind_of_header(const std::vector<std::string>& columns) {
+  const auto has = [&](std::string_view name) { return std::find(columns.begin(), columns.end(), name) != columns.end(); };
+  if (has("Counter_Name") && has("Counter_Value") && has("Dispatch_Id")) return Kind::kCounters;
+  if (!has("Start_Timestamp") || !has("End_Timestamp")) return Kind::kNone;
+  if (has("Kernel_Name")) return Kind::kKernels;
+  if (has("Domain") && has("Function")) return Kind::kCalls;
+  if (has("Direction")) return Kind::kCopies;
+  if (has("Alloc_Flags")) return Kind::kScratch;
+  if (has("Operation")) return Kind::kAllocations;
+  return has("Kind") && has("Size_Bytes") ? Kind::kFills : Kind::kNone;
+}
+
+// A whole number, also hexadecimal with 0x; numbers above 2^63 wrap as ids of queues and memory do.
+bool whole(std::string_view text, int64_t& value) {
+  int base = 10;
+  if (text.starts_with("0x") || text.starts_with("0X")) {
+    text.remove_prefix(2);
+    base = 16;
+  }
+  const char* const end = text.data() + text.size();
+  if (base == 10 && text.starts_with('-')) {
+    const auto parsed = std::from_chars(text.data(), end, value);
+    return parsed.ec == std::errc() && parsed.ptr == end;
+  }
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), end, number, base);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return false;
+  value = static_cast<int64_t>(number);
+  return true;
+}
+
+// One file's rows with their columns by name.
+class Rows {
+ public:
+  static Result<Rows> open(const std::string& path) {
+    TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
+    Rows rows(std::move(reader));
+    TACHO_ASSIGN(const bool any, rows.reader_.next(rows.fields_));
+    if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
+    for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(name);
+    return rows;
+  }
+  const std::vector<std::string>& columns() const { return columns_; }
+  const std::string& name() const { return reader_.name(); }
+  /// Place of a column; -1 when the file has none of that name.
+  int column(std::string_view name) const {
+    const auto found = std::find(columns_.begin(), columns_.end(), name);
+    return found == columns_.end() ? -1 : static_cast<int>(found - columns_.begin());
+  }
+  Result<int> required(std::string_view name) const {
+    const int at = column(name);
+    if (at < 0) return fail("{}: its header has no column {}: not one of rocprofv3's files", reader_.name(), name);
+    return at;
+  }
+  Result<bool> next() { return reader_.next(fields_); }
+  std::string_view text(int column) const { return column >= 0 && static_cast<size_t>(column) < fields_.size() ? fields_[static_cast<size_t>(column)] : std::string_view(); }
+  int64_t number(int column, int64_t missing = kUnknown) const {
+    int64_t value;
+    const std::string_view cell = text(column);
+    return !cell.empty() && whole(cell, value) ? value : missing;
+  }
+
+ private:
+  explicit Rows(CsvReader reader) : reader_(std::move(reader)) {}
+  CsvReader reader_;
+  std::vector<std::string_view> fields_;
+  std::vector<std::string> columns_;
+};
+
+struct Set {
+  std::string host;  // name of the folder, where it is one below what was asked for
+  std::vector<std::pair<Kind, std::string>> files;
+};
+
+Domain domain_named(std::string_view name) {
+  for (int64_t i = 0; i < static_cast<int64_t>(Domain::kEnd); ++i)
+    if (const auto domain = static_cast<Domain>(i); domain != Domain::kUnknown && api_domain_name(domain) == name) return domain;
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("HIP_COMPILER")) return Domain::kHipCompiler;
+  if (has("HIP")) return Domain::kHipRuntime;
+  if (has("HSA")) return Domain::kHsa;
+  if (has("RCCL")) return Domain::kRccl;
+  if (has("OPENCL")) return Domain::kOpenCL;
+  if (has("CUDA_DRIVER")) return Domain::kCudaDriver;
+  if (has("CUDA")) return Domain::kCudaRuntime;
+  return Domain::kUnknown;
+}
+
+class Reader {
+ public:
+  Reader(trace::TraceWriter& writer, const Set& set, std::string_view prefix) : writer_(writer), set_(set) {
+    int64_t number = 0;
+    const std::string_view head = prefix.substr(0, prefix.find('_'));
+    if (!head.empty() && whole(head, number) && number > 0) pid_ = number;
+  }
+
+  Status run() {
+    // Agents first, then what others refer to: calls name the process, dispatches have places for counters.
+    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kCopies, Kind::kFills, Kind::kAllocations, Kind::kScratch, Kind::kCounters})
+      for (const auto& [of, path] : set_.files)
+        if (of == kind) TACHO_TRY(read(kind, path));
+    return {};
+  }
+
+ private:
+  struct Hash {
+    template <size_t N>
+    size_t operator()(const std::array<int64_t, N>& key) const {
+      uint64_t hash = 0;
+      for (const int64_t part : key) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
+      return static_cast<size_t>(hash);
+    }
+  };
+  struct Times {
+    int start, end;
+  };
+
+  Status read(Kind kind, const std::string& path) {
+    TACHO_ASSIGN(Rows rows, Rows::open(path));
+    switch (kind) {
+      case Kind::kAgents: return agents(rows);
+      case Kind::kCalls: return calls(rows);
+      case Kind::kKernels: return kernels(rows);
+      case Kind::kCopies: return copies(rows);
+      case Kind::kFills: return fills(rows);
+      case Kind::kAllocations: return allocations(rows, false);
+      case Kind::kScratch: return allocations(rows, true);
+      case Kind::kCounters: return counters(rows);
+      case Kind::kNone: break;
+    }
+    return {};
+  }
+
+  // ---- who and where
+
+  int64_t process(int64_t pid) {
+    if (pid == kUnknown || pid == 0) pid = pid_;
+    const auto [found, fresh] = processes_.try_emplace(pid, 0);
+    if (fresh)
+      found->second = writer_.dimension(Table::kProcess, {pid, kUnknown, kUnknown, 0, 0, set_.host.empty() ? 0 : writer_.string(set_.host), kUnknown, 0});
+    if (pid_ == 0) pid_ = pid;  // files whose names have no number belong to the process that another file names
+    return found->second;
+  }
+  int64_t thread(int64_t owner, int64_t tid) {
+    const auto [found, fresh] = threads_.try_emplace({owner, tid}, 0);
+    if (fresh) found.value() = writer_.dimension(Table::kThread, {owner, tid, 0});
+    return found->second;
+  }
+  int64_t thread_track(int64_t owner, int64_t tid) {
+    const auto [found, fresh] = tracks_.try_emplace({owner, tid}, 0);
+    if (fresh) found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner, thread(owner, tid), 0, tid, 0, 0, writer_.string("thread"), 0});
+    return found->second;
+  }
+  // rocprofv3 has a stream where its runtime told one (0 otherwise), and the queue that it went to.
+  int64_t queue_track(int64_t owner, int64_t device, int64_t queue, int64_t stream) {
+    const bool streamed = stream != kUnknown && stream != 0;
+    if (queue == kUnknown) queue = 0;
+    const auto [found, fresh] = queue_tracks_.try_emplace({owner, device, streamed ? stream : kUnknown, queue}, 0);
+    if (fresh)
+      found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), owner, 0, device, streamed ? stream : queue, streamed ? queue : 0, 0,
+                                                        writer_.string(streamed ? "stream" : "queue"), 0});
+    return found->second;
+  }
+
+  // "Agent 4" (logical number, or absolute in files made with --agent-index absolute), "GPU 0", or a bare number.
+  int64_t device(std::string_view label) {
+    if (label.empty()) return 0;
+    const auto known = devices_.find(std::string(label));
+    if (known != devices_.end()) return known->second;
+    int64_t number = 0, row = 0;
+    const size_t space = label.rfind(' ');
+    const std::string_view type = space == std::string_view::npos ? std::string_view() : label.substr(0, space);
+    const bool numbered = whole(space == std::string_view::npos ? label : label.substr(space + 1), number);
+    const auto look = [&](int64_t Agent::*at, bool typed) {
+      for (const Agent& agent : agents_)
+        if (row == 0 && agent.*at == number && (!typed || (agent.gpu ? "GPU" : "CPU") == type)) row = agent.row;
+    };
+    if (numbered && (type == "GPU" || type == "CPU")) {
+      look(&Agent::of_type, true);
+    } else if (numbered) {
+      look(&Agent::logical, false);
+      if (row == 0) look(&Agent::node, false);
+    }
+    if (row == 0) {
+      const bool cpu = type == "CPU";
+      row = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu), numbered ? number : 0, writer_.string(label), 0, 0, 0, 0, kUnknown});
+    }
+    devices_.emplace(std::string(label), row);
+    return row;
+  }
+
+  Status agents(Rows& rows) {
+    TACHO_ASSIGN(const int node, rows.required("Node_Id"));
+    const int logical = rows.column("Logical_Node_Id"), type = rows.column("Agent_Type"), name = rows.column("Name"), vendor = rows.column("Vendor_Name"), product = rows.column("Product_Name"),
+              model = rows.column("Model_Name");
+    int64_t gpus = 0, cpus = 0;
+    for (;;) {
+      TACHO_ASSIGN(const bool more, rows.next());
+      if (!more) return {};
+      if (agents_.size() >= 65536) return fail("{}: more agents than a machine can have", rows.name());
+      Agent agent;
+      agent.node = rows.number(node, 0);
+      agent.logical = rows.number(logical, agent.node);
+      agent.gpu = rows.text(type) == "GPU";
+      agent.of_type = agent.gpu ? gpus++ : cpus++;
+      const std::string_view shown = !rows.text(product).empty() ? rows.text(product) : !rows.text(model).empty() ? rows.text(model) : rows.text(name);
+      agent.row = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu), agent.of_type, writer_.string(shown),
+                                                     writer_.string(rows.text(vendor)), agent.gpu ? writer_.string(rows.text(name)) : 0, 0, 0, kUnknown});
+      writer_.property(Table::kDevice, agent.row, "node_id", std::to_string(agent.node));
+      writer_.property(Table::kDevice, agent.row, "logical_node_id", std::to_string(agent.logical));
+      writer_.property(Table::kDevice, agent.row, "logical_node_type_id", std::to_string(agent.of_type));
+      agents_.push_back(agent);
+    }
+  }
+
+  // ---- what happened
+
+  Result<Times> times_of(const Rows& rows) {
+    TACHO_ASSIGN(const int start, rows.required("Start_Timestamp"));
+    TACHO_ASSIGN(const int end, rows.required("End_Timestamp"));
+    return Times{start, end};
+  }
+  // False (and counted) when the row has no start that could be one. An empty end is one that never came.
+  bool span(const Rows& rows, const Times& times, Table table, int64_t& start, int64_t& duration) {
+    start = rows.number(times.start);
+    const int64_t end = rows.number(times.end);
+    const bool open = rows.text(times.end).empty();
+    if (start < kEarliest || start > kLatest || (!open && (end < kEarliest || end > kLatest))) {
+      writer_.lose(0, table, event::LossReason::kBadInput, 1);
+      return false;
+    }
+    duration = open ? kUnknown : end - start;
+    if (!open && duration < 0) {
+      writer_.lose(0, table, event::LossReason::kClockOrder, 1);
+      duration = kUnknown;
+    }
+    return true;
+  }
+  template <typename Each>
+  Status each(Rows& rows, Each row) {
+    for (;;) {
+      TACHO_ASSIGN(const bool more, rows.next());
+      if (!more) return {};
+      row();
+    }
+  }
+  static int64_t correlation_of(const Rows& rows, int column) { return rows.number(column, 0); }
+
+  Status calls(Rows& rows) {
+    TACHO_ASSIGN(const int domain, rows.required("Domain"));
+    TACHO_ASSIGN(const int function, rows.required("Function"));
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const int pid = rows.column("Process_Id"), tid = rows.column("Thread_Id"), correlation = rows.column("Correlation_Id");
+    return each(rows, [&] {
+      int64_t start, duration;
+      const bool marker = rows.text(domain).starts_with("MARKER");
+      if (!span(rows, times, marker ? Table::kMarker : Table::kApi, start, duration)) return;
+      const int64_t owner = process(rows.number(pid)), track = thread_track(owner, rows.number(tid, pid_));
+      const int64_t name = writer_.string(rows.text(function));
+      if (marker) {
+        const auto kind = duration == 0 && rows.text(domain).find("RANGE") == std::string_view::npos ? event::MarkerKind::kMark : event::MarkerKind::kPushPop;
+        const int64_t label = writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), writer_.string("roctx"), 0, kUnknown, 0});
+        writer_.add(Table::kMarker, {track, start, duration, label, 0, 0});
+        return;
+      }
+      const auto [known, fresh] = domains_.try_emplace(std::string(rows.text(domain)), Domain::kUnknown);
+      if (fresh) known->second = domain_named(rows.text(domain));
+      const int64_t called = writer_.dimension(Table::kFunction, {name, static_cast<int64_t>(known->second)});
+      writer_.add(Table::kApi, {track, start, duration, called, correlation_of(rows, correlation), kUnknown});
+    });
+  }
+
+  // Grid and group as far as the file tells; counter_collection.csv has their products only.
+  struct Shape {
+    int kernel, lds, scratch, vgpr, agpr, sgpr, group[3], grid[3];
+  };
+  static Shape shape_of(const Rows& rows) {
+    Shape shape = {rows.column("Kernel_Name"), rows.column("LDS_Block_Size"), rows.column("Scratch_Size"), rows.column("VGPR_Count"), rows.column("Accum_VGPR_Count"), rows.column("SGPR_Count"),
+                   {rows.column("Workgroup_Size_X"), rows.column("Workgroup_Size_Y"), rows.column("Workgroup_Size_Z")}, {rows.column("Grid_Size_X"), rows.column("Grid_Size_Y"), rows.column("Grid_Size_Z")}};
+    if (shape.group[0] < 0) shape.group[0] = rows.column("Workgroup_Size");
+    if (shape.grid[0] < 0) shape.grid[0] = rows.column("Grid_Size");
+    return shape;
+  }
+  int64_t kernel_row(const Rows& rows, const Shape& shape) {
+    const auto cell = [&](int at, int64_t missing) { return rows.number(at, missing); };
+    const auto side = [&](const int (&at)[3], int i) { return cell(at[i], i > 0 && at[0] >= 0 && rows.number(at[0]) != kUnknown ? 1 : kUnknown); };
+    return writer_.dimension(Table::kKernel,
+                             {writer_.string(rows.text(shape.kernel)), static_cast<int64_t>(event::DispatchKind::kKernel), side(shape.grid, 0), side(shape.grid, 1), side(shape.grid, 2),
+                              side(shape.group, 0), side(shape.group, 1), side(shape.group, 2), 0, 0, 0, 0, 0, 0, cell(shape.vgpr, kUnknown), cell(shape.agpr, kUnknown), cell(shape.sgpr, kUnknown),
+                              cell(shape.lds, kUnknown), kUnknown, cell(shape.scratch, kUnknown), kUnknown, kUnknown, 0});
+  }
+
+  Status kernels(Rows& rows) {
+    TACHO_ASSIGN(const int name, rows.required("Kernel_Name"));
+    (void)name;
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const Shape shape = shape_of(rows);
+    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"), stream = rows.column("Stream_Id"), id = rows.column("Dispatch_Id"), correlation = rows.column("Correlation_Id");
+    TACHO_TRY(each(rows, [&] {
+      int64_t start, duration;
+      if (!span(rows, times, Table::kDispatch, start, duration)) return;
+      const int64_t track = queue_track(process(kUnknown), device(rows.text(agent)), rows.number(queue), rows.number(stream));
+      const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
+      writer_.add(Table::kDispatch, {track, start, duration, kernel_row(rows, shape), correlation_of(rows, correlation), kUnknown, kUnknown, ordinal, 0});
+      if (ordinal != kUnknown) places_.add(ordinal, {track, start});
+    }));
+    return {};
+  }
+
+  Status copies(Rows& rows) {
+    TACHO_ASSIGN(const int direction, rows.required("Direction"));
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const int stream = rows.column("Stream_Id"), source = rows.column("Source_Agent_Id"), target = rows.column("Destination_Agent_Id"), correlation = rows.column("Correlation_Id"),
+              bytes = rows.column("Size_Bytes");
+    return each(rows, [&] {
+      int64_t start, duration;
+      if (!span(rows, times, Table::kCopy, start, duration)) return;
+      using event::CopyDirection;
+      const std::string_view name = rows.text(direction);
+      const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+      const CopyDirection way = has("HOST_TO_DEVICE") ? CopyDirection::kHostToDevice : has("DEVICE_TO_HOST") ? CopyDirection::kDeviceToHost
+                                : has("DEVICE_TO_DEVICE") ? CopyDirection::kDeviceToDevice : has("HOST_TO_HOST") ? CopyDirection::kHostToHost
+                                : has("PEER") ? CopyDirection::kPeerToPeer : CopyDirection::kUnknown;
+      const bool from_host = way == CopyDirection::kHostToDevice || way == CopyDirection::kHostToHost, to_host = way == CopyDirection::kDeviceToHost || way == CopyDirection::kHostToHost;
+      const int64_t from = device(rows.text(source)), to = device(rows.text(target));
+      const int64_t shape = writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(way), 0, 0, from_host ? 0 : from, to_host ? 0 : to, 0, kUnknown});
+      // The line of a copy is that of the GPU that takes part.
+      const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to, kUnknown, rows.number(stream));
+      writer_.add(Table::kCopy, {track, start, duration, shape, correlation_of(rows, correlation), rows.number(bytes), kUnknown, kUnknown, 0});
+    });
+  }
+
+  Status fills(Rows& rows) {
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const int agent = rows.column("Agent_Id"), stream = rows.column("Stream_Id"), correlation = rows.column("Correlation_Id"), bytes = rows.column("Size_Bytes");
+    return each(rows, [&] {
+      int64_t start, duration;
+      if (!span(rows, times, Table::kFill, start, duration)) return;
+      const int64_t where = device(rows.text(agent));
+      const int64_t shape = writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), where, kUnknown});
+      writer_.add(Table::kFill, {queue_track(process(kUnknown), where, kUnknown, rows.number(stream)), start, duration, shape, correlation_of(rows, correlation), rows.number(bytes), kUnknown, kUnknown, 0});
+    });
+  }
+
+  Status allocations(Rows& rows, bool scratch) {
+    TACHO_ASSIGN(const int operation, rows.required("Operation"));
+    TACHO_ASSIGN(const Times times, times_of(rows));
+    const int agent = rows.column("Agent_Id"), bytes = rows.column("Allocation_Size"), address = rows.column("Address"), correlation = rows.column("Correlation_Id"), tid = rows.column("Thread_Id");
+    return each(rows, [&] {
+      int64_t start, duration;
+      if (!span(rows, times, Table::kAllocation, start, duration)) return;
+      const std::string_view name = rows.text(operation);
+      const bool freed = name.ends_with("FREE") || name.find("RECLAIM") != std::string_view::npos;
+      const int64_t shape =
+          writer_.dimension(Table::kAllocationShape, {static_cast<int64_t>(freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate),
+                                                      static_cast<int64_t>(event::MemoryKind::kDevice), device(rows.text(agent)), scratch ? writer_.string("scratch") : 0});
+      const int64_t owner = process(kUnknown);
+      writer_.add(Table::kAllocation, {thread_track(owner, rows.number(tid, pid_)), start, duration, shape, correlation_of(rows, correlation), rows.number(bytes), rows.number(address, 0)});
+    });
+  }
+
+  Status counters(Rows& rows) {
+    TACHO_ASSIGN(const int name, rows.required("Counter_Name"));
+    TACHO_ASSIGN(const int value, rows.required("Counter_Value"));
+    TACHO_ASSIGN(const int id, rows.required("Dispatch_Id"));
+    const bool timed = rows.column("Start_Timestamp") >= 0 && rows.column("End_Timestamp") >= 0;
+    const Times times{rows.column("Start_Timestamp"), rows.column("End_Timestamp")};
+    const Shape shape = shape_of(rows);
+    const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"), pid = rows.column("Process_Id"), correlation = rows.column("Correlation_Id");
+    // Dispatches stand in kernel_trace.csv; where there is none of it, their first row here tells them.
+    TACHO_TRY(places_.finish());
+    int64_t last = kUnknown, track = 0, start = 0;
+    std::string counter;
+    return each(rows, [&] {
+      const int64_t number = rows.number(id);
+      if (number == kUnknown) {
+        writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
+        return;
+      }
+      if (number != last) {
+        if (const auto* const place = places_.find(number - 1)) {
+          track = place->value.track;
+          start = place->value.start;
+        } else {
+          int64_t duration = kUnknown;
+          if (!timed || !span(rows, times, Table::kDispatch, start, duration)) {
+            if (!timed) writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
+            return;
+          }
+          track = queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
+          if (seen_.try_emplace(number, true).second)
+            writer_.add(Table::kDispatch, {track, start, duration, kernel_row(rows, shape), correlation_of(rows, correlation), kUnknown, kUnknown, number - 1, 0});
+        }
+        last = number;
+      }
+      const workload::CellNumber cell = workload::parse_number(rows.text(value));
+      if (!cell.ok) {
+        writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
+        return;
+      }
+      const int64_t info = writer_.dimension(Table::kCounter, {writer_.string(rows.text(name)), 0, 0, 0});
+      writer_.add(Table::kCounterValue, {track, start, number - 1, info, 0, 0, static_cast<int64_t>(__builtin_bit_cast(uint64_t, cell.value))});
+    });
+  }
+
+  struct Agent {
+    int64_t node = 0, logical = 0, of_type = 0, row = 0;
+    bool gpu = false;
+  };
+  struct Place {
+    int64_t track, start;
+  };
+  trace::TraceWriter& writer_;
+  const Set& set_;
+  int64_t pid_ = 0;
+  std::vector<Agent> agents_;
+  std::map<std::string, int64_t> devices_;
+  std::map<int64_t, int64_t> processes_;
+  std::map<std::string, Domain> domains_;
+  tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> threads_, tracks_;
+  tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> queue_tracks_;
+  KeyIndex<Place> places_;
+  tsl::robin_map<int64_t, bool> seen_;  // dispatches that only their counters tell
+};
+
+// Files of a folder and of the folders in it, by host and prefix.
+std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& folder) {
+  std::map<std::pair<std::string, std::string>, Set> sets;
+  size_t files = 0;
+  const auto look = [&](const fs::path& where, const std::string& host) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(where, error)) {
+      if (++files > kMostFiles) return;
+      std::error_code ignored;
+      std::string_view prefix;
+      const std::string name = entry.path().filename().string();
+      const Kind kind = kind_of(name, prefix);
+      if (kind == Kind::kNone || !entry.is_regular_file(ignored)) continue;
+      Set& set = sets[{host, std::string(prefix)}];
+      set.host = host;
+      set.files.emplace_back(kind, entry.path().string());
+    }
+  };
+  look(folder, "");
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::error_code ignored;
+    if (++files > kMostFiles) break;
+    if (entry.is_directory(ignored)) look(entry.path(), entry.path().filename().string());
+  }
+  for (auto& [key, set] : sets) std::sort(set.files.begin(), set.files.end());
+  // agent_info.csv alone tells of no event.
+  std::erase_if(sets, [](const auto& set) { return std::all_of(set.second.files.begin(), set.second.files.end(), [](const auto& file) { return file.first == Kind::kAgents; }); });
+  return sets;
+}
+
+}  // namespace
+
+bool accepts(std::string_view path, std::string_view head, bool folder) {
+  if (folder) return !sets_in(std::string(path)).empty();
+  const std::string_view line = head.substr(0, head.find('\n'));
+  if (line.find("Start_Timestamp") == std::string_view::npos) return false;
+  CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
+  std::vector<std::string_view> fields;
+  const auto row = reader.next(fields);
+  return row && *row && kind_of_header({fields.begin(), fields.end()}) != Kind::kNone;
+}
+
+Status read_into(const std::string& path, trace::TraceWriter& writer) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    const auto sets = sets_in(path);
+    if (sets.empty()) return fail("{}: no *_trace.csv or *counter_collection.csv of rocprofv3 in it", path);
+    for (const auto& [key, set] : sets) TACHO_TRY(Reader(writer, set, key.second).run());
+  } else {
+    TACHO_ASSIGN(const Rows rows, Rows::open(path));
+    const Kind kind = kind_of_header(rows.columns());
+    if (kind == Kind::kNone) return fail("{}: its header is not that of one of rocprofv3's traces", path);
+    std::string_view prefix;
+    const std::string name = fs::path(path).filename().string();
+    kind_of(name, prefix);
+    Set set;
+    set.files = {{kind, path}};
+    // The agents' numbers mean something only with the list beside the file.
+    const fs::path agents = fs::path(path).parent_path() / (std::string(prefix) + "agent_info.csv");
+    if (fs::is_regular_file(agents, error)) set.files.emplace_back(Kind::kAgents, agents.string());
+    TACHO_TRY(Reader(writer, set, prefix).run());
+  }
+  writer.property(Table::kEnd, 0, "source", "rocprofv3 csv");
+  writer.property(Table::kEnd, 0, "source_file", path);
+  writer.property(Table::kEnd, 0, "clock", "CLOCK_BOOTTIME");
+  return {};
+}
+
+Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
+  TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
+  TACHO_TRY(read_into(path, *writer));
+  return writer->finish_and_open();
+}
+
+}  // namespace tacho::format::rocprofv3_csv

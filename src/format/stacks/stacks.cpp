@@ -1,0 +1,111 @@
+// Writers over analysis/stacks (stacks.h).
+#include "format/stacks/stacks.h"
+
+#include <filesystem>
+#include <unordered_map>
+
+#include "base/output_file.h"
+#include "report/table.h"
+
+namespace tacho::format {
+
+extern const std::string_view kFlamePage;
+
+namespace {
+
+Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptions& options, bool lines) {
+  analysis::StackOptions wanted;
+  wanted.lines = lines;
+  if (options.process != 0) wanted.process = options.process;
+  TACHO_ASSIGN(analysis::StackTree tree, analysis::stack_tree(trace, wanted));
+  if (tree.samples == 0 && tree.gpu_ns == 0)
+    return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", trace.path());
+  return tree;
+}
+
+Status write_file(const std::string& path, std::string_view text, bool overwrite, std::vector<std::string>& written) {
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
+  file.write(text);
+  TACHO_TRY(file.commit());
+  written.push_back(path);
+  return {};
+}
+
+// JSON inside a <script> element: nothing in it may look like the element's end.
+void append_script_safe(std::string& out, std::string_view json) {
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+}
+
+void put_tree(report::JsonWriter& json, const FlameInput& input) {
+  const analysis::StackTree& tree = *input.tree;
+  json.begin_object();
+  json.key("name").value(input.name).key("command").value(input.command);
+  json.key("samples").value(tree.samples).key("wall").value(tree.wall);
+  json.key("hostNs").value(tree.host_ns).key("gpuNs").value(tree.gpu_ns);
+  json.key("gpuExactNs").value(tree.gpu_exact_ns).key("gpuNearNs").value(tree.gpu_near_ns);
+  // Columns, not objects: a fourth of the size.
+  const auto column = [&](const char* name, auto value) {
+    json.key(name).begin_array();
+    for (const analysis::StackFrame& frame : tree.frames) value(frame);
+    json.end_array();
+  };
+  json.key("frames").begin_object();
+  column("name", [&](const auto& frame) { json.value(frame.name); });
+  column("part", [&](const auto& frame) { json.value(analysis::to_string(frame.part)); });
+  column("file", [&](const auto& frame) { json.value(frame.file.empty() ? frame.module : frame.file); });
+  column("line", [&](const auto& frame) { json.value(frame.line); });
+  json.end_object();
+  const auto numbers = [&](const char* name, auto value) {
+    json.key(name).begin_array();
+    for (const analysis::StackNode& node : tree.nodes) json.value(static_cast<int64_t>(value(node)));
+    json.end_array();
+  };
+  json.key("nodes").begin_object();
+  numbers("parent", [](const auto& node) { return node.parent; });
+  numbers("frame", [](const auto& node) { return node.frame; });
+  numbers("host", [](const auto& node) { return node.host_ns; });
+  numbers("gpu", [](const auto& node) { return node.gpu_ns; });
+  json.end_object();
+  json.end_object();
+}
+
+}  // namespace
+
+Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
+  TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
+  TACHO_TRY(write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written));
+  if (tree.gpu_ns == 0) return {};
+  auto gpu = std::filesystem::path(target.file);
+  gpu.replace_filename(gpu.stem().string() + ".gpu" + gpu.extension().string());
+  return write_file(gpu.string(), analysis::folded_stacks(tree, true), options.overwrite, written);
+}
+
+Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
+  TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
+  const auto command = trace.property(event::Table::kEnd, 0, "command");
+  return write_file(target.file, analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")), options.overwrite, written);
+}
+
+std::string flame_page(const FlameInput& run, const FlameInput* other) {
+  std::string data;
+  report::JsonWriter json(data);
+  json.begin_object().key("runs").begin_array();
+  put_tree(json, run);
+  if (other != nullptr) put_tree(json, *other);
+  json.end_array().end_object();
+  std::string page;
+  page.reserve(kFlamePage.size() + data.size() + 1024);
+  constexpr std::string_view kPlace = "/*TACHO_DATA*/null";
+  const size_t at = kFlamePage.find(kPlace);
+  page.append(kFlamePage.substr(0, at));
+  append_script_safe(page, data);
+  page.append(kFlamePage.substr(at + kPlace.size()));
+  return page;
+}
+
+}  // namespace tacho::format

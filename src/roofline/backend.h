@@ -1,0 +1,66 @@
+// What a kind of device has to offer so that its ceilings can be measured: a list of benchmarks, each of which can be
+// run again and again and checks its own results.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "roofline/measurement.h"
+
+namespace tacho::roofline {
+
+/// One benchmark, compiled, with its memory allocated and filled.
+class Benchmark {
+ public:
+  virtual ~Benchmark() = default;
+  /// Makes one experiment take about `target` ns.
+  virtual Status calibrate(double target) = 0;
+  struct Sample {
+    double duration = 0;      ///< ns
+    double clock = kUnknown;  ///< MHz
+  };
+  virtual Result<Sample> run() = 0;
+  /// Compares what the last run left with what it must be. The error names the first difference.
+  virtual Status check() = 0;
+  /// Bytes, FLOP or operations of one experiment; after calibrate().
+  virtual double work() const = 0;
+  virtual std::uint32_t group_size() const = 0;
+  virtual std::uint32_t groups() const = 0;
+};
+
+/// A benchmark that a device may have: name, unit, instruction path and peak of the measurement; `skipped` when the
+/// device cannot do it.
+struct Offer {
+  Measurement measurement;
+  double peak_per_clock = kUnknown;  ///< GFLOP/s or GB/s for each MHz of the compute units' clock
+  int index = 0;                     ///< the backend's own
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual std::vector<Offer> offers() const = 0;
+  virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
+  /// How many runs make one experiment, the fastest of which counts: 1 where nothing else runs on the device; more on
+  /// CPUs, whose cores other programs use too.
+  virtual int runs_per_experiment() const { return 1; }
+};
+
+/// What can be opened on this machine.
+struct DeviceEntry {
+  DeviceInfo info;
+  int backend_index = 0;
+};
+
+/// Devices of libcuda; empty without one. `note` says why when there is a library but no device.
+std::vector<DeviceEntry> cuda_devices(std::string& note);
+Result<std::unique_ptr<Device>> open_cuda_device(int index);
+
+/// Devices of the OpenCL loader, without interpreters (Oclgrind).
+std::vector<DeviceEntry> opencl_devices(std::string& note);
+Result<std::unique_ptr<Device>> open_opencl_device(int index);
+
+}  // namespace tacho::roofline

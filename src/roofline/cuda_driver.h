@@ -1,0 +1,81 @@
+// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen: a tacho built without
+// CUDA measures NVIDIA GPUs too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace tacho::roofline {
+
+struct CudaDriver {
+  using Code = int;
+  using Pointer = std::uint64_t;
+  using Handle = void*;
+
+  // Attributes of a device (CUdevice_attribute).
+  enum Attribute : int {
+    kMaxSharedPerBlock = 8,
+    kClockRate = 13,  // kHz
+    kMultiprocessors = 16,
+    kMemoryClockRate = 36,  // kHz
+    kBusWidth = 37,         // bits
+    kL2Size = 38,
+    kPciBus = 33,
+    kPciDevice = 34,
+    kMajor = 75,
+    kMinor = 76,
+    kSharedPerMultiprocessor = 81,
+    kPciDomain = 50,
+  };
+
+  Code (*Init)(unsigned) = nullptr;
+  Code (*DriverGetVersion)(int*) = nullptr;
+  Code (*DeviceGetCount)(int*) = nullptr;
+  Code (*DeviceGet)(int*, int) = nullptr;
+  Code (*DeviceGetName)(char*, int, int) = nullptr;
+  Code (*DeviceGetAttribute)(int*, int, int) = nullptr;
+  Code (*DeviceTotalMem)(std::size_t*, int) = nullptr;
+  Code (*PrimaryCtxRetain)(Handle*, int) = nullptr;
+  Code (*PrimaryCtxRelease)(int) = nullptr;
+  Code (*CtxSetCurrent)(Handle) = nullptr;
+  Code (*CtxSynchronize)() = nullptr;
+  Code (*MemGetInfo)(std::size_t*, std::size_t*) = nullptr;
+  Code (*MemAlloc)(Pointer*, std::size_t) = nullptr;
+  Code (*MemFree)(Pointer) = nullptr;
+  Code (*MemcpyHtoD)(Pointer, const void*, std::size_t) = nullptr;
+  Code (*MemcpyDtoH)(void*, Pointer, std::size_t) = nullptr;
+  Code (*MemcpyDtoD)(Pointer, Pointer, std::size_t) = nullptr;
+  Code (*MemsetD32)(Pointer, unsigned, std::size_t) = nullptr;
+  Code (*ModuleLoadDataEx)(Handle*, const void*, unsigned, int*, void**) = nullptr;
+  Code (*ModuleUnload)(Handle) = nullptr;
+  Code (*ModuleGetFunction)(Handle*, Handle, const char*) = nullptr;
+  Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                       void**) = nullptr;
+  Code (*FuncSetAttribute)(Handle, int, int) = nullptr;
+  Code (*Occupancy)(int*, Handle, int, std::size_t) = nullptr;
+  Code (*EventCreate)(Handle*, unsigned) = nullptr;
+  Code (*EventRecord)(Handle, Handle) = nullptr;
+  Code (*EventSynchronize)(Handle) = nullptr;
+  Code (*EventElapsedTime)(float*, Handle, Handle) = nullptr;
+  Code (*EventDestroy)(Handle) = nullptr;
+  Code (*GetErrorName)(Code, const char**) = nullptr;
+  Code (*GetErrorString)(Code, const char**) = nullptr;
+
+  /// The driver, loaded and initialised once; nullptr with `why` where there is none or it does not start.
+  static const CudaDriver* get(std::string& why);
+
+  /// "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+  std::string describe(const char* call, Code code) const;
+  Status check(const char* call, Code code) const {
+    if (code == 0) return {};
+    return fail("{}", describe(call, code));
+  }
+};
+
+/// "580.159.04" as the kernel module tells it; empty where it does not.
+std::string nvidia_driver_version();
+
+}  // namespace tacho::roofline

@@ -1,0 +1,651 @@
+// Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs get one
+// work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
+#include <dlfcn.h>
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "roofline/backend.h"
+#include "roofline/numbers.h"
+#include "roofline/opencl_source.h"
+
+namespace tacho::roofline {
+namespace {
+
+// The functions in use, found in the loader at run time.
+struct OpenCl {
+#define TACHO_CL(name) decltype(&::cl##name) name = nullptr;
+#define TACHO_CL_ALL                                                                                                 \
+  TACHO_CL(GetPlatformIDs)                                                                                           \
+  TACHO_CL(GetPlatformInfo)                                                                                          \
+  TACHO_CL(GetDeviceIDs)                                                                                             \
+  TACHO_CL(GetDeviceInfo)                                                                                            \
+  TACHO_CL(CreateContext)                                                                                            \
+  TACHO_CL(ReleaseContext)                                                                                           \
+  TACHO_CL(CreateCommandQueue)                                                                                       \
+  TACHO_CL(ReleaseCommandQueue)                                                                                      \
+  TACHO_CL(CreateBuffer)                                                                                             \
+  TACHO_CL(ReleaseMemObject)                                                                                         \
+  TACHO_CL(CreateProgramWithSource)                                                                                  \
+  TACHO_CL(BuildProgram)                                                                                             \
+  TACHO_CL(GetProgramBuildInfo)                                                                                      \
+  TACHO_CL(ReleaseProgram)                                                                                           \
+  TACHO_CL(CreateKernel)                                                                                             \
+  TACHO_CL(SetKernelArg)                                                                                             \
+  TACHO_CL(ReleaseKernel)                                                                                            \
+  TACHO_CL(EnqueueNDRangeKernel)                                                                                     \
+  TACHO_CL(EnqueueReadBuffer)                                                                                        \
+  TACHO_CL(EnqueueWriteBuffer)                                                                                       \
+  TACHO_CL(Finish)                                                                                                   \
+  TACHO_CL(GetEventProfilingInfo)                                                                                    \
+  TACHO_CL(ReleaseEvent)
+  TACHO_CL_ALL
+#undef TACHO_CL
+  std::string why;
+
+  OpenCl() {
+    void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      why = "no libOpenCL.so.1, so no OpenCL devices";
+      return;
+    }
+#define TACHO_CL(name)                                              \
+  name = reinterpret_cast<decltype(name)>(dlsym(library, "cl" #name)); \
+  if (name == nullptr) why = "libOpenCL.so.1 has no cl" #name;
+    TACHO_CL_ALL
+#undef TACHO_CL
+  }
+};
+
+const OpenCl& opencl() {
+  static const OpenCl loaded;
+  return loaded;
+}
+
+Status check(const char* call, cl_int code) {
+  if (code == CL_SUCCESS) return {};
+  static constexpr std::array<std::pair<cl_int, const char*>, 8> kNames = {
+      {{CL_DEVICE_NOT_AVAILABLE, "device not available"},
+       {CL_MEM_OBJECT_ALLOCATION_FAILURE, "out of device memory"},
+       {CL_OUT_OF_RESOURCES, "out of resources"},
+       {CL_OUT_OF_HOST_MEMORY, "out of host memory"},
+       {CL_BUILD_PROGRAM_FAILURE, "the device's compiler refuses the kernel"},
+       {CL_INVALID_BUFFER_SIZE, "buffer too large for the device"},
+       {CL_INVALID_WORK_GROUP_SIZE, "work-group too large for the device"},
+       {CL_COMPILER_NOT_AVAILABLE, "the device has no compiler"}}};
+  for (const auto& [known, text] : kNames)
+    if (known == code) return fail("{}: {} ({})", call, text, code);
+  return fail("{}: error {}", call, code);
+}
+
+template <typename T>
+T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
+  T value{};
+  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : otherwise;
+}
+
+std::string device_text(cl_device_id device, cl_device_info what) {
+  std::size_t size = 0;
+  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20) return {};
+  std::string text(size, '\0');
+  if (opencl().GetDeviceInfo(device, what, size, text.data(), nullptr) != CL_SUCCESS) return {};
+  text.resize(std::strlen(text.c_str()));
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+struct Found {
+  cl_platform_id platform = nullptr;
+  cl_device_id device = nullptr;
+};
+
+std::vector<Found> find_devices(std::string& note) {
+  std::vector<Found> found;
+  const OpenCl& cl = opencl();
+  if (!cl.why.empty()) {
+    note = cl.why;
+    return found;
+  }
+  cl_uint count = 0;
+  if (cl.GetPlatformIDs(0, nullptr, &count) != CL_SUCCESS || count == 0 || count > 64) {
+    note = "the OpenCL loader knows no platform";
+    return found;
+  }
+  std::vector<cl_platform_id> platforms(count);
+  cl.GetPlatformIDs(count, platforms.data(), nullptr);
+  for (const cl_platform_id platform : platforms) {
+    std::array<char, 256> name{};
+    cl.GetPlatformInfo(platform, CL_PLATFORM_NAME, name.size() - 1, name.data(), nullptr);
+    if (std::strstr(name.data(), "Oclgrind") != nullptr) continue;  // an interpreter has no speed to measure
+    cl_uint devices = 0;
+    if (cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS || devices == 0 || devices > 256)
+      continue;
+    std::vector<cl_device_id> ids(devices);
+    if (cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr) != CL_SUCCESS) continue;
+    for (const cl_device_id id : ids) found.push_back({platform, id});
+  }
+  if (found.empty()) note = "no OpenCL platform has a device";
+  return found;
+}
+
+DeviceInfo describe(cl_device_id device) {
+  DeviceInfo info;
+  info.backend = "opencl";
+  info.name = device_text(device, CL_DEVICE_NAME);
+  info.vendor = device_text(device, CL_DEVICE_VENDOR);
+  info.driver = device_text(device, CL_DRIVER_VERSION);
+  const auto type = device_value<cl_device_type>(device, CL_DEVICE_TYPE);
+  info.kind = (type & CL_DEVICE_TYPE_GPU) != 0   ? "GPU"
+              : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU"
+                                                 : "accelerator";
+  info.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1);
+  if (const auto mhz = device_value<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY); mhz > 0) info.max_clock = mhz;
+  info.memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  return info;
+}
+
+// Data cache of the first CPU in bytes; 0 where sysfs does not tell.
+std::uint64_t cpu_cache(int level) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
+    int found = 0;
+    std::string type, size;
+    if (!(std::ifstream(folder + "level") >> found)) break;
+    std::ifstream(folder + "type") >> type;
+    std::ifstream(folder + "size") >> size;
+    if (found != level || type == "Instruction") continue;
+    const std::uint64_t value = std::strtoull(size.c_str(), nullptr, 10);
+    return value * (size.ends_with("M") ? 1 << 20 : 1024);
+  }
+  return 0;
+}
+
+enum class Kind { DramRead, DramWrite, DramCopy, DramTriad, L2, L1, Local, Vector };
+
+struct Plan {
+  Kind kind;
+  std::string_view column, label, type;  // type of the vector units' elements
+};
+
+constexpr std::array<Plan, 13> kPlans = {{{Kind::DramRead, "HBMReadBw", "(read)", "uint"},
+                                          {Kind::DramWrite, "HBMWriteBw", "(write)", "uint"},
+                                          {Kind::DramCopy, "HBMCopyBw", "(copy)", "uint"},
+                                          {Kind::DramTriad, "HBMTriadBw", "(triad)", "float"},
+                                          {Kind::L2, "L2Bw", "L2 BW", "uint"},
+                                          {Kind::L1, "L1Bw", "L1 BW", "uint"},
+                                          {Kind::Local, "LDSBw", "Local memory BW", "uint"},
+                                          {Kind::Vector, "FP32Flops", "Peak FLOPs (FP32)", "float"},
+                                          {Kind::Vector, "FP64Flops", "Peak FLOPs (FP64)", "double"},
+                                          {Kind::Vector, "FP16Flops", "Peak FLOPs (FP16)", "half"},
+                                          {Kind::Vector, "I32Ops", "Peak IOPs (I32)", "int"},
+                                          {Kind::Vector, "I64Ops", "Peak IOPs (I64)", "long"},
+                                          {Kind::Vector, "I8Ops", "Peak IOPs (I8)", "char"}}};
+
+// Context, queue and what both the device and its benchmarks need.
+struct Session {
+  cl_device_id device = nullptr;
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+  DeviceInfo info;
+  bool cpu = false;
+  std::string extensions;
+
+  ~Session() {
+    if (queue != nullptr) opencl().ReleaseCommandQueue(queue);
+    if (context != nullptr) opencl().ReleaseContext(context);
+  }
+  std::uint64_t l1() const {
+    const std::uint64_t known = cpu ? cpu_cache(1) : 0;
+    return known != 0 ? known : 32 * 1024;
+  }
+  std::uint64_t l2() const { return cpu ? std::max<std::uint64_t>(cpu_cache(2), 256 * 1024) : info.cache; }
+};
+
+class OpenClBenchmark : public Benchmark {
+ public:
+  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan) : session_(std::move(session)), plan_(plan) {}
+  ~OpenClBenchmark() override {
+    for (const cl_mem memory : memory_)
+      if (memory != nullptr) opencl().ReleaseMemObject(memory);
+    if (kernel_ != nullptr) opencl().ReleaseKernel(kernel_);
+    if (program_ != nullptr) opencl().ReleaseProgram(program_);
+  }
+
+  Status prepare() {
+    const bool vector = plan_.kind == Kind::Vector;
+    group_size_ = session_->cpu ? 1 : 256;
+    groups_ = session_->info.units * (session_->cpu ? 1 : 8);
+    element_ = plan_.type == "char" ? 1 : plan_.type == "half" ? 2 : plan_.type == "double" || plan_.type == "long" ? 8 : 4;
+    // Registers of a CPU hold 16 to 64 bytes; GPUs want accesses of 16 bytes and scalar arithmetic.
+    const auto native = device_value<cl_uint>(session_->device, CL_DEVICE_NATIVE_VECTOR_WIDTH_INT, 4);
+    const std::uint32_t bytes = session_->cpu ? std::clamp<std::uint32_t>(native * 4, 16, 64) : vector ? element_ : 16;
+    lanes_ = std::clamp<std::uint32_t>(bytes / element_, 1, 16);
+    TACHO_TRY(build());
+    return vector ? prepare_vector() : prepare_memory();
+  }
+
+  Status calibrate(double target) override {
+    if (plan_.kind <= Kind::DramTriad) return {};
+    for (int round = 0; round < 8; ++round) {
+      TACHO_ASSIGN(const Sample sample, run());
+      const double factor = target / std::max(sample.duration, 1.0);
+      if (round > 0 && factor < 1.5 && factor > 0.67) break;
+      const double wanted = std::clamp(count_ * factor, static_cast<double>(step_), 1e9);
+      count_ = std::max(step_, static_cast<std::uint32_t>(wanted) / step_ * step_);
+    }
+    return {};
+  }
+
+  Result<Sample> run() override {
+    TACHO_TRY(set_arguments());
+    const std::size_t global = std::size_t{groups_} * group_size_, local = group_size_;
+    cl_event event = nullptr;
+    TACHO_TRY(roofline::check("clEnqueueNDRangeKernel",
+                              opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global, &local, 0, nullptr, &event)));
+    Status status = roofline::check("the kernel", opencl().Finish(session_->queue));
+    cl_ulong begin = 0, end = 0;
+    if (status) status = roofline::check("clGetEventProfilingInfo", opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr));
+    if (status) status = roofline::check("clGetEventProfilingInfo", opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
+    opencl().ReleaseEvent(event);
+    if (!status) return fail_with(std::move(status));
+    Sample sample;
+    sample.duration = end > begin ? static_cast<double>(end - begin) : 0;
+    sample.clock = session_->info.max_clock;
+    return sample;
+  }
+
+  double work() const override {
+    const double items = static_cast<double>(groups_) * group_size_;
+    switch (plan_.kind) {
+      case Kind::Vector:
+        return items * kClChains * kClVectorUnroll * lanes_ * 2.0 * count_;
+      case Kind::DramCopy:
+        return 2.0 * static_cast<double>(size_);
+      case Kind::DramTriad:
+        return 3.0 * static_cast<double>(size_);
+      case Kind::DramRead:
+      case Kind::DramWrite:
+        return static_cast<double>(size_);
+      default:
+        return items * kClMemoryUnroll * lanes_ * element_ * count_;
+    }
+  }
+  std::uint32_t group_size() const override { return group_size_; }
+  std::uint32_t groups() const override { return groups_; }
+
+  Status check() override { return plan_.kind == Kind::Vector ? check_vector() : check_memory(); }
+
+ private:
+  Status build() {
+    const bool vector = plan_.kind == Kind::Vector;
+    const std::string wide = lanes_ == 1 ? std::string(plan_.type) : fmt::format("{}{}", plan_.type, lanes_);
+    const std::string unsigned_wide = lanes_ == 1 ? "uint" : fmt::format("uint{}", lanes_);
+    const std::string options = fmt::format(
+        "-DT={} -DV={} -DLANES={} -DCHAINS={} -DUNROLL={}{}{}{}{}", plan_.type, vector ? wide : plan_.type == "float" ? wide : unsigned_wide,
+        lanes_, kClChains, vector ? kClVectorUnroll : kClMemoryUnroll,
+        vector ? " -DVECTOR" : "", plan_.type == "half" ? " -DHALF" : plan_.type == "double" ? " -DDOUBLE" : "",
+        vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING" : "",
+        plan_.kind == Kind::DramTriad ? " -DTRIAD" : "");
+    const char* text = kOpenClSource.data();
+    const std::size_t length = kOpenClSource.size();
+    cl_int code = 0;
+    program_ = opencl().CreateProgramWithSource(session_->context, 1, &text, &length, &code);
+    TACHO_TRY(roofline::check("clCreateProgramWithSource", code));
+    if (code = opencl().BuildProgram(program_, 1, &session_->device, options.c_str(), nullptr, nullptr); code != CL_SUCCESS) {
+      std::string log(4096, '\0');
+      std::size_t size = 0;
+      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, log.size() - 1, log.data(), &size) != CL_SUCCESS)
+        size = 0;
+      log.resize(std::strlen(log.c_str()));
+      const std::size_t at = log.find("error");
+      return fail("the device's compiler refuses the kernel ({}): {}", code,
+                  at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at));
+    }
+    static constexpr std::array<const char*, 8> kNames = {"dram_read", "dram_write", "dram_copy", "dram_triad",
+                                                          "cached",    "cached",     "local_set", "vector_units"};
+    kernel_ = opencl().CreateKernel(program_, kNames[static_cast<std::size_t>(plan_.kind)], &code);
+    return roofline::check("clCreateKernel", code);
+  }
+
+  Status allocate(int which, std::size_t size, const void* data) {
+    cl_int code = 0;
+    memory_[static_cast<std::size_t>(which)] = opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
+    if (code != CL_SUCCESS) return fail("{} KiB of device memory: {}", size >> 10, roofline::check("clCreateBuffer", code).error().message);
+    if (data == nullptr) return {};
+    return roofline::check("clEnqueueWriteBuffer",
+                           opencl().EnqueueWriteBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, 0, size, data, 0, nullptr, nullptr));
+  }
+  template <typename T>
+  Result<std::vector<T>> download(int which, std::size_t offset, std::size_t count) {
+    std::vector<T> values(count);
+    TACHO_TRY(roofline::check("clEnqueueReadBuffer",
+                              opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, offset, count * sizeof(T),
+                                                         values.data(), 0, nullptr, nullptr)));
+    return values;
+  }
+
+  // Arguments of every kernel: table, second table, target, out, count, then four numbers.
+  Status set_arguments() {
+    cl_uint index = 0;
+    for (const cl_mem& memory : memory_)
+      TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof memory, &memory)));
+    for (const cl_uint number : {count_, first_, stride_, mask_, region_})
+      TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof number, &number)));
+    return {};
+  }
+
+  Status prepare_vector() {
+    // Starting values of all chains of 1024 work-items, then factors and summands for one vector each.
+    const std::uint32_t starts = 1024 * kClChains * lanes_, elements = starts + 2 * lanes_;
+    host_.resize(std::size_t{elements} * element_);
+    for (std::uint32_t i = 0; i < elements; ++i) {
+      const std::uint32_t bits = random_bits(i), more = random_bits(std::uint64_t{1} << 40 | i);
+      const bool factor = i >= starts && i < starts + lanes_;
+      const double unit = 0.5 + 1.5 * bits / 4294967296.0;
+      if (plan_.type == "float")
+        put(i, static_cast<float>(factor ? -1 + std::ldexp(1 + bits % 7, -23) : unit));
+      else if (plan_.type == "double")
+        put(i, factor ? -1 + std::ldexp(1 + bits % 7, -50) : unit);
+      else if (plan_.type == "half")
+        put(i, to_half(factor ? -1 + std::ldexp(1 + bits % 3, -11) : 0.5 + 1.5 * (bits & 0xFFFF) / 65536));
+      else if (plan_.type == "int")
+        put(i, factor ? bits | 1 : bits);
+      else if (plan_.type == "long")
+        put(i, (std::uint64_t{bits} << 32 | more) | (factor ? 1 : 0));
+      else
+        put(i, static_cast<unsigned char>(factor ? bits | 1 : bits));
+    }
+    count_ = 64;
+    TACHO_TRY(allocate(0, host_.size(), host_.data()));
+    TACHO_TRY(allocate(1, 64, nullptr));
+    TACHO_TRY(allocate(2, 64, nullptr));
+    return allocate(3, std::size_t{groups_} * group_size_ * kClChains * lanes_ * element_, nullptr);
+  }
+
+  // Some chains of some work-items again on the host.
+  Status check_vector() {
+    const std::uint32_t items = groups_ * group_size_, starts = 1024 * kClChains * lanes_;
+    for (const auto& [item, chain, lane] : {std::array{0U, 0U, 0U}, {items - 1, kClChains - 1, lanes_ - 1}}) {
+      const std::size_t at = (std::size_t{item} * kClChains + chain) * lanes_ + lane;
+      TACHO_ASSIGN(const std::vector<unsigned char> got, download<unsigned char>(3, at * element_, element_));
+      const std::uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane, c = b + lanes_;
+      const std::uint64_t steps = std::uint64_t{count_} * kClVectorUnroll;
+      std::array<unsigned char, 8> expected{};
+      const auto save = [&](auto value) { std::memcpy(expected.data(), &value, sizeof value); };
+      if (plan_.type == "float") {
+        auto x = get<float>(a);
+        for (std::uint64_t i = 0; i < steps; ++i) x = std::fmaf(x, get<float>(b), get<float>(c));
+        save(x);
+      } else if (plan_.type == "double") {
+        auto x = get<double>(a);
+        for (std::uint64_t i = 0; i < steps; ++i) x = std::fma(x, get<double>(b), get<double>(c));
+        save(x);
+      } else if (plan_.type == "half") {
+        auto x = get<std::uint16_t>(a);
+        for (std::uint64_t i = 0; i < steps; ++i)
+          x = to_half(from_half(x) * from_half(get<std::uint16_t>(b)) + from_half(get<std::uint16_t>(c)));
+        save(x);
+      } else {
+        std::uint64_t x = whole(a);
+        for (std::uint64_t i = 0; i < steps; ++i) x = x * whole(b) + whole(c);  // the low bits are those of narrow types
+        save(x);
+      }
+      if (std::memcmp(expected.data(), got.data(), element_) != 0)
+        return fail("chain {} of work-item {} has another value than {} steps on the host", chain, item, steps);
+    }
+    return {};
+  }
+
+  Status prepare_memory() {
+    const std::uint32_t vector = lanes_ * 4, items = groups_ * group_size_;
+    if (plan_.kind <= Kind::DramTriad) {
+      // Larger than every cache, a whole number of trips for every work-item.
+      const std::uint64_t trip = std::uint64_t{items} * kClMemoryUnroll * vector;
+      const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
+      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * session_->info.cache, 64 << 20)
+                                           : std::max<std::uint64_t>(16 * session_->info.cache, 512 << 20);
+      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / 6, std::uint64_t{1} << 30});
+      if (wanted < 2 * session_->info.cache)
+        return fail("{} MiB of device memory are too little for arrays that do not fit into its caches", session_->info.memory >> 20);
+      count_ = static_cast<std::uint32_t>(wanted / trip);
+      size_ = count_ * trip;
+      // CPUs: each core its own piece; GPUs: neighbours next to each other.
+      first_ = session_->cpu ? count_ * kClMemoryUnroll : 1;
+      stride_ = session_->cpu ? 1 : items;
+    } else {
+      const bool local = plan_.kind == Kind::Local, own = plan_.kind != Kind::L2 || session_->cpu;
+      const std::uint64_t limit = local               ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
+                                  : plan_.kind == Kind::L1 ? session_->l1() / 2
+                                  : session_->cpu      ? session_->l2() / 2
+                                                       : session_->l2() / 4;
+      const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
+      std::uint64_t set = 1024;
+      while (set * 2 <= limit) set *= 2;
+      if (set < least) {
+        if (local || set * 4 < least) return fail("its {} KiB are too little for a work-group", limit >> 10);
+        set = least;
+      }
+      mask_ = static_cast<std::uint32_t>(set / vector - 1);
+      region_ = own && !local ? static_cast<std::uint32_t>(set / vector) : 0;
+      stride_ = group_size_;
+      step_ = static_cast<std::uint32_t>(set / least);
+      count_ = step_ * 16;
+      size_ = region_ != 0 ? set * groups_ : set;
+      if (local) TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, 9, set, nullptr)));
+    }
+    std::vector<std::uint32_t> words(size_ / 4);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
+    const bool reads = plan_.kind != Kind::DramWrite;
+    TACHO_TRY(allocate(0, reads ? size_ : std::size_t{items} * vector, words.data()));
+    if (plan_.kind == Kind::DramTriad) {
+      std::reverse(words.begin(), words.end());
+      TACHO_TRY(allocate(1, size_, words.data()));
+    } else {
+      TACHO_TRY(allocate(1, 64, nullptr));
+    }
+    const bool writes = plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad;
+    TACHO_TRY(allocate(2, writes ? size_ : 64, nullptr));
+    return allocate(3, std::size_t{items} * 4, nullptr);
+  }
+
+  // Words that are floats in [0.5, 2).
+  static std::uint32_t word_of(std::uint64_t i) { return 0x3F000000U | (random_bits(i % (1U << 20)) & 0x00FFFFFFU); }
+
+  Status check_memory() {
+    const std::uint32_t items = groups_ * group_size_;
+    if (plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad) {
+      const std::uint64_t words = size_ / 4;
+      for (std::uint64_t piece = 0; piece < 8; ++piece) {
+        constexpr std::size_t kWords = 8192;
+        const std::uint64_t first = (words - kWords) / 7 * piece;
+        TACHO_ASSIGN(const std::vector<std::uint32_t> got, download<std::uint32_t>(2, first * 4, kWords));
+        for (std::size_t i = 0; i < kWords; ++i) {
+          const std::uint64_t at = first + i;
+          std::uint32_t expected = word_of(at);
+          if (plan_.kind == Kind::DramWrite) {
+            const std::uint64_t vector = at / lanes_, item = session_->cpu ? vector / (std::uint64_t{count_} * kClMemoryUnroll) : vector % items;
+            expected = word_of(item * lanes_ + at % lanes_);
+          } else if (plan_.kind == Kind::DramTriad) {
+            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F, std::bit_cast<float>(word_of(at))));
+          }
+          if (got[i] != expected) return fail("word {} is {:08x} and must be {:08x}", at, got[i], expected);
+        }
+      }
+      return {};
+    }
+    TACHO_ASSIGN(const std::vector<std::uint32_t> sums, download<std::uint32_t>(3, 0, items));
+    std::uint32_t got = 0, expected = 0;
+    for (const std::uint32_t sum : sums) got += sum;
+    for (std::uint64_t i = 0; i < size_ / 4; ++i) expected += word_of(i);
+    if (plan_.kind != Kind::DramRead) expected *= count_ / step_ * (region_ != 0 ? 1 : groups_);
+    if (got != expected) return fail("the sum of what was read is {:08x} and must be {:08x}", got, expected);
+    return {};
+  }
+
+  template <typename T>
+  void put(std::uint32_t i, T value) {
+    std::memcpy(host_.data() + std::size_t{i} * sizeof value, &value, sizeof value);
+  }
+  template <typename T>
+  T get(std::uint32_t i) const {
+    T value;
+    std::memcpy(&value, host_.data() + std::size_t{i} * sizeof value, sizeof value);
+    return value;
+  }
+  std::uint64_t whole(std::uint32_t i) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, host_.data() + std::size_t{i} * element_, element_);
+    return value;
+  }
+
+  std::shared_ptr<Session> session_;
+  Plan plan_;
+  cl_program program_ = nullptr;
+  cl_kernel kernel_ = nullptr;
+  std::array<cl_mem, 4> memory_{};
+  std::vector<unsigned char> host_;
+  std::uint32_t group_size_ = 1, groups_ = 1, element_ = 4, lanes_ = 1;
+  cl_uint count_ = 1, step_ = 1, first_ = 0, stride_ = 1, mask_ = 0, region_ = 0;
+  std::uint64_t size_ = 0;
+};
+
+class OpenClDevice : public Device {
+ public:
+  explicit OpenClDevice(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+
+  const DeviceInfo& info() const override { return session_->info; }
+  int runs_per_experiment() const override { return session_->cpu ? 8 : 1; }
+
+  std::vector<Offer> offers() const override {
+    std::vector<Offer> list;
+    for (std::size_t i = 0; i < kPlans.size(); ++i) {
+      const Plan& plan = kPlans[i];
+      Offer& offer = list.emplace_back();
+      offer.index = static_cast<int>(i);
+      Measurement& m = offer.measurement;
+      m.column = plan.column;
+      m.label = plan.kind <= Kind::DramTriad ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label) : std::string(plan.label);
+      m.path = "OpenCL C";
+      m.unit = plan.kind != Kind::Vector ? "GB/s" : plan.column.starts_with("FP") ? "GFLOP/s" : "GOP/s";
+      const auto has = [&](const char* extension) { return session_->extensions.find(extension) != std::string::npos; };
+      if (plan.type == "double" && !has("cl_khr_fp64")) m.skipped = "the device has no FP64 (cl_khr_fp64)";
+      if (plan.type == "half" && !has("cl_khr_fp16")) m.skipped = "the device has no FP16 (cl_khr_fp16)";
+      if (session_->cpu && plan.kind == Kind::Vector) {
+        // Two fused multiply-adds of the full vector width a cycle, as every server and desktop core of the last ten
+        // years has; OpenCL's properties do not tell.
+        const auto width = device_value<cl_uint>(session_->device, plan.type == "double" ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
+                                                                                          : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+        if (plan.type == "float" || plan.type == "double") offer.peak_per_clock = session_->info.units * width * 4 * 1e-3;
+      }
+      if (!session_->cpu && plan.kind == Kind::Vector && plan.type == "float") offer.peak_per_clock = lanes_per_cycle() * 2e-3;
+    }
+    return list;
+  }
+
+  Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
+    if (session_->cpu) TACHO_TRY(find_clock());
+    auto benchmark = std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<std::size_t>(offer.index)]);
+    TACHO_TRY(benchmark->prepare());
+    return benchmark;
+  }
+
+  // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle each, on
+  // all cores at the same time.
+  Status find_clock() {
+    const OpenCl& cl = opencl();
+    const char* text = kOpenClClock.data();
+    const std::size_t length = kOpenClClock.size();
+    cl_int code = 0;
+    const cl_program program = cl.CreateProgramWithSource(session_->context, 1, &text, &length, &code);
+    TACHO_TRY(check("clCreateProgramWithSource", code));
+    Status status = check("clBuildProgram", cl.BuildProgram(program, 1, &session_->device, "", nullptr, nullptr));
+    cl_kernel kernel = nullptr;
+    cl_mem out = nullptr;
+    if (status) {
+      kernel = cl.CreateKernel(program, "chain", &code);
+      status = check("clCreateKernel", code);
+    }
+    if (status) {
+      out = cl.CreateBuffer(session_->context, CL_MEM_READ_WRITE, std::size_t{session_->info.units} * 4, nullptr, &code);
+      status = check("clCreateBuffer", code);
+    }
+    // Short, so that some of them are not interrupted by other programs.
+    constexpr cl_uint kRounds = 50'000;  // six cycles each
+    double best = 0;
+    for (int i = 0; status && i < 60; ++i) {
+      cl.SetKernelArg(kernel, 0, sizeof out, &out);
+      cl.SetKernelArg(kernel, 1, sizeof kRounds, &kRounds);
+      const std::size_t global = session_->info.units, local = 1;
+      cl_event event = nullptr;
+      status = check("clEnqueueNDRangeKernel", cl.EnqueueNDRangeKernel(session_->queue, kernel, 1, nullptr, &global, &local, 0, nullptr, &event));
+      if (!status) break;
+      cl.Finish(session_->queue);
+      cl_ulong begin = 0, end = 0;
+      cl.GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr);
+      cl.GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr);
+      cl.ReleaseEvent(event);
+      if (end > begin) best = std::max(best, 6.0 * kRounds / static_cast<double>(end - begin) * 1e3);
+    }
+    if (out != nullptr) cl.ReleaseMemObject(out);
+    if (kernel != nullptr) cl.ReleaseKernel(kernel);
+    cl.ReleaseProgram(program);
+    if (best > 0) session_->info.max_clock = found_clock_ ? std::max(best, session_->info.max_clock) : best;
+    found_clock_ = true;
+    return status;
+  }
+
+ private:
+  // FP32 lanes that work in a cycle, from the vendors' extensions; NaN without one.
+  double lanes_per_cycle() const {
+    constexpr cl_device_info kSimds = 0x4040, kWidth = 0x4041, kInstruction = 0x4042;  // cl_amd_device_attribute_query
+    const auto simds = device_value<cl_uint>(session_->device, kSimds), width = device_value<cl_uint>(session_->device, kWidth);
+    const auto instruction = device_value<cl_uint>(session_->device, kInstruction, 1);
+    return simds == 0 || width == 0 ? kUnknown : static_cast<double>(session_->info.units) * simds * width * std::max(instruction, 1U);
+  }
+
+  std::shared_ptr<Session> session_;
+  bool found_clock_ = false;
+};
+
+}  // namespace
+
+std::vector<DeviceEntry> opencl_devices(std::string& note) {
+  std::vector<DeviceEntry> devices;
+  for (const Found& found : find_devices(note))
+    devices.push_back({describe(found.device), static_cast<int>(devices.size())});
+  return devices;
+}
+
+Result<std::unique_ptr<Device>> open_opencl_device(int index) {
+  std::string note;
+  const std::vector<Found> found = find_devices(note);
+  if (index < 0 || static_cast<std::size_t>(index) >= found.size()) return fail("there is no OpenCL device {}", index);
+  auto session = std::make_shared<Session>();
+  session->device = found[static_cast<std::size_t>(index)].device;
+  session->info = describe(session->device);
+  session->cpu = session->info.kind == "CPU";
+  session->extensions = device_text(session->device, CL_DEVICE_EXTENSIONS);
+  if (device_value<cl_bool>(session->device, CL_DEVICE_AVAILABLE, CL_TRUE) == CL_FALSE)
+    return fail("{}: the device is not available", session->info.name);
+  cl_int code = 0;
+  const std::array<cl_context_properties, 3> properties = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found[static_cast<std::size_t>(index)].platform), 0};
+  session->context = opencl().CreateContext(properties.data(), 1, &session->device, nullptr, nullptr, &code);
+  TACHO_TRY(check("clCreateContext", code));
+  session->queue = opencl().CreateCommandQueue(session->context, session->device, CL_QUEUE_PROFILING_ENABLE, &code);
+  TACHO_TRY(check("clCreateCommandQueue", code));
+  auto device = std::make_unique<OpenClDevice>(session);
+  if (session->cpu) TACHO_TRY(device->find_clock());
+  return device;
+}
+
+}  // namespace tacho::roofline

@@ -1,0 +1,170 @@
+// The course of a measurement (suite.h).
+#include "roofline/suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "base/clock.h"
+
+namespace tacho::roofline {
+namespace {
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// One bar of the seed's form, redrawn in its line.
+class Bar {
+ public:
+  explicit Bar(bool shown) : shown_(shown) {}
+  ~Bar() {
+    if (drawn_) fmt::print(stderr, "\r\033[K");
+  }
+  void at(double share) {
+    const int percent = static_cast<int>(share * 100);
+    if (!shown_ || percent == last_) return;
+    last_ = percent;
+    drawn_ = true;
+    constexpr int kWidth = 60;
+    const int filled = percent * kWidth / 100;
+    fmt::print(stderr, "\r{:3d}% [{}{}]", percent, std::string(static_cast<std::size_t>(filled), '|'),
+               std::string(static_cast<std::size_t>(kWidth - filled), ' '));
+    std::fflush(stderr);
+  }
+
+ private:
+  bool shown_, drawn_ = false;
+  int last_ = -1;
+};
+
+Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
+  Bar bar(options.bar);
+  bar.at(0);
+  TACHO_ASSIGN(const std::unique_ptr<Benchmark> benchmark, device.prepare(offer));
+  TACHO_TRY(benchmark->calibrate(options.target));
+  TACHO_ASSIGN(Benchmark::Sample first, benchmark->run());
+  // Warm-up: clocks rise for some ms after idling.
+  const double warm = std::max(first.duration, 40e6);
+  for (double spent = 0; spent < warm;) {
+    TACHO_ASSIGN(first, benchmark->run());
+    spent += std::max(first.duration, 1e5);
+  }
+  const int runs = device.runs_per_experiment();
+  std::vector<double> durations, clocks;
+  const std::int64_t begin = raw_now();
+  for (std::uint32_t i = 0; i < options.experiments; ++i) {
+    Benchmark::Sample best;
+    for (int r = 0; r < runs; ++r) {
+      TACHO_ASSIGN(const Benchmark::Sample sample, benchmark->run());
+      if (r == 0 || sample.duration < best.duration) best = sample;
+    }
+    durations.push_back(best.duration);
+    if (std::isfinite(best.clock)) clocks.push_back(best.clock);
+    bar.at(static_cast<double>(i + 1) / options.experiments);
+    if (i >= 9 && static_cast<double>(raw_now() - begin) > options.seconds * 1e9) break;
+  }
+  measurement.group_size = benchmark->group_size();
+  measurement.groups = benchmark->groups();
+  measurement.work = benchmark->work();
+  TACHO_TRY(benchmark->check());
+  judge(measurement, durations, clocks, offer.peak_per_clock, device.info().max_clock);
+  return {};
+}
+
+}  // namespace
+
+void judge(Measurement& m, const std::vector<double>& durations, const std::vector<double>& clocks,
+           double peak_per_clock, double max_clock) {
+  std::vector<double> rates;
+  for (const double duration : durations)
+    if (duration > 0) rates.push_back(m.work / duration);  // per ns: 1e9 a second
+  m.experiments = static_cast<std::uint32_t>(rates.size());
+  if (rates.empty()) {
+    m.skipped = "the device's clock shows no time passing";
+    return;
+  }
+  m.duration = mean_of(durations);
+  m.mean = mean_of(rates);
+  m.low = *std::min_element(rates.begin(), rates.end());
+  m.high = *std::max_element(rates.begin(), rates.end());
+  double squares = 0;
+  for (const double rate : rates) squares += (rate - m.mean) * (rate - m.mean);
+  m.stdev = rates.size() > 1 ? std::sqrt(squares / static_cast<double>(rates.size() - 1)) : 0;
+  if (!clocks.empty()) m.clock = mean_of(clocks);
+  if (std::isfinite(peak_per_clock)) {
+    m.peak = peak_per_clock * max_clock;
+    m.peak_at_clock = peak_per_clock * m.clock;
+  }
+  if (m.of_peak() > 1.02)
+    m.error = fmt::format("{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more than a device can do; the "
+                          "value is not to be trusted",
+                          m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
+  else if (m.of_peak() < 0.7)
+    m.warnings.push_back(fmt::format("{}: {:.4g} {} are only {:.1f} % of the theoretical peak of {:.4g}", m.label,
+                                     m.mean, m.unit, m.of_peak() * 100, m.peak));
+  if (m.stdev > 0.1 * m.mean)
+    m.warnings.push_back(fmt::format("{}: the experiments differ by {:.0f} % (stdev); was the device busy?", m.label,
+                                     m.stdev / m.mean * 100));
+}
+
+std::string result_line(const Measurement& m, int device) {
+  if (!m.skipped.empty()) return fmt::format("{}, GPU ID: {}, not measured: {}", m.label, device, m.skipped);
+  const bool bytes = m.unit == "GB/s", integer = m.unit == "GOP/s";
+  const std::string_view unit = bytes ? "GB/sec" : integer ? "GOPS" : "GFLOPS";
+  return fmt::format("{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, {}:{:.0f}{}, duration:{:.3g} ms, "
+                     "mean:{:.1f} {}, stdev={:.1f} {}",
+                     m.label, device, m.group_size, m.groups, m.experiments,
+                     bytes     ? "traffic"
+                     : integer ? "IOP"
+                               : "FLOP",
+                     m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
+}
+
+std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend) {
+  std::vector<NumberedDevice> list;
+  bool nvidia = false;
+  for (const std::string_view each : {"cuda", "opencl"}) {
+    if (!backend.empty() && backend != each) continue;
+    std::string note;
+    const std::vector<DeviceEntry> found = each == "cuda" ? cuda_devices(note) : opencl_devices(note);
+    if (found.empty() && !note.empty()) notes.push_back(note);
+    for (const DeviceEntry& entry : found) {
+      if (each == "opencl" && nvidia && entry.info.vendor.find("NVIDIA") != std::string::npos) continue;
+      list.push_back({static_cast<int>(list.size()), entry});
+    }
+    nvidia = each == "cuda" && !found.empty();
+  }
+  return list;
+}
+
+Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options) {
+  const bool cuda = device.entry.info.backend == "cuda";
+  TACHO_ASSIGN(const std::unique_ptr<Device> opened, cuda ? open_cuda_device(device.entry.backend_index)
+                                                          : open_opencl_device(device.entry.backend_index));
+  DeviceCeilings ceilings;
+  ceilings.device = opened->info();
+  ceilings.number = device.number;
+  const auto say = [&](std::string_view text) {
+    if (options.line) options.line(text);
+  };
+  for (const Offer& offer : opened->offers()) {
+    Measurement measurement = offer.measurement;
+    if (!options.only.empty() &&
+        std::find(options.only.begin(), options.only.end(), measurement.column) == options.only.end())
+      continue;
+    if (measurement.skipped.empty())
+      if (const Status status = measure_one(*opened, offer, options, measurement); !status)
+        measurement.skipped = status.error().message;
+    say(result_line(measurement, device.number));
+    ceilings.measurements.push_back(std::move(measurement));
+  }
+  if (ceilings.measurements.empty()) return fail("{}: none of its benchmarks was chosen", ceilings.device.name);
+  if (std::all_of(ceilings.measurements.begin(), ceilings.measurements.end(),
+                  [](const Measurement& m) { return !m.skipped.empty(); }))
+    return fail("{}: nothing could be measured: {}", ceilings.device.name, ceilings.measurements.front().skipped);
+  return ceilings;
+}
+
+}  // namespace tacho::roofline

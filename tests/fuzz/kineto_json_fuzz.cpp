@@ -1,0 +1,70 @@
+// Chrome and Kineto JSON: any bytes give a trace or a sentence; and wherever the text that has come so far ends, the reader
+// of events asks for more or decides, but never reads on.
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <algorithm>
+#include <string>
+
+#include "format/kineto/event.h"
+#include "format/kineto/json.h"
+#include "format/kineto/kineto.h"
+#include "fuzz/checking_writer.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+namespace {
+
+using namespace tacho::format::kineto;
+
+constexpr const char* kSeeds[] = {
+    R"json({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X", "totalGlobalMem": 206141652992}], "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 100.125, "dur": 50.5, "args": {"External id": 7, "Sequence number": 3}},
+{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 1, "tid": 2, "ts": 110, "dur": 5, "args": {"External id": 7, "cbid": 211, "correlation": 9}},
+{"ph": "X", "cat": "kernel", "name": "Cijk \"x\" é", "pid": 0, "tid": 5, "ts": 120.001, "dur": 20.999, "args": {"device": 0, "stream": 5, "correlation": 9, "grid": [16, 1, 1], "block": [64, 1, 1]}},
+{"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Host -> Device)", "pid": 0, "tid": 5, "ts": 150, "dur": 2, "args": {"bytes": 4096, "memory bandwidth (GB/s)": 2.0}},
+{"ph": "i", "s": "g", "name": "mark", "pid": 1, "tid": 2, "ts": 160},
+{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+{"ph": "s", "id": 9, "pid": 1, "tid": 2, "ts": 110, "cat": "ac2g", "name": "ac2g"},
+{"ph": "C", "name": "GPU 0 Utilization", "pid": 0, "ts": 170, "args": {"util": 0.5}}],
+"traceName": "x.json"})json",
+    R"json([{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"b","cat":"c","id":"0x1f","name":"n","pid":"p","tid":"t","ts":"5"},{"ph":"e","cat":"c","id":"0x1f","name":"n","pid":"p","tid":"t","ts":9},{"ph":"X","name":"gpu","pid":2,"tid":0,"ts":1e3,"dur":-4}])json",
+    "\x1f\x8b\x08",
+};
+
+void read_events(const uint8_t* data, size_t size) {
+  // Ends exactly where a fence follows: reading on is seen by the sanitizer.
+  std::string text(reinterpret_cast<const char*>(data), size);
+  text.append(64, '\0');
+  text.shrink_to_fit();
+  Event event;
+  Json json(text.data(), text.data() + size);
+  for (int events = 0; events < 1000 && !json.at_end(); ++events) {
+    const char* const before = json.at();
+    const Outcome outcome = parse_event(json, event);
+    if (outcome == Outcome::kBad && (json.what() == nullptr || *json.what() == 0)) abort();
+    if (outcome != Outcome::kOk) break;
+    if (json.at() <= before || json.at() > json.end()) abort();
+    if (json.peek() == ',') json.step();
+  }
+}
+
+}  // namespace
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  if (size < 4) {
+    const char* const text = kSeeds[seed % 3];
+    size = std::min(strlen(text), max_size);
+    memcpy(data, text, size);
+  }
+  return LLVMFuzzerMutate(data, size, max_size);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static tacho::fuzz::MemoryFile file;
+  read_events(data, size);
+  tacho::fuzz::CheckingWriter writer;
+  tacho::fuzz::expect_sentence(read_into(file.write(data, size), writer));
+  return 0;
+}

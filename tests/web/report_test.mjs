@@ -1,0 +1,343 @@
+// The HTML report in a browser: its numbers are those of the command line for every choice, its drawings stand where the
+// numbers say, and nothing in a recording can run.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { analyze, choose, compareTables, folder, html, json, open, shownTables, start, stop, tacho, workloads } from './harness.mjs';
+
+before(start);
+after(stop);
+
+const synth = path.join(workloads, 'synth_a/MI200');
+const vcopy = path.join(workloads, 'vcopy/MI200');
+
+test('numbers of every choice equal those of the command line', async () => {
+  const { page, close } = await open(await html('-p', synth));
+  for (const [choice, args] of [
+    [{}, []],
+    [{ normalisation: 'per_wave' }, ['-n', 'per_wave']],
+    [{ normalisation: 'per_cycle', time: 'us' }, ['-n', 'per_cycle', '-t', 'us']],
+    [{ normalisation: 'per_second', time: 'ms' }, ['-n', 'per_second', '-t', 'ms']],
+    [{ normalisation: 'per_kernel', time: 'ns', kernels: [0] }, ['-k', '0']],
+    [{ kernels: [1, 3] }, ['-k', '1', '3']],
+    [{ normalisation: 'per_wave', kernels: [4], time: 's' }, ['-k', '4', '-n', 'per_wave', '-t', 's']],
+    [{ normalisation: 'per_kernel', time: 'ns', kernels: [], dispatches: '3' }, ['-d', '3']],
+    [{ dispatches: '2:7, 11 > 30' }, ['-d', '2:7', '11', '> 30']],
+    [{ dispatches: '0-12', kernels: [0] }, ['-d', '0-12', '-k', '0']],
+  ]) {
+    await choose(page, choice);
+    const document = await json('-p', synth, ...args);
+    const numbers = compareTables(document, await shownTables(page));
+    const errors = await page.evaluate(() => window.tacho.errors[0]);
+    for (const row of document.tables.flatMap((table) => table.rows.filter((each) => each.slug !== undefined)))
+      assert.ok(row.error === undefined ? errors[row.id] === null : Math.abs(errors[row.id] - row.error) <= 1e-12 * row.error, `error of ${row.id}`);
+    assert.ok(numbers > 700, `${numbers} numbers for ${JSON.stringify(choice)}`);
+  }
+  await close();
+});
+
+test('numbers of every architecture, both kinds of ratios, --compat', async () => {
+  for (const [workload, ...args] of [
+    ['synth_a/MI100'],
+    ['synth_a/MI300X_A1'],
+    ['synth_a/MI350'],
+    ['synth_a/MI300X_A1_rocpd'],
+    ['synth_a/MI200', '--ratio', 'sum'],
+    ['synth_a/MI350', '--compat', '3.3'],
+    ['vcopy/MI350'],
+    ['ipblocks_SQ/MI200'],
+  ]) {
+    const at = path.join(workloads, workload);
+    const { page, close } = await open(await html('-p', at, ...args));
+    await choose(page, { normalisation: 'per_wave' });
+    assert.ok(compareTables(await json('-p', at, ...args, '-n', 'per_wave'), await shownTables(page)) > 100);
+    await close();
+  }
+});
+
+test('the choice of the command line is where the page begins', async () => {
+  const args = ['-p', synth, '-k', '1', '-d', '0:20', '-n', 'per_wave', '-b', '2', '10.1'];
+  const { page, close } = await open(await html(...args));
+  compareTables(await json(...args), await shownTables(page));
+  assert.equal(await page.locator('input[aria-label="dispatches"]').inputValue(), '0:20');
+  assert.equal(await page.locator('table[data-table="0.1"] input:checked').count(), 1);
+  assert.equal(await page.locator('table[data-table="17.1"]').count(), 0);
+  // From there to everything.
+  await page.getByText('no filters').click();
+  compareTables(await json('-p', synth, '-n', 'per_wave', '-b', '2', '10.1'), await shownTables(page));
+  await close();
+});
+
+test('what is shown is rounded from the numbers, with units, and only what is computable', async () => {
+  const document = await json('-p', vcopy);
+  const { page, close } = await open(await html('-p', vcopy));
+  const table = document.tables.find((each) => each.id === '2.1');
+  const rows = await page.locator('table[data-table="2.1"] tbody tr').evaluateAll((all) =>
+    all.map((row) => [row.dataset.id, ...[...row.cells].slice(1).map((cell) => cell.textContent.replace('±', '').trim())]),
+  );
+  const computable = table.rows.filter((row) => row.cells[1] !== null);
+  assert.deepEqual(rows.map((row) => row[0]), computable.map((row) => row.id));
+  rows.forEach((row, i) => {
+    const [name, average, unit] = computable[i].cells;
+    assert.equal(row[1], name);
+    assert.equal(row[3], unit);
+    const shown = Number(row[2].replaceAll(',', ''));
+    assert.ok(Math.abs(shown - average) <= Math.max(0.00501, Math.abs(average) * 1e-9), `${name}: ${row[2]} for ${average}`);
+  });
+  await page.fill('input[aria-label="find metrics"]', 'valu-utilization');
+  assert.equal(await page.locator('table.metrics tr[data-id]').count(), 2); // 2.1 and 11.2
+  await page.fill('input[aria-label="find metrics"]', '');
+  const missing = document.not_computable.filter((entry) => entry.id.startsWith('17.')).map((entry) => entry.id);
+  assert.ok(missing.length > 0);
+  const row = page.locator(`tr[data-id="${missing.at(-1)}"]`);
+  assert.equal(await row.count(), 0);
+  await page.getByText('also what has no value').click();
+  assert.equal(await row.count(), 1);
+  await close();
+});
+
+test('a wrong filter says what is wrong and changes nothing', async () => {
+  const { page, close } = await open(await html('-p', synth, '-b', '2'));
+  const all = await shownTables(page);
+  for (const [text, sentence] of [['x', "'x' is no dispatch id"], ['>', "behind '>'"], ['7:3', "'7:3'"]]) {
+    await choose(page, { dispatches: text });
+    assert.match(await page.locator('.error').textContent(), new RegExp(sentence));
+    assert.deepEqual(await shownTables(page), all);
+  }
+  await choose(page, { dispatches: '999' });
+  assert.match(await page.locator('.warning').textContent(), /No dispatch passes/);
+  assert.equal(await page.locator('table[data-table="2.1"]').count(), 0);
+  await close();
+});
+
+test('kernels x levels points of the roofline stand within a pixel of their logarithms', async () => {
+  const document = await json('-p', synth);
+  const { page, close } = await open(await html('-p', synth));
+  const chart = page.locator('svg[data-chart="roofline"]');
+  const places = await chart.evaluate((svg) => {
+    const at = (list, attribute) => [...list].map((node) => [Number(node.dataset[attribute]), Number(node.getAttribute(attribute))]);
+    return {
+      x: at(svg.querySelectorAll('text[data-x]'), 'x'),
+      // Labels of the y axis hang four units below their line.
+      y: at(svg.querySelectorAll('text[data-y]'), 'y').map(([value, y]) => [value, y - 4]),
+      points: [...svg.querySelectorAll('circle.point')].map((node) => ({ kernel: node.dataset.kernel, level: node.dataset.level, x: node.cx.baseVal.value, y: node.cy.baseVal.value })),
+    };
+  });
+  const along = (axis, value) => {
+    const [first, last] = [axis[0], axis.at(-1)];
+    return first[1] + ((Math.log10(value) - Math.log10(first[0])) / (Math.log10(last[0]) - Math.log10(first[0]))) * (last[1] - first[1]);
+  };
+  const ai = document.roofline_ai.kernels;
+  assert.equal(places.points.length, ai.kernelNames.length * 3);
+  ai.kernelNames.forEach((kernel, i) => {
+    for (const level of ['hbm', 'l2', 'l1']) {
+      const point = places.points.find((each) => each.kernel === kernel && each.level === level);
+      const [intensity, performance] = [ai[`ai_${level}`][0][i], ai[`ai_${level}`][1][i]];
+      assert.ok(Math.abs(point.x - along(places.x, intensity)) < 1, `${kernel} ${level} x`);
+      assert.ok(Math.abs(point.y - along(places.y, performance)) < 1, `${kernel} ${level} y`);
+    }
+  });
+  // What a pointer reads.
+  await page.locator('circle.point[data-level="hbm"]').first().hover();
+  const tip = await page.locator('.tip').innerText();
+  const name = await page.locator('circle.point[data-level="hbm"]').first().getAttribute('data-kernel');
+  const k = ai.kernelNames.indexOf(name);
+  assert.ok(tip.includes(name), tip);
+  assert.ok(tip.includes(`AI ${ai.ai_hbm[0][k].toFixed(2)} FLOP/byte at HBM`), tip);
+  assert.ok(tip.replaceAll(',', '').includes(`${ai.ai_hbm[1][k].toFixed(2)} GFLOP/s`), tip);
+  const share = document.tables[0].rows.find((row) => row.cells[0] === name).cells[5];
+  assert.ok(tip.includes(`${share.toFixed(2)} % of the time`), tip);
+  const text = await analyze('-p', synth, '-b', '4');
+  const bound = new RegExp(`^ +${k} .*?(hbm|l2|l1|valu|mfma) ([0-9.]+) %`, 'm').exec(text);
+  assert.ok(tip.toLowerCase().includes(`bound by ${bound[1]}: ${bound[2]} %`), `${tip}\n${bound[0]}`);
+  // Roofs: as high as roofline.csv says; levels and dispatches can be switched.
+  const valu = await chart.locator('line[data-roof="valu"]').evaluate((line) => [Number(line.dataset.peak), line.y1.baseVal.value]);
+  assert.equal(valu[0], document.roofline_ceilings_dev0.FP32.valu[2]);
+  assert.ok(Math.abs(valu[1] - along(places.y, valu[0])) < 1);
+  await page.selectOption('select[aria-label="data type of the roofs"]', 'FP64');
+  assert.equal(Number(await chart.locator('line[data-roof="valu"]').getAttribute('data-peak')), document.roofline_ceilings_dev0.FP64.valu[2]);
+  await page.locator('#roofline label.toggle', { hasText: 'L2' }).click();
+  assert.equal(await page.locator('circle.point').count(), ai.kernelNames.length * 2);
+  await page.getByText('every dispatch').click();
+  // Dispatches without FLOPs or without traffic have no place on log axes.
+  const positive = await page.evaluate(() => window.tacho.dispatchPoints[0].flatMap((p) => (p.performance > 0 ? [p.intensity.hbm, p.intensity.l1] : [])).filter((x) => x > 0).length);
+  assert.equal(await page.locator('circle.point').count(), positive);
+  assert.ok(positive > 60);
+  await close();
+});
+
+test('speed of light, instruction mix and memory chart show their metrics', async () => {
+  const document = await json('-p', synth);
+  const cells = (id) => Object.fromEntries(document.tables.find((table) => table.id === id).rows.map((row) => [row.slug, row.cells]));
+  const { page, close } = await open(await html('-p', synth));
+  const bars = await page.locator('#sol .line').evaluateAll((lines) => lines.map((line) => [line.dataset.slug, Number(line.querySelector('.fill').dataset.pct), line.querySelector('.fill').style.width]));
+  const withPeak = Object.entries(cells('2.1')).filter(([, row]) => typeof row[4] === 'number');
+  assert.equal(bars.length, withPeak.length);
+  for (const [slug, pct, width] of bars) {
+    assert.ok(Math.abs(pct - cells('2.1')[slug][4]) <= 1e-9 * Math.abs(pct), slug);
+    assert.ok(Math.abs(parseFloat(width) - Math.min(100, Math.max(0, pct))) < 0.01, slug);
+  }
+  const mix = Object.values(cells('10.1')).map((row) => row[1]);
+  const total = mix.reduce((a, b) => a + b, 0);
+  const widths = await page.locator('#mix figure').first().locator('.fill').evaluateAll((all) => all.map((each) => parseFloat(each.style.width)));
+  widths.forEach((width, i) => assert.ok(Math.abs(width - (mix[i] / total) * 100) < 0.01));
+  const drawn = await page.locator('svg[data-chart="memory"] g[data-slug]').evaluateAll((all) => all.map((each) => [each.dataset.slug, each.textContent.trim()]));
+  assert.deepEqual(drawn.map(([slug]) => slug).sort(), Object.keys(cells('3.1')).sort());
+  const text = Object.fromEntries(drawn);
+  for (const [slug, row] of Object.entries(cells('3.1'))) {
+    if (row[1] === null) assert.match(text[slug], /—/);
+    else if (Number.isInteger(row[1]) && Math.abs(row[1]) < 1000) assert.ok(text[slug].includes(String(row[1])), `${slug} ${row[1]} ${text[slug]}`);
+  }
+  await page.locator('svg[data-chart="memory"] g[data-slug="chart-l2-hit-rate"]').hover();
+  assert.match(await page.locator('.tip').innerText(), /3\.1\.\d+/);
+  await close();
+});
+
+test('findings are those of the JSON and follow the choice of kernels', async () => {
+  const document = await json('-p', synth);
+  const { page, close } = await open(await html('-p', synth));
+  await page.getByText('more findings').click();
+  const titles = () => page.locator('article.finding h3').allInnerTexts();
+  assert.deepEqual(await titles(), document.findings.map((finding) => finding.title));
+  await choose(page, { kernels: [3] });
+  const saxpy = document.findings.filter((finding) => finding.kernel.startsWith('saxpy'));
+  assert.ok(saxpy.length > 0 && saxpy.length < document.findings.length);
+  assert.deepEqual(await titles(), saxpy.map((finding) => finding.title));
+  const first = document.findings[0].evidence[0];
+  await choose(page, { kernels: [] });
+  assert.ok((await page.locator('article.finding').first().innerText()).includes(first.metric));
+  await close();
+});
+
+test('several runs stand side by side, with changes as the command line computes them', async () => {
+  const before = path.join(workloads, 'vcopy/MI200');
+  const document = await json('-p', before, '-p', synth);
+  const { page, close } = await open(await html('-p', before, '-p', synth));
+  compareTables(document.runs[0], await shownTables(page, 0));
+  compareTables(document.runs[1], await shownTables(page, 1));
+  const rows = await page.locator('table.metrics tr[data-id]').evaluateAll((all) =>
+    all.map((row) => [row.dataset.id, [...row.querySelectorAll('td.n')].map((cell) => cell.textContent.trim())]),
+  );
+  const shown = new Map(rows);
+  let compared = 0;
+  for (const { id, values, percent } of document.comparison) {
+    if (!shown.has(id) || values.includes(null)) continue;
+    const [, , change] = shown.get(id);
+    ++compared;
+    if (percent[1] === 'inf') assert.equal(change, '+∞', id);
+    else if (percent[1] === 0) assert.equal(change, '0 %', id);
+    else if (Math.abs(percent[1]) >= 0.06 && Math.abs(percent[1]) < 999)
+      assert.equal(change, `${percent[1] > 0 ? '+' : '−'}${Math.abs(percent[1]).toFixed(1)} %`, id);
+  }
+  assert.ok(compared > 100, `${compared} compared`);
+  assert.equal(await page.locator('svg[data-chart="memory"]').count(), 2);
+  assert.ok((await page.locator('rect.point[data-run="1"]').count()) > 0, 'the other run in the roofline');
+  await page.fill('input[aria-label="least change in percent"]', '1000000');
+  assert.ok((await page.locator('table.metrics tr[data-id]').count()) < rows.length / 2);
+  await close();
+});
+
+test('nothing in a recording can run', async () => {
+  const evil = path.join(folder, 'evil');
+  const names = ['</script><script>window.hacked=1</script>', '<img src=x onerror="window.hacked=2">', '<!--<script>', "{{constructor.constructor('window.hacked=3')()}}", '${window.hacked=4}', 'a\u2028b\u0000c'];
+  cpSync(vcopy, evil, { recursive: true });
+  for (const file of ['pmc_perf.csv']) {
+    const lines = readFileSync(path.join(evil, file), 'utf8').trimEnd().split('\n');
+    const head = lines[0].split(',');
+    const name = head.indexOf('Kernel_Name');
+    const id = head.indexOf('Dispatch_ID');
+    const cells = lines[1].split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/);
+    const rows = names.map((each, i) => cells.map((cell, c) => (c === name ? `"${each.replaceAll('"', '""')}"` : c === id ? i : cell)).join(','));
+    writeFileSync(path.join(evil, file), [lines[0], ...rows].join('\n') + '\n');
+  }
+  const info = readFileSync(path.join(evil, 'sysinfo.csv'), 'utf8').trimEnd().split('\n');
+  const at = info[0].split(',').indexOf('workload_name');
+  const fields = info[1].split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/);
+  fields[at] = '"</title></script><script>window.hacked=5</script>"';
+  writeFileSync(path.join(evil, 'sysinfo.csv'), `${info[0]}\n${fields.join(',')}\n`);
+  const file = await html('-p', evil);
+  const { page, close } = await open(file);
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.equal(await page.locator('script').count(), 1);
+  const shown = await page.locator('table[data-table="0.1"] td.kernel').allTextContents();
+  for (const name of names.slice(0, 5)) assert.ok(shown.includes(name), `${name} in ${JSON.stringify(shown)}`);
+  assert.ok((await page.locator('h1').textContent()).includes('</title>'));
+  // Even what gets into the page as markup would not run: the policy knows only the page's own script.
+  const ran = await page.evaluate(() => {
+    const script = document.createElement('script');
+    script.textContent = 'window.hacked = 6';
+    document.body.append(script);
+    return window.hacked;
+  });
+  assert.equal(ran, undefined);
+  await close().catch((error) => assert.match(error.message, /^console: .*Content Security Policy[^\n]*$/));
+  // In the file itself the data is one script element whose end cannot be forged.
+  const text = readFileSync(file, 'utf8');
+  const data = text.slice(text.indexOf('id="data">') + 10);
+  assert.ok(!data.slice(0, data.indexOf('</script>')).includes('<'));
+});
+
+test('colours, paper and small screens', async () => {
+  const file = await html('-p', vcopy);
+  const { page, close } = await open(file, { colorScheme: 'dark' });
+  const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(await back(), 'rgb(21, 24, 28)');
+  await page.selectOption('select[aria-label="colours"]', 'light');
+  assert.equal(await back(), 'rgb(255, 255, 255)');
+  await page.selectOption('select[aria-label="colours"]', 'dark');
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await back(), 'rgb(255, 255, 255)');
+  assert.equal(await page.locator('nav').isVisible(), false);
+  assert.equal(await page.locator('.filters').isVisible(), false);
+  assert.ok((await page.pdf({ format: 'A4' })).length > 50_000);
+  await page.emulateMedia({ media: 'screen' });
+  for (const width of [1400, 760]) {
+    await page.setViewportSize({ width, height: 800 });
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    if (width === 1400) assert.ok(over <= 0, `${over} pixels too wide`);
+  }
+  await close();
+});
+
+test('a run too large for a page keeps kernels and normalisations', async () => {
+  const large = path.join(folder, 'large');
+  mkdirSync(large);
+  const info = readFileSync(path.join(synth, 'sysinfo.csv'));
+  writeFileSync(path.join(large, 'sysinfo.csv'), info);
+  const lines = readFileSync(path.join(synth, 'pmc_perf.csv'), 'utf8').trimEnd().split('\n');
+  const rows = [];
+  for (let i = 0; i < 8000; ++i) rows.push(lines[1 + (i % (lines.length - 1))].replace(/^\d+/, String(i)));
+  writeFileSync(path.join(large, 'pmc_perf.csv'), [lines[0], ...rows].join('\n') + '\n');
+  const { page, close } = await open(await html('-p', large, '--no-advice'));
+  assert.match(await page.locator('.warning').first().textContent(), /too many counter values/);
+  assert.equal(await page.locator('input[aria-label="dispatches"]').count(), 0);
+  for (const [choice, args] of [
+    [{ normalisation: 'per_wave' }, ['-n', 'per_wave']],
+    [{ kernels: [1], time: 'us' }, ['-k', '1', '-n', 'per_wave', '-t', 'us']],
+  ]) {
+    await choose(page, choice);
+    compareTables(await json('-p', large, '--no-advice', ...args), await shownTables(page));
+  }
+  await close();
+});
+
+test('--gui serves the page on this machine to who has the token, until Ctrl-C', async () => {
+  const server = spawn(tacho, ['analyze', '-p', vcopy, '--random-port', '--gui'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const url = await new Promise((done, failed) => {
+    server.stdout.once('data', (data) => done(String(data).trim()));
+    server.once('exit', (code) => failed(new Error(`exit ${code}`)));
+  });
+  server.removeAllListeners('exit');
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/\?token=[0-9a-f]{32}$/);
+  assert.equal((await fetch(url.replace(/token=.*/, ''))).status, 403);
+  const { page, close } = await open(url);
+  compareTables(await json('-p', vcopy), await shownTables(page));
+  await close();
+  const ended = new Promise((done) => server.once('exit', (code, signal) => done([code, signal])));
+  server.kill('SIGINT');
+  assert.deepEqual(await ended, [0, null]);
+});

@@ -1,0 +1,128 @@
+// The JSON in the page: schema tacho-analysis/1 with "page" (docs/commands/analyze.md). Only what is used here.
+
+export type Cell = number | string | null;
+
+export interface Evidence {
+  id: string;
+  metric: string;
+  term: string;
+  value: number | string | null;
+  unit: string;
+  comparison?: string;
+  threshold?: number;
+  peak?: number;
+}
+
+export interface Finding {
+  kernel: string;
+  share: number;
+  slug: string;
+  title: string;
+  severity: number;
+  meaning: string;
+  advice: string[];
+  evidence: Evidence[];
+}
+
+export interface Metric {
+  slug: string;
+  name: string;
+  unit: string;
+  level: string;
+  description: string;
+  advice: string;
+  formula: string;
+}
+
+export type Role = 'name' | 'unit' | 'text' | 'value';
+
+export interface TableOfPage {
+  id: string;
+  block: number;
+  slug: string;
+  title: string;
+  style: 'table' | 'bar' | 'box' | 'multibar' | 'memory_chart';
+  repeats: boolean;
+  comparable: boolean;
+  columns: { key: string; title: string; role: Role }[];
+  rows: { id: string; metric: number; channel?: number; cells: Cell[] }[];
+}
+
+/** The tables as a program over all dispatches, see metric/analysis_page.h. */
+export interface Page {
+  normalisations: string[];
+  kernel_names: string[];
+  chosen: { kernels: number[] | null; dispatches: string[]; gpus: string[] };
+  metrics: Metric[];
+  tables: TableOfPage[];
+  blocks: { number: number; title: string; slug: string; description: string }[];
+  places: number[];
+  operations?: string[];
+  nodes?: number[];
+  lists?: number[];
+  constants?: Cell[];
+  inputs?: Cell[][];
+  values?: number[][];
+  dispatches?: {
+    id: number[];
+    kernel: number[];
+    gpu: number[];
+    repeats: number[];
+    duration: number;
+    flops: number;
+    l1: number;
+    l2: number;
+    hbm: number;
+  };
+  fixed?: { kernel: number | null; values: Cell[][] }[];
+  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell }[];
+  statistics?: { kernel: number; count: number; sum: number; mean: Cell; median: Cell; share: Cell }[];
+}
+
+export interface TableOfDocument {
+  id: string;
+  block: string;
+  title: string;
+  columns: string[];
+  rows: { id?: string; slug?: string; cells: Cell[]; error?: number }[];
+}
+
+export type Roof = [[number, number], [number, number], number];
+
+export interface Run {
+  schema: string;
+  workloads: {
+    path: string;
+    arch: string;
+    gpu_model: string;
+    workload_name: string;
+    command: string;
+    dispatches: number;
+    kernels: number;
+    warnings: string[];
+  }[];
+  normal_unit: string;
+  time_unit: string;
+  ids: string;
+  ratio: string;
+  compat: string | null;
+  notes: string[];
+  tables: TableOfDocument[];
+  roofline_ceilings_dev0?: Record<string, Record<string, Roof>>;
+  roofline_uncounted?: string[];
+  findings: Finding[];
+  not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
+  page: Page;
+}
+
+export interface Report extends Run {
+  runs?: Run[];
+}
+
+/** A number as the JSON has it: "inf" and "-inf" are texts, null is no number. */
+export function numeric(cell: Cell | undefined): number {
+  if (typeof cell === 'number') return cell;
+  if (cell === 'inf') return Infinity;
+  if (cell === '-inf') return -Infinity;
+  return NaN;
+}

@@ -1,13 +1,18 @@
 // What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without
 // working in a constructor, and pthread_create, to know the beginning and the end of threads. Both pass
-// straight on where there is nothing to do. libtacho.so is compiled without exceptions, so that the cleanup
+// straight on where there is nothing to do. _exit (Python's multiprocessing ends forked workers with it) runs no exit
+// handlers: what CUPTI has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup
 // of a thread's frame is glibc's own (no unwinder of ours may meet the program's).
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 
 #include "capture/capture.h"
+#include "capture/counter/range_profiler.h"
+#include "capture/source/cuda/cupti_api.h"
 #include "tape/writer.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -84,4 +89,13 @@ TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attribu
   const int result = next(thread, attributes, run_thread, task);
   if (result != 0) task->used.store(0, std::memory_order_release);
   return result;
+}
+
+TACHO_EXPORT __attribute__((noreturn)) void _exit(int status) {
+  tacho::capture::cuda::finish_before_exit();
+  tacho::capture::counter::finish_before_exit();
+  for (;;) syscall(SYS_exit_group, status);
+}
+TACHO_EXPORT __attribute__((noreturn)) void _Exit(int status) {
+  _exit(status);
 }

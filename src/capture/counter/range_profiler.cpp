@@ -837,6 +837,10 @@ bool refuse(const char* sentence) {
 
 }  // namespace
 
+void finish_before_exit() {
+  if (g_on.load() && *g_fork_word != 0 && g_owner.load() == 0) finish();
+}
+
 bool start_range_profiler(const char* folder) {
   char tried[1024], line[1536];
   snprintf(g_folder, sizeof g_folder, "%s", folder);

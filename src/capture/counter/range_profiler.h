@@ -7,4 +7,7 @@ namespace tacho::capture::counter {
 /// collected; the reason was said.
 bool start_range_profiler(const char* folder);
 
+/// Before _exit: what is measured is written. Nothing where a launch is under way.
+void finish_before_exit();
+
 }  // namespace tacho::capture::counter

@@ -58,6 +58,8 @@ void* find_in_driver(const char* symbol);
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.
 bool session_active();
+/// What CUPTI still holds goes to the pool: the process ends by _exit, which calls no exit handlers. At most a second.
+void finish_before_exit();
 /// One line for the user while the target runs, and a note in the trace.
 void say_warning(const char* sentence);
 

@@ -379,6 +379,9 @@ class Inside {
   bool allowed() const { return g_finished.load() == 0; }
 };
 
+void finish_work();
+constinit std::atomic<uint32_t> g_exit_asked{0}, g_exit_done{0};
+
 void* follow(void*) {
   pthread_setname_np(pthread_self(), "tacho-cupti");
   tape::PoolHeader* const pool = tape::pool();
@@ -387,9 +390,14 @@ void* follow(void*) {
   while (g_finished.load(std::memory_order_relaxed) == 0) {
     // Wakes at once when the launcher changes `enabled` and wakes its waiters, otherwise soon.
     const uint64_t seen = pool->enabled.load(std::memory_order_relaxed);
-    if (seen == g_active.load(std::memory_order_relaxed)) {
+    if (seen == g_active.load(std::memory_order_relaxed) && g_exit_asked.load() == 0) {
       const timespec wait{0, 50'000'000};
       syscall(SYS_futex, &pool->enabled, FUTEX_WAIT, static_cast<uint32_t>(seen), &wait, nullptr, 0);
+    }
+    if (g_exit_asked.load() != 0) {
+      if (g_finished.exchange(1) == 0) finish_work();
+      g_exit_done.store(1);
+      break;
     }
     const Inside inside;
     if (!inside.allowed()) break;
@@ -427,6 +435,10 @@ void start_thread() {
 // wait for.
 void finish() {
   if (g_started.load() == 0 || getpid() != g_pid || g_finished.exchange(1) != 0) return;
+  finish_work();
+}
+
+void finish_work() {
   const int64_t begin = raw_now();
   constexpr int64_t kPatience = 5'000'000'000;  // our thread may itself be waiting for the device
   while (g_inside.load() != 0 && raw_now() - begin < kPatience) {
@@ -622,6 +634,18 @@ const Cupti* session_cupti() {
 bool session_active() {
   return g_started.load(std::memory_order_acquire) != 0 && g_finished.load(std::memory_order_relaxed) == 0 &&
          getpid() == g_pid;
+}
+void finish_before_exit() {
+  if (!session_active()) return;
+  // By our thread: the caller may be anywhere, in a signal handler inside CUPTI too, and is not kept waiting for long.
+  constexpr int64_t kPatience = 1'000'000'000;
+  const int64_t begin = raw_now();
+  g_exit_asked.store(1);
+  syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+  while (g_exit_done.load() == 0 && raw_now() - begin < kPatience) {
+    const timespec moment{0, 100'000};
+    nanosleep(&moment, nullptr);
+  }
 }
 void say_warning(const char* sentence) {
   say(event::NoteSeverity::kWarning, sentence);

@@ -31,6 +31,18 @@ struct Sums {
     m2 += summary.m2 + delta * delta * a * b / (a + b);
     count += summary.count;
   }
+  void add(const Sums& other) {
+    trace::Summary summary;
+    summary.count = other.count;
+    summary.unknown = other.unknown;
+    summary.sum = other.total;
+    summary.min = other.min;
+    summary.max = other.max;
+    summary.mean = other.mean;
+    summary.m2 = other.m2;
+    summary.bytes = other.bytes;
+    add(summary);
+  }
   void add(int64_t duration) {
     min = count == 0 ? duration : std::min(min, duration);
     max = count == 0 ? duration : std::max(max, duration);

@@ -6,11 +6,14 @@
 #include <map>
 #include <memory>
 #include <tuple>
-#include <unordered_map>
 
 #include "analysis/accumulate.h"
 #include "base/demangle.h"
+#include "base/sorted_file.h"
 #include "event/schema.h"
+#include "trace/file.h"
+#include "trace/hash.h"
+#include "trace/scratch.h"
 
 namespace tacho::analysis {
 
@@ -18,6 +21,9 @@ using event::Table;
 namespace column = event::column;
 
 namespace {
+
+// Tables of numbers up to this size, in bytes, are the process's own memory; larger ones lie in temporary files.
+constexpr size_t kOwnMemory = 16 << 20;
 
 struct Accumulator {
   StatRow row;
@@ -35,6 +41,21 @@ Table table_of(By by) {
     case By::kSync: return Table::kSync;
     case By::kOverhead: return Table::kOverhead;
     case By::kAllocation: return Table::kAllocation;
+    case By::kDomain: break;
+  }
+  return Table::kEnd;
+}
+
+Table dimension_of(By by) {
+  switch (by) {
+    case By::kKernel: return Table::kKernel;
+    case By::kApi: return Table::kFunction;
+    case By::kCopy: return Table::kCopyShape;
+    case By::kFill: return Table::kFillShape;
+    case By::kMarker: return Table::kLabel;
+    case By::kSync: return Table::kSyncShape;
+    case By::kOverhead: return Table::kOverheadShape;
+    case By::kAllocation: return Table::kAllocationShape;
     case By::kDomain: break;
   }
   return Table::kEnd;
@@ -106,10 +127,7 @@ void close(Accumulator& sum) {
 
 Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOptions& options) {
   std::vector<StatRow> rows;
-  const auto add = [&](std::string name, const std::vector<trace::Summary>& summaries, auto keep) {
-    Accumulator sum;
-    for (const trace::Summary& summary : summaries)
-      if (keep(summary)) sum.add(summary);
+  const auto add = [&](std::string name, Accumulator& sum) {
     close(sum);
     if (sum.row.count == 0) return;
     sum.row.name = std::move(name);
@@ -126,24 +144,167 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
                                                               {Table::kSync, "SYNCHRONIZATION"},
                                                               {Table::kOverhead, "OVERHEAD"}};
   for (const auto& [table, name] : kTables) {
-    TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
-    add(name, summaries, of_process);
+    Accumulator sum;
+    TACHO_TRY(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries)
+        if (of_process(summary)) sum.add(summary);
+    }));
+    add(name, sum);
   }
-  TACHO_ASSIGN(const auto calls, trace.merged_summaries(Table::kApi));
-  for (size_t d = 0; d < static_cast<size_t>(event::Domain::kEnd); ++d) {
-    const auto domain = static_cast<event::Domain>(d);
-    std::string name(event::to_string(domain));
+  std::vector<Accumulator> domains(static_cast<size_t>(event::Domain::kEnd));
+  TACHO_TRY(trace.visit_summaries(Table::kApi, [&](std::span<const trace::Summary> summaries) {
+    for (const trace::Summary& summary : summaries) {
+      const auto domain = static_cast<uint64_t>(trace.cell(Table::kFunction, summary.dim, column::Function::domain));
+      if (of_process(summary) && domain < domains.size()) domains[domain].add(summary);
+    }
+  }));
+  for (size_t d = 0; d < domains.size(); ++d) {
+    std::string name(event::to_string(static_cast<event::Domain>(d)));
     for (char& c : name) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-    add(name + "_API", calls, [&](const trace::Summary& summary) {
-      return of_process(summary) &&
-             trace.cell(Table::kFunction, summary.dim, column::Function::domain) == static_cast<int64_t>(domain);
-    });
+    add(name + "_API", domains[d]);
   }
   finish(rows);
   return rows;
 }
 
+// A dimension row under the hash of its name and group.
+struct Named {
+  uint64_t high, low;
+  int64_t dim;
+  bool same_name(const Named& other) const { return high == other.high && low == other.low; }
+  bool operator<(const Named& other) const {
+    return high != other.high ? high < other.high : low != other.low ? low < other.low : dim < other.dim;
+  }
+};
+
+// Up to so many names, rows of equal time are sorted by name; beyond, by the order of their appearance.
+constexpr size_t kSortedByName = 20'000;
+
 }  // namespace
+
+struct StatTable::State {
+  const trace::Trace* trace = nullptr;
+  By by = By::kKernel;
+  StatOptions options;
+  std::vector<StatRow> domains;  // By::kDomain only
+  trace::Scratch sums;           // Sums, by dimension row; of rows with one name all are in the first
+  trace::Scratch order;          // int64 dimension rows, as they are given out
+  size_t rows = 0;
+  int64_t calls = 0, total = 0;
+  double whole = 0;  // ns
+  bool grouped = false;
+
+  Sums& sum(int64_t dim) const { return static_cast<Sums*>(sums.data())[dim]; }
+  std::span<int64_t> dims() const { return {static_cast<int64_t*>(order.data()), rows}; }
+  Status fill();
+};
+
+Status StatTable::State::fill() {
+  const std::string folder = trace::OutputFile::temporary_folder();
+  const auto take = [&](size_t bytes) { return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string()); };
+  const auto known = static_cast<size_t>(std::max<int64_t>(trace->rows(dimension_of(by)), 1));
+  sums = take(known * sizeof(Sums));
+  TACHO_TRY(trace->visit_summaries(table_of(by), [&](std::span<const trace::Summary> summaries) {
+    for (const trace::Summary& summary : summaries) {
+      if (options.process && trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process) continue;
+      const auto dim = static_cast<uint64_t>(summary.dim);
+      sum(dim < known ? summary.dim : 0).add(summary);
+    }
+  }));
+
+  SortedFile<Named> names;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(known); ++dim) {
+    const Sums& of_dim = sum(dim);
+    if (of_dim.count == 0 && of_dim.unknown == 0) continue;
+    if (by == By::kApi && options.domain &&
+        trace->cell(Table::kFunction, dim, column::Function::domain) != static_cast<int64_t>(*options.domain))
+      continue;
+    auto [name, group] = name_of(*trace, by, dim, options);
+    grouped |= !group.empty();
+    name.push_back('\0');
+    name += group;
+    const trace::Hash128 hash = trace::hash_128(name);
+    names.add({hash.high, hash.low, dim});
+    ++rows;
+  }
+  TACHO_TRY(names.finish());
+  order = take(std::max<size_t>(rows, 1) * sizeof(int64_t));
+  rows = 0;
+  Named one{}, first{};
+  while (names.next(one)) {
+    if (rows > 0 && one.same_name(first)) {
+      sum(first.dim).add(sum(one.dim));
+    } else {
+      first = one;
+      static_cast<int64_t*>(order.data())[rows++] = one.dim;
+    }
+  }
+
+  const auto longer = [&](int64_t a, int64_t b) {
+    return sum(a).total != sum(b).total ? sum(a).total > sum(b).total : a < b;
+  };
+  std::sort(dims().begin(), dims().end(), longer);
+  if (rows <= kSortedByName) {
+    for (size_t i = 0; i < rows;) {
+      size_t next = i + 1;
+      while (next < rows && sum(dims()[next]).total == sum(dims()[i]).total) ++next;
+      if (next - i > 1) {
+        std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> equal;
+        for (size_t at = i; at < next; ++at) equal.emplace_back(name_of(*trace, by, dims()[at], options), dims()[at]);
+        std::sort(equal.begin(), equal.end());
+        for (size_t at = i; at < next; ++at) dims()[at] = equal[at - i].second;
+      }
+      i = next;
+    }
+  }
+  for (const int64_t dim : dims()) {
+    calls += sum(dim).count + sum(dim).unknown;
+    total += sum(dim).total;
+    whole += static_cast<double>(sum(dim).total);
+  }
+  return {};
+}
+
+StatTable::StatTable(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StatTable::StatTable(StatTable&&) noexcept = default;
+StatTable& StatTable::operator=(StatTable&&) noexcept = default;
+StatTable::~StatTable() = default;
+
+Result<StatTable> StatTable::make(const trace::Trace& trace, By by, const StatOptions& options) {
+  auto state = std::make_unique<State>();
+  state->trace = &trace;
+  state->by = by;
+  state->options = options;
+  if (by == By::kDomain) {
+    TACHO_ASSIGN(state->domains, by_domain(trace, options));
+    state->rows = state->domains.size();
+    for (const StatRow& row : state->domains) {
+      state->calls += row.count;
+      state->total += row.total;
+    }
+  } else {
+    TACHO_TRY(state->fill());
+  }
+  return StatTable(std::move(state));
+}
+
+size_t StatTable::size() const { return state_->rows; }
+int64_t StatTable::calls() const { return state_->calls; }
+int64_t StatTable::total() const { return state_->total; }
+bool StatTable::grouped() const { return state_->grouped; }
+
+StatRow StatTable::row(size_t index) const {
+  if (state_->by == By::kDomain) return state_->domains[index];
+  const int64_t dim = state_->dims()[index];
+  Accumulator sum;
+  sum.sums = state_->sum(dim);
+  close(sum);
+  auto [name, group] = name_of(*state_->trace, state_->by, dim, state_->options);
+  sum.row.name = std::move(name);
+  sum.row.group = std::move(group);
+  sum.row.percent = state_->whole > 0 ? static_cast<double>(sum.row.total) / state_->whole * 100.0 : 0.0;
+  return std::move(sum.row);
+}
 
 Result<By> parse_by(std::string_view text) {
   static constexpr std::pair<const char*, By> kNames[] = {
@@ -156,36 +317,10 @@ Result<By> parse_by(std::string_view text) {
 }
 
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options) {
-  if (by == By::kDomain) return by_domain(trace, options);
-  TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table_of(by)));
-  std::unordered_map<int64_t, size_t> of_dim;
-  std::map<std::pair<std::string, std::string>, size_t> of_name;
-  std::vector<Accumulator> sums;
-  for (const trace::Summary& summary : summaries) {
-    if (options.process && trace.cell(Table::kTrack, summary.track, column::Track::process) != *options.process) continue;
-    if (by == By::kApi && options.domain &&
-        trace.cell(Table::kFunction, summary.dim, column::Function::domain) != static_cast<int64_t>(*options.domain))
-      continue;
-    auto known = of_dim.find(summary.dim);
-    if (known == of_dim.end()) {
-      auto key = name_of(trace, by, summary.dim, options);
-      const auto [named, fresh] = of_name.try_emplace(key, sums.size());
-      if (fresh) {
-        sums.emplace_back();
-        sums.back().row.name = key.first;
-        sums.back().row.group = key.second;
-      }
-      known = of_dim.emplace(summary.dim, named->second).first;
-    }
-    sums[known->second].add(summary);
-  }
+  TACHO_ASSIGN(const StatTable table, StatTable::make(trace, by, options));
   std::vector<StatRow> rows;
-  rows.reserve(sums.size());
-  for (Accumulator& sum : sums) {
-    close(sum);
-    rows.push_back(std::move(sum.row));
-  }
-  finish(rows);
+  rows.reserve(table.size());
+  for (size_t i = 0; i < table.size(); ++i) rows.push_back(table.row(i));
   return rows;
 }
 

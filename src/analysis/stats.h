@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,7 +37,30 @@ struct StatOptions {
   std::optional<event::Domain> domain;  // kApi only
 };
 
-/// Rows sorted by total time, longest first (ties by name).
+/// Statistics of any number of names in bounded memory: what there is of a name beside numbers is made when its row is
+/// asked for, and the numbers of many names lie in temporary files. The trace must outlive it.
+class StatTable {
+ public:
+  static Result<StatTable> make(const trace::Trace& trace, By by, const StatOptions& options = {});
+  StatTable(StatTable&&) noexcept;
+  StatTable& operator=(StatTable&&) noexcept;
+  ~StatTable();
+
+  size_t size() const;
+  /// Rows sorted by total time, longest first (ties by name, where names are not very many). Contract: index < size().
+  StatRow row(size_t index) const;
+  int64_t calls() const;     // over all rows
+  int64_t total() const;     // ns, over all rows
+  /// Has any row a group?
+  bool grouped() const;
+
+ private:
+  struct State;
+  explicit StatTable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// All rows of a StatTable at once.
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options = {});
 
 struct DeviceBusy {

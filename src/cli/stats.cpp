@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "analysis/stacks.h"
 #include "analysis/stats.h"
@@ -16,7 +17,7 @@
 namespace tacho::cli {
 namespace {
 
-report::Table exact_table(const std::vector<analysis::StatRow>& rows, bool grouped, bool bytes) {
+report::Table exact_table(std::span<const analysis::StatRow> rows, bool grouped, bool bytes) {
   report::Table table;
   table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}, {"MinNs"}, {"MaxNs"}, {"StdDev"}};
   if (grouped) table.columns.push_back({"Group"});
@@ -33,7 +34,7 @@ report::Table exact_table(const std::vector<analysis::StatRow>& rows, bool group
   return table;
 }
 
-report::Table readable_table(const std::vector<analysis::StatRow>& rows, bool grouped, bool bytes) {
+report::Table readable_table(std::span<const analysis::StatRow> rows, bool grouped, bool bytes) {
   report::Table table;
   table.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right},
                    {"Mean", report::Align::Right}, {"Min", report::Align::Right}, {"Max", report::Align::Right},
@@ -164,6 +165,40 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   return kOk;
 }
 
+// The first `count` rows, a page at a time: there may be millions. Every page of text has a header, and columns as wide as
+// the page needs.
+void print_rows(const analysis::StatTable& table, size_t count, bool bytes, const std::string& format, const std::string& nothing) {
+  constexpr size_t kPage = 10'000;
+  std::string out;
+  report::JsonWriter writer(out);
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  report::TextStyle style;
+  style.width = screen.terminal ? screen.width : 0;
+  style.colour = screen.colour;
+  std::vector<analysis::StatRow> page;
+  size_t done = 0;
+  do {
+    const size_t first = done;
+    page.clear();
+    for (; done < count && page.size() < kPage; ++done) page.push_back(table.row(done));
+    if (format == "csv") {
+      out += report::to_csv(exact_table(page, table.grouped(), bytes), first == 0);
+    } else if (format == "json") {
+      const report::Table part = exact_table(page, table.grouped(), bytes);
+      if (first == 0) report::begin_json(part, writer);
+      report::rows_json(part, writer);
+      if (done == count) {
+        report::end_json(writer);
+        out += "\n";
+      }
+    } else {
+      out += count == 0 ? nothing : report::to_text(readable_table(page, table.grouped(), bytes), style);
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    out.clear();
+  } while (done < count);
+}
+
 }  // namespace
 
 int run_stats(int argc, char** argv) {
@@ -194,28 +229,11 @@ int run_stats(int argc, char** argv) {
   if (!by) return complain(kBadInput, by.error().message);
   const auto trace = format::open_any(file);
   if (!trace) return complain(kBadInput, trace.error().message);
-  auto rows = analysis::statistics(**trace, *by, options);
-  if (!rows) return complain(kBadInput, rows.error().message);
-  if (top != 0 && rows->size() > top) rows->resize(top);
-  const bool grouped = std::any_of(rows->begin(), rows->end(), [](const auto& row) { return !row.group.empty(); });
+  const auto table = analysis::StatTable::make(**trace, *by, options);
+  if (!table) return complain(kBadInput, table.error().message);
   const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
-  std::string out;
-  if (format == "csv") {
-    out = report::to_csv(exact_table(*rows, grouped, bytes));
-  } else if (format == "json") {
-    report::JsonWriter writer(out);
-    report::to_json(exact_table(*rows, grouped, bytes), writer);
-    out += "\n";
-  } else if (rows->empty()) {
-    out = fmt::format("{}: no {} records\n", file, by_text);
-  } else {
-    const report::Screen screen = report::screen_of(STDOUT_FILENO);
-    report::TextStyle style;
-    style.width = screen.terminal ? screen.width : 0;
-    style.colour = screen.colour;
-    out = report::to_text(readable_table(*rows, grouped, bytes), style);
-  }
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  const size_t count = top != 0 ? std::min(top, table->size()) : table->size();
+  print_rows(*table, count, bytes, format, count == 0 ? fmt::format("{}: no {} records\n", file, by_text) : std::string());
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
   return kOk;
 }

@@ -28,26 +28,21 @@ std::string heading(const std::string& text, const report::Screen& screen) {
 
 void add_stats(std::string& out, const trace::Trace& trace, const report::Screen& screen, analysis::By by,
                const std::string& title, size_t top, bool with_group) {
-  const auto rows = analysis::statistics(trace, by);
+  const auto rows = analysis::StatTable::make(trace, by);
   if (!rows) {
     out += "\n" + rows.error().message + "\n";
     return;
   }
-  if (rows->empty()) return;
-  int64_t calls = 0, total = 0;
-  for (const auto& row : *rows) {
-    calls += row.count;
-    total += row.total;
-  }
-  out += heading(fmt::format("{} ({} {}, {})", title, calls, by == analysis::By::kKernel ? "dispatches" : "calls",
-                             report::format_duration(static_cast<double>(total))),
+  if (rows->size() == 0) return;
+  out += heading(fmt::format("{} ({} {}, {})", title, rows->calls(), by == analysis::By::kKernel ? "dispatches" : "calls",
+                             report::format_duration(static_cast<double>(rows->total()))),
                  screen);
   report::Table table;
   table.columns = {{"Time", report::Align::Right},  {"%", report::Align::Right, 1}, {"Calls", report::Align::Right},
                    {"Mean", report::Align::Right},  {"Min", report::Align::Right},  {"Max", report::Align::Right},
                    {"Name", report::Align::Left, -1, true}};
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
-    const analysis::StatRow& row = (*rows)[i];
+    const analysis::StatRow row = rows->row(i);
     const bool timed = row.count > row.unknown;
     const auto time = [&](double value) { return timed ? report::format_duration(value) : std::string("—"); };
     table.rows.push_back({time(static_cast<double>(row.total)), row.percent, row.count, time(row.mean),

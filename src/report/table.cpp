@@ -199,11 +199,11 @@ std::string to_text(const Table& table, const TextStyle& style) {
                                        : boxed(table, style, cells, right, widths);
 }
 
-std::string to_csv(const Table& table) {
+std::string to_csv(const Table& table, bool header) {
   std::string out;
-  for (std::size_t c = 0; c < table.columns.size(); ++c)
+  for (std::size_t c = 0; header && c < table.columns.size(); ++c)
     out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
-  out += '\n';
+  if (header) out += '\n';
   for (const auto& row : table.rows) {
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       if (c > 0) out += ',';
@@ -314,7 +314,7 @@ JsonWriter& JsonWriter::newline() {
   return *this;
 }
 
-void to_json(const Table& table, JsonWriter& writer) {
+void begin_json(const Table& table, JsonWriter& writer) {
   writer.begin_object()
       .key("id")
       .value(table.id)
@@ -324,12 +324,24 @@ void to_json(const Table& table, JsonWriter& writer) {
       .begin_array();
   for (const Column& column : table.columns) writer.value(column.title);
   writer.end_array().key("rows").begin_array();
-  for (const auto& row : table.rows) {
+}
+
+void rows_json(const Table& part, JsonWriter& writer) {
+  for (const auto& row : part.rows) {
     writer.newline().begin_array();
-    for (std::size_t c = 0; c < table.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
+    for (std::size_t c = 0; c < part.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
     writer.end_array();
   }
+}
+
+void end_json(JsonWriter& writer) {
   writer.end_array().end_object();
+}
+
+void to_json(const Table& table, JsonWriter& writer) {
+  begin_json(table, writer);
+  rows_json(table, writer);
+  end_json(writer);
 }
 
 }  // namespace tacho::report

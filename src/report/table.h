@@ -54,8 +54,8 @@ struct TextStyle {
 /// The table's lines, each ended by a newline. Titles are not printed: headings belong to the report.
 std::string to_text(const Table& table, const TextStyle& style);
 
-/// A header line and the rows; numbers in full precision, no value = empty.
-std::string to_csv(const Table& table);
+/// A header line (unless it is a later part of a table) and the rows; numbers in full precision, no value = empty.
+std::string to_csv(const Table& table, bool header = true);
 
 /// Writes JSON step by step; commas and quoting are its business. Numbers are written in full precision, NaN
 /// as null, infinities as "inf" and "-inf".
@@ -88,5 +88,9 @@ class JsonWriter {
 
 /// {"id", "title", "columns": [...], "rows": [[...], ...]}
 void to_json(const Table& table, JsonWriter& writer);
+/// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part, the end.
+void begin_json(const Table& table, JsonWriter& writer);
+void rows_json(const Table& part, JsonWriter& writer);
+void end_json(JsonWriter& writer);
 
 }  // namespace tacho::report

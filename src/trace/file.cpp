@@ -93,9 +93,13 @@ Result<OutputFile> OutputFile::beside(const std::string& path, bool overwrite) {
   return fail("{}: cannot be created: {}", path, strerror(errno));
 }
 
-Result<OutputFile> OutputFile::unnamed() {
+std::string OutputFile::temporary_folder() {
   const char* folder = getenv("TMPDIR");
-  std::string name = fmt::format("{}/tacho-XXXXXX", folder != nullptr && folder[0] != '\0' ? folder : "/tmp");
+  return folder != nullptr && folder[0] != '\0' ? folder : "/tmp";
+}
+
+Result<OutputFile> OutputFile::unnamed() {
+  std::string name = temporary_folder() + "/tacho-XXXXXX";
   OutputFile file;
   file.descriptor_ = mkostemp(name.data(), O_CLOEXEC);
   if (file.descriptor_ < 0) {
@@ -108,9 +112,7 @@ Result<OutputFile> OutputFile::unnamed() {
 }
 
 std::string OutputFile::folder() const {
-  if (!temporary_.empty()) return folder_of(temporary_);
-  const char* folder = getenv("TMPDIR");
-  return folder != nullptr && folder[0] != '\0' ? folder : "/tmp";
+  return temporary_.empty() ? temporary_folder() : folder_of(temporary_);
 }
 
 Result<OutputFile> OutputFile::another() const {

@@ -16,7 +16,9 @@ class OutputFile {
   /// Opens a new file beside `path`. Refuses an existing `path` unless `overwrite`, and anything that is not
   /// a file.
   static Result<OutputFile> beside(const std::string& path, bool overwrite);
-  /// Opens a file without a name in $TMPDIR, or /tmp.
+  /// Where files without a name lie: $TMPDIR, or /tmp.
+  static std::string temporary_folder();
+  /// Opens a file without a name there.
   static Result<OutputFile> unnamed();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;

@@ -91,9 +91,20 @@ class FileTrace final : public Trace {
   Status decode(Table table, size_t chunk, int column, std::vector<int64_t>& out) const override;
   uint64_t columns_decoded() const override { return columns_decoded_.load(std::memory_order_relaxed); }
 
-  Result<std::vector<Summary>> summaries(Table table, size_t chunk) const override;
-  Result<std::vector<HistogramEntry>> histogram(Table table, size_t chunk) const override;
-  Result<std::vector<Busy>> busy(Table table, size_t chunk) const override;
+  Result<std::vector<Summary>> summaries(Table table, size_t chunk) const override {
+    Computer computer;
+    return summaries(table, chunk, computer);
+  }
+  Result<std::vector<HistogramEntry>> histogram(Table table, size_t chunk) const override {
+    Computer computer;
+    return histogram(table, chunk, computer);
+  }
+  Result<std::vector<Busy>> busy(Table table, size_t chunk) const override {
+    Computer computer;
+    return busy(table, chunk, computer);
+  }
+  Status visit_summaries(Table table,
+                         const std::function<void(std::span<const Summary>)>& visit) const override;
   Result<std::vector<Summary>> merged_summaries(Table table) const override;
   Result<std::vector<HistogramEntry>> merged_histogram(Table table) const override;
   Result<std::vector<Busy>> merged_busy(Table table) const override;
@@ -142,13 +153,23 @@ class FileTrace final : public Trace {
     return fail("{}: has no chunk {} of table {} with what was asked for", name_, chunk,
                 static_cast<int>(table));
   }
+  // What computes statistics from rows, made when first needed and reused from chunk to chunk.
+  struct Computer {
+    std::optional<Summarizer> summarizer;
+    std::vector<int64_t> track, start, duration, dim, bytes;
+  };
   template <typename Entry, typename Decode>
   Result<std::vector<Entry>> extra(const ChunkPlace& place, size_t number, Decode decode,
                                    std::string_view name) const;
   template <typename Entry, typename Decode>
   Result<std::vector<Entry>> statistics(Table table, size_t chunk, size_t number, Decode decode,
                                         std::string_view name,
-                                        std::vector<Entry> ChunkStatistics::*member) const;
+                                        std::vector<Entry> ChunkStatistics::*member, Summarizer::What what,
+                                        Computer& computer) const;
+  Result<std::vector<Summary>> summaries(Table table, size_t chunk, Computer& computer) const;
+  Result<std::vector<HistogramEntry>> histogram(Table table, size_t chunk, Computer& computer) const;
+  Result<std::vector<Busy>> busy(Table table, size_t chunk, Computer& computer) const;
+  Result<bool> visit_totals(Table table, const std::function<void(std::span<const Summary>)>& visit) const;
   template <typename Entry, typename Decode, typename OfChunk>
   Status merge_into(SummaryMerger& merger, Table table, size_t number, Decode decode, std::string_view name,
                     OfChunk of_chunk) const;
@@ -166,7 +187,8 @@ class FileTrace final : public Trace {
   size_t text_bytes_ = 0;
   std::array<std::vector<Chunk>, event::kFactTables> chunks_;
   std::array<std::vector<ChunkPlace>, event::kFactTables> places_;
-  std::array<std::vector<ChunkPlace>, event::kFactTables> aggregates_;
+  std::array<std::vector<ChunkPlace>, event::kFactTables> aggregates_;  // of --aggregate, in place of rows
+  std::array<std::vector<ChunkPlace>, event::kFactTables> totals_;      // of whole tables, beside their rows
   std::array<int64_t, event::kFactTables> fact_rows_{};
   int64_t first_time_ = 0, last_time_ = 0;
   bool any_time_ = false;
@@ -533,8 +555,11 @@ void FileTrace::load_chunk(const ChunkPlace& place) {
         {head.rows, slabs_, head.first, head.max_start, head.max_end, head.min_track, head.max_track});
     places_[table].push_back(place);
     fact_rows_[table] += head.rows;
-  } else {
+  } else if ((file_flags_ & kFileAggregate) != 0) {
     aggregates_[table].push_back(place);
+  } else {
+    totals_[table].push_back(place);
+    return;
   }
   if (!event::is_timed(static_cast<Table>(head.table))) return;
   first_time_ = any_time_ ? std::min(first_time_, head.first) : head.first;
@@ -586,32 +611,36 @@ Result<std::vector<Entry>> FileTrace::extra(const ChunkPlace& place, size_t numb
 template <typename Entry, typename Decode>
 Result<std::vector<Entry>> FileTrace::statistics(Table table, size_t chunk, size_t number,
                                                  Decode decode_entries, std::string_view name,
-                                                 std::vector<Entry> ChunkStatistics::*member) const {
+                                                 std::vector<Entry> ChunkStatistics::*member,
+                                                 Summarizer::What what, Computer& computer) const {
   TACHO_TRY(check_fact(table, true, chunk));
   const ChunkPlace& place = places_[static_cast<size_t>(table)][chunk];
   if (place.blob(place.head.columns + number).bytes > 0)
     return extra<Entry>(place, number, decode_entries, name);
 
   const FactColumns at = fact_columns(table);
-  std::vector<int64_t> track, start, duration, dim, bytes;
-  TACHO_TRY(decode(table, chunk, at.track, track));
-  TACHO_TRY(decode(table, chunk, at.start, start));
-  TACHO_TRY(decode(table, chunk, at.duration, duration));
-  TACHO_TRY(decode(table, chunk, at.dim, dim));
-  if (at.bytes >= 0) TACHO_TRY(decode(table, chunk, at.bytes, bytes));
-  Summarizer summarizer;
-  return summarizer.compute({track, start, duration, dim, bytes}).*member;
+  TACHO_TRY(decode(table, chunk, at.track, computer.track));
+  TACHO_TRY(decode(table, chunk, at.start, computer.start));
+  TACHO_TRY(decode(table, chunk, at.duration, computer.duration));
+  TACHO_TRY(decode(table, chunk, at.dim, computer.dim));
+  computer.bytes.clear();
+  if (at.bytes >= 0) TACHO_TRY(decode(table, chunk, at.bytes, computer.bytes));
+  if (!computer.summarizer) computer.summarizer.emplace();
+  const TimedRows rows{computer.track, computer.start, computer.duration, computer.dim, computer.bytes};
+  return computer.summarizer->compute(rows, what).*member;
 }
 
-Result<std::vector<Summary>> FileTrace::summaries(Table table, size_t chunk) const {
-  return statistics<Summary>(table, chunk, 0, decode_summaries, "the summaries", &ChunkStatistics::summaries);
+Result<std::vector<Summary>> FileTrace::summaries(Table table, size_t chunk, Computer& computer) const {
+  return statistics<Summary>(table, chunk, 0, decode_summaries, "the summaries", &ChunkStatistics::summaries,
+                             Summarizer::What::kSummaries, computer);
 }
-Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk) const {
+Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk, Computer& computer) const {
   return statistics<HistogramEntry>(table, chunk, 1, decode_histogram, "the histogram",
-                                    &ChunkStatistics::histogram);
+                                    &ChunkStatistics::histogram, Summarizer::What::kHistogram, computer);
 }
-Result<std::vector<Busy>> FileTrace::busy(Table table, size_t chunk) const {
-  return statistics<Busy>(table, chunk, 2, decode_busy, "the busy times", &ChunkStatistics::busy);
+Result<std::vector<Busy>> FileTrace::busy(Table table, size_t chunk, Computer& computer) const {
+  return statistics<Busy>(table, chunk, 2, decode_busy, "the busy times", &ChunkStatistics::busy,
+                          Summarizer::What::kBusy, computer);
 }
 
 template <typename Entry, typename Decode, typename OfChunk>
@@ -630,17 +659,57 @@ Status FileTrace::merge_into(SummaryMerger& merger, Table table, size_t number, 
   return {};
 }
 
+// Gives the stored sums of the whole table; false when there are none. They hold for exactly the rows that the writer had
+// put on disk by then: where some of these were given up later (a full disk), the sums are passed over.
+Result<bool> FileTrace::visit_totals(Table table,
+                                     const std::function<void(std::span<const Summary>)>& visit) const {
+  const std::vector<ChunkPlace>& places = totals_[static_cast<size_t>(table)];
+  if (places.empty()) return false;
+  int64_t rows = 0;
+  std::vector<Summary> all;
+  for (const ChunkPlace& place : places) {
+    if (place.blob(0).bytes == 0) continue;
+    TACHO_ASSIGN(const std::vector<Summary> entries,
+                 extra<Summary>(place, 0, decode_summaries, "the sums of the whole"));
+    for (const Summary& entry : entries)
+      rows = saturating_add(rows, saturating_add(entry.count, entry.unknown));
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  if (rows != fact_rows_[static_cast<size_t>(table)]) return false;
+  visit(all);
+  return true;
+}
+
+Status FileTrace::visit_summaries(Table table,
+                                  const std::function<void(std::span<const Summary>)>& visit) const {
+  if (!event::is_fact(table) || !event::is_timed(table)) return {};
+  TACHO_ASSIGN(const bool done, visit_totals(table, visit));
+  if (done) return {};
+  for (const ChunkPlace& place : aggregates_[static_cast<size_t>(table)]) {
+    if (place.blob(0).bytes == 0) continue;
+    TACHO_ASSIGN(const std::vector<Summary> entries,
+                 extra<Summary>(place, 0, decode_summaries, "the summaries"));
+    visit(entries);
+  }
+  Computer computer;
+  for (size_t chunk = 0; chunk < places_[static_cast<size_t>(table)].size(); ++chunk) {
+    TACHO_ASSIGN(const std::vector<Summary> entries, summaries(table, chunk, computer));
+    visit(entries);
+  }
+  return {};
+}
+
 Result<std::vector<Summary>> FileTrace::merged_summaries(Table table) const {
   SummaryMerger merger;
-  TACHO_TRY(merge_into<Summary>(merger, table, 0, decode_summaries, "the summaries",
-                                [&](size_t c) { return summaries(table, c); }));
+  TACHO_TRY(visit_summaries(table, [&](std::span<const Summary> entries) { merger.add(entries); }));
   return merger.summaries();
 }
 
 Result<std::vector<HistogramEntry>> FileTrace::merged_histogram(Table table) const {
   SummaryMerger merger;
+  Computer computer;
   TACHO_TRY(merge_into<HistogramEntry>(merger, table, 1, decode_histogram, "the histogram",
-                                       [&](size_t c) { return histogram(table, c); }));
+                                       [&](size_t c) { return histogram(table, c, computer); }));
   return merger.histogram();
 }
 
@@ -688,9 +757,10 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
     bool overlaps;
   };
   std::vector<Entry> entries;
+  Computer computer;
   TACHO_TRY(merge_into<Busy>(merger, table, 2, decode_busy, "the busy times",
                              [&](size_t chunk) -> Result<std::vector<Busy>> {
-                               TACHO_ASSIGN(const std::vector<Busy> of_chunk, busy(table, chunk));
+                               TACHO_ASSIGN(const std::vector<Busy> of_chunk, busy(table, chunk, computer));
                                for (const Busy& one : of_chunk) entries.push_back({chunk, one, false});
                                return std::vector<Busy>();
                              }));

@@ -126,7 +126,7 @@ void SectionBuilder::add_no_blob() {
   head_.resize(head_.size() + sizeof(Blob));
 }
 
-void SectionBuilder::add_facts(event::Table table, const RowBuffer& rows) {
+std::span<const Summary> SectionBuilder::add_facts(event::Table table, const RowBuffer& rows) {
   const event::TableInfo& info = event::table_info(table);
   const FactColumns at = fact_columns(table);
   const auto raw = [&](int column) {
@@ -192,6 +192,7 @@ void SectionBuilder::add_facts(event::Table table, const RowBuffer& rows) {
   } else {
     add_no_blob();
   }
+  return statistics != nullptr ? std::span<const Summary>(statistics->summaries) : std::span<const Summary>();
 }
 
 void SectionBuilder::add_rows(event::Table table, int64_t first,

@@ -32,8 +32,9 @@ class SectionBuilder {
   void clear();
   bool empty() const { return chunks_ == 0; }
 
-  /// A chunk of facts; sorts, encodes and summarizes. Contract: 1 <= rows <= kMaxChunkRows.
-  void add_facts(event::Table table, const RowBuffer& rows);
+  /// A chunk of facts; sorts, encodes and summarizes. Contract: 1 <= rows <= kMaxChunkRows. The summaries of timed facts,
+  /// else none; valid until the next call.
+  std::span<const Summary> add_facts(event::Table table, const RowBuffer& rows);
   /// New rows of a dimension, one vector per column. `first`: number of the first of them.
   void add_rows(event::Table table, int64_t first, std::span<const std::vector<int64_t>> columns);
   /// New strings; `text` is them all, one after the other. Compresses when told so and when it pays.

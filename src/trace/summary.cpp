@@ -112,7 +112,9 @@ struct Summarizer::Scratch {
 Summarizer::Summarizer() : scratch_(std::make_unique<Scratch>()) {}
 Summarizer::~Summarizer() = default;
 
-const ChunkStatistics& Summarizer::compute(const TimedRows& rows) {
+const ChunkStatistics& Summarizer::compute(const TimedRows& rows, What what) {
+  const bool histogram = what == What::kAll || what == What::kHistogram;
+  const bool second_pass = histogram || what == What::kSummaries;  // m2 needs the means
   Scratch& s = *scratch_;
   s.result.summaries.clear();
   s.result.histogram.clear();
@@ -186,13 +188,14 @@ const ChunkStatistics& Summarizer::compute(const TimedRows& rows) {
 
     for (Scratch::Slot& slot : s.slots)
       slot.mean = slot.count == 0 ? 0 : static_cast<double>(slot.sum) / static_cast<double>(slot.count);
-    if (s.dims.size() <= Scratch::kDenseDims) s.dense.resize(s.dims.size() * kHistogramBuckets);
-    for (size_t i = begin; i < end; ++i) {
+    if (histogram && s.dims.size() <= Scratch::kDenseDims) s.dense.resize(s.dims.size() * kHistogramBuckets);
+    for (size_t i = begin; second_pass && i < end; ++i) {
       const int64_t duration = rows.duration[i];
       if (duration == event::kUnknown) continue;
       Scratch::Slot& slot = s.slots[s.slot_of_row[i]];
       const double off = static_cast<double>(duration) - slot.mean;
       slot.m2 += off * off;
+      if (!histogram) continue;
       const auto key = static_cast<uint32_t>(slot.dim_number * kHistogramBuckets +
                                              static_cast<uint32_t>(histogram_bucket(duration)));
       if (slot.dim_number < Scratch::kDenseDims && key < s.dense.size()) {

@@ -38,8 +38,10 @@ class Summarizer {
   ~Summarizer();
   Summarizer(const Summarizer&) = delete;
   Summarizer& operator=(const Summarizer&) = delete;
-  /// Result valid until the next call. Contract: at most kMaxChunkRows rows, sorted by (track, start).
-  const ChunkStatistics& compute(const TimedRows& rows);
+  enum class What { kAll, kSummaries, kHistogram, kBusy };
+  /// Result valid until the next call; what was not asked for may be missing in it. Contract: at most kMaxChunkRows
+  /// rows, sorted by (track, start).
+  const ChunkStatistics& compute(const TimedRows& rows, What what = What::kAll);
 
  private:
   struct Scratch;

@@ -97,6 +97,9 @@ class Trace {
   /// Histogram of one chunk, sorted by dim, bucket.
   virtual Result<std::vector<HistogramEntry>> histogram(event::Table table, size_t chunk) const = 0;
   virtual Result<std::vector<Busy>> busy(event::Table table, size_t chunk) const = 0;
+  /// Gives all summaries of a table piece by piece, in bounded memory: those of the whole table where the writer stored
+  /// them, else chunk by chunk. A (track, dim) comes once or several times; every row is in one of them.
+  virtual Status visit_summaries(event::Table table, const std::function<void(std::span<const Summary>)>& visit) const = 0;
   /// Summaries of the whole table merged over its chunks (and of --aggregate's rows), sorted by track, dim.
   virtual Result<std::vector<Summary>> merged_summaries(event::Table table) const = 0;
   virtual Result<std::vector<HistogramEntry>> merged_histogram(event::Table table) const = 0;

@@ -39,6 +39,8 @@ constexpr size_t kPendingAfterError = size_t{4}
 constexpr int64_t kMaxDistinct = 2'000'000;   // strings, and dimension rows, of an --aggregate
 constexpr int64_t kRowsAfterFull = 512;       // strings and dimension rows still taken after --max-size,
 constexpr size_t kTextAfterFull = 16 * 1024;  // and bytes of new strings: processes and notes need names
+// Of one table; more of them are no shorter than the chunks' own.
+constexpr size_t kMaxTotalPairs = 1 << 15;
 constexpr size_t kMaxPairs = 32'768;  // (track, dimension) pairs of a table that --aggregate tells apart
 constexpr uint32_t kLeastSlabRows = 256;
 constexpr uint64_t kSlabsPerLimit = 16;    // slabs that --max-size or --ring should hold at least
@@ -65,6 +67,13 @@ struct Buffer {
   uint32_t rows = 0;
   uint32_t on_disk = 0;  // of them, in a provisional slab
   int64_t accepted = 0;
+};
+
+// Sums of a fact table over all that is on disk, so that a reader who asks for them need not go through the chunks.
+struct Totals {
+  std::unique_ptr<SummaryMerger> merger;  // none: given up, for the (track, dim) pairs are many
+  std::vector<Summary> of_slab;           // of the provisional slab
+  uint32_t slabs = 0;
 };
 
 struct PendingDimension {
@@ -96,6 +105,8 @@ class FileWriter final : public TraceWriter {
     updates_.resize(kUpdateColumns);
     if (options.aggregate) {
       for (auto& merger : mergers_) merger = std::make_unique<SummaryMerger>(kMaxPairs);
+    } else if (options.ring_size == 0) {
+      for (auto& totals : totals_) totals.merger = std::make_unique<SummaryMerger>();
     }
   }
 
@@ -228,6 +239,7 @@ class FileWriter final : public TraceWriter {
     finishing_ = true;
     write_slabs(true);
     if (failed_ == 0 && write_dictionary() && write_aggregate()) {
+      write_totals();
       store_.compact();
     }
     // On a full disk the newest slabs go until the end fits: a whole file that says what it misses is worth
@@ -369,7 +381,11 @@ class FileWriter final : public TraceWriter {
     if (grown && write_dictionary()) {
       builder_.clear();
       for (size_t t = 0; t < event::kFactTables; ++t) {
-        if (counts[t] > 0) builder_.add_facts(static_cast<Table>(t), rows_of(buffers_[t]));
+        if (counts[t] == 0) continue;
+        const std::span<const Summary> sums = builder_.add_facts(static_cast<Table>(t), rows_of(buffers_[t]));
+        Totals& totals = totals_[t];
+        if (sums.size() > kMaxTotalPairs) totals.merger.reset();
+        if (totals.merger != nullptr) totals.of_slab.assign(sums.begin(), sums.end());
       }
       if (!fits(builder_.head().size(), builder_.payload().size())) {
         stopped_ = true;
@@ -385,6 +401,7 @@ class FileWriter final : public TraceWriter {
         if (counts[t] == 0) continue;
         Buffer& buffer = buffers_[t];
         lose(0, static_cast<Table>(t), reason, buffer.rows - buffer.on_disk);
+        add_totals(totals_[t], buffer.on_disk == buffer.rows);
         buffer.rows = buffer.on_disk = 0;
       }
       slab_ = {};
@@ -530,6 +547,30 @@ class FileWriter final : public TraceWriter {
     return true;
   }
 
+  // The slab that was provisional is final now.
+  static void add_totals(Totals& totals, bool whole) {
+    if (!whole) totals.merger.reset();
+    if (totals.merger == nullptr) {
+      totals.of_slab = {};
+      return;
+    }
+    totals.merger->add(totals.of_slab);
+    ++totals.slabs;
+    if (totals.merger->pairs() > kMaxTotalPairs) totals.merger.reset();
+  }
+
+  // Sums of tables that have several chunks. They are a help and no data: without room for them there are none.
+  void write_totals() {
+    builder_.clear();
+    for (size_t t = 0; t < event::kFactTables; ++t) {
+      const Totals& totals = totals_[t];
+      if (totals.merger == nullptr || totals.slabs < 2 || !event::is_timed(static_cast<Table>(t))) continue;
+      builder_.add_aggregate(static_cast<Table>(t), totals.merger->summaries(), {}, {});
+    }
+    if (builder_.empty() || stopped_ || !fits(builder_.head().size(), builder_.payload().size())) return;
+    (void)store_.write({SectionKind::kAggregate, next_sequence_++, 0, builder_.head(), builder_.payload(), {}});
+  }
+
   // Everything that only the end needs. May be called again after a failure.
   bool write_end() {
     if (!write_dictionary() || !write_aggregate()) return false;
@@ -562,6 +603,7 @@ class FileWriter final : public TraceWriter {
   int64_t rest_ = 0;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> losses_;  // (process, table, reason) -> rows
   std::array<std::unique_ptr<SummaryMerger>, event::kFactTables> mergers_;
+  std::array<Totals, event::kFactTables> totals_;
   Living dictionary_, slab_, kept_, loss_, sums_;
   bool dictionary_changed_ = false;
   bool changed_ = false;

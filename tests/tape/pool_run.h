@@ -216,7 +216,12 @@ class PoolRun {
     setenv("TACHO_POOL", pool_->path().c_str(), 1);
     setenv("TACHO_LIBRARY", library_path().c_str(), 1);
     setenv("TSAN_OPTIONS", "exitcode=66", 1);
-    if (preload) setenv("LD_PRELOAD", library_path().c_str(), 1);
+    std::string preloaded = preload ? library_path() : "";
+#ifdef TACHO_SANITIZER_RUNTIME  // the library is sanitised and the program may not be: the runtime has to come first
+    preloaded = preloaded.empty() ? TACHO_SANITIZER_RUNTIME : TACHO_SANITIZER_RUNTIME ":" + preloaded;
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // of programs that end in the middle of their work
+#endif
+    if (!preloaded.empty()) setenv("LD_PRELOAD", preloaded.c_str(), 1);
     for (const std::string& entry : environment) putenv(strdup(entry.c_str()));
     std::vector<char*> words;
     for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));

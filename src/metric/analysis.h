@@ -76,9 +76,10 @@ struct NotComputable {
 /// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.
 struct IntensityPoint {
   std::uint32_t kernel = 0;
+  std::uint32_t row = 0;  ///< of the (first) dispatch, in Workload::dispatches
   std::size_t calls = 0;
   double total_duration = 0;       ///< ns
-  double l1 = 0, l2 = 0, hbm = 0;  ///< FLOP / byte; NaN: not computable
+  double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;          ///< GFLOP/s; NaN: not computable
 };
 
@@ -121,7 +122,7 @@ struct PageProgram {
   /// Of each normalisation: the operation behind each place, 0 where it is not computable.
   std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
   /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2 and HBM.
-  std::array<std::uint32_t, 5> dispatch_values{};
+  std::array<std::uint32_t, 6> dispatch_values{};
 };
 
 class Analysis {
@@ -151,6 +152,8 @@ class Analysis {
   const std::vector<IntensityPoint>& dispatch_points() const;
   /// Counters whose operations are missing in the points, because the run does not have them.
   const std::vector<std::string>& uncounted_flops() const;
+  /// Which counters the intensities come from, for people; "" where there are none.
+  std::string_view intensity_definition() const;
   const std::vector<Finding>& findings() const;
 
   /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units

@@ -105,7 +105,7 @@ def main():
                       ("SELECT count(*) FROM api WHERE args LIKE '%aten::mm%'", 1),
                       ("SELECT * FROM op ORDER BY end - start DESC LIMIT 10", 1),
                       ("SELECT apiName, opType, count(*) FROM rocpd_api_ops L JOIN api A ON A.id = L.api_id JOIN op O ON O.id = L.op_id GROUP BY 1, 2", 1),
-                      ("SELECT kernelName, count(*), sum(duration) FROM kernel GROUP BY kernelName", 1),
+                      ("SELECT S.string, count(*) FROM rocpd_kernelapi K JOIN rocpd_string S ON S.id = K.kernelName_id GROUP BY S.string", 1),
                       ("SELECT (end - start) / 1000 AS us, count(*) FROM rocpd_op GROUP BY us ORDER BY 2 DESC LIMIT 5", 1)):
         for file, label in ((LARGE, ".rpd"), (RECORDING, ".tacho")):
             t = measure([("tacho", tacho("query", file, sql, "--output-format", "csv"), ()), ("sqlite", sqlite(sql), ())])

@@ -1,7 +1,8 @@
 // many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one
 // launch costs.
 //   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]
-// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that alone costs.
+// With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that
+// alone costs.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <unistd.h>
@@ -55,6 +56,9 @@ int main(int argc, char** argv) {
   check("clCreateProgramWithSource", code);
   check("clBuildProgram", clBuildProgram(program, 1, &device, "", nullptr, nullptr));
   const size_t global = static_cast<size_t>(items);
+  // One workgroup while the items fit into one; else the runtime divides them.
+  constexpr size_t kOneGroup = 1024;
+  const size_t* const local = global <= kOneGroup ? &global : nullptr;
   std::vector<int> values(global);
   const cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                        global * sizeof(int), values.data(), &code);
@@ -65,14 +69,14 @@ int main(int argc, char** argv) {
     check("clCreateKernel", code);
     check("clSetKernelArg", clSetKernelArg(kernels.back(), 0, sizeof buffer, &buffer));
     check("clEnqueueNDRangeKernel",
-          clEnqueueNDRangeKernel(queue, kernels.back(), 1, nullptr, &global, &global, 0, nullptr, nullptr));
+          clEnqueueNDRangeKernel(queue, kernels.back(), 1, nullptr, &global, local, 0, nullptr, nullptr));
   }
   check("clFinish", clFinish(queue));
 
   const auto start = std::chrono::steady_clock::now();
   for (long i = 0; i < launches; ++i)
     check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1,
-                                                           nullptr, &global, &global, 0, nullptr, nullptr));
+                                                           nullptr, &global, local, 0, nullptr, nullptr));
   const auto enqueued = std::chrono::steady_clock::now();
   check("clFinish", clFinish(queue));
   const auto end = std::chrono::steady_clock::now();

@@ -8,8 +8,8 @@ build=(g++ cmake ninja-build ccache pkg-config
   libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libcpp-httplib-dev
   opencl-headers ocl-icd-opencl-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd)
-test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas clpeak clinfo openmpi-bin sqlite3
-  clang llvm debootstrap chromium fonts-dejavu-core)
+test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
+  openmpi-bin sqlite3 clang llvm debootstrap chromium fonts-dejavu-core oclgrind)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()

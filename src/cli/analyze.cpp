@@ -35,7 +35,7 @@ struct Arguments {
   metric::TextOptions text;
   std::vector<std::string> include_columns;
   std::vector<std::string> memory_levels;
-  std::string sort = "kernels";
+  std::string sort = "kernels", sampling_sort = "count";
   std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
@@ -161,6 +161,8 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("ARCH");
   app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
   app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
+  app.add_flag("--errors", a.text.errors,
+               "beside each mean how far it may be off (95 %), where launches were repeated");
   app.add_flag("--no-advice", a.no_advice, "no findings");
   app.add_option("--max-stat-num", a.text.max_stat_num, "rows of the Top Stats tables")
       ->type_name("N")
@@ -192,6 +194,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"}))
       ->expected(1, -1)
       ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--pc-sampling-sorting-type", a.sampling_sort,
+                 "table 21.1 by count, or by source line (offset)")
+      ->check(CLI::IsMember({"count", "offset"}))
+      ->type_name("KIND")
       ->capture_default_str();
   app.add_option("--sort", a.sort, "roofline points of kernels or dispatches")
       ->check(CLI::IsMember({"kernels", "dispatches"}))
@@ -309,6 +316,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
   if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
+  a.analysis.sum_ratios = a.ratio == "sum";
+  if (a.text.errors && a.analysis.sum_ratios)
+    return fail("--errors are those of means over dispatches; --ratio sum has no such means");
   if (a.fail_above && a.paths.size() < 2)
     return fail("--fail-above compares runs; give at least two with -p");
   for (std::size_t i = 0; i < a.paths.size(); ++i)
@@ -316,7 +326,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       if (a.paths[i] == a.paths[j])
         return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
-  a.analysis.sum_ratios = a.ratio == "sum";
+  a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
   a.analysis.ids = a.ids == "seed" ? metric::IdScheme::SeedAnalyze : metric::IdScheme::V33;
   a.analysis.advice = !a.no_advice && face == AnalyzeFace::Tacho;
@@ -352,6 +362,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     a.format = "html";
   }
   a.analysis.every_normalisation = a.format == "html";
+  a.analysis.errors = a.text.errors || a.format == "html" || a.format == "json";
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));

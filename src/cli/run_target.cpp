@@ -223,6 +223,11 @@ Status prepare(TraceRequest& r) {
     config.emplace_back("sample_clock", r.sample_clock);
     config.emplace_back("sample_stack", std::to_string(r.sample_stack));
     config.emplace_back("launch_stacks", r.launch_stacks ? "1" : "0");
+    if (r.sampler == "perf") {
+      if (r.sample_clock == "wall") return fail("--sampler perf samples CPU time; for --sample-clock wall use --sampler timer");
+      r.launch.perf_hz = r.sample_hz;
+      r.launch.perf_stack = r.sample_stack;
+    }
   }
   TACHO_TRY(choose_telemetry(r));
   for (const auto& [key, value] : config)

@@ -578,6 +578,11 @@ Result<Plan> make_plan(Request& request) {
     config.emplace_back("sample_clock", wall ? "wall" : "cpu");
     config.emplace_back("sample_stack", std::to_string(request.sample_stack));
     config.emplace_back("launch_stacks", request.launch_stacks ? "1" : "0");
+    if (request.sampler == "perf") {
+      if (wall) return fail("--sampler perf samples CPU time; for wall time use --sampler timer");
+      launch.perf_hz = static_cast<uint32_t>(hz);
+      launch.perf_stack = request.sample_stack;
+    }
     std::replace(threads.begin(), threads.end(), ' ', ',');
     if (!numbers.empty()) config.emplace_back("sample_threads", threads);
   }

@@ -62,6 +62,10 @@ struct TopRow {
   double percent;
 };
 
+std::string unusable_times(int64_t count) {
+  return fmt::format("{} operation{} left out: {} times are no times, or end before they start", count, count == 1 ? " is" : "s are", count == 1 ? "its" : "their");
+}
+
 }  // namespace
 
 int run_top(int argc, char** argv) {
@@ -89,6 +93,7 @@ int run_top(int argc, char** argv) {
     for (const query::RpdTop::Row& row : top->rows)
       rows.push_back({row.name, row.calls, row.total, top->total > 0 ? static_cast<double>(row.total) / static_cast<double>(top->total) * 100.0 : 0.0});
     std::sort(rows.begin(), rows.end(), [](const TopRow& a, const TopRow& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
+    if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
     if (top->duplicates > 0)
       remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another one in name, start and end",
                                     top->duplicates, top->duplicates == 1 ? "" : "s"));
@@ -134,11 +139,12 @@ int run_busy(int argc, char** argv) {
   if (is_rpd(file)) {
     const auto database = sqlite::Database::open(file);
     if (!database) return complain(kBadInput, database.error().message);
-    const auto busy = query::rpd_busy(*database);
+    const auto busy = query::rpd_busy(*database, false);
     if (!busy) return complain(kBadInput, busy.error().message);
     for (const query::RpdBusy::Row& row : busy->rows) rows.push_back({row.gpu, fmt::format("GPU {}", row.gpu), row.busy, row.sum});
     first = busy->first;
     last = busy->last;
+    if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
   } else {
     const auto trace = format::open_any(file);
     if (!trace) return complain(kBadInput, trace.error().message);

@@ -59,6 +59,10 @@ void Decoder::piece(const tape::Piece& piece) {
       const auto* record = reinterpret_cast<const event::ProcessRecord*>(at);
       const auto parent = processes_.find(record->parent_slot);
       const bool inherits = parent != processes_.end() && record->parent_slot != piece.block->process_slot;
+      if (const auto made = adopted_.find(record->pid); made != adopted_.end()) {
+        state.take_row(made->second);
+        adopted_.erase(made);
+      }
       state.describe(*record, inherits ? parent->second.get() : nullptr);
     } else {
       state.record(*piece.block, at, header);
@@ -72,6 +76,13 @@ void Decoder::finish() {
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
     writer_.add(Table::kClock, {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
+}
+
+int64_t Decoder::process_row(uint32_t pid) const {
+  int64_t row = 0;
+  for (const auto& [slot, state] : processes_)
+    if (state && state->facts().pid == pid && pid != 0) row = state->facts().row;
+  return row;
 }
 
 std::vector<ProcessFacts> Decoder::processes() const {

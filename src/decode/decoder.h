@@ -45,6 +45,11 @@ class Decoder {
   /// never attached.
   std::vector<ProcessFacts> processes() const;
 
+  /// For sources that see processes from outside: the row of the newest process with this pid, 0 = none yet.
+  int64_t process_row(uint32_t pid) const;
+  /// The row made for a process that nothing has described yet: its description goes there.
+  void adopt(uint32_t pid, int64_t row) { adopted_[pid] = row; }
+
  private:
   ProcessState& process(uint32_t slot);
 
@@ -52,6 +57,7 @@ class Decoder {
   ClockMap& clocks_;
   std::unique_ptr<ModuleCache> modules_;
   std::map<uint32_t, std::unique_ptr<ProcessState>> processes_;  // by slot
+  std::map<uint32_t, int64_t> adopted_;                          // by pid
 };
 
 }  // namespace tacho::decode

@@ -34,6 +34,10 @@ class ProcessState : public ProcessContext {
 
   int64_t row() override;  // of table process; a placeholder until described
   const ProcessFacts& facts() const { return facts_; }
+  /// A row that was made for this process already; before describe().
+  void take_row(int64_t row) {
+    if (row_ == 0) row_ = row;
+  }
 
   /// The process's own description; `parent`: whose numbers it inherited by fork, or nullptr.
   void describe(const event::ProcessRecord& record, const ProcessState* parent);

@@ -56,7 +56,13 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   }
   for (const Reader& reader : readers())
     if (reader.accepts(path, head, folder)) return reader.read(path);
-  return trace::Trace::open(path);
+  if (folder) return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it", path);
+  if (head.starts_with(std::string_view("SQLite format 3\0", 16)))
+    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
+  auto trace = trace::Trace::open(path);
+  if (!trace && !head.empty() && !head.starts_with("\x89TACHO"))
+    return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, rocprofv3's CSV and JSON)", path);
+  return trace;
 }
 
 }  // namespace tacho::format

@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "launch/environment.h"
 #include "launch/nvidia.h"
+#include "launch/perf_sampler.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -43,21 +44,23 @@ tl::unexpected<LaunchError> own_error(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError{code, std::move(message)});
 }
 
-// Backed with memory before the target starts; the rest of LaunchOptions::pool_initial follows while it is being loaded.
-constexpr uint64_t kFirstPool = 2ull << 20;
-
 double thread_cpu_s() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Drains the pool in a thread of its own until told to stop. Before that it backs the pool's first `populate` bytes with
-// memory, of which the caller did only the beginning: while the target is still being loaded.
+// Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, uint64_t populate)
-      : pool_(pool), writer_(writer), telemetry_(telemetry), drainer_(pool), decoder_(writer, clocks_), populate_(populate) {
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
+      : pool_(pool),
+        writer_(writer),
+        telemetry_(telemetry),
+        drainer_(pool),
+        decoder_(writer, clocks_),
+        perf_(std::move(perf)),
+        outside_(writer, decoder_) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -95,15 +98,14 @@ class DrainThread {
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
     pressure_.store(drainer_.pressure(), std::memory_order_relaxed);
+    // After the pool: what libtacho.so says about a process comes first.
+    if (perf_ != nullptr)
+      if (const uint64_t lost = perf_->read(outside_); lost != 0)
+        writer_.lose(0, Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
     return taken;
   }
   void loop() {
     pthread_setname_np(pthread_self(), "tacho-drain");
-    constexpr uint32_t kSlice = (1 << 20) / tape::kBlockSize;
-    while (!stopping_.load(std::memory_order_relaxed) &&
-           static_cast<uint64_t>(pool_.header().populated_blocks.load(std::memory_order_relaxed)) * tape::kBlockSize < populate_ &&
-           pool_.grow(kSlice)) {
-    }
     int64_t last_flush = raw_now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       pass(false);
@@ -131,6 +133,7 @@ class DrainThread {
     tuple();
     pass(false);
     pass(true);
+    outside_.finish();
     decoder_.finish();
     cpu_s_ += thread_cpu_s() - before;
   }
@@ -141,7 +144,8 @@ class DrainThread {
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
   decode::Decoder decoder_;
-  uint64_t populate_;
+  std::unique_ptr<PerfSampler> perf_;
+  decode::OutsideStacks outside_;
   int64_t last_tuple_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -161,7 +165,7 @@ struct Child {
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit) {
+                           const rlimit& file_limit, const std::function<void(pid_t)>& before_exec) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -169,14 +173,27 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   envp.push_back(nullptr);
   int channel[2];
   if (pipe2(channel, O_CLOEXEC) != 0) return fail("cannot start the target: pipe: {}", strerror(errno));
-  const pid_t pid = fork();
-  if (pid < 0) {
+  int gate[2] = {-1, -1};  // closed when the child may go on
+  if (before_exec && pipe2(gate, O_CLOEXEC) != 0) {
     const int error = errno;
     close(channel[0]);
     close(channel[1]);
+    return fail("cannot start the target: pipe: {}", strerror(error));
+  }
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    for (const int file : {channel[0], channel[1], gate[0], gate[1]})
+      if (file >= 0) close(file);
     return fail("cannot start the target: fork: {}", strerror(error));
   }
   if (pid == 0) {
+    if (before_exec) {
+      char nothing;
+      close(gate[1]);
+      while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
+      }
+    }
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     setrlimit(RLIMIT_FSIZE, &file_limit);
     execve(path.c_str(), argv.data(), envp.data());
@@ -192,6 +209,11 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
     _exit(127);
   }
   close(channel[1]);
+  if (before_exec) {
+    close(gate[0]);
+    before_exec(pid);
+    close(gate[1]);
+  }
   Child child{pid, 0};
   ssize_t size;
   do size = read(channel[0], &child.error, sizeof child.error);
@@ -443,7 +465,6 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = options.pool_initial;
-  pool_options.first_bytes = kFirstPool;
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
@@ -484,7 +505,20 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const int64_t began = raw_now();
   // The child must not inherit our SIG_IGN.
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit);
+  std::unique_ptr<PerfSampler> perf;
+  std::function<void(pid_t)> before_exec;
+  if (options.perf_hz != 0)
+    before_exec = [&](pid_t pid) {
+      auto opened = PerfSampler::open(pid, options.perf_hz, options.perf_stack);
+      if (!opened) {
+        result.warnings.push_back("call stacks are not sampled: " + opened.error().message);
+        return;
+      }
+      perf = std::move(*opened);
+      if (!perf->kernel_time())
+        result.warnings.push_back("call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
+    };
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, before_exec);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -499,7 +533,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pid = child->pid;
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
-  DrainThread drain(*pool, **writer, telemetry, options.pool_initial);
+  DrainThread drain(*pool, **writer, telemetry, std::move(perf));
   Gate gate(pool->header(), options);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
@@ -578,7 +612,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  if (opencl_loaded && !opencl_seen)
+  // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
+  if (opencl_loaded && !opencl_seen && result.processes.empty())
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -586,9 +621,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty())
+  else if (result.processes.empty() && options.perf_hz == 0)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker");
+        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "
+        "(--sampler perf samples its call stacks from outside)");
   for (const std::string& warning : result.warnings)
     (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 

@@ -49,6 +49,8 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   TelemetryOptions telemetry;
+  uint32_t perf_hz = 0;          // call stacks from outside (perf_event), samples a second; 0 = off
+  uint32_t perf_stack = 16384;   // bytes of stack per sample
   double sample_delay_s = 0;     // call stacks only: no samples before
   double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
   bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)

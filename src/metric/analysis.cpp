@@ -191,11 +191,13 @@ struct Analysis::Impl {
   std::vector<Selection> selections;  // of -b or of the recorded blocks; empty: everything
   bool given_blocks = false;
   std::vector<std::uint32_t> rows, listed;
+  std::vector<std::uint32_t> repeats;  // of every dispatch: number of its launch
   std::vector<KernelStatistics> kernels;
   std::vector<std::string> warnings, id_notes;
   Evaluation evaluation;
   std::vector<IntensityPoint> kernel_points, dispatch_points;
   std::vector<Finding> findings;
+  std::optional<workload::PcSamples> pc_samples;
   RuleBook rules;
   IntensityFormulas intensity, first_intensity;
 
@@ -324,6 +326,26 @@ struct Analysis::Impl {
     return {};
   }
 
+  // Dispatches of a kernel with the same sizes are repeats of each other.
+  void find_repeats() {
+    const workload::CounterTable& counters = workload.passes.front().counters;
+    std::array<std::span<const double>, 3> sizes;
+    constexpr std::array<std::string_view, 3> kSizes = {"Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup"};
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = counters.column(kSizes[i]);
+    std::map<std::array<double, 4>, std::uint32_t> launches;
+    bool any = false;
+    repeats.resize(workload.dispatches.size());
+    for (std::uint32_t r = 0; r < repeats.size(); ++r) {
+      std::array<double, 4> launch = {static_cast<double>(workload.dispatches[r].kernel), 0, 0, 0};
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (!sizes[i].empty() && !std::isnan(sizes[i][r])) launch[i + 1] = sizes[i][r];
+      const auto [place, added] = launches.try_emplace(launch, static_cast<std::uint32_t>(launches.size()));
+      repeats[r] = place->second;
+      any = any || !added;
+    }
+    if (!any) repeats.clear();
+  }
+
   // Kernels that have equal names after rocprof's suffixes were different rows upstream; they stay that.
   std::vector<KernelStatistics> statistics(const std::vector<std::uint32_t>& of) const {
     const auto start = workload.passes.front().counters.column("Start_Timestamp");
@@ -411,6 +433,7 @@ struct Analysis::Impl {
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
     if (!options.compat) env.recorded_as = catalog.recorded_as;
+    env.repeats = repeats;
     return env;
   }
 
@@ -497,6 +520,9 @@ struct Analysis::Impl {
                   const auto [op, q] = reduction_op(cell.reduction);
                   pending.push_back(
                       {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
+                  if (column.key == "avg" && cell.reduction == Reduction::Avg)
+                    if (const Program::Node error = program.keep_error(last_node); error != 0)
+                      pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(), error});
                   break;
                 }
               }
@@ -518,6 +544,11 @@ struct Analysis::Impl {
     for (const Pending& at : pending) {
       Value value = program.value(at.node);
       ResultRow& row = result.tables[at.table].rows[at.row];
+      if (at.column == row.cells.size()) {
+        if (value.kind == Value::Kind::Number && std::isfinite(value.number))
+          row.error = row.metric->unit == "ns" ? value.number / time_divisor : value.number;
+        continue;
+      }
       if (value.kind == Value::Kind::Text) row.cells[at.column] = std::move(value.text);
       if (value.kind != Value::Kind::Number) continue;
       const bool is_time = row.metric->unit == "ns";
@@ -694,6 +725,10 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   read.wanted = workload::WantedColumns(names.names());
   read.compat = options.compat;
   TACHO_ASSIGN(impl->workload, workload::read_workload(folder, std::move(sysinfo), read));
+  if (impl->shows_table(21, 1)) {
+    TACHO_ASSIGN(impl->pc_samples, workload::read_pc_samples(folder, impl->workload.warnings));
+    if (impl->pc_samples && options.sort_samples_by_source) workload::sort_by_source(*impl->pc_samples);
+  }
   impl->warnings = impl->workload.warnings;
   if (!impl->intensity.flops.empty()) {
     const workload::CounterTable& counters = impl->workload.passes.front().counters;
@@ -707,6 +742,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
   TACHO_TRY(impl->choose_kernels());
+  if (options.errors) impl->find_repeats();
   impl->evaluation = impl->evaluate(impl->rows);
   impl->find_intensities();
   impl->diagnose_kernels();
@@ -736,6 +772,9 @@ const std::vector<std::uint32_t>& Analysis::listed_rows() const {
 const std::vector<KernelStatistics>& Analysis::kernels() const {
   return impl_->kernels;
 }
+const std::vector<std::uint32_t>& Analysis::repeats() const {
+  return impl_->repeats;
+}
 const Evaluation& Analysis::all() const {
   return impl_->evaluation;
 }
@@ -753,6 +792,9 @@ const std::vector<IntensityPoint>& Analysis::kernel_points() const {
 }
 std::string_view Analysis::intensity_definition() const { return impl_->intensity.definition; }
 
+const std::optional<workload::PcSamples>& Analysis::pc_samples() const {
+  return impl_->pc_samples;
+}
 const std::vector<std::string>& Analysis::uncounted_flops() const {
   return impl_->intensity.left_out;
 }

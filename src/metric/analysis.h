@@ -15,6 +15,7 @@
 #include "metric/catalog.h"
 #include "metric/program.h"
 #include "report/table.h"
+#include "workload/pc_samples.h"
 #include "workload/workload.h"
 
 namespace tacho::metric {
@@ -28,8 +29,10 @@ struct AnalysisOptions {
   bool every_normalisation = false;  ///< page_program() will be called: read what it needs
   std::string time_unit = "ns";
   IdScheme ids = IdScheme::V33;
-  bool sum_ratios = false;  ///< --ratio sum
-  bool compat = false;      ///< --compat 3.3: upstream's values where ours differ
+  bool sum_ratios = false;              ///< --ratio sum
+  bool compat = false;                  ///< --compat 3.3: upstream's values where ours differ
+  bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
+  bool errors = false;  ///< computes ResultRow::error
   bool advice = true;
   std::size_t most_findings = 5;  ///< of one kernel
   std::vector<std::string> config_dirs;
@@ -41,6 +44,9 @@ struct ResultRow {
   std::string id;  ///< "2.1.3", "18.2.17"; as the id scheme prints it
   std::int32_t channel = -1;
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
+  /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same
+  /// launches.
+  std::optional<double> error;
 };
 
 struct ResultTable {
@@ -114,7 +120,7 @@ constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_
 /// needs to evaluate any choice by itself.
 struct PageProgram {
   struct Place {
-    std::size_t table, row, column;
+    std::size_t table, row, column;  ///< column: one behind the last is the row's error
   };
   std::vector<ResultTable> tables;  ///< names and texts; their values are missing
   std::vector<Place> places;        ///< the cells that are computed
@@ -143,6 +149,9 @@ class Analysis {
   const std::vector<KernelStatistics>& kernels() const;
   /// Dispatches that passed -d and --gpu-id.
   const std::vector<std::uint32_t>& listed_rows() const;
+  /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was
+  /// repeated.
+  const std::vector<std::uint32_t>& repeats() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
   /// At most one line: the ids given that the users' documents use with another meaning.
@@ -154,6 +163,8 @@ class Analysis {
   const std::vector<std::string>& uncounted_flops() const;
   /// Which counters the intensities come from, for people; "" where there are none.
   std::string_view intensity_definition() const;
+  /// Table 21.1, nothing without PC samples or where -b leaves it out.
+  const std::optional<workload::PcSamples>& pc_samples() const;
   const std::vector<Finding>& findings() const;
 
   /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units

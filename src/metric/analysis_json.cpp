@@ -6,6 +6,7 @@
 #include <map>
 
 #include "metric/analysis_page.h"
+#include "metric/pc_sample_table.h"
 #include "metric/roofline_points.h"
 #include "report/table.h"
 
@@ -93,6 +94,20 @@ void write_system(JsonWriter& json, const Analysis& run) {
   json.end_array().end_object();
 }
 
+void write_pc_samples(JsonWriter& json, const Analysis& run) {
+  const report::Table table = pc_sample_table(run);
+  if (table.rows.empty()) return;
+  std::vector<std::string> columns;
+  for (const report::Column& column : table.columns) columns.push_back(column.title);
+  write_table_head(json, table.id, table.title, table.title, columns);
+  for (const std::vector<report::Cell>& row : table.rows) {
+    json.newline().begin_object().key("cells").begin_array();
+    for (const report::Cell& cell : row) json.cell(cell);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_view normalisation) {
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
@@ -109,7 +124,9 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
           .key("cells")
           .begin_array();
       for (const report::Cell& cell : row.cells) json.cell(cell);
-      json.end_array().end_object();
+      json.end_array();
+      if (row.error) json.key("error").value(*row.error);
+      json.end_object();
     }
     json.end_array().end_object();
   }
@@ -284,6 +301,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_dispatches(json, run);
   if (run.shows(1, 1)) write_system(json, run);
   write_tables(json, run.all(), given.normalisation);
+  write_pc_samples(json, run);
   json.end_array();
   write_roofline(json, run);
   write_findings(json, run);

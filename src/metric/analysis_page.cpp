@@ -62,8 +62,15 @@ void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page)
     for (const std::string_view normalisation : kNormalisations) {
       const Evaluation evaluation = run.evaluate(kernel, normalisation);
       json.newline().begin_array();
-      for (const PageProgram::Place& at : page.places)
-        json.cell(evaluation.tables[at.table].rows[at.row].cells[at.column]);
+      for (const PageProgram::Place& at : page.places) {
+        const ResultRow& row = evaluation.tables[at.table].rows[at.row];
+        if (at.column < row.cells.size())
+          json.cell(row.cells[at.column]);
+        else if (row.error)
+          json.value(*row.error);
+        else
+          json.null();
+      }
       json.end_array();
     }
     json.end_array().end_object();
@@ -100,6 +107,7 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   for (const auto& dispatch : dispatches) json.value(dispatch.gpu);
   json.end_array();
   static constexpr std::array<std::string_view, 6> kNames = {"duration", "flops", "l1", "l2", "hbm", "lds"};
+  write_numbers(json, "repeats", run.repeats());
   for (std::size_t i = 0; i < kNames.size(); ++i)
     json.key(kNames[i]).value(std::int64_t{page.dispatch_values[i]});
   json.end_object();

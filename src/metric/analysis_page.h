@@ -11,7 +11,9 @@ namespace tacho::metric {
 ///   normalisations  the four names, in the order of "values"
 ///   operations      names of the operations; nodes  [op, a, b, c] of every node in one flat array
 ///   (Program::Graph) lists, constants, inputs (one array a counter) values          per normalisation the
-///   node of each place; places  [table, row, column] in one flat array dispatches      {id, kernel, gpu,
+///   node of each place; places  [table, row, column] in one flat array;
+///                   the column behind the last is the error of the row's mean dispatches      {id, kernel,
+///                   gpu,
 ///   duration, flops, l1, l2, hbm, lds}: arrays; the last six are nodes kernel_names, chosen {kernels,
 ///   dispatches, gpus}: what -k, -d and --gpu-id chose metrics, blocks, tables  what there is to show; cells
 ///   that are computed are null

@@ -8,6 +8,7 @@
 
 #include "metric/compare.h"
 #include "metric/memory_chart.h"
+#include "metric/pc_sample_table.h"
 #include "metric/roofline_plot.h"
 #include "metric/roofline_points.h"
 
@@ -312,6 +313,7 @@ class Renderer {
       if (!options_.boxed) missing_line(table, evaluation);
     }
     if (!roofline_done) roofline();
+    pc_samples();
     if (!nothing.empty()) not_computable(nothing, evaluation);
   }
 
@@ -372,6 +374,7 @@ class Renderer {
       if (columns[c].role != ColumnRole::Value) column.shrink = true;
       if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
       out.columns.push_back(std::move(column));
+      if (with_error(table, columns[c])) out.columns.push_back({"±", report::Align::Right});
     }
     if (options_.description) out.columns.push_back({"description"});
     const std::string normalisation = " " + normalised_unit("$norm", run_.options().normalisation);
@@ -388,6 +391,8 @@ class Renderer {
           if (auto* unit = std::get_if<std::string>(&cells.back());
               unit != nullptr && unit->ends_with(normalisation))
             unit->resize(unit->size() - normalisation.size());
+        if (with_error(table, columns[c]))
+          cells.push_back(row.error ? report::Cell{*row.error} : report::Cell{std::string()});
       }
       const std::optional<double> percent =
           percent_at < columns.size() ? number_of(row.cells[percent_at]) : std::nullopt;
@@ -410,6 +415,12 @@ class Renderer {
     out.columns.push_back({""});
     for (std::size_t i = 0; i < bars.size(); ++i) out.rows[i].emplace_back(bars[i]);
     return report::to_text(out, style);
+  }
+
+  // The error stands behind the mean it belongs to, in tables that have one.
+  bool with_error(const ResultTable& table, const metric::Column& column) const {
+    return options_.errors && column.key == "avg" &&
+           std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return row.error; });
   }
 
   std::string boxed_table(const ResultTable& table) {
@@ -552,6 +563,53 @@ class Renderer {
     out_ += "\n" +
             paint(report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40), 2), Paint::Dim) +
             "\n";
+  }
+
+  void pc_samples() {
+    TextTable table = pc_sample_table(run_);
+    const std::size_t count = table.rows.size();
+    if (count == 0) return;
+    block_heading(21, "PC Sampling");
+    table_heading(table.id, fmt::format("{}, {}", table.title,
+                                        run_.pc_samples()->stochastic ? "stochastic" : "host trap"));
+    if (count > options_.max_stat_num) table.rows.resize(options_.max_stat_num);
+    if (!options_.boxed) table = narrow_samples(std::move(table));
+    out_ += report::to_text(table, style_);
+    if (count > options_.max_stat_num)
+      out_ += paint(fmt::format("  {} more instructions (--max-stat-num)\n", count - options_.max_stat_num),
+                    Paint::Dim);
+  }
+
+  // Numbers first, kernels by their ids in table 0.1, sources without their folders.
+  TextTable narrow_samples(TextTable wide) const {
+    TextTable table;
+    table.columns = {{"samples"}, {"%"}, {"kernel"}, {"instruction"}, {"source"}};
+    if (wide.columns.size() > 5) {
+      table.columns.insert(table.columns.begin() + 2, {"issued %"});
+      table.columns.push_back({"stalled by"});
+      table.columns.back().shrink = true;
+    }
+    for (auto& row : wide.rows) {
+      const std::string& name = std::get<std::string>(row[2]);
+      std::int64_t id = 0;
+      report::Cell kernel;
+      for (const KernelStatistics& each : run_.kernels()) {
+        if (workload::plain_kernel_name(run_.workload().kernels[each.kernel]) ==
+            workload::plain_kernel_name(name))
+          kernel = id;
+        ++id;
+      }
+      std::string source = std::get<std::string>(row[1]);
+      source.erase(0, source.rfind('/') + 1);
+      std::vector<report::Cell> cells = {
+          row[3], row[4], kernel, report::shortened(std::get<std::string>(row[0]), 28), std::move(source)};
+      if (row.size() > 5) {
+        cells.insert(cells.begin() + 2, row[5]);
+        cells.push_back(row[6]);
+      }
+      table.rows.push_back(std::move(cells));
+    }
+    return table;
   }
 
   // --- roofline
@@ -916,6 +974,8 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
     }
     saved.push_back({file_name(table.id(), table.table->title), std::move(out)});
   }
+  TextTable samples = pc_sample_table(run);
+  if (!samples.rows.empty()) saved.push_back({file_name(samples.id, samples.title), std::move(samples)});
   return saved;
 }
 

@@ -20,6 +20,7 @@ struct TextOptions {
   std::size_t max_stat_num = 10;     ///< rows of the Top Stats tables
   std::vector<std::string> columns;  ///< --cols: numbers from 0 or titles; empty = all
   bool description = false;          ///< --include-cols Description
+  bool errors = false;               ///< --errors: how far each mean may be off, as repeats of a launch tell
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;
   double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent

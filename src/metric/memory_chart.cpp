@@ -47,6 +47,9 @@ class Canvas {
   // A line of a box: words on the left, figure on the right.
   void entry(std::size_t x, std::size_t y, std::size_t width, std::string_view name,
              std::string_view figure) {
+    // Where both do not fit, the unit goes.
+    if (report::display_width(name) + report::display_width(figure) + 5 > width)
+      figure = figure.substr(0, figure.find(' '));
     put(x + 2, y, name);
     put_right(x + width - 2, y, figure);
   }

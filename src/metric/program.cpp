@@ -78,6 +78,16 @@ double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
 }
 
+// The 97.5 % quantile of Student's t; from 31 degrees of freedom on within 0.002.
+double student(double freedom) {
+  static constexpr std::array kQuantiles = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+  const auto at = static_cast<std::size_t>(freedom);
+  return at <= kQuantiles.size() ? kQuantiles[at - 1] : 1.96 + 2.4 / freedom;
+}
+
 // What the counter may be called instead, "" when nothing is known.
 std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
   for (const Rename& rename : recorded_as)
@@ -194,6 +204,7 @@ struct Program::Impl {
     Max,
     Quantile,  // b: a constant
     Concat,
+    Error,  // of the mean, from repeats
   };
 
   struct NodeData {
@@ -268,6 +279,7 @@ struct Program::Impl {
       case Kind::Max:
       case Kind::Quantile:
       case Kind::Concat:
+      case Kind::Error:
         break;
       case Kind::Column:
         node.column = true;
@@ -773,6 +785,39 @@ struct Program::Impl {
     return total;
   }
 
+  // Half of the 95 % confidence interval of the mean, where every launch has repeats.
+  double error_of_mean(const double* values) {
+    struct Group {
+      double count = 0, mean = 0, squares = 0;
+    };
+    std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
+    const auto group_of = [&](std::size_t i) -> Group& {
+      return groups[env.repeats[env.rows ? (*env.rows)[i] : i]];
+    };
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.count += 1;
+      group.mean += values[i];
+    }
+    for (Group& group : groups)
+      if (group.count > 0) group.mean /= group.count;
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.squares += (values[i] - group.mean) * (values[i] - group.mean);
+    }
+    double count = 0, variance = 0, freedom = 0;
+    for (const Group& group : groups) {
+      if (group.count == 0) continue;
+      if (group.count == 1) return kNaN;
+      count += group.count;
+      freedom += group.count - 1;
+      variance += group.count * group.squares / (group.count - 1);
+    }
+    return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
+  }
+
   void evaluate(Node id) {
     NodeData& node = nodes[id];
     switch (node.kind) {
@@ -898,6 +943,9 @@ struct Program::Impl {
         node.number = std::sqrt(squares / static_cast<double>(total.count - 1));
         return;
       }
+      case Kind::Error:
+        node.number = error_of_mean(nodes[node.a].values);
+        return;
       case Kind::Median: {
         std::vector<double>& values = numbers_of(node.a);
         node.number = quantile_of(values, 0.5);
@@ -943,6 +991,13 @@ Program::Node Program::keep(Node node, Op reduction, double quantile) {
   return node;
 }
 
+Program::Node Program::keep_error(Node node) {
+  if (impl_->env.repeats.empty() || impl_->env.sum_ratios || !impl_->nodes[node].column) return 0;
+  node = impl_->intern(Impl::Kind::Error, node);
+  impl_->nodes[node].kept = true;
+  return node;
+}
+
 std::vector<Program::Node> Program::add_steps(const Formula& formula, const Context& context) {
   std::vector<Node> nodes;
   impl_->compile(formula, context, &nodes);
@@ -974,14 +1029,14 @@ void Program::set_normalisation(std::string_view normalisation) {
 
 std::span<const std::string_view> Program::operation_names() {
   // In the order of Impl::Kind.
-  static constexpr std::array<std::string_view, 35> kNames = {
-      "missing",  "constant",   "column",   "negate",     "not",    "add",      "subtract",
-      "multiply", "divide",     "modulo",   "floor",      "power",  "less",     "less_eq",
-      "greater",  "greater_eq", "equal",    "not_equal",  "and",    "or",       "smaller",
-      "larger",   "select",     "sum_list", "only_where", "to_int", "round",    "avg",
-      "sum",      "median",     "std",      "min",        "max",    "quantile", "concat",
+  static constexpr std::array<std::string_view, 36> kNames = {
+      "missing",    "constant",  "column", "negate", "not",     "add",     "subtract", "multiply",
+      "divide",     "modulo",    "floor",  "power",  "less",    "less_eq", "greater",  "greater_eq",
+      "equal",      "not_equal", "and",    "or",     "smaller", "larger",  "select",   "sum_list",
+      "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
+      "max",        "quantile",  "concat", "error",
   };
-  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Concat) + 1);
+  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Error) + 1);
   return kNames;
 }
 

@@ -28,6 +28,8 @@ struct Environment {
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
   /// oldest are dropped and computed again.
   std::size_t column_budget = std::size_t{48} << 20;
+  /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
+  std::span<const std::uint32_t> repeats;
   /// Names that a counter may have instead in the run (Catalog::recorded_as).
   std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
@@ -71,6 +73,11 @@ class Program {
 
   /// Puts a node under a reduction (Op::None: none) and keeps the result for value().
   Node keep(Node node, Op reduction = Op::None, double quantile = 0);
+
+  /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the
+  /// differences between repeats of the same launch (Student's t). Not computable for what is no column,
+  /// where a launch has no repeat, and with sum_ratios.
+  Node keep_error(Node node);
 
   /// compile() and keep() in one.
   Node add(const Formula& formula, const Context& context, Op reduction = Op::None, double quantile = 0);

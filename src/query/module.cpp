@@ -489,6 +489,14 @@ Status Module::add(const std::string& schema, std::shared_ptr<Store> store, Rela
   return create(schema, name, state_->entries.size() - 1);
 }
 
+void Module::know(const std::string& schema, std::shared_ptr<Store> store, Relation relation) {
+  auto entry = std::make_unique<Entry>();
+  entry->schema = schema;
+  entry->store = std::move(store);
+  entry->relation = std::move(relation);
+  state_->entries.push_back(std::move(entry));
+}
+
 Status Module::add(const std::string& schema, ResultTable table) {
   auto entry = std::make_unique<Entry>();
   entry->schema = schema;

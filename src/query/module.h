@@ -36,6 +36,8 @@ class Module {
   /// Creates `schema`.relation ("temp", "main", or the name of an attached database).
   Status add(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
   Status add(const std::string& schema, ResultTable table);
+  /// A relation that find() tells of and SQLite does not get: it has the table itself.
+  void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 
   /// The relation of that name, for those who evaluate it themselves; nullptr = there is none. Names without case;
   /// schema "" = the first one added.

@@ -24,38 +24,48 @@ namespace {
 class Texts {
  public:
   Texts(std::shared_ptr<const Database> database, const sqlite::TableInfo& table)
-      : database_(std::move(database)), scan_(*database_, table, {"id", "string"}) {
-    // With ids without gaps, which is the rule, whether one exists needs no search.
-    NamedScan rows(*database_, table, {});
-    const std::vector<uint32_t> leaves = rows.leaves();
-    int64_t count = 0;
-    for (const uint32_t page : leaves) count += TableScanRows(page);
-    if (count > 0) {
-      NamedScan ends(*database_, table, {"id"});
-      ends.scan_leaves(std::span(leaves).first(1));
-      if (ends.next()) first_ = ends.rowid();
-      ends.scan_leaves(std::span(leaves).last(1));
-      while (ends.next()) last_ = ends.rowid();
-      dense_ = last_ - first_ + 1 == count;
-    }
-  }
+      : database_(std::move(database)), table_(&table), scan_(*database_, table, {"id", "string"}) {}
   bool exists(int64_t id) {
+    if (!counted_) count();
     if (dense_) return id >= first_ && id <= last_;
     return scan_.seek(id);
   }
   std::string_view find(int64_t id) { return scan_.seek(id) ? scan_.string(1) : std::string_view(); }
 
  private:
-  uint32_t TableScanRows(uint32_t page) const { return sqlite::TableScan::rows_of_leaf(database_->file(), page); }
+  // With ids without gaps, which is the rule, whether one exists needs no search.
+  void count() {
+    counted_ = true;
+    NamedScan rows(*database_, *table_, {});
+    const std::vector<uint32_t> leaves = rows.leaves();
+    int64_t count = 0;
+    for (const uint32_t page : leaves) count += sqlite::TableScan::rows_of_leaf(database_->file(), page);
+    if (count == 0) return;
+    NamedScan ends(*database_, *table_, {"id"});
+    ends.scan_leaves(std::span(leaves).first(1));
+    if (ends.next()) first_ = ends.rowid();
+    ends.scan_leaves(std::span(leaves).last(1));
+    while (ends.next()) last_ = ends.rowid();
+    dense_ = last_ - first_ + 1 == count;
+  }
   std::shared_ptr<const Database> database_;
+  const sqlite::TableInfo* table_;
   NamedScan scan_;
   int64_t first_ = 0, last_ = -1;
-  bool dense_ = true;
+  bool dense_ = true, counted_ = false;
 };
+
+// Times that an operation can have had; what else a damaged or hostile file holds is counted apart.
+bool usable(const NamedScan& scan, int at_start, int at_end) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  const int64_t start = scan.number(at_start, kUnknown), end = scan.number(at_end, kUnknown);
+  return start >= -kMost && end <= kMost && start <= end && scan.is_number_at(at_start) && scan.is_number_at(at_end);
+}
 
 }  // namespace
 
 Result<RpdTop> rpd_top(const Database& database, bool as_view) {
+  TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
   NamedScan names(database, *strings, {"id", "string"});
@@ -76,6 +86,10 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
   bool empty = false;
   RpdTop top;
   while (scan.next()) {
+    if (!as_view && !usable(scan, 0, 1)) {
+      ++top.unusable;
+      continue;
+    }
     const int64_t start = scan.number(0), end = scan.number(1);
     const int64_t description = scan.number(2, 0);
     if (description != last_description) {
@@ -162,7 +176,8 @@ struct Interval {
 
 }  // namespace
 
-Result<RpdBusy> rpd_busy(const Database& database) {
+Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
+  TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
   // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten thousand at a
   // time and to keep the newer half back. Where one comes later than that, all are sorted instead.
@@ -195,6 +210,10 @@ Result<RpdBusy> rpd_busy(const Database& database) {
     Gpu* gpu = nullptr;
     int64_t last_gpu = kUnknown;
     while (scan.next()) {
+      if (!as_view && !usable(scan, 1, 2)) {
+        ++busy.unusable;
+        continue;
+      }
       const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
       if (id != last_gpu || gpu == nullptr) {
         if (gpus.size() > 4096) return fail("{}: operations on more than 4096 GPUs: damaged", database.file().path());
@@ -203,7 +222,7 @@ Result<RpdBusy> rpd_busy(const Database& database) {
       }
       int64_t duration = 0;
       if (__builtin_sub_overflow(end, start, &duration)) continue;
-      gpu->row.sum += duration;
+      if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
       busy.first = any ? std::min(busy.first, start) : start;
       busy.last = any ? std::max(busy.last, end) : end;
       any = true;
@@ -224,6 +243,7 @@ Result<RpdBusy> rpd_busy(const Database& database) {
     NamedScan scan(database, *ops, {"gpuId", "start", "end"});
     while (scan.next()) {
       const int64_t start = scan.number(1), end = scan.number(2);
+      if (!as_view && !usable(scan, 1, 2)) continue;
       if (end > start) sorted.add({scan.number(0), start, end});
     }
     TACHO_TRY(scan.status());
@@ -250,22 +270,7 @@ class RpdStore : public Store {
  public:
   static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
   RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables) : database_(std::move(database)) {
-    for (const sqlite::TableInfo* const info : tables) {
-      Table table;
-      table.info = info;
-      sqlite::TableScan scan(database_->file(), info->root_page, 0);
-      table.leaves = scan.leaves();
-      int64_t first = 0;
-      for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
-        ChunkInfo chunk;
-        chunk.first_row = first;
-        for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
-        first += chunk.rows;
-        table.chunks.push_back(chunk);
-      }
-      table.rows = first;
-      tables_.push_back(std::move(table));
-    }
+    for (const sqlite::TableInfo* const info : tables) tables_.push_back({info, {}, {}, 0, false});
   }
   size_t chunks(int table) const override { return of(table).chunks.size(); }
   ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
@@ -315,10 +320,26 @@ class RpdStore : public Store {
     std::vector<uint32_t> leaves;
     std::vector<ChunkInfo> chunks;
     int64_t rows = 0;
+    bool listed = false;
   };
-  const Table& of(int table) const { return tables_[static_cast<size_t>(table)]; }
+  // Leaves are listed when they are first asked for: that takes a look at each of them.
+  const Table& of(int number) const {
+    Table& table = tables_[static_cast<size_t>(number)];
+    if (table.listed) return table;
+    table.listed = true;
+    sqlite::TableScan scan(database_->file(), table.info->root_page, 0);
+    table.leaves = scan.leaves();
+    for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
+      ChunkInfo chunk;
+      chunk.first_row = table.rows;
+      for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
+      table.rows += chunk.rows;
+      table.chunks.push_back(chunk);
+    }
+    return table;
+  }
   std::shared_ptr<const Database> database_;
-  std::vector<Table> tables_;
+  mutable std::vector<Table> tables_;
 };
 
 std::vector<std::vector<report::Cell>> view_rows(const RpdTop& top, int version) {
@@ -422,6 +443,22 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
         if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
           return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(), relation.name);
 
+  for (int table = 0; table < 2; ++table) {
+    const sqlite::TableInfo& info = table == 0 ? *calls : *ops;
+    Relation own;
+    own.name = info.name;
+    Part rows;
+    rows.table = table;
+    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
+      if (info.columns[i] == "completionSignal") continue;  // text
+      own.columns.push_back(number(info.columns[i].c_str(), info.columns[i].ends_with("_id") || info.columns[i].ends_with("id")));
+      rows.columns.push_back({{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}});
+    }
+    if (info.rowid_column >= 0 && static_cast<size_t>(info.rowid_column) < own.columns.size()) own.columns[static_cast<size_t>(info.rowid_column)].few = false;
+    own.parts.push_back(std::move(rows));
+    dialect.own_tables.emplace_back(store, std::move(own));
+  }
+
   using C = ResultTable::Column;
   const auto top_columns = [](int of) {
     return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger}, C{of >= 3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
@@ -438,7 +475,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                              }});
   dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
                              [database]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database));
+                               TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database, true));
                                std::vector<std::vector<report::Cell>> rows;
                                const int64_t wall = busy.last - busy.first;
                                for (const RpdBusy::Row& row : busy.rows)
@@ -452,6 +489,17 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr) continue;
     dialect.views.push_back({std::string(view.name), std::string(view.select)});
   }
+  return dialect;
+}
+
+Result<Dialect> rpd_plain_dialect(std::shared_ptr<const Database> database, int version) {
+  TACHO_ASSIGN(Dialect dialect, rpd_file_dialect(database, version));
+  const bool newer = std::any_of(dialect.relations.begin(), dialect.relations.end(), [](const auto& one) {
+    return std::any_of(one.second.columns.begin(), one.second.columns.end(), [](const ColumnInfo& column) { return column.name == "domain"; });
+  });
+  dialect.relations.clear();
+  for (const format::rpd::ViewDefinition& view : format::rpd::views(newer ? 3 : 2))
+    if (view.name == "api" || view.name == "op") dialect.views.push_back({std::string(view.name), std::string(view.select)});
   return dialect;
 }
 

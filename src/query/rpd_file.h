@@ -23,8 +23,10 @@ struct RpdTop {
   std::vector<Row> rows;      // by name
   int64_t total = 0;          // ns, of all operations
   int64_t duplicates = 0;     // operations equal to another one in name, start and end
+  int64_t unusable = 0;       // operations left out: times that are no numbers, absurd, or end before they start
 };
-/// Operations by name (the type's name where they have none). `as_view`: duplicates count once, as upstream's view has it.
+/// Operations by name (the type's name where they have none). `as_view`: duplicates count once and times are taken as they
+/// come, as upstream's view has it.
 Result<RpdTop> rpd_top(const sqlite::Database& database, bool as_view);
 
 /// Kernels by name with the time of the API calls that launched them: upstream's view ktop.
@@ -38,10 +40,15 @@ struct RpdBusy {
   };
   std::vector<Row> rows;  // by gpu
   int64_t first = 0, last = 0;  // ns: upstream's WallTime is last - first
+  int64_t unusable = 0;         // as in RpdTop
 };
-Result<RpdBusy> rpd_busy(const sqlite::Database& database);
+/// `as_view`: times are taken as they come.
+Result<RpdBusy> rpd_busy(const sqlite::Database& database, bool as_view);
 
 /// What replaces the file's own views: api and op as relations, top, ktop and busy as results, the rest as SQL.
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const sqlite::Database> database, int version);
+
+/// The same with api and op as SQL views too: for joins, which SQLite does best within its own tables.
+Result<Dialect> rpd_plain_dialect(std::shared_ptr<const sqlite::Database> database, int version);
 
 }  // namespace tacho::query

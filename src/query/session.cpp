@@ -54,6 +54,10 @@ struct Desk {
       TACHO_TRY(module->add(schema, store, relation));
       if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
     }
+    for (const auto& [store, relation] : dialect.own_tables) {
+      module->know(schema, store, relation);
+      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+    }
     for (const ResultTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
     for (const View& view : dialect.views) {
       // The definition starts with the view's name: "kernel AS SELECT ...".
@@ -73,7 +77,7 @@ class SqlSession : public Session {
   std::vector<std::string> remarks() const override { return remarks_; }
   uint64_t decoded() const override {
     uint64_t sum = 0;
-    for (const Desk* desk : {file_.get(), trace_.get()})
+    for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
       if (desk != nullptr)
         for (const auto& store : desk->stores) sum += store->decoded();
     return sum;
@@ -81,6 +85,7 @@ class SqlSession : public Session {
 
  private:
   Status make_trace_desk();
+  Status make_plain_desk();
   Result<Desk*> desk_for(const std::string& sql);
   Result<Dialect> make(std::string_view name) const;
   void remark(const std::string& sql);
@@ -91,6 +96,7 @@ class SqlSession : public Session {
   std::shared_ptr<const sqlite::Database> database_;
   int version_ = 0;
   std::unique_ptr<Desk> file_;   // the database in place
+  std::unique_ptr<Desk> plain_;  // the same with SQL views only, for joins in an .rpd
   std::unique_ptr<Desk> trace_;  // virtual tables over a trace
   std::shared_ptr<TraceStore> store_;
   std::shared_ptr<TraceFacts> facts_;
@@ -126,6 +132,35 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
   TACHO_ASSIGN(const Dialect own, own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
   TACHO_TRY(file_->put(own, "temp"));
   sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
+  return {};
+}
+
+// SQLite is better left alone with two kinds of statements about an .rpd file: those that read the arguments of calls, which
+// are looked up one by one whoever does it, and those that join tables.
+bool mentions_arguments(const std::string& sql) {
+  const std::vector<Token> tokens = tokens_of(sql);
+  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) { return token.kind != TokenKind::kString && same_word(name_of(token), "args"); });
+}
+bool for_sqlite_alone(const std::string& sql) {
+  static constexpr std::string_view kTables[] = {"api", "op", "kernel", "copy", "copyop", "napi", "nop", "stackframe"};
+  int tables = 0;
+  for (const Token& token : tokens_of(sql)) {
+    if (token.kind != TokenKind::kWord && token.kind != TokenKind::kQuoted) continue;
+    const std::string name = name_of(token);
+    if (same_word(name, "join")) return true;
+    if (std::any_of(std::begin(kTables), std::end(kTables), [&](std::string_view one) { return same_word(one, name); }) || (name.size() > 6 && same_word(name.substr(0, 6), "rocpd_"))) ++tables;
+  }
+  return tables > 1;
+}
+
+Status SqlSession::make_plain_desk() {
+  auto desk = std::make_unique<Desk>();
+  TACHO_ASSIGN(desk->connection, sqlite::open_foreign(path_));
+  desk->module = std::make_unique<Module>(desk->connection.get());
+  TACHO_ASSIGN(const Dialect dialect, rpd_plain_dialect(database_, version_));
+  TACHO_TRY(desk->put(dialect, "temp"));
+  sqlite3_set_authorizer(desk->connection.get(), authorize, nullptr);
+  plain_ = std::move(desk);
   return {};
 }
 
@@ -170,14 +205,18 @@ Result<Desk*> SqlSession::desk_for(const std::string& sql) {
 
 Status SqlSession::run(const std::string& text, const RowSink& sink) {
   remarks_.clear();
-  TACHO_ASSIGN(Desk* const desk, desk_for(text));
+  TACHO_ASSIGN(Desk* desk, desk_for(text));
   const std::string sql = without_qualifier(text, dialect_);
   // Sums over groups of one table are computed column by column; everything else is SQLite's.
-  if (const auto plan = plan_aggregate(sql, *desk->module)) {
+  const bool in_rpd = desk == file_.get() && own_ == "rpd", arguments = in_rpd && mentions_arguments(sql);
+  if (const auto plan = arguments ? nullptr : plan_aggregate(sql, *desk->module)) {
     // The statement must be one that SQLite accepts, too: its errors are the better ones.
     TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), sql));
     TACHO_ASSIGN(const bool done, run_aggregate(*plan, sink));
     if (done) return {};
+  } else if (arguments || (in_rpd && for_sqlite_alone(sql))) {
+    if (!plain_) TACHO_TRY(make_plain_desk());
+    desk = plain_.get();
   }
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,14 +46,6 @@ int allocate(int file, size_t from, size_t bytes) {
   return error;
 }
 
-// Whether so much is free on the file system of `file` now; unknown = yes, as allocate() finds out what is true.
-bool has_room(int file, size_t bytes) {
-  struct statvfs status {};
-  if (fstatvfs(file, &status) != 0 || status.f_frsize == 0) return true;
-  // No limit at all is said as 0 blocks (tmpfs).
-  return status.f_blocks == 0 || status.f_bavail >= (bytes + status.f_frsize - 1) / status.f_frsize;
-}
-
 const char* reason(int error) {
   if (error == EFBIG) return "larger than the file size limit (ulimit -f)";
   if (error == ENOSPC) return "no room";
@@ -85,22 +76,17 @@ Result<Pool> Pool::create(const PoolOptions& options) {
         tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", folder, strerror(errno));
         continue;
       }
-      const uint32_t now = options.first_bytes == 0
-                               ? blocks
-                               : static_cast<uint32_t>(std::clamp<uint64_t>(options.first_bytes / kBlockSize, 4, blocks));
-      const size_t needed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
-      int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : 0;
-      if (error == 0 && now < blocks && !has_room(file, needed)) error = ENOSPC;
-      if (error == 0) error = allocate(file, 0, pool.data_offset_ + static_cast<size_t>(now) * kBlockSize);
+      const size_t backed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
+      const int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
       if (error != 0) {
-        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), needed / 1024);
+        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), backed / 1024);
         ::unlink(path.c_str());
         close(file);
         continue;
       }
       pool.file_ = file;
       pool.path_ = path;
-      populated = now;
+      populated = blocks;
       break;
     }
     if (pool.file_ >= 0) break;

@@ -18,8 +18,7 @@
 namespace tacho::tape {
 
 struct PoolOptions {
-  uint64_t initial_bytes = 16ull << 20;  // room that must be there at the start
-  uint64_t first_bytes = 0;  // of which so many are backed with memory by create(), the rest by grow(); 0 = all
+  uint64_t initial_bytes = 16ull << 20;  // backed by memory before the target starts
   uint64_t max_bytes = 256ull << 20;     // grown to at most this while the drainer falls behind
   uint64_t sources = source_bit::kAll;
   bool start_paused = false;

@@ -447,14 +447,12 @@ bool try_attach() {
   auto size = static_cast<size_t>(status.st_size);
   void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (at == MAP_FAILED) {
-    // Address space may be limited: the header and what a pool has at the start will do.
+    // Address space may be limited: the header and the blocks that exist now will do.
     void* const header = mmap(nullptr, kHeaderBytes, PROT_READ, MAP_SHARED, file, 0);
     if (header != MAP_FAILED) {
       const auto* pool = static_cast<const PoolHeader*>(header);
-      constexpr size_t kStart = 16 << 20;
-      const size_t populated = static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
-      const size_t reduced = pool->data_offset + (populated > kStart ? populated : kStart);
-      if (reduced < size) size = reduced;
+      size = pool->data_offset +
+             static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
       munmap(header, kHeaderBytes);
       at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     }

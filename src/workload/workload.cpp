@@ -19,6 +19,7 @@ struct Files {
   std::string joined;               // pmc_perf.csv
   std::vector<std::string> passes;  // pmc_perf_<n>.csv, results_<n>.csv
   std::vector<std::string> levels;  // SQ_*.csv
+  std::string sampled;              // ps_file_kernel_trace.csv: dispatches of a run that only sampled
 };
 
 bool has_csv_ending(std::string_view name) {
@@ -73,6 +74,8 @@ Files files_of(const std::string& folder) {
       files.passes.push_back(path);
     } else if (base.starts_with("SQ")) {
       files.levels.push_back(path);
+    } else if (name == "ps_file_kernel_trace.csv") {
+      files.sampled = path;
     }
   }
   std::sort(files.passes.begin(), files.passes.end(), natural_less);
@@ -81,7 +84,7 @@ Files files_of(const std::string& folder) {
 
 bool has_counters(const std::string& folder) {
   const Files files = files_of(folder);
-  return !files.joined.empty() || !files.passes.empty();
+  return !files.joined.empty() || !files.passes.empty() || !files.sampled.empty();
 }
 
 void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
@@ -262,6 +265,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
       levels_joined = true;
     }
+  } else if (!files.sampled.empty()) {
+    TACHO_ASSIGN(main, read_wide({files.sampled}, options, kernels, workload.warnings));
   } else {
     return fail("{}: no profiling data found: {}", folder, guess(folder));
   }

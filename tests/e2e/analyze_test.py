@@ -7,6 +7,7 @@ import pty
 import re
 import shutil
 import stat
+import statistics
 import subprocess
 import unicodedata
 import unittest
@@ -211,6 +212,69 @@ class Reports(Analyze):
         self.assertRegex(text, r"(?m)^ +10k ┤")
         self.assertIn("--mem-level", self.sentence("-p", SYNTH, "-m", "L9"))
         self.assertIn("no roofline.csv", self.text("-p", WORKLOADS / "synth_a" / "MI350", "-b", "roofline"))
+
+    def test_errors_from_repeats(self):
+        """Three runs of one launch: Student's t with two degrees of freedom. A launch without repeats has no error."""
+        header = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,SQ_INSTS_SALU,GRBM_GUI_ACTIVE,Start_Timestamp,End_Timestamp\n"
+        rows = [f"{i},k,0,{grid},64,0,{salu},100,{1000 * i},{1000 * i + 500}\n"
+                for i, (grid, salu) in enumerate([(1024, 10), (1024, 12), (1024, 17), (2048, 40), (2048, 44)])]
+        def error(count, name):
+            folder = self.workload(header + "".join(rows[:count]), name=name)
+            table = next(t for t in self.json("-p", folder, "-b", "10.1")["tables"] if t["id"] == "10.1")
+            return next(row for row in table["rows"] if row["slug"] == "insts-salu").get("error")
+        first, second = [10, 12, 17], [40, 44]
+        self.assertAlmostEqual(error(3, "three"), 4.303 * statistics.stdev(first) / 3 ** 0.5, places=9)
+        # Two launches: their variances add up by their shares; three degrees of freedom.
+        variance = 3 * statistics.variance(first) + 2 * statistics.variance(second)
+        self.assertAlmostEqual(error(5, "five"), 3.182 * variance ** 0.5 / 5, places=9)
+        self.assertIsNone(error(4, "four"))
+        self.assertIsNone(error(1, "one"))
+        text = self.text("-p", self.folder / "three", "-b", "10.1", "--errors")
+        self.assertRegex(text, r"(?m)^ +10\.1\.4 +SALU +13\.00 +8\.96 ")
+        self.assertNotIn("±", self.text("-p", self.folder / "one", "-b", "10.1", "--errors"))
+        self.assertIn("--ratio sum", self.sentence("-p", self.folder / "three", "--errors", "--ratio", "sum"))
+
+    def sampled(self, rows, header="Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason"):
+        folder = self.folder / "sampled"
+        folder.mkdir(exist_ok=True)
+        (folder / "sysinfo.csv").write_text(SYSINFO)
+        (folder / "ps_file_kernel_trace.csv").write_text(
+            "Kind,Agent_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Start_Timestamp,End_Timestamp\n"
+            'KERNEL_DISPATCH,4,1,16,"axpy<float, 4>",100,1100\nKERNEL_DISPATCH,4,2,17,copy,2000,2500\n')
+        (folder / "ps_file_pc_sampling_stochastic.csv").write_text("\n".join(["Sample_Timestamp,Dispatch_Id," + header, *rows]) + "\n")
+        return folder
+
+    def test_pc_samples(self):
+        reason = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
+        rows = [f'{i},1,"s_waitcnt vmcnt(0)",/src/a.cpp:43,{int(i < 2)},{"" if i < 2 else reason + "WAITCNT"}' for i in range(8)]
+        rows += [f"{i},2,s_endpgm,/src/a.cpp:9,0,{reason}ALU_DEPENDENCY" for i in range(3)]
+        rows += [f"{i},1,v_nop,/src/a.cpp:7,1," for i in range(1)]
+        folder = self.sampled(rows)
+        document = self.json("-p", folder)
+        table = next(t for t in document["tables"] if t["id"] == "21.1")
+        self.assertEqual(table["columns"], ["Instruction", "Source", "Kernel_Name", "Samples", "Pct", "Issued pct", "Stalled by"])
+        self.assertEqual([row["cells"] for row in table["rows"]], [
+            ["s_waitcnt vmcnt(0)", "/src/a.cpp:43", "axpy<float, 4>", 8, 8 / 12 * 100, 25, "waitcnt 75 %"],
+            ["s_endpgm", "/src/a.cpp:9", "copy", 3, 25, 0, "alu dependency 100 %"],
+            ["v_nop", "/src/a.cpp:7", "axpy<float, 4>", 1, 1 / 12 * 100, 100, ""]])
+        self.assertEqual([row["cells"][0] for row in document["tables"][0]["rows"]], ["axpy<float, 4>", "copy"])
+        text = self.text("-p", folder, "-b", "21")
+        self.assertRegex(text, r"(?m)^ +8 +66\.67 +25\.00 +0 +s_waitcnt vmcnt\(0\) +a\.cpp:43 +waitcnt 75 %$")
+        only = self.json("-p", folder, "-k", "copy")
+        self.assertEqual([row["cells"][3:5] for t in only["tables"] if t["id"] == "21.1" for row in t["rows"]], [[3, 100]])
+        by_line = self.text("-p", folder, "-b", "21", "--pc-sampling-sorting-type", "offset")
+        self.assertLess(by_line.index("a.cpp:7"), by_line.index("a.cpp:43"))
+        self.assertNotIn("21.1", self.text("-p", folder, "-b", "2"))
+        self.text("-p", folder, "-b", "21", "--save-dfs", self.folder / "out")
+        self.assertEqual(len(self.table(self.folder / "out" / "21.1_PC_Sampling.csv")), 3)
+
+    def test_bad_pc_samples(self):
+        folder = self.sampled(["1,1,v_nop,,1,", "2,1,v_nop", "3,99,v_nop,,1,"])
+        result = self.analyze("-p", folder, "-b", "21")
+        self.assertIn("ps_file_pc_sampling_stochastic.csv: row 3", result.stderr.decode())
+        for damage in ("", "Sample_Timestamp,Dispatch_Id,Instruction\n", "a,b\n1,2\n"):
+            (folder / "ps_file_pc_sampling_stochastic.csv").write_text(damage)
+            self.assertIn("ps_file_pc_sampling_stochastic.csv", self.sentence("-p", folder))
 
     def test_lists_of_the_runs_own_architecture(self):
         self.assertEqual(self.text("-p", SYNTH, "--list-metrics"), self.text("--list-metrics", "gfx90a"))

@@ -71,23 +71,6 @@ TEST(Pool, GrowsToItsMaximumOnly) {
   EXPECT_FALSE(pool->grow(1));
 }
 
-TEST(Pool, BacksTheBeginningAndTheRestLater) {
-  PoolOptions options{.initial_bytes = 4 << 20, .first_bytes = 1 << 20, .max_bytes = 8 << 20};
-  auto pool = Pool::create(options);
-  ASSERT_TRUE(pool);
-  EXPECT_EQ(pool->header().populated_blocks.load(), 16u);
-  EXPECT_EQ(pool->header().free_blocks.load(), 16);
-  // What counts as populated has its memory: sparse blocks would be missing from the file's size on disk.
-  struct stat status {};
-  ASSERT_EQ(stat(pool->path().c_str(), &status), 0);
-  EXPECT_GE(status.st_blocks * 512, 1 << 20);
-  EXPECT_LT(status.st_blocks * 512, 2 << 20);
-  EXPECT_TRUE(pool->grow(48));
-  ASSERT_EQ(stat(pool->path().c_str(), &status), 0);
-  EXPECT_GE(status.st_blocks * 512, 4 << 20);
-  EXPECT_EQ(pool->header().populated_blocks.load(), 64u);
-}
-
 TEST(Pool, RefusesATooLargeConfiguration) {
   PoolOptions options = small();
   options.config.assign(kConfigBytes, 'x');

@@ -67,6 +67,7 @@ export interface Page {
     id: number[];
     kernel: number[];
     gpu: number[];
+    repeats: number[];
     duration: number;
     flops: number;
     l1: number;
@@ -84,7 +85,7 @@ export interface TableOfDocument {
   block: string;
   title: string;
   columns: string[];
-  rows: { id?: string; slug?: string; cells: Cell[] }[];
+  rows: { id?: string; slug?: string; cells: Cell[]; error?: number }[];
 }
 
 export type Roof = [[number, number], [number, number], number];

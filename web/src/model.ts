@@ -21,6 +21,8 @@ export interface Row {
   metric: Metric;
   channel: number;
   cells: Cell[];
+  /** Half of the 95 % confidence interval of the mean, from repeats; null: not known. */
+  error: number | null;
   /** False: nothing but a peak. */
   hasValue: boolean;
 }
@@ -149,7 +151,7 @@ export class Model {
         const metric = page.metrics[row.metric];
         const unit = metric.unit === 'ns' ? choice.timeUnit : normalised(metric.unit, choice.normalisation);
         const cells = row.cells.map((cell, c) => (from.columns[c].role === 'unit' ? unit : cell));
-        return { id: row.id, metric, channel: row.channel ?? -1, cells, hasValue: false };
+        return { id: row.id, metric, channel: row.channel ?? -1, cells, error: null, hasValue: false };
       }),
     }));
     for (let i = 0; i < page.places.length; i += 3) {
@@ -157,6 +159,10 @@ export class Model {
       const row = table.rows[page.places[i + 1]];
       const c = page.places[i + 2];
       const cell = value(i / 3);
+      if (c === row.cells.length) {
+        if (typeof cell === 'number' && Number.isFinite(cell)) row.error = row.metric.unit === 'ns' ? cell / divisor : cell;
+        continue;
+      }
       row.cells[c] = typeof cell === 'number' && row.metric.unit === 'ns' ? cell / divisor : cell;
       if (cell !== null && table.from.columns[c].key !== 'peak') row.hasValue = table.hasValue = true;
     }

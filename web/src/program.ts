@@ -118,6 +118,40 @@ const kReductions: Record<string, (values: Column) => number> = {
   },
 };
 
+const kStudent = [
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093,
+  2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/** Half of the 95 % confidence interval of the mean; `launch` says which values are repeats of the same launch. */
+function errorOfMean(values: Column, launch: (row: number) => number): number {
+  const groups = new Map<number, { count: number; mean: number; squares: number }>();
+  values.forEach((x, row) => {
+    if (Number.isNaN(x)) return;
+    const group = groups.get(launch(row)) ?? { count: 0, mean: 0, squares: 0 };
+    groups.set(launch(row), group);
+    group.count += 1;
+    group.mean += x;
+  });
+  for (const group of groups.values()) group.mean /= group.count;
+  values.forEach((x, row) => {
+    const group = groups.get(launch(row));
+    if (group !== undefined && !Number.isNaN(x)) group.squares += (x - group.mean) * (x - group.mean);
+  });
+  let count = 0;
+  let variance = 0;
+  let freedom = 0;
+  for (const [, group] of [...groups].sort(([a], [b]) => a - b)) {
+    if (group.count === 1) return NaN;
+    count += group.count;
+    freedom += group.count - 1;
+    variance += (group.count * group.squares) / (group.count - 1);
+  }
+  if (freedom === 0) return NaN;
+  const t = freedom <= kStudent.length ? kStudent[freedom - 1] : 1.96 + 2.4 / freedom;
+  return (t * Math.sqrt(variance)) / count;
+}
+
 /** The program of one run. Columns are read once; each Evaluation computes what it is asked for. */
 export class Program {
   readonly #operations: string[];
@@ -125,8 +159,10 @@ export class Program {
   readonly #lists: number[];
   readonly #constants: number[];
   readonly #inputs: Column[];
+  readonly #repeats: number[];
 
   constructor(page: Page) {
+    this.#repeats = page.dispatches?.repeats ?? [];
     this.#operations = page.operations ?? [];
     this.#nodes = Int32Array.from(page.nodes ?? []);
     this.#lists = page.lists ?? [];
@@ -136,7 +172,7 @@ export class Program {
 
   /** Over the given dispatches (ascending). Nodes are computed when first asked for. */
   over(rows: Uint32Array): Evaluation {
-    return new Evaluation(this.#operations, this.#nodes, this.#lists, this.#constants, this.#inputs, rows);
+    return new Evaluation(this.#operations, this.#nodes, this.#lists, this.#constants, this.#inputs, this.#repeats, rows);
   }
 }
 
@@ -149,6 +185,7 @@ export class Evaluation {
     private readonly lists: number[],
     private readonly constants: number[],
     private readonly inputs: Column[],
+    private readonly repeats: number[],
     private readonly rows: Uint32Array,
   ) {
     this.#done = new Array<Value | undefined>(nodes.length / 4);
@@ -231,6 +268,10 @@ export class Evaluation {
     if (name in kReductions) {
       const value = at(a);
       return value instanceof Float64Array ? kReductions[name](value) : value;
+    }
+    if (name === 'error') {
+      const value = at(a);
+      return value instanceof Float64Array ? errorOfMean(value, (row) => this.repeats[this.rows[row]]) : NaN;
     }
     if (name === 'quantile') {
       const value = at(a);

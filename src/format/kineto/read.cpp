@@ -236,11 +236,20 @@ event::MemoryKind memory_kind(std::string_view word) {
   return event::MemoryKind::kUnknown;
 }
 
+// Where an event of this category would have gone.
+Table table_of(std::string_view category) {
+  if (category == "kernel" || category == "Kernel") return Table::kDispatch;
+  if (category == "gpu_memcpy" || category == "Memcpy") return Table::kCopy;
+  if (category == "gpu_memset" || category == "Memset") return Table::kFill;
+  const bool call = category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" || category == "Runtime" || category == "cpu_op" || category == "Operator" || category == "python_function";
+  return call ? Table::kApi : Table::kMarker;
+}
+
 void Reader::complete(Event& event) {
-  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(Table::kMarker);
+  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(table_of(event.category));
   if (event.duration == kUnknown || event.duration > kLatest) event.duration = kUnknown;
   if (event.duration < 0 && event.duration != kUnknown) {
-    writer_.lose(0, Table::kMarker, event::LossReason::kClockOrder, 1);
+    writer_.lose(0, table_of(event.category), event::LossReason::kClockOrder, 1);
     event.duration = kUnknown;
   }
   const std::string_view category = event.category;

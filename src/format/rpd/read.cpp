@@ -2,6 +2,7 @@
 // call to launch parameters) is looked up in sorted indexes that spill to disk.
 #include <tsl/robin_map.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -76,6 +77,34 @@ Domain domain_of(std::string_view function, std::string_view stated) {
   return Domain::kUnknown;
 }
 
+// Which ids there are, as runs: ids ascend in a table, with few gaps.
+class Ids {
+ public:
+  void add(int64_t id) {
+    if (!runs_.empty() && id == runs_.back().second + 1) {
+      runs_.back().second = id;
+    } else if (runs_.size() < kMost) {
+      runs_.emplace_back(id, id);
+    } else {
+      complete_ = false;
+    }
+  }
+  /// True also where too many gaps made it impossible to remember.
+  bool has(int64_t id) {
+    if (last_ < runs_.size() && id >= runs_[last_].first && id <= runs_[last_].second) return true;
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), id, [](int64_t wanted, const auto& run) { return wanted < run.first; });
+    if (after == runs_.begin()) return false;
+    last_ = static_cast<size_t>(after - runs_.begin()) - 1;
+    return id <= runs_[last_].second || (!complete_ && id > runs_.back().second);
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 20;
+  std::vector<std::pair<int64_t, int64_t>> runs_;
+  size_t last_ = 0;
+  bool complete_ = true;
+};
+
 class Reader {
  public:
   Reader(const Database& database, trace::TraceWriter& writer) : db_(database), writer_(writer) {}
@@ -125,6 +154,8 @@ class Reader {
   KeyIndex<int64_t> process_runs_;  // first API id of a run -> process
   KeyIndex<int64_t> special_;       // API ids of launches in work-items (1) and of graphs (2)
   KeyIndex<int64_t> cause_;         // operation id -> API id
+  Ids calls_;
+  int64_t links_ = 0;
   bool all_items_ = false;          // grids are in work-items whatever the launch function
   Map<2> processes_, tracks_;
   tsl::robin_map<int64_t, int64_t> texts_, devices_;
@@ -285,6 +316,7 @@ Status Reader::read_calls() {
                                                   name.domain_text, 0, kUnknown, 0});
       const int64_t values[] = {track, start, duration, label, 0, 0};
       writer_.add(Table::kMarker, values);
+      calls_.add(id);
       continue;
     }
     if (name.function == 0) {
@@ -307,6 +339,7 @@ Status Reader::read_calls() {
       }
     }
     if (name.items || name.graph) special_.add(id, name.items ? 1 : 2);
+    calls_.add(id);
     const int64_t values[] = {track, start, duration, name.function, id, kUnknown};
     writer_.add(Table::kApi, values);
   }
@@ -328,7 +361,10 @@ Status Reader::read_links() {
   const sqlite::TableInfo* const table = db_.table("rocpd_api_ops");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"api_id", "op_id"});
-  while (scan.next()) cause_.add(scan.number(1), scan.number(0));
+  while (scan.next()) {
+    cause_.add(scan.number(1), scan.number(0));
+    ++links_;
+  }
   TACHO_TRY(scan.status());
   return cause_.finish();
 }
@@ -366,7 +402,7 @@ Status Reader::read_operations() {
   OpType type;
   Map<4> tracks, shapes;
   int64_t last_key[4] = {kUnknown, kUnknown, kUnknown, kUnknown}, track = 0;
-  int64_t orphans = 0, disordered = 0;
+  int64_t orphans = 0, disordered = 0, linked = 0, dangling = 0;
   const int64_t only_process = processes_.size() == 1 ? processes_.begin()->second : 0;
   std::array<int64_t, 4> last_kernel = {kUnknown, 0, 0, 0};
   int64_t kernel = 0, node = 0, last_graph = 0;
@@ -392,7 +428,12 @@ Status Reader::read_operations() {
       ++disordered;
       duration = kUnknown;
     }
-    const auto* const cause = cause_.find(scan.number(0));
+    const auto* cause = cause_.find(scan.number(0));
+    if (cause != nullptr) ++linked;
+    if (cause != nullptr && !calls_.has(cause->value)) {
+      ++dangling;
+      cause = nullptr;
+    }
     const int64_t correlation = cause != nullptr ? cause->value : 0;
     int64_t process = only_process;
     if (cause == nullptr) {
@@ -464,6 +505,9 @@ Status Reader::read_operations() {
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   if (orphans > 0)
     writer_.note(0, event::NoteSeverity::kWarning, fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
+  if (dangling > 0 || links_ > linked)
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to operations that are not there or that another row links", dangling, std::max<int64_t>(links_ - linked, 0)));
   return {};
 }
 
@@ -521,8 +565,8 @@ Status Reader::read_metadata() {
 }
 
 Status Reader::run() {
+  TACHO_TRY(check(db_));
   version_ = schema_version(db_);
-  if (version_ == 0) return fail("{}: not an .rpd file: it lacks rocpd_api, rocpd_op or rocpd_string", db_.file().path());
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
   strings_ = std::make_unique<Strings>(db_, *strings);
   if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring")) ustrings_ = std::make_unique<Strings>(db_, *ustrings);
@@ -537,12 +581,20 @@ Status Reader::run() {
 
 }  // namespace
 
-int schema_version(const Database& database) {
-  const auto has = [&](std::string_view table, std::string_view column) {
+Status check(const Database& database) {
+  static constexpr std::pair<std::string_view, std::string_view> kNeeded[] = {
+      {"rocpd_api", "apiName_id"}, {"rocpd_api", "pid"},   {"rocpd_api", "start"},         {"rocpd_api", "end"},      {"rocpd_op", "gpuId"},
+      {"rocpd_op", "start"},       {"rocpd_op", "end"},    {"rocpd_op", "description_id"}, {"rocpd_op", "opType_id"}, {"rocpd_string", "string"}};
+  for (const auto& [table, column] : kNeeded) {
     const sqlite::TableInfo* const info = database.table(table);
-    return info != nullptr && info->column(column) >= 0;
-  };
-  if (!has("rocpd_api", "apiName_id") || !has("rocpd_op", "gpuId") || !has("rocpd_string", "string")) return 0;
+    if (info == nullptr) return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
+    if (info->column(column) < 0) return fail("{}: not an .rpd file that tacho knows: its table {} has no column {}", database.file().path(), table, column);
+  }
+  return {};
+}
+
+int schema_version(const Database& database) {
+  if (!check(database)) return 0;
   if (const sqlite::TableInfo* const metadata = database.table("rocpd_metadata")) {
     NamedScan scan(database, *metadata, {"tag", "value"});
     int64_t rows = 0;
@@ -552,7 +604,7 @@ int schema_version(const Database& database) {
         if (version >= 1 && version < 1000) return static_cast<int>(version);
       }
   }
-  return has("rocpd_ustring", "string") ? 3 : 2;
+  return database.table("rocpd_ustring") != nullptr ? 3 : 2;
 }
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {

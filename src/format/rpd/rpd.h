@@ -25,6 +25,9 @@ Status read_into(const std::string& path, trace::TraceWriter& writer);
 /// Writes target.file in schema version options.rpd_schema (2 or 3). Times in CLOCK_MONOTONIC.
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written);
 
+/// An error that names the table or column whose lack makes `database` no .rpd file.
+Status check(const sqlite::Database& database);
+
 /// Whether `database` is an .rpd file, and of which schema version (1, 2, 3 ...); 0 = it is none.
 int schema_version(const sqlite::Database& database);
 

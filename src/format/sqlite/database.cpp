@@ -51,6 +51,7 @@ Result<Connection> open_foreign(const std::string& path) {
     Connection connection(raw);
     if (code != SQLITE_OK) return connection;
     harden(raw, false);
+    sqlite3_exec(raw, "PRAGMA mmap_size = 1099511627776", nullptr, nullptr, nullptr);
     // A read transaction that stays open: whoever wants to write has to wait.
     code = sqlite3_exec(raw, "BEGIN; SELECT count(*) FROM sqlite_schema", nullptr, nullptr, nullptr);
     return connection;

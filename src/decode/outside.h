@@ -1,0 +1,57 @@
+// Call stacks that were taken from outside of a process (perf_event): the same unwinding and rows as for those that
+// libtacho.so takes inside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/samples.h"
+#include "trace/writer.h"
+
+namespace tacho::decode {
+
+class Decoder;
+
+struct OutsideSample {
+  uint32_t pid = 0, tid = 0;
+  int64_t time = 0;        // CLOCK_MONOTONIC_RAW ns
+  uint64_t period = 0;     // ns
+  uint64_t registers[17];  // DWARF order, as event/sample.h
+  std::span<const std::byte> stack;
+  uint64_t stack_begin = 0;
+  bool stack_whole = false;
+};
+
+/// Processes as the kernel reports them; all calls in order of time.
+class OutsideStacks {
+ public:
+  OutsideStacks(trace::TraceWriter& writer, Decoder& decoder);
+  ~OutsideStacks();
+
+  void fork(uint32_t pid, uint32_t parent);
+  /// `exec`: the name comes from a new program.
+  void name(uint32_t pid, std::string_view name, bool exec);
+  void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path);
+  void sample(const OutsideSample& sample);
+  /// Names of functions; then no more calls.
+  void finish();
+
+ private:
+  class Process;
+  Process& process(uint32_t pid);
+
+  trace::TraceWriter& writer_;
+  Decoder& decoder_;
+  ModuleCache modules_;
+  std::map<uint32_t, std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<Process>> before_;  // images that an exec replaced
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace tacho::decode

@@ -1,0 +1,43 @@
+// Call stacks of a target taken from outside by the kernel (perf_event_open): for programs that cannot load libtacho.so.
+// Native frames only; needs no help from the target.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "decode/outside.h"
+
+namespace tacho::launch {
+
+class PerfSampler {
+ public:
+  /// For a process that has not called exec yet: sampling starts with it, and follows its threads and children.
+  /// `stack_bytes` per sample at most. An error says what forbids it and what to do.
+  static Result<std::unique_ptr<PerfSampler>> open(pid_t target, uint32_t hz, uint32_t stack_bytes);
+  ~PerfSampler();
+  PerfSampler(const PerfSampler&) = delete;
+  PerfSampler& operator=(const PerfSampler&) = delete;
+
+  /// Hands over what the kernel has written, in order of time. Returns samples that the kernel had to drop.
+  uint64_t read(decode::OutsideStacks& stacks);
+  /// False: without the time spent in the kernel (kernel.perf_event_paranoid is 2).
+  bool kernel_time() const { return kernel_time_; }
+
+ private:
+  PerfSampler() = default;
+  struct Ring {
+    int file = -1;
+    void* memory = nullptr;
+  };
+  std::vector<Ring> rings_;
+  uint64_t period_ = 0;
+  uint32_t stack_bytes_ = 0;
+  bool kernel_time_ = true;
+};
+
+}  // namespace tacho::launch

@@ -1,0 +1,38 @@
+// PC samples of a profile folder: ps_file_pc_sampling_stochastic.csv or ps_file_pc_sampling_host_trap.csv,
+// added up by kernel, instruction and source line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::workload {
+
+struct SampledInstruction {
+  std::string kernel;       ///< "" when ps_file_kernel_trace.csv does not know the dispatch
+  std::string instruction;  ///< "s_waitcnt vmcnt(0)"
+  std::string source;       ///< "vcopy.cpp:42", "" without line tables
+  std::uint64_t samples = 0;
+  std::uint64_t issued = 0;  ///< samples in which the wave issued it; stochastic only
+  std::vector<std::pair<std::string, std::uint64_t>> stalls;  ///< why it was not issued, most frequent first
+};
+
+struct PcSamples {
+  std::string file;
+  bool stochastic = false;  ///< knows issued and stalls
+  std::uint64_t samples = 0;
+  std::vector<SampledInstruction> instructions;  ///< by falling number of samples
+};
+
+/// Nothing when the folder has no PC samples. Rows that do not fit the header are counted in `warnings`.
+Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
+                                                 std::vector<std::string>& warnings);
+
+/// The order of the program as far as the files tell it: by kernel, source file and line.
+void sort_by_source(PcSamples& samples);
+
+}  // namespace tacho::workload

@@ -1,0 +1,215 @@
+"""Call stacks end to end: attribution of device time to lines of Python, folded stacks, speedscope, flame graphs in a
+browser, PyTorch, sampling from outside, and what goes wrong."""
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import harness
+import proto
+from harness import BUILD, SOURCE, TACHO, TARGETS
+
+LAUNCHES = SOURCE / "tests" / "e2e" / "targets" / "launches.py"
+PYTHON = harness.DEBIAN_PYTHON
+SHARES = BUILD / "tests" / "shares_nofp"
+FORBID = TARGETS / "forbid"
+
+
+def have(module):
+    return subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+class Stacks(harness.Case):
+    def rows(self, by, file="t.tacho", *more):
+        result = self.run_command(TACHO, "stats", file, "--by", by, "--output-format", "json", *more)
+        titles = ["Name", "Samples", "SelfNs", "TotalNs", "GpuSelfNs", "GpuTotalNs", "Kind", "File", "Line", "Module"]
+        return [dict(zip(titles, row)) for row in json.loads(result.stdout)["rows"]]
+
+    def sample(self, *command, options=(), output="t.tacho", **more):
+        return self.run_command(TACHO, "sys", "sample", "-q", "-o", output, *options, "--", *command, **more)
+
+    def device_ns(self, file="t.tacho"):
+        total = 0
+        for by in ("kernel", "copy", "fill"):
+            for row in self.stats(by, file).values():
+                total += row["TotalDurationNs"]
+        return total
+
+    @unittest.skipUnless(have("pyopencl"), "no python3-pyopencl")
+    def test_device_time_by_line_of_python(self):
+        self.sample(PYTHON, LAUNCHES, "40")
+        lines = {row["Line"]: row for row in self.rows("line") if row["File"].endswith("launches.py") and row["GpuTotalNs"]}
+        whole = self.device_ns()
+        self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), whole, "the lines' device time is the kernels' total")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("stack")), whole)
+        for line in (20, 24, 28):
+            self.assertIn(line, lines)
+        self.assertGreater(lines[20]["GpuTotalNs"], 2 * lines[24]["GpuTotalNs"])
+        kernels = self.stats("kernel")["work"]["TotalDurationNs"]
+        self.assertEqual(lines[20]["GpuTotalNs"] + lines[24]["GpuTotalNs"], kernels)
+        self.assertEqual(lines[28]["GpuTotalNs"], sum(row["TotalDurationNs"] for row in self.stats("copy").values()))
+        text = self.run_command(TACHO, "stats", "t.tacho", "--by", "line").stdout.decode()
+        self.assertIn("100.0 % by the stack read at its launch", text)
+        # The chain: line of Python, API call, kernel.
+        stacks = [row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]]
+        self.assertTrue(any(re.search(r"heavy \(launches\.py:20\);.*clEnqueueNDRangeKernel;work$", stack) for stack in stacks), stacks)
+        # The same in Perfetto: the call says where it comes from, an arrow leads to the kernel.
+        self.run_command(TACHO, "export", "t.tacho", "-f", "pftrace")
+        trace = proto.Perfetto(self.folder / "t.pftrace")
+        self.assertIn("python", trace.annotations)
+        self.assertTrue(any(re.search(r"heavy \(launches\.py:20\)", text) for text in trace.texts))
+        # Without them the nearest sample is the best there is, and said to be.
+        self.sample(PYTHON, LAUNCHES, "40", options=["--no-launch-stacks", "-f", "1000"], output="n.tacho")
+        text = self.run_command(TACHO, "stats", "n.tacho", "--by", "line").stdout.decode()
+        self.assertRegex(text, r"[\d.]+ % by the nearest sample")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line", "n.tacho")), self.device_ns("n.tacho"))
+
+    @unittest.skipUnless(have("torch"), "no python3-torch")
+    def test_torch(self):
+        self.sample(PYTHON, SOURCE / "examples" / "train_cpu.py", "--steps", "4", "--width", "128", options=["--trace", "-f", "250"], timeout=300)
+        functions = {row["Name"]: row for row in self.rows("function")}
+        self.assertTrue(any("at::_ops::" in name for name in functions), "torch's operators are on the stacks")
+        self.assertIn("main", functions)
+        lines = [row for row in self.rows("line") if row["File"].endswith("train_cpu.py")]
+        self.assertTrue(lines)
+        chain = [row["Name"] for row in self.rows("stack")]
+        self.assertTrue(any(re.search(r"main \(train_cpu\.py:\d+\).*at::_ops::", stack) for stack in chain))
+        self.assertIn("main", proto.Perfetto(self.folder / "t.pftrace").on("Thread 0 (S)"))
+
+    def test_folded_and_speedscope(self):
+        self.run_command(TACHO, "sys", "sample", "-q", "-f", "250", "-o", "t.tacho", "--", SHARES, "3000")
+        self.run_command(TACHO, "export", "t.tacho", "-f", "folded,speedscope")
+        counts = collections.Counter()
+        for line in (self.folder / "t.folded").read_text().splitlines():
+            stack, count = line.rsplit(" ", 1)
+            counts[stack.split(";")[-1]] += int(count)
+            self.assertIn("main;", stack)
+        total = sum(counts.values())
+        profile = json.loads((self.folder / "t.speedscope.json").read_text())
+        (sampled,) = profile["profiles"]
+        names = [frame["name"] for frame in profile["shared"]["frames"]]
+        self.assertEqual(sampled["endValue"], sum(sampled["weights"]))
+        self.assertAlmostEqual(sampled["endValue"] / 1000, total, delta=total * 0.001 + 50)
+        leaves = collections.Counter()
+        for stack, weight in zip(sampled["samples"], sampled["weights"]):
+            leaves[names[stack[-1]]] += weight
+        self.assertAlmostEqual(leaves["heavy"] / sampled["endValue"], counts["heavy"] / total, places=2)
+        by_function = {row["Name"]: row for row in self.rows("function")}
+        self.assertEqual(by_function["heavy"]["SelfNs"], leaves["heavy"])
+        self.assertEqual(by_function["middle"]["TotalNs"], by_function["heavy"]["TotalNs"] + by_function["medium"]["TotalNs"] + by_function["light"]["TotalNs"] + by_function["middle"]["SelfNs"])
+        self.trace("/bin/true", output="none.tacho")
+        for command in (["flame", "none.tacho"], ["export", "none.tacho", "-f", "folded"]):
+            self.one_sentence(self.run_command(TACHO, *command, code=1), "tacho sys sample")
+        self.assertIn(b"no call stacks", self.run_command(TACHO, "stats", "none.tacho", "--by", "function").stdout)
+
+    # ---- sampling from outside
+
+    def test_perf(self):
+        result = self.sample(SHARES, "4000", options=["--sampler", "perf", "-f", "500"])
+        text = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+        if "does not permit" in text or "cannot sample" in text:
+            self.skipTest("perf_event is not to be had here")
+        functions = {row["Name"]: row for row in self.rows("function")}
+        whole = sum(row["SelfNs"] for row in functions.values())
+        shares = {name: functions[name]["TotalNs"] / whole for name in ("heavy", "medium", "light")}
+        self.assertGreater(sum(shares.values()), 0.9)
+        self.assertAlmostEqual(shares["heavy"], 0.7, delta=0.08)
+        self.assertIn("main", functions, "unwound without frame pointers")
+        self.assertEqual(result.returncode, 0)
+        # One process, though libtacho.so sees it too.
+        self.assertEqual(text.count("Process "), 1, text)
+        # A static program, which cannot load anything, and its children.
+        if shutil.which("cc") is None:
+            return
+        self.run_command("cc", "-O1", "-static", "-o", "still", SOURCE / "tests" / "sampler" / "shares.c", "-lpthread")
+        self.sample("./still", "3000", options=["--sampler", "perf", "-f", "500"], output="s.tacho")
+        self.assertGreater({row["Name"]: row for row in self.rows("function", "s.tacho")}["heavy"]["TotalNs"], 0)
+        self.sample("/bin/sh", "-c", "./still 2000; ./still 1000", options=["--sampler", "perf", "-f", "500"], output="c.tacho")
+        info = self.run_command(TACHO, "info", "c.tacho").stdout.decode()
+        self.assertGreaterEqual(info.count("still"), 2, info)
+        self.one_sentence(self.sample(SHARES, "10", options=["--sampler", "perf", "-S", "realtime"], output="w.tacho", code=125), "--sampler timer")
+
+    def test_forbidden(self):
+        # As in a strict container: said once, the rest is recorded; the sampler in the program needs none of it.
+        self.run_command(FORBID, TACHO, "sys", "sample", "-q", "--sampler", "perf", "-o", "t.tacho", "--", SHARES, "500")
+        info = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+        self.assertEqual(info.count("does not permit sampling from outside"), 1, info)
+        self.assertFalse(self.rows("function"))
+        self.run_command(FORBID, TACHO, "sys", "sample", "-q", "-f", "250", "-o", "u.tacho", "--", SHARES, "3000")
+        self.assertIn("heavy", {row["Name"] for row in self.rows("function", "u.tacho")})
+
+    def test_setuid(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make a setuid program for another user")
+        # Root runs setuid programs with its own environment; as another user the loader drops LD_PRELOAD.
+        program = self.folder / "setuid_shares"
+        shutil.copy(SHARES, program)
+        os.chown(program, 1, 1)
+        program.chmod(0o4755)
+        self.folder.chmod(0o777)
+        result = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TACHO, "sys", "sample", "-q", "-o", "t.tacho", "--", program, "200"],
+                                cwd=self.folder, capture_output=True, env={**os.environ, "HOME": str(self.folder)})
+        if result.returncode == 126 or b"Permission denied" in result.stderr:
+            self.skipTest("the build folder is not open to other users")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        info = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+        self.assertIn("setuid", info)
+
+    # ---- the page
+
+    def page(self, script, *words):
+        """Runs a script of tests/e2e/flame_page.js's steps in a headless browser."""
+        module = next((folder for folder in (BUILD / "node_modules", SOURCE / "web" / "node_modules", SOURCE / "node_modules") if (folder / "playwright-core").is_dir()), None)
+        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if module is None and shutil.which("npm"):
+            subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(BUILD), "playwright-core@1"], capture_output=True, timeout=120)
+            module = BUILD / "node_modules" if (BUILD / "node_modules" / "playwright-core").is_dir() else None
+        if module is None or browser is None or shutil.which("node") is None:
+            self.skipTest("chromium, node and playwright-core are needed to look at the page")
+        return self.run_command("node", SOURCE / "tests" / "e2e" / "flame_page.js", script, *words, env={"NODE_PATH": str(module), "BROWSER_PATH": browser})
+
+    @unittest.skipUnless(have("pyopencl"), "no python3-pyopencl")
+    def test_flame_page(self):
+        self.sample(PYTHON, LAUNCHES, "40", options=["-f", "250"])
+        self.sample(PYTHON, LAUNCHES, "10", options=["-f", "250"], output="o.tacho")
+        self.assertEqual(self.run_command(TACHO, "flame", "t.tacho").stdout, b"t.html\n")
+        self.one_sentence(self.run_command(TACHO, "flame", "t.tacho", "-o", "t.html", code=1), "t.html", "overwrite")
+        self.run_command(TACHO, "flame", "t.tacho", "-b", "o.tacho", "-o", "diff.html")
+        text = (self.folder / "t.html").read_text()
+        self.assertNotRegex(text, r"(src|href)\s*=\s*[\"']https?:", "nothing is fetched")
+        self.assertEqual(text.count("<script"), 2)
+        report = json.loads(self.page("run", self.folder / "t.html", self.folder / "page.png").stdout)
+        self.assertEqual(report["errors"], [])
+        host, gpu, both = report["host"], report["gpu"], report["both"]
+        self.assertEqual(host["boxes"][0]["label"], "all")
+        self.assertTrue(any(box["part"] == "python" for box in host["boxes"]))
+        kernels = [box for box in gpu["boxes"] if box["label"] == "work"]
+        self.assertTrue(kernels and all(box["part"] == "device" for box in kernels))
+        self.assertAlmostEqual(sum(box["w"] for box in gpu["boxes"] if box["part"] == "device"), gpu["boxes"][0]["w"], delta=4)
+        self.assertGreater(len(both["boxes"]), len(gpu["boxes"]))
+        for view in (host, gpu, both):
+            self.nests(view["boxes"])
+        self.assertAlmostEqual(report["zoomed"]["w"], gpu["boxes"][0]["w"], delta=2)
+        self.assertRegex(report["matched"], r"[\d.]+ % in matches")
+        self.assertEqual(report["noMatch"], "no match")
+        self.assertIn("work", report["tip"])
+        inverted = report["inverted"]["boxes"]
+        self.assertTrue(any(box["depth"] == 1 and box["label"] == "work" for box in inverted), "callees first begins with the innermost")
+        changes = json.loads(self.page("run", self.folder / "diff.html", self.folder / "diff.png").stdout)
+        self.assertEqual(changes["errors"], [])
+        self.assertIn("compared with", changes["title"])
+        work = next(box for box in changes["gpu"]["boxes"] if box["label"] == "work")
+        self.assertTrue(work["gpu"][0] > work["gpu"][1] > 0, "both runs are in the page")
+
+    def nests(self, boxes):
+        """Every box lies above one of the level before it that is at least as wide."""
+        for box in boxes:
+            if box["depth"] > 0:
+                self.assertTrue(any(below["depth"] == box["depth"] - 1 and below["x"] - 0.5 <= box["x"] and box["x"] + box["w"] <= below["x"] + below["w"] + 0.5 for below in boxes), box)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,5 +1,6 @@
-// The ceilings: small number formats, the judgement of measurements, roofline.csv and its reuse, the model's bounds, the
-// kernels through NVIDIA's assembler where there is one, and a short measurement of an OpenCL device where there is one.
+// The ceilings: small number formats, the judgement of measurements, roofline.csv and its reuse, the model's
+// bounds, the kernels through NVIDIA's assembler where there is one, and a short measurement of an OpenCL
+// device where there is one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -46,7 +47,9 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 Measurement measured(std::string column, std::string unit, double mean) {
   Measurement m;
@@ -111,7 +114,10 @@ TEST(RooflineJudge, RatesAndSpread) {
 }
 
 TEST(RooflineJudge, AboveThePeakIsAnErrorFarBelowAWarning) {
-  for (const auto& [duration, error, warnings] : {std::tuple{1e6 / 1.019, false, 0U}, {1e6 / 1.021, true, 0U}, {1e6 / 0.71, false, 0U}, {1e6 / 0.69, false, 1U}}) {
+  for (const auto& [duration, error, warnings] : {std::tuple{1e6 / 1.019, false, 0U},
+                                                  {1e6 / 1.021, true, 0U},
+                                                  {1e6 / 0.71, false, 0U},
+                                                  {1e6 / 0.69, false, 1U}}) {
     Measurement m;
     m.work = 1e9;
     judge(m, {duration, duration}, {}, 1, 1000);
@@ -134,11 +140,14 @@ TEST(RooflineFile, UpstreamsColumnsThenOurs) {
   ceilings.measurements.push_back(measured("I32Ops", "GOP/s", 7));
   ceilings.measurements.back().error = "more than the peak";
   const std::string text = to_csv({ceilings}, "2026-01-01T00:00:00Z");
-  EXPECT_TRUE(text.starts_with(
-      "device,HBMBw,HBMBwLow,hbmBwHigh,L2Bw,L2BwLow,L2BwHigh,L1Bw,L1BwLow,L1BwHigh,LDSBw,LDSBwLow,LDSBwHigh,FP32Flops,"
-      "FP32FlopsLow,FP32FlopsHigh,FP64Flops,FP64FlopsLow,FP64FlopsHigh,MFMABF16Flops,MFMABF16FlopsLow,MFMABF16FlopsHigh,"
-      "MFMAF16Flops,MFMAF16FlopsLow,MFMAF16FlopsHigh,MFMAF32Flops,MFMAF32FlopsLow,MFMAF32FlopsHigh,MFMAF64Flops,"
-      "MFMAF64FlopsLow,MFMAF64FlopsHigh,MFMAI8Ops,MFMAFI8OpsLow,MFMAI8OpsHigh,"));
+  EXPECT_TRUE(
+      text.starts_with("device,HBMBw,HBMBwLow,hbmBwHigh,L2Bw,L2BwLow,L2BwHigh,L1Bw,L1BwLow,L1BwHigh,LDSBw,"
+                       "LDSBwLow,LDSBwHigh,FP32Flops,"
+                       "FP32FlopsLow,FP32FlopsHigh,FP64Flops,FP64FlopsLow,FP64FlopsHigh,MFMABF16Flops,"
+                       "MFMABF16FlopsLow,MFMABF16FlopsHigh,"
+                       "MFMAF16Flops,MFMAF16FlopsLow,MFMAF16FlopsHigh,MFMAF32Flops,MFMAF32FlopsLow,"
+                       "MFMAF32FlopsHigh,MFMAF64Flops,"
+                       "MFMAF64FlopsLow,MFMAF64FlopsHigh,MFMAI8Ops,MFMAFI8OpsLow,MFMAI8OpsHigh,"));
   const Folder folder;
   write(folder / "roofline.csv", text);
   std::vector<std::string> warnings;
@@ -211,7 +220,10 @@ TEST(RooflineFile, StaleOnesArePutAsideAndTheCacheServes) {
 TEST(RooflineModel, TheLowestRoofBinds) {
   using metric::Bound;
   using metric::Roof;
-  const std::vector<Roof> roofs = {{"hbm", 0.01, 10, 1, 1000, 100}, {"l2", 0.01, 2, 5, 1000, 500}, {"valu", 2, 1000, 1000, 1000, 1000}, {"mfma", 8, 1000, 4000, 4000, 4000}};
+  const std::vector<Roof> roofs = {{"hbm", 0.01, 10, 1, 1000, 100},
+                                   {"l2", 0.01, 2, 5, 1000, 500},
+                                   {"valu", 2, 1000, 1000, 1000, 1000},
+                                   {"mfma", 8, 1000, 4000, 4000, 4000}};
   metric::IntensityPoint point;
   point.performance = 50;
   point.hbm = 1;
@@ -249,12 +261,15 @@ std::string assembler() {
   return {};
 }
 
-void assemble(const std::string& name, const std::string& ptx, std::initializer_list<const char*> architectures) {
+void assemble(const std::string& name, const std::string& ptx,
+              std::initializer_list<const char*> architectures) {
   const Folder folder;
   write(folder / "k.ptx", ptx);
   for (const char* architecture : architectures) {
-    const std::string command = fmt::format("{} -v -arch={} {} -o {} > {} 2>&1", assembler(), architecture, folder / "k.ptx", folder / "k.cubin", folder / "log");
-    EXPECT_EQ(std::system(command.c_str()), 0) << name << " for " << architecture << ": " << read(folder / "log");
+    const std::string command = fmt::format("{} -v -arch={} {} -o {} > {} 2>&1", assembler(), architecture,
+                                            folder / "k.ptx", folder / "k.cubin", folder / "log");
+    EXPECT_EQ(std::system(command.c_str()), 0)
+        << name << " for " << architecture << ": " << read(folder / "log");
     const std::string log = read(folder / "log");
     EXPECT_NE(log.find("0 bytes spill stores"), std::string::npos) << name << ": " << log;
     EXPECT_EQ(log.find("warning"), std::string::npos) << name << ": " << log;
@@ -263,7 +278,8 @@ void assemble(const std::string& name, const std::string& ptx, std::initializer_
 
 TEST(RooflinePtx, VectorAndMemoryKernelsAssemble) {
   if (assembler().empty()) GTEST_SKIP() << "no ptxas on this machine";
-  for (const VectorKind& kind : vector_kinds()) assemble(std::string(kind.name), vector_ptx(kind), {"sm_80", "sm_90a", "sm_100"});
+  for (const VectorKind& kind : vector_kinds())
+    assemble(std::string(kind.name), vector_ptx(kind), {"sm_80", "sm_90a", "sm_100"});
   for (const char* name : {"dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"})
     assemble(name, memory_ptx(name), {"sm_80", "sm_90a", "sm_100"});
 }
@@ -276,7 +292,8 @@ TEST(RooflinePtx, MatrixKernelsAssemble) {
     else
       assemble(std::string(kind.name), mma_ptx(kind), {"sm_90a", "sm_100"});
   }
-  for (const WgmmaKind& kind : wgmma_kinds()) assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
+  for (const WgmmaKind& kind : wgmma_kinds())
+    assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
 }
 
 TEST(RooflineSuite, AnOpenClDeviceComputesWhatIsCounted) {

@@ -6,10 +6,10 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache pkg-config
   libcli11-dev libfmt-dev libexpected-dev libsqlite3-dev libsimdjson-dev libyaml-cpp-dev libprotozero-dev
   libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libcpp-httplib-dev
-  opencl-headers ocl-icd-opencl-dev)
-run=(ocl-icd-libopencl1 pocl-opencl-icd)
+  opencl-headers ocl-icd-opencl-dev liboclgrind-dev llvm-14-dev)
+run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
 test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
-  openmpi-bin sqlite3 clang llvm debootstrap chromium fonts-dejavu-core oclgrind)
+  openmpi-bin sqlite3 clang llvm debootstrap chromium fonts-dejavu-core)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()

@@ -40,6 +40,7 @@ struct Arguments {
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;
+  std::string fail_above_text;
   std::optional<std::string> gui;
   bool random_port = false;
   bool overwrite = false, no_advice = false, ignored = false;
@@ -179,9 +180,12 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("COLUMN");
   app.add_option("--report-diff", a.text.report_diff, "several runs: mark changes above this many percent")
       ->type_name("PCT");
-  app.add_option("--fail-above", a.fail_above,
-                 "several runs: exit 3 when a metric changed by more than this many percent")
+  app.add_option("--fail-above", a.fail_above_text,
+                 "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)")
       ->type_name("PCT");
+  app.add_option("--run", o.run, "of a folder with several runs of tacho profile: the number of one")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   app.add_option("--output-format", a.format, "text, json, csv or html")
       ->check(CLI::IsMember({"text", "json", "csv", "html", "stdout", "txt"}))
       ->type_name("FORMAT")
@@ -316,6 +320,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   if (!a.baseline.empty()) a.paths.insert(a.paths.begin(), a.baseline);
   if (a.paths.empty()) return fail("which profile folder? give it with -p DIR");
+  if (!a.fail_above_text.empty()) {
+    std::string text = a.fail_above_text;
+    if (text.back() == '%') text.pop_back();
+    while (!text.empty() && text.back() == ' ') text.pop_back();
+    const workload::CellNumber number = workload::parse_number(text);
+    if (text.empty() || !number.ok || !(number.value >= 0) || !std::isfinite(number.value))
+      return fail("--fail-above {}: expected a number of percent, as in 1 or 0.5%", a.fail_above_text);
+    a.fail_above = number.value;
+  }
   a.analysis.sum_ratios = a.ratio == "sum";
   if (a.text.errors && a.analysis.sum_ratios)
     return fail("--errors are those of means over dispatches; --ratio sum has no such means");
@@ -418,7 +431,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     for (const metric::Analysis& each : runs)
       if (!each.workload().ceilings.empty() && !each.kernel_points().empty()) TACHO_TRY(write_roofline_page(a, each));
   if (a.fail_above) {
-    const metric::LargestChange largest = metric::largest_change(metric::compare(runs));
+    bool counts_only = false;
+    for (const metric::Analysis& each : runs) {
+      if (each.workload().estimated)
+        return fail("{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile it without --max-time",
+                    each.workload().path);
+      // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
+      counts_only = counts_only || each.catalog().vendor == "virtual";
+    }
+    const metric::LargestChange largest = metric::largest_change(metric::compare(runs), counts_only);
     if (largest.percent > *a.fail_above)
       return complain(kFailAbove,
                       fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed",

@@ -51,6 +51,12 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options, s
       notes.push_back(fmt::format("{} is already set to {}: left alone, so {} is not traced", name, value, source));
     }
   };
+  if (!options.inject) {
+    for (const auto& [name, value] : options.extra) variables[name] = value;
+    std::vector<std::string> block;
+    for (const auto& [name, value] : variables) block.push_back(name + "=" + value);
+    return block;
+  }
   variables["TACHO_POOL"] = options.pool;
   variables["TACHO_LIBRARY"] = options.library;
   if (options.preload) prepend("LD_PRELOAD");

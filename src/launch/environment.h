@@ -11,6 +11,7 @@ struct EnvironmentOptions {
   std::string library;  // libtacho.so
   std::string pool;
   bool preload = true;
+  bool inject = true;  // false: none of our libraries, only `extra`
   std::vector<std::pair<std::string, std::string>> extra;
 };
 

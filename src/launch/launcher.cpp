@@ -165,7 +165,8 @@ struct Child {
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
                            const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit, const std::function<void(pid_t)>& before_exec) {
+                           const rlimit& file_limit, const LaunchOptions& options,
+                           const std::function<void(pid_t)>& before_exec) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -196,6 +197,8 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
     }
     sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     setrlimit(RLIMIT_FSIZE, &file_limit);
+    if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
+    if (options.stderr_fd >= 0) dup2(options.stderr_fd, STDERR_FILENO);
     execve(path.c_str(), argv.data(), envp.data());
     int error = errno;
     if (error == ENOEXEC) {  // a script without #!: as the shell does
@@ -484,6 +487,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);
   if (!pool) return own_error(125, pool.error().message);
+  // Before the target starts: its threads sample as soon as they are there.
+  if (options.sample_delay_s > 0) pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
   RunResult result;
@@ -491,6 +496,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   environment_options.library = *library;
   environment_options.pool = pool->path();
   environment_options.preload = options.preload;
+  environment_options.inject = options.inject;
   environment_options.extra = options.environment;
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
@@ -518,7 +524,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       if (!perf->kernel_time())
         result.warnings.push_back("call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
     };
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, before_exec);
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options, before_exec);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -531,6 +537,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                                         : strerror(child->error)));
   }
   result.pid = child->pid;
+  if (options.started) options.started();
   Telemetry telemetry(options.telemetry);
   telemetry.start(child->pid);
   DrainThread drain(*pool, **writer, telemetry, std::move(perf));
@@ -543,7 +550,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   for (int64_t last_look = began;;) {
     const int change_ms = gate.tick();
     pollfd wait{signals, POLLIN, 0};
-    const int timeout = change_ms >= 0 ? std::min(change_ms, 1000) : 1000;
+    const int longest = options.tick ? 200 : 1000;
+    const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
     poll(&wait, 1, timeout);
     signalfd_siginfo info;
     bool ended = false;
@@ -568,6 +576,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (waited == child->pid) ended = true;
     const int64_t now = raw_now();
     if (ended) break;
+    if (options.tick) options.tick();
     if (now - last_look > 500'000'000) {
       last_look = now;
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
@@ -613,7 +622,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
   // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
-  if (opencl_loaded && !opencl_seen && result.processes.empty())
+  if (opencl_loaded && !opencl_seen && result.processes.empty() && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -621,7 +630,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty() && options.perf_hz == 0)
+  else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "
         "(--sampler perf samples its call stacks from outside)");

@@ -54,6 +54,10 @@ struct LaunchOptions {
   double sample_delay_s = 0;     // call stacks only: no samples before
   double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
   bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool inject = true;          // any of our libraries at all; false: the environment stays but for `environment`
+  int stdout_fd = -1, stderr_fd = -1;  // what the target gets as 1 and 2; -1 = ours
+  std::function<void()> started;       // called once, when the target runs
+  std::function<void()> tick;          // called at least every 200 ms while it runs, where set
 };
 
 struct RunResult {

@@ -430,6 +430,7 @@ struct Analysis::Impl {
     env.workload = &workload;
     if (of.size() != workload.dispatches.size()) env.rows = of;
     env.normalisation = normalisation.empty() ? std::string_view(options.normalisation) : normalisation;
+    env.denominator = denominator_of(catalog, env.normalisation);
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
     if (!options.compat) env.recorded_as = catalog.recorded_as;
@@ -707,9 +708,15 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       });
   }
   TACHO_TRY(impl->select_blocks());
-  NameCollector names(
-      options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation),
-      options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
+  const std::string_view normalisation =
+      options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation);
+  NameCollector names(normalisation, denominator_of(impl->catalog, normalisation),
+                      options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
+  for (const std::string_view each : {"per_wave", "per_cycle", "per_second"})
+    if (const std::string_view text = denominator_of(impl->catalog, each); options.every_normalisation && !text.empty()) {
+      TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
+      names.add(*formula, "");
+    }
   TACHO_TRY(impl->check_formulas(names));
   impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};
@@ -724,6 +731,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   workload::ReadOptions read;
   read.wanted = workload::WantedColumns(names.names());
   read.compat = options.compat;
+  read.run = options.run;
   TACHO_ASSIGN(impl->workload, workload::read_workload(folder, std::move(sysinfo), read));
   if (impl->shows_table(21, 1)) {
     TACHO_ASSIGN(impl->pc_samples, workload::read_pc_samples(folder, impl->workload.warnings));

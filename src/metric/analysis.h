@@ -34,6 +34,7 @@ struct AnalysisOptions {
   bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
   bool errors = false;  ///< computes ResultRow::error
   bool advice = true;
+  int run = 0;  ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
   std::size_t most_findings = 5;  ///< of one kernel
   std::vector<std::string> config_dirs;
   std::vector<std::pair<std::string, std::string>> specs_correction;

@@ -298,7 +298,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_strings(json.newline(), "notes", run.id_notes());
   json.newline().key("tables").begin_array();
   write_top_kernels(json, run);
-  write_dispatches(json, run);
+  if (!options.page) write_dispatches(json, run);  // the page has them by themselves
   if (run.shows(1, 1)) write_system(json, run);
   write_tables(json, run.all(), given.normalisation);
   write_pc_samples(json, run);

@@ -256,4 +256,10 @@ std::string normalised_unit(std::string_view unit, std::string_view normalisatio
   return fmt::format("{}{}{}", unit.substr(0, at), words, unit.substr(at + 5));
 }
 
+std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation) {
+  for (const Definition& definition : catalog.definitions)
+    if (definition.name.starts_with("denom_") && definition.name.substr(6) == normalisation) return definition.formula;
+  return {};
+}
+
 }  // namespace tacho::metric

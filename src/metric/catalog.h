@@ -207,6 +207,10 @@ struct Catalog {
   std::size_t metric_count() const;
 };
 
+/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = the formula of
+/// the AMD catalog.
+std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
+
 /// Architectures of the built-in catalog of a vendor ("amd", ...), oldest first.
 std::span<const std::string_view> architectures(std::string_view vendor = "amd");
 

@@ -381,6 +381,7 @@ std::string encode_blob(std::span<const BlobArchitecture> architectures, std::sp
   out.number(rules.rules.size());
   for (const Rule& rule : rules.rules) {
     out.text(rule.slug);
+    out.text(rule.vendor);
     out.text(rule.title);
     out.text(rule.meaning);
     out.real(rule.weight);
@@ -441,6 +442,7 @@ Result<RuleBook> decode_rules(std::string_view blob) {
   book.rules.resize(in.count());
   for (Rule& rule : book.rules) {
     rule.slug = in.text();
+    rule.vendor = in.text();
     rule.title = in.text();
     rule.meaning = in.text();
     rule.weight = in.real();

@@ -77,11 +77,12 @@ Comparison compare(std::span<const Analysis> runs) {
   return result;
 }
 
-LargestChange largest_change(const Comparison& comparison) {
+LargestChange largest_change(const Comparison& comparison, bool counts_only) {
   LargestChange largest;
   for (const ComparedTable& table : comparison.tables)
     for (const ComparedRow& row : table.rows) {
       if (row.columns.empty()) continue;
+      if (counts_only && (row.base->metric->kind == Kind::Rate || row.base->metric->slug == "kernel-time")) continue;
       for (std::size_t r = 1; r < row.columns.front().percent.size(); ++r) {
         const std::optional<double> percent = row.columns.front().percent[r];
         if (!percent || std::fabs(*percent) <= largest.percent) continue;

@@ -43,6 +43,7 @@ struct LargestChange {
   std::string id, name;
   std::size_t run = 0;
 };
-LargestChange largest_change(const Comparison& comparison);
+/// `counts_only`: what depends on time (rates, kernel times) is left out.
+LargestChange largest_change(const Comparison& comparison, bool counts_only = false);
 
 }  // namespace tacho::metric

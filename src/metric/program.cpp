@@ -53,10 +53,11 @@ constexpr std::string_view kMainPass = "pmc_perf";
 constexpr std::string_view kAccumulator = "SQ_ACCUM_PREV_HIRES";
 
 const Formula& parsed_builtin(std::string_view text) {
-  static std::unordered_map<std::string_view, Formula> cache;
-  const auto [place, added] = cache.try_emplace(text);
+  // A formula points into the text it was parsed from: the key, which stays where it is.
+  static std::unordered_map<std::string, Formula> cache;
+  const auto [place, added] = cache.try_emplace(std::string(text));
   if (added)
-    if (auto formula = parse_formula(text)) place->second = std::move(*formula);
+    if (auto formula = parse_formula(place->first)) place->second = std::move(*formula);
   return place->second;
 }
 
@@ -112,8 +113,10 @@ double quantile_of(std::vector<double>& values, double q) {
 
 }  // namespace
 
-std::string_view builtin_formula(std::string_view name, std::string_view normalisation) {
+std::string_view builtin_formula(std::string_view name, std::string_view normalisation,
+                                 std::string_view denominator) {
   if (name == "denom") {
+    if (!denominator.empty()) return denominator;
     for (const Builtin& denominator : kDenominators)
       if (denominator.name == normalisation) return denominator.formula;
     return {};
@@ -131,8 +134,9 @@ std::span<const std::string_view> specifications() {
   return kSpecifications;
 }
 
-NameCollector::NameCollector(std::string_view normalisation, std::span<const Rename> recorded_as)
-    : normalisation_(normalisation), recorded_as_(recorded_as) {
+NameCollector::NameCollector(std::string_view normalisation, std::string_view denominator,
+                             std::span<const Rename> recorded_as)
+    : normalisation_(normalisation), denominator_(denominator), recorded_as_(recorded_as) {
   for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
 }
 
@@ -153,7 +157,7 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
       const bool denominator = step.text == "denom";
       if (denominator && normalisation_.empty()) {
         for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
-      } else if (const std::string_view text = builtin_formula(step.text, normalisation_); !text.empty()) {
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty()) {
         add(parsed_builtin(text), denominator ? level : std::string_view());
       }
     }
@@ -362,7 +366,7 @@ struct Program::Impl {
   }
 
   Node value(std::string_view name, const Context& context) {
-    if (const std::string_view text = builtin_formula(name, env.normalisation); !text.empty())
+    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator); !text.empty())
       return compile(parsed_builtin(text), name == "denom" ? context : Context{}, nullptr);
     if (!is_specification(name)) return 0;
     const double number = specification(name);
@@ -1136,7 +1140,8 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
         for (std::int32_t i = step.first; i < end; ++i)
           add_counter(fmt::format("{}[{}]", step.text, i), pass);
       } else if (step.op == Op::Value) {
-        if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation); !text.empty()) {
+        if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
+            !text.empty()) {
           self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});
         } else {
           add({"$" + std::string(step.text), "", !std::isnan(impl.specification(step.text))});

@@ -23,6 +23,8 @@ struct Environment {
   std::optional<std::vector<std::uint32_t>> rows;
   /// "per_kernel", "per_wave", "per_cycle", "per_second": what $denom stands for.
   std::string_view normalisation = "per_kernel";
+  /// What $denom is instead of the AMD formula, from the catalog (denominator_of()); "" = the AMD formula.
+  std::string_view denominator;
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
@@ -133,7 +135,8 @@ class Program {
 
 /// The formula behind a built-in value ("numActiveCUs"), "" when there is none of that name. $denom depends
 /// on the normalisation.
-std::string_view builtin_formula(std::string_view name, std::string_view normalisation);
+std::string_view builtin_formula(std::string_view name, std::string_view normalisation,
+                                 std::string_view denominator = {});
 /// True for the values that come from sysinfo.csv ("cu_per_gpu").
 bool is_specification(std::string_view name);
 std::span<const std::string_view> specifications();
@@ -141,14 +144,15 @@ std::span<const std::string_view> specifications();
 /// Names of all columns that the formulas may read from the run, as WantedColumns takes them.
 class NameCollector {
  public:
-  /// "": columns that any normalisation needs. `recorded_as` as in Environment.
-  explicit NameCollector(std::string_view normalisation, std::span<const Rename> recorded_as = {});
+  /// "" as normalisation: columns that any AMD normalisation needs. `recorded_as` as in Environment.
+  explicit NameCollector(std::string_view normalisation, std::string_view denominator = {},
+                         std::span<const Rename> recorded_as = {});
   void add(const Formula& formula, std::string_view level);
   std::vector<std::string> names() const;
 
  private:
   void add(std::string_view name);
-  std::string_view normalisation_;
+  std::string_view normalisation_, denominator_;
   std::span<const Rename> recorded_as_;
   workload::StringMap<char> names_;
 };

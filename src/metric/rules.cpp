@@ -296,6 +296,7 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
   };
   for (Rule rule : more.rules) {
     rule.slug = stored(rule.slug);
+    rule.vendor = stored(rule.vendor);
     rule.title = stored(rule.title);
     rule.meaning = stored(rule.meaning);
     for (std::vector<RuleCondition>* list : {&rule.when, &rule.any})
@@ -304,7 +305,9 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
     for (RuleTerm& term : rule.evidence) term = stored_term(term);
     for (std::string_view& advice : rule.advice) advice = stored(advice);
     const auto same = std::find_if(book.rules.begin(), book.rules.end(),
-                                   [&](const Rule& other) { return other.slug == rule.slug; });
+                                   [&](const Rule& other) {
+      return other.slug == rule.slug && (other.vendor == rule.vendor || rule.vendor.empty());
+    });
     if (same != book.rules.end()) {
       *same = std::move(rule);
     } else {

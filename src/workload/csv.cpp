@@ -118,7 +118,9 @@ Status CsvReader::refill() {
     begin_ = 0;
     end_ = unread;
   }
-  if (buffer_.size() < end_ + kChunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + kChunk));
+  // A small start: most files of a folder are small.
+  const std::size_t chunk = buffer_.empty() ? std::min<std::size_t>(kChunk, 16384) : kChunk;
+  if (buffer_.size() < end_ + chunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + chunk));
   const std::size_t room = std::min(buffer_.size() - end_, std::size_t{1} << 20);
   if (source_->gz != nullptr) {
     const int got = gzread(source_->gz, buffer_.data() + end_, static_cast<unsigned>(room));

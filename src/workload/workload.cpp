@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "workload/layout.h"
+#include "workload/runs.h"
 
 namespace tacho::workload {
 
@@ -157,6 +158,39 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
   return blocks;
 }
 
+// Of a folder with several runs of tacho profile only the files of those that go together are read, the newest first.
+void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, const std::vector<std::size_t>& chosen,
+                  Files& files, Workload& workload) {
+  files = {};
+  bool everything = false;
+  for (const std::size_t index : chosen) {
+    const RunEntry& run = runs[index];
+    workload.estimated = workload.estimated || run.estimated;
+    everything = everything || run.blocks.empty();
+    for (const std::string& block : run.blocks)
+      if (std::find(workload.recorded_blocks.begin(), workload.recorded_blocks.end(), block) ==
+          workload.recorded_blocks.end())
+        workload.recorded_blocks.push_back(block);
+    for (const std::string& file : run.files) {
+      if (file.find('/') != std::string::npos) continue;
+      (stem(file).starts_with("SQ") ? files.levels : files.passes).push_back(folder + "/" + file);
+    }
+  }
+  if (everything) workload.recorded_blocks.clear();
+  std::string others;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (std::find(chosen.begin(), chosen.end(), i) == chosen.end() && ++count <= 5)
+      others += (others.empty() ? "" : "; ") + describe(runs[i]);
+  if (count > 0)
+    workload.warnings.push_back(fmt::format(
+        "{}: {} of its {} runs had another command or other filters and are left out (--run N selects one): {}{}",
+        folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
+  if (workload.estimated)
+    workload.warnings.push_back(fmt::format(
+        "{}: the counts are estimates from some of the work-groups (profile --max-time)", folder));
+}
+
 // Rows of the result in the order given; dispatches and every pass alike.
 Status keep_rows(Workload& workload, const std::vector<std::uint32_t>& rows) {
   std::vector<Dispatch> dispatches;
@@ -234,9 +268,12 @@ Result<std::string> find_workload(const std::string& given) {
 }
 
 Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options) {
-  const Files files = files_of(folder);
+  Files files = files_of(folder);
   Workload workload;
   workload.path = folder;
+  TACHO_ASSIGN(const std::vector<RunEntry> runs, read_runs(folder));
+  TACHO_ASSIGN(const std::vector<std::size_t> chosen, choose_runs(runs, options.run, folder));
+  if (!chosen.empty()) choose_files(folder, runs, chosen, files, workload);
   workload.sysinfo = std::move(sysinfo);
   NameTable kernels;
   RawTable main;
@@ -311,7 +348,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   for (Pass& level : levels) workload.passes.push_back(std::move(level));
   TACHO_TRY(drop_contradictions(workload, main.file, options.compat));
   workload.ceilings = read_ceilings(folder + "/roofline.csv", workload.warnings);
-  workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");
+  if (chosen.empty()) workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");
   return workload;
 }
 

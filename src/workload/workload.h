@@ -58,6 +58,7 @@ struct Workload {
   std::vector<RooflineCeilings> ceilings;    ///< empty without roofline.csv
   std::vector<std::string> recorded_blocks;  ///< -b of the profile run, as written; empty = everything
   std::vector<std::string> warnings;         ///< sentences, counted where they repeat
+  bool estimated = false;  ///< values were extrapolated from some of the work-groups
 
   const Pass* pass(std::string_view name) const;
   std::string_view kernel_name(std::size_t dispatch) const { return kernels[dispatches[dispatch].kernel]; }
@@ -68,6 +69,8 @@ struct ReadOptions {
   /// Follow rocprof-compute 3.3 where we would do better: level passes are matched by row number instead of
   /// by kernel, and rows with contradictory times stay in.
   bool compat = false;
+  /// Of a folder that tacho profile wrote: the run to read, with all of the same command and filters. 0 = the newest.
+  int run = 0;
 };
 
 /// `path` itself when it holds counter data; else its only sub-folder (to any depth) that does. The error

@@ -399,6 +399,13 @@ class Outputs(Analyze):
         self.assertIn("\\u003c/script>", page)
         self.assertIn('"schema": "tacho-analysis/1"', page)
 
+    def test_gui_options(self):
+        for choice in (["--gui", "x"], ["--gui", "0"], ["--gui", "70000"]):
+            self.assertIn("port", self.sentence("-p", VCOPY, *choice))
+        self.assertIn("--random-port", self.sentence("-p", VCOPY, "--gui", "8123", "--random-port"))
+        self.assertIn("one of them", self.sentence("-p", VCOPY, "--gui", "--output-format", "json"))
+        self.assertIn("one of them", self.sentence("-p", VCOPY, "--gui", "--output-name", "x"))
+
 
 class Compatibility(Analyze):
     """What --compat 3.3 brings back, and where."""

@@ -48,7 +48,8 @@ class Perfetto:
         for number, packet in fields(path.read_bytes()):
             if number != 1:
                 continue
-            for field, value in fields(packet):
+            # Names that a packet brings along are for its own event too.
+            for field, value in sorted(fields(packet), key=lambda entry: entry[0] != 12):
                 if field == 12:  # interned data
                     for kind, entry in fields(value):
                         if kind in (1, 2, 3, 29):

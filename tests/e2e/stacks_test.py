@@ -13,6 +13,8 @@ import proto
 from harness import BUILD, SOURCE, TACHO, TARGETS
 
 LAUNCHES = SOURCE / "tests" / "e2e" / "targets" / "launches.py"
+# Numbers of the lines that launch.
+HEAVY, LIGHT, COPY = (next(number for number, text in enumerate(LAUNCHES.read_text().splitlines(), 1) if text.endswith("# " + word)) for word in ("heavy", "light", "copy"))
 PYTHON = harness.DEBIAN_PYTHON
 SHARES = BUILD / "tests" / "shares_nofp"
 FORBID = TARGETS / "forbid"
@@ -45,22 +47,22 @@ class Stacks(harness.Case):
         whole = self.device_ns()
         self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), whole, "the lines' device time is the kernels' total")
         self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("stack")), whole)
-        for line in (20, 24, 28):
+        for line in (HEAVY, LIGHT, COPY):
             self.assertIn(line, lines)
-        self.assertGreater(lines[20]["GpuTotalNs"], 2 * lines[24]["GpuTotalNs"])
+        self.assertGreater(lines[HEAVY]["GpuTotalNs"], 2 * lines[LIGHT]["GpuTotalNs"])
         kernels = self.stats("kernel")["work"]["TotalDurationNs"]
-        self.assertEqual(lines[20]["GpuTotalNs"] + lines[24]["GpuTotalNs"], kernels)
-        self.assertEqual(lines[28]["GpuTotalNs"], sum(row["TotalDurationNs"] for row in self.stats("copy").values()))
+        self.assertEqual(lines[HEAVY]["GpuTotalNs"] + lines[LIGHT]["GpuTotalNs"], kernels)
+        self.assertEqual(lines[COPY]["GpuTotalNs"], sum(row["TotalDurationNs"] for row in self.stats("copy").values()))
         text = self.run_command(TACHO, "stats", "t.tacho", "--by", "line").stdout.decode()
         self.assertIn("100.0 % by the stack read at its launch", text)
         # The chain: line of Python, API call, kernel.
         stacks = [row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]]
-        self.assertTrue(any(re.search(r"heavy \(launches\.py:20\);.*clEnqueueNDRangeKernel;work$", stack) for stack in stacks), stacks)
+        self.assertTrue(any(re.search(rf"heavy \(launches\.py:{HEAVY}\);.*clEnqueueNDRangeKernel;work$", stack) for stack in stacks), stacks)
         # The same in Perfetto: the call says where it comes from, an arrow leads to the kernel.
         self.run_command(TACHO, "export", "t.tacho", "-f", "pftrace")
         trace = proto.Perfetto(self.folder / "t.pftrace")
         self.assertIn("python", trace.annotations)
-        self.assertTrue(any(re.search(r"heavy \(launches\.py:20\)", text) for text in trace.texts))
+        self.assertTrue(any(re.search(rf"heavy \(launches\.py:{HEAVY}\)", text) for text in trace.texts))
         # Without them the nearest sample is the best there is, and said to be.
         self.sample(PYTHON, LAUNCHES, "40", options=["--no-launch-stacks", "-f", "1000"], output="n.tacho")
         text = self.run_command(TACHO, "stats", "n.tacho", "--by", "line").stdout.decode()

@@ -3,6 +3,7 @@
 #include <glob.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <numeric>
 
 #include "decode/samples.h"
@@ -150,7 +151,8 @@ TEST(Lives, FiveHundredThreadsAndChurn) {
     SampledRun run(kCpu, 256 << 20);
     ASSERT_EQ(run.run({program("lives"), mode}), 0) << mode;
     EXPECT_GT(run.samples().size(), 20u) << mode;
-    EXPECT_LE(run.dropped() * 100, run.samples().size()) << mode;  // a thread may end while its sample finds no block
+    // Many threads are alive to their end. With churn a thread may end while its last sample finds no block.
+    EXPECT_LE(run.dropped() * 100, std::string(mode) == "many" ? 0 : run.samples().size()) << mode;
     EXPECT_GT(run.share("work", true), 0.6) << mode;
   }
 }
@@ -240,7 +242,11 @@ TEST(Python, LinesAndSharesOfEveryVersion) {
   for (const auto& [version, path] : known) {
     SCOPED_TRACE("Python " + version + ", " + path);
     SampledRun run("sampler=timer\nsample_hz=2000\nsample_clock=wall\n");
+    const auto begin = std::chrono::steady_clock::now();
     ASSERT_EQ(run.run({path, script("shares.py"), "60"}, {"PYTHONDONTWRITEBYTECODE=1"}), 0);
+    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    // However busy the machine is: a sample that comes late stands for more time.
+    EXPECT_NEAR(run.seconds() / wall, 0.95, 0.12);
     double all = 0, heavy = 0, medium = 0, light = 0, lines = 0, wrong = 0, ordered = 0;
     for (const Sample& sample : run.samples()) {
       const std::string medium_name = sample.has("Worker.medium") ? "Worker.medium" : "medium";

@@ -2,7 +2,7 @@
 // --gpu-id, -n and -t.
 
 import { numeric, type Cell, type Metric, type Page, type Roof, type Run, type TableOfPage } from './document';
-import { Program, quantile } from './program';
+import { Program, quantile, type Evaluation } from './program';
 
 export interface Choice {
   /** Names of kernels; null: all. */
@@ -106,6 +106,7 @@ export function normalised(text: string, normalisation: string): string {
 export class Model {
   readonly page: Page;
   readonly #program: Program | null;
+  #last: { key: string; evaluation: Evaluation; shared: Omit<View, 'tables'> } | null = null;
 
   constructor(readonly run: Run) {
     this.page = run.page;
@@ -170,6 +171,16 @@ export class Model {
   }
 
   #computedView(choice: Choice, program: Program): View {
+    // Normalisation and time unit need nothing new of the dispatches.
+    const key = JSON.stringify([choice.kernels === null ? null : [...choice.kernels], choice.dispatches, choice.gpus === null ? null : [...choice.gpus]]);
+    if (this.#last?.key !== key) this.#last = { key, ...this.#select(choice, program) };
+    const { evaluation, shared } = this.#last;
+    const values = this.page.values?.[this.page.normalisations.indexOf(choice.normalisation)] ?? [];
+    const tables = this.#tables(choice, (place) => (shared.rows.length === 0 ? null : evaluation.cell(values[place])));
+    return { tables, ...shared };
+  }
+
+  #select(choice: Choice, program: Program): { evaluation: Evaluation; shared: Omit<View, 'tables'> } {
     const { page } = this;
     const dispatches = page.dispatches;
     if (dispatches === undefined) throw new Error('no dispatches');
@@ -184,8 +195,6 @@ export class Model {
     const all = program.over(Uint32Array.from(dispatches.id.keys()));
     const durations = all.column(dispatches.duration);
     const evaluation = program.over(rows);
-    const values = page.values?.[page.normalisations.indexOf(choice.normalisation)] ?? [];
-    const tables = this.#tables(choice, (place) => (rows.length === 0 ? null : evaluation.cell(values[place])));
     const kernels = this.#kernels(listed, durations);
     // Upstream takes what it cannot compute for 0.
     const column = (node: number) =>
@@ -199,8 +208,7 @@ export class Model {
       // Upstream has no points of the LDS.
       lds: evaluation.column(dispatches.lds),
     };
-    return {
-      tables,
+    const shared = {
       kernels,
       listed,
       rows,
@@ -209,6 +217,7 @@ export class Model {
       dispatchPoints: this.#points(rows, inputs, false),
       nothing: rows.length === 0 ? 'No dispatch passes the filters.' : '',
     };
+    return { evaluation, shared };
   }
 
   #fixedView(choice: Choice): View {

@@ -51,7 +51,11 @@ function totals(values: Column): { sum: number; count: number } {
 
 /** Linear between the closest ranks. */
 export function quantile(values: Column, q: number): number {
-  const numbers = values.filter((x) => !Number.isNaN(x)).sort();
+  return quantileOf(values.filter((x) => !Number.isNaN(x)).sort(), q);
+}
+
+/** The same of numbers in ascending order. */
+function quantileOf(numbers: Column, q: number): number {
   if (numbers.length === 0 || Number.isNaN(q)) return NaN;
   const at = Math.min(Math.max(q, 0), 1) * (numbers.length - 1);
   const below = Math.floor(at);
@@ -105,8 +109,16 @@ const kReductions: Record<string, (values: Column) => number> = {
     const { sum, count } = totals(values);
     return count === 0 ? NaN : sum;
   },
-  min: (values) => values.reduce((best, x) => (Number.isNaN(x) || best <= x ? best : x), NaN),
-  max: (values) => values.reduce((best, x) => (Number.isNaN(x) || best >= x ? best : x), NaN),
+  min: (values) => {
+    let best = NaN;
+    for (let i = 0; i < values.length; ++i) if (!Number.isNaN(values[i]) && !(best <= values[i])) best = values[i];
+    return best;
+  },
+  max: (values) => {
+    let best = NaN;
+    for (let i = 0; i < values.length; ++i) if (!Number.isNaN(values[i]) && !(best >= values[i])) best = values[i];
+    return best;
+  },
   median: (values) => quantile(values, 0.5),
   std: (values) => {
     const { sum, count } = totals(values);
@@ -123,29 +135,31 @@ const kStudent = [
   2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/** Half of the 95 % confidence interval of the mean; `launch` says which values are repeats of the same launch. */
-function errorOfMean(values: Column, launch: (row: number) => number): number {
-  const groups = new Map<number, { count: number; mean: number; squares: number }>();
-  values.forEach((x, row) => {
-    if (Number.isNaN(x)) return;
-    const group = groups.get(launch(row)) ?? { count: 0, mean: 0, squares: 0 };
-    groups.set(launch(row), group);
-    group.count += 1;
-    group.mean += x;
-  });
-  for (const group of groups.values()) group.mean /= group.count;
-  values.forEach((x, row) => {
-    const group = groups.get(launch(row));
-    if (group !== undefined && !Number.isNaN(x)) group.squares += (x - group.mean) * (x - group.mean);
-  });
+/** Half of the 95 % confidence interval of the mean; `launch` says of which launch each value is a repeat. */
+function errorOfMean(values: Column, launch: Uint32Array): number {
+  const groups = launch.reduce((most, each) => Math.max(most, each), 0) + 1;
+  const counts = new Float64Array(groups);
+  const means = new Float64Array(groups);
+  const squares = new Float64Array(groups);
+  for (let i = 0; i < values.length; ++i) {
+    if (Number.isNaN(values[i])) continue;
+    counts[launch[i]] += 1;
+    means[launch[i]] += values[i];
+  }
+  for (let g = 0; g < groups; ++g) if (counts[g] > 0) means[g] /= counts[g];
+  for (let i = 0; i < values.length; ++i) {
+    const off = values[i] - means[launch[i]];
+    if (!Number.isNaN(values[i])) squares[launch[i]] += off * off;
+  }
   let count = 0;
   let variance = 0;
   let freedom = 0;
-  for (const [, group] of [...groups].sort(([a], [b]) => a - b)) {
-    if (group.count === 1) return NaN;
-    count += group.count;
-    freedom += group.count - 1;
-    variance += (group.count * group.squares) / (group.count - 1);
+  for (let g = 0; g < groups; ++g) {
+    if (counts[g] === 0) continue;
+    if (counts[g] === 1) return NaN;
+    count += counts[g];
+    freedom += counts[g] - 1;
+    variance += (counts[g] * squares[g]) / (counts[g] - 1);
   }
   if (freedom === 0) return NaN;
   const t = freedom <= kStudent.length ? kStudent[freedom - 1] : 1.96 + 2.4 / freedom;
@@ -178,6 +192,8 @@ export class Program {
 
 export class Evaluation {
   readonly #done: (Value | undefined)[];
+  readonly #launches: Uint32Array;
+  #sorted: { node: number; numbers: Column } | null = null;
 
   constructor(
     private readonly operations: string[],
@@ -185,9 +201,10 @@ export class Evaluation {
     private readonly lists: number[],
     private readonly constants: number[],
     private readonly inputs: Column[],
-    private readonly repeats: number[],
+    repeats: number[],
     private readonly rows: Uint32Array,
   ) {
+    this.#launches = rows.map((row) => repeats[row] ?? 0);
     this.#done = new Array<Value | undefined>(nodes.length / 4);
   }
 
@@ -203,6 +220,15 @@ export class Evaluation {
     const value = this.#value(node);
     if (value instanceof Float64Array) return value;
     return new Float64Array(this.rows.length).fill(typeof value === 'number' ? value : NaN);
+  }
+
+  // The numbers of a column in ascending order; a column is often asked for several quantiles after each other.
+  #ascending(node: number): Column {
+    if (this.#sorted?.node !== node) {
+      const values = this.#done[node] as Column;
+      this.#sorted = { node, numbers: values.filter((x) => !Number.isNaN(x)).sort() };
+    }
+    return this.#sorted.numbers;
   }
 
   #value(wanted: number): Value {
@@ -252,7 +278,24 @@ export class Evaluation {
     if (name === 'constant') return this.constants[a];
     if (name === 'column') {
       const input = this.inputs[a];
-      return Float64Array.from(this.rows, (row) => input[row]);
+      const out = new Float64Array(this.rows.length);
+      for (let i = 0; i < out.length; ++i) out[i] = input[this.rows[i]];
+      return out;
+    }
+    if (name === 'add' || name === 'subtract' || name === 'multiply' || name === 'divide') {
+      // What most nodes are, without a call for every value.
+      const x = at(a);
+      const y = at(b);
+      if (x instanceof Float64Array || y instanceof Float64Array) {
+        const out = new Float64Array(this.rows.length);
+        const left = x instanceof Float64Array ? x : out.slice().fill(typeof x === 'number' ? x : NaN);
+        const right = y instanceof Float64Array ? y : out.slice().fill(typeof y === 'number' ? y : NaN);
+        if (name === 'add') for (let i = 0; i < out.length; ++i) out[i] = left[i] + right[i];
+        else if (name === 'subtract') for (let i = 0; i < out.length; ++i) out[i] = left[i] - right[i];
+        else if (name === 'multiply') for (let i = 0; i < out.length; ++i) out[i] = left[i] * right[i];
+        else for (let i = 0; i < out.length; ++i) out[i] = left[i] / right[i];
+        return out;
+      }
     }
     if (name in kBinary) {
       const f = kBinary[name];
@@ -265,17 +308,17 @@ export class Evaluation {
       const x = reader(a);
       return each([a], (row) => f(x(row)));
     }
+    if (name === 'median' && at(a) instanceof Float64Array) return quantileOf(this.#ascending(a), 0.5);
     if (name in kReductions) {
       const value = at(a);
       return value instanceof Float64Array ? kReductions[name](value) : value;
     }
     if (name === 'error') {
       const value = at(a);
-      return value instanceof Float64Array ? errorOfMean(value, (row) => this.repeats[this.rows[row]]) : NaN;
+      return value instanceof Float64Array ? errorOfMean(value, this.#launches) : NaN;
     }
     if (name === 'quantile') {
-      const value = at(a);
-      return value instanceof Float64Array ? quantile(value, this.constants[b]) : value;
+      return at(a) instanceof Float64Array ? quantileOf(this.#ascending(a), this.constants[b]) : at(a);
     }
     if (name === 'select') {
       const x = reader(a);
@@ -287,7 +330,9 @@ export class Evaluation {
       const out = new Float64Array(this.rows.length);
       for (const operand of this.lists.slice(a, a + b)) {
         const x = reader(operand);
-        for (let row = 0; row < out.length; ++row) out[row] += x(row);
+        const values = at(operand);
+        if (values instanceof Float64Array) for (let row = 0; row < out.length; ++row) out[row] += values[row];
+        else for (let row = 0; row < out.length; ++row) out[row] += x(row);
       }
       return out;
     }

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "cli/analyze.h"
 #include "cli/command.h"
+#include "cli/profile.h"
 
 namespace tacho::cli {
 
@@ -38,12 +39,21 @@ int personality_rocprof_compute(int argc, char** argv) {
     rest.push_back(nullptr);
     return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::RocprofCompute);
   }
+  if (word == "profile") {
+    std::string name = program + " profile";
+    std::vector<char*> rest = {name.data()};
+    // General options in front of the mode that mean something to it.
+    for (int i = 1; i < mode; ++i) rest.push_back(argv[i]);
+    for (int i = mode + 1; i < argc; ++i) rest.push_back(argv[i]);
+    rest.push_back(nullptr);
+    return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::RocprofCompute);
+  }
   if (word.empty() || word == "-h" || word == "--help") {
-    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} analyze -p DIR [options]\n",
+    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- command\n       {0} analyze -p DIR [options]\n",
                program);
     return word.empty() ? kBadInput : kOk;
   }
-  fmt::print(stderr, "{}: there is no mode '{}'; analyze is one\n", program, word);
+  fmt::print(stderr, "{}: there is no mode '{}'; the modes are profile and analyze\n", program, word);
   return kBadInput;
 }
 

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "cli/export.h"
+#include "cli/personalities/rocprofv3_counters.h"
 #include "cli/personalities/rocprofv3_options.h"
 #include "cli/personalities/rocprofv3_output.h"
 #include "cli/personalities/rocprofv3_summary.h"
@@ -56,6 +57,7 @@ struct Plan {
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
   Level level = kWarning;
+  std::optional<CounterPlan> counters;  // --pmc: collected instead of tracing
   std::string keep_trace;
   std::vector<std::string> remarks;  // lines for the user, before the start
   // Options that the user named one by one, and what they should have recorded.
@@ -227,15 +229,13 @@ Status check_iterations(const Given& given) {
   return {};
 }
 
-// Counters and PC samples need a source for the device that is there.
-Status check_counters(const Given& given, const Job& job) {
+// PC samples need a source for the device that is there.
+Status check_sampling(const Given& given) {
   const auto refuse = [](std::string_view option, std::string_view what) {
     const std::string devices = counter_devices();
     if (devices.empty()) return fail("{}: this machine has no device with {}", option, what);
     return fail("{}: {} of {} cannot be collected: this tacho has no source for them", option, what, devices);
   };
-  if (given.has("pmc") || !job.counter_groups.empty())
-    return refuse(given.has("pmc") ? "--pmc" : "pmc_groups", "counters");
   const bool gate = given.on("pc-sampling-beta-enabled");
   int parts = 0;
   std::string missing;
@@ -316,8 +316,23 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   if (given.has("pid") || given.has("attach"))
     return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
   TACHO_TRY(check_iterations(given));
-  TACHO_TRY(check_counters(given, job));
+  TACHO_TRY(check_sampling(given));
+  TACHO_ASSIGN(plan.counters, plan_counters(given, job));
   choose_sources(given, plan);
+  if (plan.counters) {
+    if (plan.traces) {
+      const uint64_t also = plan.options.tables & ~(bit(Table::kDispatch) | bit(Table::kCounterValue));
+      if (also != 0)
+        plan.remarks.push_back(
+            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the other "
+            "records run again without --pmc");
+    } else {
+      plan.options.tables = 0;
+    }
+    plan.options.tables = (plan.options.tables & bit(Table::kDispatch)) | bit(Table::kCounterValue);
+    plan.traces = true;
+    plan.expected.clear();
+  }
   TACHO_TRY(choose_formats(given, plan));
   TACHO_TRY(choose_periods(given, plan));
   plan.launch.start_paused = given.on("selected-regions");
@@ -366,7 +381,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
 
   const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
   for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})
-    if (given.has(option)) {
+    if (given.has(option) && !plan.counters) {
       remark(fmt::format("--{} restricts counter collection only: this run traces every kernel", option));
       break;
     }
@@ -628,10 +643,19 @@ int run_plan(const Given& given, Plan& plan) {
   plan.launch.output = *recording;
   plan.launch.writer.overwrite = plan.options.overwrite;
   plan.launch.writer.durable = !plan.keep_trace.empty();
-  const auto outcome = launch::run(plan.launch);
-  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
-  for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
-  if (!outcome->written) complain(0, outcome->written.error().message);
+  int exit_code = kOk;
+  if (plan.counters) {
+    const auto counted = collect_counters(*plan.counters, plan.launch.command, plan.launch.output,
+                                          [&](std::string_view sentence) { say(plan, kWarning, sentence); });
+    if (!counted) return complain(counted.error().exit_code, counted.error().message);
+    exit_code = *counted;
+  } else {
+    const auto outcome = launch::run(plan.launch);
+    if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+    for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
+    if (!outcome->written) complain(0, outcome->written.error().message);
+    exit_code = outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
+  }
   const auto trace = trace::Trace::open(plan.launch.output);
   if (!trace) return complain(kOwnError, trace.error().message);
   if (const Status done = write_outputs(**trace, given, plan); !done)
@@ -640,7 +664,7 @@ int run_plan(const Given& given, Plan& plan) {
   tell_missing(**trace, plan);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
   if (plan.keep_trace.empty()) unlink(plan.launch.output.c_str());
-  return outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
+  return exit_code;
 }
 
 // --profile-mpi-ranks 0-3,8: is this rank among them?
@@ -679,10 +703,7 @@ int run(int argc, char** argv) {
     char name[] = "avail";
     char* words[] = {name, nullptr};
     run_avail(1, words);
-    const std::string devices = counter_devices();
-    fmt::print("\nCounters\n  {}\n",
-               devices.empty() ? "no device"
-                               : fmt::format("none: this tacho has no source of counters for {}", devices));
+    fmt::print("\nCounters\n{}", available_counters());
     return kOk;
   }
   std::vector<Job> jobs(1);

@@ -480,9 +480,10 @@ Status Reader::events() {
       take(event);
       input_.consume(json.at());
     }
-    // Only text that is the start of a value is left; keep a comma that was passed.
+    // Only text that is the start of a value is left; keep a comma that was passed. more() moves the text: json ends here.
+    const bool nothing_left = json.at_end();
     if (!input_.more()) {
-      if (input_.status() && input_.at_end() && json.at_end() && count_ > 0) {
+      if (input_.status() && input_.at_end() && nothing_left && count_ > 0) {
         // Chrome's own format allows the closing bracket to be missing: tracers that are killed leave such files.
         writer_.note(0, event::NoteSeverity::kWarning, "the JSON ends without closing its array: its writer was probably killed");
         input_.consume(input_.end());

@@ -44,7 +44,8 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
     }
     for (const CatalogFile& file : vendor.files) {
       // Every rule must make sense on the newest architecture; load_rules drops it where metrics are missing.
-      TACHO_ASSIGN(const RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
+      TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
+      for (Rule& rule : more.rules) rule.vendor = vendor.name;
       TACHO_TRY(add_rules(rules, more));
     }
   }

@@ -15,15 +15,15 @@ kernel void work(global float* x, int rounds) {
 
 
 def heavy(queue, kernel, buffer, count):
-    kernel(queue, (count,), None, buffer, numpy.int32(4000))  # line 20
+    kernel(queue, (count,), None, buffer, numpy.int32(4000))  # heavy
 
 
 def light(queue, kernel, buffer, count):
-    kernel(queue, (count,), None, buffer, numpy.int32(1000))  # line 24
+    kernel(queue, (count,), None, buffer, numpy.int32(1000))  # light
 
 
 def copy(queue, buffer, host):
-    cl.enqueue_copy(queue, host, buffer)  # line 28
+    cl.enqueue_copy(queue, host, buffer)  # copy
 
 
 def main():

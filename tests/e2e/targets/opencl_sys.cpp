@@ -28,7 +28,10 @@ extern "C" __attribute__((noinline)) void spin(double until) {
     for (int i = 0; i < 2000; ++i) value = value * 6364136223846793005ull + 1;
   g_sink = value;
 }
-extern "C" __attribute__((noinline)) void in_thread(double until) { spin(until); }
+extern "C" __attribute__((noinline)) void in_thread(double until) {
+  spin(until);
+  g_sink = g_sink + 1;  // not a tail call
+}
 
 static void work(double milliseconds, bool device) {
   cl_command_queue queue = nullptr;

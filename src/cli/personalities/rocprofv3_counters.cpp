@@ -1,0 +1,159 @@
+// Counter collection in the manner of rocprofv3 (rocprofv3_counters.h).
+#include "cli/personalities/rocprofv3_counters.h"
+
+#include <regex.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "counter/to_trace.h"
+
+namespace tacho::cli::rocprofv3 {
+
+namespace {
+
+class Collected : public counter::Observer {
+ public:
+  explicit Collected(const std::function<void(std::string_view)>& say) : say_(say) {}
+  void run_begins(std::span<const std::size_t>, std::size_t, std::size_t) override {}
+  void note(std::string_view) override {}
+  void warn(std::string_view sentence) override { say_(sentence); }
+  void target_output(int, std::string_view) override {}
+  void progress(std::uint64_t, std::uint64_t) override {}
+  Status pass_done(const counter::PassResult& result) override {
+    results.push_back(result);
+    return {};
+  }
+  std::vector<counter::PassResult> results;
+
+ private:
+  const std::function<void(std::string_view)>& say_;
+};
+
+class Pattern {
+ public:
+  ~Pattern() {
+    if (valid_) regfree(&regex_);
+  }
+  Status compile(const std::string& text, std::string_view option) {
+    if (text.empty()) return {};
+    if (regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return fail("--{} '{}': not a regular expression", option, text);
+    valid_ = true;
+    return {};
+  }
+  bool given() const { return valid_; }
+  bool matches(const std::string& text) const { return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0; }
+
+ private:
+  regex_t regex_{};
+  bool valid_ = false;
+};
+
+// "[1-3],[5]" or "2".
+Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<std::string>& texts) {
+  std::vector<counter::Filter::Range> ranges;
+  for (const std::string& text : texts)
+    for (std::size_t at = 0; at < text.size();) {
+      if (text[at] == '[' || text[at] == ']' || text[at] == ',' || text[at] == ' ') {
+        ++at;
+        continue;
+      }
+      counter::Filter::Range range;
+      const char* const end = text.data() + text.size();
+      auto [next, error] = std::from_chars(text.data() + at, end, range.first);
+      range.last = range.first;
+      if (error == std::errc() && next != end && *next == '-') {
+        const auto second = std::from_chars(next + 1, end, range.last);
+        next = second.ptr;
+        error = second.ec;
+      }
+      if (error != std::errc() || range.first == 0 || range.last < range.first)
+        return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]", text);
+      ranges.push_back(range);
+      at = static_cast<std::size_t>(next - text.data());
+    }
+  return ranges;
+}
+
+}  // namespace
+
+Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job) {
+  std::vector<std::string> counters = given.list("pmc");
+  for (const std::vector<std::string>& group : job.counter_groups) counters.insert(counters.end(), group.begin(), group.end());
+  if (counters.empty()) return std::optional<CounterPlan>();
+  const std::string_view option = given.has("pmc") ? "--pmc" : "pmc_groups";
+  auto chosen = counter::choose_device("");
+  if (!chosen) return fail("{}: {}", option, chosen.error().message);
+  CounterPlan result;
+  result.chosen = std::move(*chosen);
+  auto plan = result.chosen.provider->plan(result.chosen.device, counters);
+  if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
+  result.plan = std::move(*plan);
+  if (result.plan.passes.size() > 1 && given.has("pmc"))
+    return fail("--pmc: these counters need {} passes on {}, and --pmc is one; `tacho profile` makes several", result.plan.passes.size(),
+                result.chosen.device.name);
+  result.include = given.value("kernel-include-regex");
+  result.exclude = given.value("kernel-exclude-regex");
+  Pattern pattern;
+  TACHO_TRY(pattern.compile(result.include, "kernel-include-regex"));
+  Pattern other;
+  TACHO_TRY(other.compile(result.exclude, "kernel-exclude-regex"));
+  TACHO_ASSIGN(result.iterations, parse_iterations(given.list("kernel-iteration-range")));
+  return std::optional<CounterPlan>(std::move(result));
+}
+
+tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan, const std::vector<std::string>& command,
+                                                        const std::string& trace,
+                                                        const std::function<void(std::string_view)>& say) {
+  const auto own_error = [](std::string message) {
+    return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+  };
+  Collected observer(say);
+  counter::CollectRequest request;
+  request.command = command;
+  const auto folder = std::filesystem::path(trace).parent_path().string();
+  request.folder = folder.empty() ? "." : folder;
+  const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);
+  if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
+
+  Pattern include, exclude;
+  if (const Status ok = include.compile(plan.include, "kernel-include-regex"); !ok) return own_error(ok.error().message);
+  if (const Status ok = exclude.compile(plan.exclude, "kernel-exclude-regex"); !ok) return own_error(ok.error().message);
+  for (counter::PassResult& result : observer.results) {
+    counter::PassResult kept;
+    kept.pass = result.pass;
+    kept.counters = result.counters;
+    std::map<std::string, std::uint64_t> iteration;
+    for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+      const std::string& kernel = result.dispatches[row].kernel;
+      if (include.given() && !include.matches(kernel)) continue;
+      if (exclude.given() && exclude.matches(kernel)) continue;
+      const std::uint64_t number = ++iteration[kernel];
+      const bool wanted = plan.iterations.empty() || std::any_of(plan.iterations.begin(), plan.iterations.end(), [&](const auto& range) {
+                            return number >= range.first && number <= range.last;
+                          });
+      if (!wanted) continue;
+      kept.dispatches.push_back(result.dispatches[row]);
+      const auto begin = result.values.begin() + static_cast<std::ptrdiff_t>(row * result.counters.size());
+      kept.values.insert(kept.values.end(), begin, begin + static_cast<std::ptrdiff_t>(result.counters.size()));
+    }
+    result = std::move(kept);
+  }
+  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, observer.results); !written)
+    return own_error(written.error().message);
+  return outcome->exit_code;
+}
+
+std::string available_counters() {
+  const auto chosen = counter::choose_device("");
+  if (!chosen) return "  none: " + chosen.error().message + "\n";
+  std::string out = fmt::format("  {}\n", chosen->device.name);
+  for (const counter::CounterInfo& each : chosen->provider->counters(chosen->device))
+    out += fmt::format("  {:<32} {}\n", each.name, each.description);
+  return out;
+}
+
+}  // namespace tacho::cli::rocprofv3

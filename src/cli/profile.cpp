@@ -1,0 +1,539 @@
+// `tacho profile [options] -- command`: counters of every kernel of a program, into a folder that analyze reads.
+#include "cli/profile.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/profile_session.h"
+#include "cli/profile_specs.h"
+#include "cli/run_target.h"
+#include "cli/suggest.h"
+#include "counter/wanted.h"
+#include "metric/catalog.h"
+#include "workload/writer.h"
+
+namespace tacho::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string name, path, subpath, output_directory, set, replay = "", format = "csv", device, ids = "3.3";
+  std::vector<std::string> blocks, kernels, dispatches, config_dirs;
+  std::optional<std::string> multiplexing;
+  std::string arch, list_metrics_arch, list_blocks_arch;
+  bool list_sets = false, list_metrics = false, list_blocks = false;
+  bool no_roof = false, roof_only = false, quiet = false, specs = false, dry_run = false, overwrite = false;
+  bool retain_rocpd = false, no_native_tool = false, torch_trace = false, experimental = false;
+  int attach_pid = 0, attach_duration = 0, verbose = 0;
+  double max_time = 0;
+  std::vector<std::string> command;
+};
+
+void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::Option*& list_blocks) {
+  auto* where = app.add_option_group("Where it goes");
+  where->add_option("-n,--name", a.name, "workload name: the folder is ./workloads/<name>/<device or rank>")->type_name("NAME");
+  where->add_option("--output-directory", a.output_directory,
+                    "exactly this folder; %hostname% %gpumodel% %rank% %env{NAME}% are filled in")
+      ->type_name("DIR");
+  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")->type_name("DIR");
+  where->add_option("--subpath", a.subpath, "deprecated, with --path: node_name or gpu_model is appended")
+      ->check(CLI::IsMember({"gpu", "node_name", "gpu_model"}));
+  where->add_flag("--overwrite", a.overwrite, "remove what earlier runs left in the folder; otherwise this run is added");
+  where->add_option("--format-rocprof-output", a.format, "csv (one row a dispatch) or rocpd (one row a counter)")
+      ->check(CLI::IsMember({"csv", "rocpd"}))
+      ->capture_default_str();
+  where->add_flag("--retain-rocpd-output", a.retain_rocpd, "with rocpd: keep the database of each pass");
+
+  auto* what = app.add_option_group("What is collected (default: everything that the device's metrics need)");
+  what->add_option("-b,--block", a.blocks, "blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
+      ->expected(1, -1)
+      ->type_name("ID");
+  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")->type_name("SET");
+  what->add_option("-k,--kernel", a.kernels, "only kernels whose name contains one of these")->expected(1, -1)->type_name("NAME");
+  what->add_option("-d,--dispatch", a.dispatches, "only these dispatches of the run, from 0: 3, 0:9")
+      ->expected(1, -1)
+      ->type_name("N");
+  what->add_flag("--no-roof", a.no_roof, "nothing for the roofline");
+  what->add_flag("--roof-only", a.roof_only, "only what the roofline needs");
+  what->add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")
+      ->check(CLI::IsMember({"3.3", "seed"}))
+      ->capture_default_str();
+  what->add_option("--config-dir", a.config_dirs, "folder with metric YAML of your own")->expected(1, -1)->type_name("DIR");
+
+  auto* how = app.add_option_group("How");
+  how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")->type_name("DEVICE");
+  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again")
+      ->check(CLI::IsMember({"kernel", "application"}));
+  how->add_option_function<std::vector<std::string>>(
+         "--iteration-multiplexing",
+         [&a](const std::vector<std::string>& values) {
+           a.multiplexing = values.empty() || values.front().empty() ? "kernel_launch_params" : values.front();
+         },
+         "spread the passes over the launches of each kernel: kernel or kernel_launch_params (default)")
+      ->expected(0, 1)
+      ->type_name("POLICY");
+  how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS");
+  how->add_flag("-q,--quiet", a.quiet, "no lines of ours, a progress bar on a terminal");
+  how->add_flag("--dry-run", a.dry_run, "say which passes would be made; run nothing");
+  how->add_flag("-V,--verbose", a.verbose, "accepted, changes nothing");
+
+  auto* lists = app.add_option_group("Lists (need no program and no device)");
+  list_metrics = lists->add_option("--list-available-metrics,--list-metrics", a.list_metrics_arch, "blocks, tables and metrics")
+                     ->expected(0, 1)
+                     ->type_name("ARCH");
+  list_blocks = lists->add_option("--list-blocks", a.list_blocks_arch, "blocks and their short names")->expected(0, 1)->type_name("ARCH");
+  lists->add_flag("--list-sets", a.list_sets, "the sets that --set takes");
+  lists->add_option("--arch", a.arch, "of this architecture: gfx942, sm_90, virtual, cpu (default: the device here)")->type_name("ARCH");
+  lists->add_flag("-s,--specs", a.specs, "what is known about this machine and its device");
+
+  auto* other = app.add_option_group("Of rocprof-compute");
+  other->add_flag("--no-native-tool", a.no_native_tool, "accepted: tacho has one way of collecting");
+  other->add_option("--attach-pid", a.attach_pid, "refused: counters need the program's start")->type_name("PID");
+  other->add_option("--attach-duration-msec", a.attach_duration, "belongs to --attach-pid")->type_name("MS");
+  other->add_flag("--torch-trace", a.torch_trace, "refused: operators are not mapped");
+  other->add_flag("--experimental", a.experimental, "accepted, changes nothing");
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) out += (i > 0 ? std::string(separator) : "") + words[i];
+  return out;
+}
+
+// ['10', '7'], or None.
+std::string python_list(const std::vector<std::string>& words) {
+  if (words.empty()) return "None";
+  std::string out = "[";
+  for (std::size_t i = 0; i < words.size(); ++i) out += fmt::format("{}'{}'", i > 0 ? ", " : "", words[i]);
+  return out + "]";
+}
+
+Result<std::vector<counter::Filter::Range>> parse_dispatches(const std::vector<std::string>& texts) {
+  std::vector<counter::Filter::Range> ranges;
+  for (const std::string& text : texts) {
+    counter::Filter::Range range;
+    const char* const end = text.data() + text.size();
+    auto [at, error] = std::from_chars(text.data(), end, range.first);
+    range.last = range.first;
+    if (error == std::errc() && at != end && (*at == ':' || *at == '-'))
+      std::tie(at, error) = [&] {
+        const auto second = std::from_chars(at + 1, end, range.last);
+        return std::pair(second.ptr, second.ec);
+      }();
+    if (error != std::errc() || at != end)
+      return fail("-d '{}': expected the number of a dispatch, from 0, or a range such as 0:9", text);
+    if (range.last < range.first) return fail("-d '{}': the range ends before it begins", text);
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+Status check_conflicts(const Arguments& a) {
+  const auto both = [](std::string_view one, std::string_view other) {
+    return fail("{} and {} cannot be used together", one, other);
+  };
+  if (!a.blocks.empty() && !a.set.empty()) return both("-b/--block", "--set");
+  if (!a.blocks.empty() && a.roof_only) return both("-b/--block", "--roof-only");
+  if (!a.set.empty() && a.roof_only) return both("--set", "--roof-only");
+  if (a.roof_only && a.no_roof) return both("--roof-only", "--no-roof");
+  if (a.multiplexing && a.no_native_tool) return both("--iteration-multiplexing", "--no-native-tool");
+  if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
+  if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
+    return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
+  if (a.multiplexing && a.replay == "kernel")
+    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay kernel");
+  if (a.torch_trace)
+    return fail("--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
+                "command collects counters per kernel");
+  if (a.attach_pid != 0)
+    return fail("--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
+                "`profile ... -- command`",
+                a.attach_pid);
+  if (a.retain_rocpd && a.format != "rocpd") return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
+  if (a.name.find('/') != std::string::npos) return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);
+  if (a.name == "." || a.name == "..") return fail("-n '{}': not a name for a folder", a.name);
+  if (!a.subpath.empty() && a.path.empty()) return fail("--subpath belongs to --path; --output-directory has placeholders");
+  return {};
+}
+
+Status check_command(const Arguments& a, std::string_view program) {
+  if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
+  const std::string launcher = fs::path(a.command.front()).filename().string();
+  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"})
+    if (launcher == known)
+      return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} ... {} -n {} -- {}",
+                  launcher, program, a.name.empty() ? "NAME" : a.name, a.command.size() > 1 ? a.command.back() : "./app");
+  return {};
+}
+
+// The architecture whose lists are wanted: asked for, of the device here, else virtual.
+Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string& asked) {
+  std::string name = !asked.empty() ? asked : a.arch;
+  if (name.empty()) {
+    const auto chosen = counter::choose_device(a.device);
+    if (!chosen && !a.device.empty()) return fail("{}", chosen.error().message);
+    name = chosen ? chosen->device.architecture : "virtual";
+  }
+  const auto known = metric::architecture_named(name);
+  return metric::load_catalog(known ? std::string(*known) : name, a.config_dirs);
+}
+
+// Text that means something on another architecture, though not on this one.
+std::optional<std::string> known_elsewhere(const std::string& text, metric::IdScheme scheme) {
+  for (const std::string_view vendor : {"amd", "nvidia", "virtual", "cpu"}) {
+    const auto list = metric::architectures(vendor);
+    for (auto each = list.rbegin(); each != list.rend(); ++each) {
+      const auto catalog = metric::load_catalog(*each);
+      if (!catalog) continue;
+      const auto selection = metric::resolve(*catalog, text, scheme);
+      if (!selection) continue;
+      return selection->metric != nullptr  ? std::string(selection->metric->name)
+             : selection->table != nullptr ? std::string(selection->table->title)
+                                           : std::string(selection->block->title);
+    }
+  }
+  return std::nullopt;
+}
+
+struct Selected {
+  std::vector<metric::Selection> selections;
+  std::vector<std::string> recorded;  // what profiling_config.yaml and the header show
+  std::vector<std::string> notes;
+};
+
+Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catalog) {
+  const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::SeedProfile : metric::IdScheme::V33;
+  Selected selected;
+  if (!a.set.empty()) {
+    const auto set = std::find_if(catalog.sets.begin(), catalog.sets.end(), [&](const auto& each) { return each.name == a.set; });
+    if (set == catalog.sets.end()) {
+      std::string known;
+      for (const metric::MetricSet& each : catalog.sets) known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+      return fail("--set {}: {} has no such set; it has {}", a.set, catalog.architecture, known.empty() ? "none" : known);
+    }
+    for (const std::string_view slug : set->metrics) {
+      TACHO_ASSIGN(const metric::Selection selection, metric::resolve(catalog, slug));
+      selected.selections.push_back(selection);
+      selected.recorded.push_back(metric::to_string(selection.metric->id));
+    }
+    return selected;
+  }
+  std::vector<std::string> texts = a.blocks;
+  if (a.roof_only) texts = {catalog.block(4) != nullptr ? "4" : "2"};
+  std::string differing;
+  for (const std::string& text : texts) {
+    auto selection = metric::resolve(catalog, text, scheme);
+    if (!selection) {
+      const auto elsewhere = known_elsewhere(text, scheme);
+      if (!elsewhere) return fail("-b {}: {}", text, selection.error().message);
+      selected.notes.push_back(fmt::format("{} ({}) cannot be computed on {}: left out", text, *elsewhere, catalog.architecture));
+      continue;
+    }
+    if (selection->differs != nullptr) {
+      const metric::Metric* const there = catalog.metric(selection->differs->slug);
+      differing += fmt::format("{}{} is {}", differing.empty() ? "" : ", ", text,
+                               there != nullptr ? there->name : selection->differs->slug);
+    }
+    selected.selections.push_back(*selection);
+    if (!a.roof_only) {
+      // Numbers of the documents mean something else when the folder is read: the run says what was meant.
+      const bool number = metric::parse_metric_id(text).has_value();
+      selected.recorded.push_back(number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
+    }
+  }
+  if (!differing.empty())
+    selected.notes.push_back(fmt::format("in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
+                                         differing, catalog.architecture));
+  return selected;
+}
+
+// The folder of the run, and what there is to say about how it came about.
+Result<std::string> choose_folder(const Arguments& a, const counter::Device& device, std::vector<std::string>& warnings) {
+  workload::Placeholders values;
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  values.hostname = host;
+  values.gpumodel = device.model;
+  values.rank = workload::detect_rank();
+  std::string folder = a.output_directory;
+  if (!a.path.empty()) {
+    warnings.push_back("-p/--path is deprecated for profile mode and will be removed; use --output-directory with placeholders instead");
+    if (!a.output_directory.empty()) return fail("--path and --output-directory both say where the profile goes: choose one");
+    folder = a.path;
+    if (a.subpath == "node_name") folder += "/" + values.hostname;
+    if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpumodel;
+  }
+  if (!a.subpath.empty())
+    warnings.push_back("--subpath is deprecated for profile mode and will be removed; use --output-directory with placeholders instead");
+  if (folder.empty()) {
+    if (a.name.empty()) return fail("give the workload a name with -n NAME, or a folder with --output-directory");
+    return "workloads/" + a.name + "/" + (values.rank.empty() ? values.gpumodel : values.rank);
+  }
+  if (!a.name.empty())
+    warnings.push_back(fmt::format("--name is ignored, because {} is given", a.path.empty() ? "--output-directory" : "--path"));
+  folder = workload::expand_placeholders(folder, values);
+  if (folder.empty()) return fail("--output-directory {}: nothing is left when the placeholders are filled in", a.output_directory);
+  if (values.rank_used && values.rank.empty())
+    warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
+  if (!values.rank_used && !values.rank.empty()) folder += "/" + values.rank;
+  return folder;
+}
+
+// Where the working directory may change later, and for people who copy the line.
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path full = fs::absolute(path, error);
+  return error ? path : full.lexically_normal().string();
+}
+
+void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen, const std::string& folder,
+                  const Selected& selected, ProfileSession& session) {
+  if (face == ProfileFace::RocprofCompute) session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
+  session.header(fmt::format("Profiler choice: {}", chosen.provider->tool()));
+  session.header(fmt::format("Path: {}", folder));
+  session.header(fmt::format("Target: {}", chosen.device.model));
+  session.header(fmt::format("Command: {}", joined(a.command, " ")));
+  session.header(fmt::format("Kernel Selection: {}", python_list(a.kernels)));
+  session.header(fmt::format("Dispatch Selection: {}", python_list(a.dispatches)));
+  if (!a.set.empty()) {
+    session.header(fmt::format("Set Selection: {}", a.set));
+    session.header(fmt::format("Report Sections: {}", python_list(selected.recorded)));
+  } else if (!a.blocks.empty()) {
+    session.header("Hardware Blocks: []");
+    session.header(fmt::format("Report Sections: {}", python_list(a.blocks)));
+  } else {
+    session.header("Hardware Blocks: All");
+  }
+  if (a.multiplexing) session.header(fmt::format("Iteration multiplexing: {}", *a.multiplexing));
+  if (a.roof_only) session.header("Roofline only: True");
+  session.header("");
+  session.header("~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
+  session.header("Collecting Performance Counters");
+  session.header("~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
+  session.header("");
+}
+
+std::string plan_text(const counter::Plan& plan) {
+  std::string out;
+  for (const counter::Pass& pass : plan.passes)
+    out += fmt::format("{} ({} counters): {}\n", pass.name, pass.counters.size(), joined(pass.counters, " "));
+  return out;
+}
+
+// What the filters left out of what there was, with the nearest name.
+std::string nothing_matched(const Arguments& a, const counter::Outcome& outcome) {
+  if (outcome.seen == 0) return "the program launched no kernel, so there is nothing to profile";
+  std::string text;
+  if (!a.kernels.empty()) {
+    std::string names;
+    for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
+    if (outcome.seen_kernels.size() > 8) names += ", ...";
+    std::string near;
+    for (const std::string& kernel : a.kernels) {
+      const std::string best = nearest(kernel, outcome.seen_kernels);
+      if (!best.empty()) near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", best);
+    }
+    text = fmt::format("no dispatch passed -k {}{}{}; the program launched {}", joined(a.kernels, " "),
+                       a.dispatches.empty() ? "" : " and -d " + joined(a.dispatches, " "), near, names);
+  } else {
+    text = fmt::format("no dispatch passed -d {}; the program launched {}, numbered from 0", joined(a.dispatches, " "), outcome.seen);
+  }
+  return text;
+}
+
+Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool list_metrics, bool list_blocks) {
+  if (list_metrics || list_blocks || a.list_sets) {
+    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, list_metrics ? a.list_metrics_arch : list_blocks ? a.list_blocks_arch : ""));
+    const bool seed = a.ids == "seed";
+    if (list_metrics) std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
+    if (list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
+    if (a.list_sets) std::fputs(list_of_sets(catalog, program, seed).c_str(), stdout);
+    return kOk;
+  }
+  TACHO_TRY(check_conflicts(a));
+  TACHO_ASSIGN(const std::vector<counter::Filter::Range> ranges, parse_dispatches(a.dispatches));
+
+  counter::Chosen chosen;
+  if (!a.arch.empty()) {
+    if (!a.dry_run) return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
+    const auto named = metric::architecture_named(a.arch);
+    const std::string architecture = named ? std::string(*named) : a.arch;
+    for (const auto& provider : counter::providers())
+      if (auto device = provider->device_for(architecture)) chosen = {provider.get(), std::move(*device)};
+    if (chosen.provider == nullptr) return fail("--arch {}: there is no such architecture", a.arch);
+  } else {
+    TACHO_ASSIGN(chosen, counter::choose_device(a.device));
+  }
+  if (a.specs) {
+    std::fputs(specs_text(chosen.device).c_str(), stdout);
+    return kOk;
+  }
+  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(chosen.device.architecture, a.config_dirs));
+  TACHO_ASSIGN(const Selected selected, select_metrics(a, catalog));
+  std::vector<metric::Selection> wanted_selections = selected.selections;
+  counter::WantedCounters wanted;
+  if (!a.blocks.empty() && selected.selections.empty()) {
+    // Nothing of what was asked for exists here: the launch alone is measured.
+    TACHO_ASSIGN(const metric::Selection launch, metric::resolve(catalog, "grid-size"));
+    wanted_selections = {launch};
+  }
+  TACHO_ASSIGN(wanted, counter::wanted_counters(catalog, wanted_selections));
+  for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
+  TACHO_ASSIGN(const counter::Plan plan, chosen.provider->plan(chosen.device, wanted.counters));
+  if (a.dry_run) {
+    for (const std::string& note : selected.notes) complain(kOk, note);
+    fmt::print("{}: {} metrics, {} counters, {} {}\n{}", chosen.device.model, wanted.metrics, wanted.counters.size(),
+               plan.passes.size(), plan.passes.size() == 1 ? "pass" : "passes", plan_text(plan));
+    return kOk;
+  }
+  TACHO_TRY(check_command(a, program));
+  if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
+    return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
+                chosen.device.name);
+  const auto executable = launch::find_executable(a.command.front());
+  if (!executable) return complain(executable.error().exit_code, executable.error().message);
+
+  std::vector<std::string> warnings;
+  TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
+  TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
+  TACHO_TRY(check_same_device(folder, chosen.device));
+
+  counter::CollectRequest request;
+  request.command = a.command;
+  request.filter.kernels = a.kernels;
+  request.filter.dispatches = ranges;
+  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : counter::Replay::Default;
+  if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
+  request.max_time_s = a.max_time;
+  request.folder = writer.folder();
+
+  ProfileSession::Options session_options;
+  session_options.face = face;
+  session_options.quiet = a.quiet;
+  session_options.rocpd = a.format == "rocpd";
+  session_options.tool = chosen.provider->tool();
+  session_options.retain_rocpd = a.retain_rocpd;
+  session_options.device = chosen.device;
+  session_options.command = a.command;
+  ProfileSession session(writer, plan, session_options);
+  print_header(a, face, chosen, absolute(folder), selected, session);
+  for (const std::string& warning : warnings) session.warn(warning);
+  for (const std::string& note : selected.notes) session.warn(note);
+  if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
+  if (!plan.unavailable.empty())
+    session.warn(fmt::format("{} does not have the counters {}: metrics that need them are not computed", chosen.device.name,
+                             joined(plan.unavailable, ", ")));
+  if (a.roof_only || (!a.no_roof && catalog.block(4) != nullptr))
+    session.note("Roofline ceilings are not measured by profile; points of kernels are shown without roofs");
+  TACHO_TRY(session.write_inputs(request.filter));
+  const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
+  if (!had_sysinfo)
+    TACHO_TRY(writer.write("sysinfo.csv", sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
+                                                      joined(a.command, " "), a.roof_only)));
+  const bool replays = plan.passes.size() > 1 && !a.multiplexing;
+  if (replays)
+    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
+                                               ? "kernel, each kernel is run again with its memory put back"
+                                               : "application, the program is run once a pass"));
+  session.note("Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
+  if (a.multiplexing && plan.passes.size() == 1)
+    session.note("All counters fit in one pass: there is nothing to spread over iterations");
+
+  const auto outcome = chosen.provider->collect(chosen.device, plan, request, session);
+  session.finish();
+  if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+
+  workload::RunEntry entry;
+  entry.number = writer.earlier().empty() ? 1 : writer.earlier().back().number + 1;
+  entry.command = a.command;
+  entry.kernels = a.kernels;
+  entry.dispatches = a.dispatches;
+  entry.blocks = selected.recorded;
+  entry.set = a.set;
+  entry.device = chosen.device.id;
+  entry.tool = chosen.provider->tool();
+  entry.replay = replays ? (a.replay.empty() ? "default" : a.replay) : "";
+  entry.multiplexing = a.multiplexing.value_or("");
+  entry.timestamp = now_text();
+  entry.files = session.files();
+  entry.estimated = outcome->estimated;
+  entry.roofline_only = a.roof_only;
+  entry.exit_code = outcome->exit_code;
+  TACHO_TRY(writer.add_run(entry));
+  if (!session.dispatches().empty()) {
+    std::ifstream old(folder + "/timestamps.csv", std::ios::binary);
+    std::ostringstream existing;
+    if (old) existing << old.rdbuf();
+    TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
+  }
+  if (outcome->measured == 0) session.warn(nothing_matched(a, *outcome));
+  if (outcome->measured > 0)
+    session.note(fmt::format("{} dispatches measured in {} {}; tacho analyze -p {}", outcome->measured, outcome->runs,
+                             outcome->runs == 1 ? "run" : "runs", folder));
+  session.finish();
+  if (outcome->exit_code == 0 && outcome->measured == 0 && outcome->seen == 0) return kOk;
+  return outcome->exit_code;
+}
+
+}  // namespace
+
+int profile(int argc, char** argv, ProfileFace face) {
+  // What follows the first -- is the program; options that take several words end there.
+  std::vector<char*> own(argv, argv + argc);
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--") {
+      own.resize(static_cast<std::size_t>(i));
+      arguments.command.assign(argv + i + 1, argv + argc);
+      break;
+    }
+  const std::string program = argv[0];
+  CLI::App app("Counters of every kernel of a program, collected into a folder that analyze reads.", program);
+  app.footer(fmt::format(
+      "Examples:\n"
+      "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
+      "  {0} --name vcopy -b 10 lds -k vecCopy -- ./vcopy\n"
+      "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
+      "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
+      program));
+  CLI::Option *list_metrics = nullptr, *list_blocks = nullptr;
+  add_options(app, arguments, list_metrics, list_blocks);
+  own.push_back(nullptr);
+  try {
+    app.parse(static_cast<int>(own.size()) - 1, own.data());
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    std::string message = error.what() + suggestion(app, error.what());
+    if (message.find("not expected") != std::string::npos) message += "; the program comes after --";
+    return complain(kOwnError, message);
+  }
+  const auto code = run(arguments, face, program, list_metrics->count() > 0, list_blocks->count() > 0);
+  return code ? *code : complain(kOwnError, code.error().message);
+}
+
+int run_profile(int argc, char** argv) {
+  std::string name = "tacho profile";
+  argv[0] = name.data();
+  return profile(argc, argv, ProfileFace::Tacho);
+}
+
+}  // namespace tacho::cli

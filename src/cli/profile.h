@@ -1,0 +1,23 @@
+// `tacho profile` as its personality calls it.
+#pragma once
+
+#include <string>
+
+namespace tacho::metric {
+struct Catalog;
+}
+
+namespace tacho::cli {
+
+enum class ProfileFace { Tacho, RocprofCompute };
+
+/// argv[0] is the name shown in help and messages ("tacho profile", "rocprof-compute profile").
+int profile(int argc, char** argv, ProfileFace face);
+
+/// The lists, as text for standard output. `program` is the command in their examples; numbers are those of 3.3, or of
+/// the users' documents with `seed`.
+std::string list_of_metrics(const metric::Catalog& catalog, bool seed);
+std::string list_of_blocks(const metric::Catalog& catalog);
+std::string list_of_sets(const metric::Catalog& catalog, const std::string& program, bool seed);
+
+}  // namespace tacho::cli

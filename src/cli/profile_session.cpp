@@ -1,0 +1,250 @@
+// Log, terminal and files of a profile run (profile_session.h).
+#include "cli/profile_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "cli/export.h"
+#include "counter/to_trace.h"
+#include "trace/trace.h"
+
+namespace tacho::cli {
+
+using workload::csv_cell;
+using workload::csv_number;
+
+namespace {
+
+std::uint64_t product(const std::array<std::uint64_t, 3>& sizes) {
+  std::uint64_t result = 1;
+  for (const std::uint64_t size : sizes) result *= std::max<std::uint64_t>(1, size);
+  return result;
+}
+
+// Numbers for the kernels in order of appearance, as Kernel_ID has them.
+class KernelNumbers {
+ public:
+  std::size_t of(const std::string& name) { return numbers_.try_emplace(name, numbers_.size()).first->second; }
+
+ private:
+  std::map<std::string, std::size_t> numbers_;
+};
+
+}  // namespace
+
+std::string wide_csv(const counter::PassResult& result) {
+  std::string out =
+      "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,"
+      "Accum_VGPR,SGPR,Queue_ID,PID,TID,Correlation_ID,Kernel_ID";
+  for (const std::string& counter : result.counters) out += "," + csv_cell(counter);
+  out += ",Start_Timestamp,End_Timestamp\n";
+  KernelNumbers kernels;
+  for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+    const counter::Dispatch& d = result.dispatches[row];
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_cell(d.kernel), d.gpu,
+                       product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr,
+                       d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
+    for (std::size_t c = 0; c < result.counters.size(); ++c)
+      out += "," + csv_number(result.values[row * result.counters.size() + c]);
+    // Without a time there is none, which is not a time of zero.
+    out += d.end > d.start ? fmt::format(",{},{}\n", d.start, d.end) : std::string(",,\n");
+  }
+  return out;
+}
+
+std::string long_csv(const counter::PassResult& result) {
+  std::string out =
+      "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
+      "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n";
+  KernelNumbers kernels;
+  for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+    const counter::Dispatch& d = result.dispatches[row];
+    const std::string head =
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
+                    d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_cell(d.kernel),
+                    d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
+    for (std::size_t c = 0; c < result.counters.size(); ++c) {
+      const double value = result.values[row * result.counters.size() + c];
+      if (!std::isnan(value)) out += fmt::format("{},{},{}\n", head, csv_cell(result.counters[c]), csv_number(value));
+    }
+  }
+  return out;
+}
+
+std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches) {
+  std::string out(existing);
+  if (out.empty()) out = "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp\n";
+  for (const counter::Dispatch& d : dispatches)
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_cell(d.kernel), d.gpu, d.queue, d.pid,
+                       product(d.grid), product(d.workgroup),
+                       d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","));
+  return out;
+}
+
+ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options)
+    : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
+  log_ = std::fopen((folder.folder() + "/log.txt").c_str(), "ae");
+  terminal_ = isatty(STDERR_FILENO) == 1;
+}
+
+ProfileSession::~ProfileSession() {
+  finish();
+  if (log_ != nullptr) std::fclose(log_);
+}
+
+std::string ProfileSession::file_stem(std::size_t pass) const {
+  const std::string& name = plan_.passes[pass].name;
+  constexpr std::string_view kStart = "pmc_perf_";
+  if (!name.starts_with(kStart)) return name;
+  const int number = std::atoi(name.c_str() + kStart.size()) + folder_.next_pass();
+  return fmt::format("{}{}", options_.rocpd ? "results_" : kStart, number);
+}
+
+Status ProfileSession::write_inputs(const counter::Filter& filter) {
+  for (std::size_t i = 0; i < plan_.passes.size(); ++i) {
+    std::string text = "pmc:";
+    for (const std::string& counter : plan_.passes[i].counters) text += " " + counter;
+    text += "\n\ngpu:\nrange:";
+    for (const counter::Filter::Range& range : filter.dispatches)
+      text += range.first == range.last ? fmt::format(" {}", range.first) : fmt::format(" {}:{}", range.first, range.last);
+    text += "\nkernel:";
+    for (std::size_t k = 0; k < filter.kernels.size(); ++k) text += (k == 0 ? " " : ",") + filter.kernels[k];
+    text += "\n";
+    const std::string stem = "perfmon/" + file_stem(i);
+    TACHO_TRY(folder_.write(stem + ".txt", text, true));
+    if (!plan_.passes[i].definitions.empty()) TACHO_TRY(folder_.write(stem + ".yaml", plan_.passes[i].definitions, true));
+  }
+  return {};
+}
+
+void ProfileSession::log(std::string_view line) {
+  if (log_ == nullptr) return;
+  std::fwrite(line.data(), 1, line.size(), log_);
+  std::fputc('\n', log_);
+  std::fflush(log_);
+}
+
+void ProfileSession::clear_bar() {
+  if (bar_) std::fputs("\r\033[K", stderr);
+  bar_ = false;
+  drawn_percent_ = -1;
+}
+
+void ProfileSession::show(std::string_view line) {
+  clear_bar();
+  fmt::print(stderr, "{}{}\n", options_.face == ProfileFace::Tacho ? "tacho: " : "", line);
+}
+
+void ProfileSession::header(std::string_view line) {
+  const std::lock_guard guard(lock_);
+  log(line);
+  if (!options_.quiet) fmt::print(stderr, "{}\n", line);
+}
+
+void ProfileSession::run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) {
+  const std::lock_guard guard(lock_);
+  run_ = number - 1;
+  runs_ = total;
+  if (passes.empty()) return;
+  std::string line = passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
+  for (std::size_t i = 0; i < passes.size(); ++i)
+    line += fmt::format("{}{}/perfmon/{}.txt", i > 0 ? ", " : "", folder_.folder(), file_stem(passes[i]));
+  log(line);
+  if (options_.quiet) return;
+  if (options_.face == ProfileFace::RocprofCompute)
+    show(line);
+  else
+    show(total > 1 ? fmt::format("run {} of {}", number, total) : std::string("one run"));
+}
+
+void ProfileSession::note(std::string_view line) {
+  const std::lock_guard guard(lock_);
+  log(fmt::format(" [profiling] {}", line));
+  if (!options_.quiet) show(options_.face == ProfileFace::Tacho ? std::string(line) : fmt::format(" [profiling] {}", line));
+}
+
+void ProfileSession::warn(std::string_view sentence) {
+  const std::lock_guard guard(lock_);
+  log(fmt::format(" [warning] {}", sentence));
+  show(options_.face == ProfileFace::Tacho ? std::string(sentence) : fmt::format(" [warning] {}", sentence));
+}
+
+void ProfileSession::target_output(int stream, std::string_view bytes) {
+  const std::lock_guard guard(lock_);
+  std::string& partial = partial_[std::clamp(stream, 0, 2)];
+  partial += bytes;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = partial.find('\n', from);
+    if (to == std::string::npos) {
+      partial.erase(0, from);
+      break;
+    }
+    log(fmt::format("    |-> [{}] {}", options_.tool, std::string_view(partial).substr(from, to - from)));
+    from = to + 1;
+  }
+  // A program that writes no line ends fills the log, not the memory.
+  if (partial.size() > 1 << 16) {
+    log(fmt::format("    |-> [{}] {}", options_.tool, partial));
+    partial.clear();
+  }
+}
+
+void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
+  if (!terminal_ || !options_.quiet || total == 0) return;
+  const std::lock_guard guard(lock_);
+  const double share = (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
+                       static_cast<double>(std::max<std::size_t>(1, runs_));
+  const int percent = static_cast<int>(100 * share);
+  if (percent == drawn_percent_) return;
+  drawn_percent_ = percent;
+  bar_ = true;
+  const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
+  const auto filled = static_cast<std::size_t>(percent * 40 / 100);
+  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
+             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
+  std::fflush(stderr);
+}
+
+Status ProfileSession::pass_done(const counter::PassResult& result) {
+  const std::string name = file_stem(result.pass) + ".csv";
+  TACHO_TRY(folder_.write(name, options_.rocpd && name.starts_with("results_") ? long_csv(result) : wide_csv(result)));
+  if (options_.retain_rocpd) TACHO_TRY(write_database(result));
+  const std::lock_guard guard(lock_);
+  log(fmt::format("   |-> [{}] {} dispatches, {} counters in {}", options_.tool, result.dispatches.size(),
+                  result.counters.size(), name));
+  files_.push_back(name);
+  if (dispatches_.empty()) dispatches_ = result.dispatches;
+  return {};
+}
+
+Status ProfileSession::write_database(const counter::PassResult& result) const {
+  const std::string trace_path = fmt::format("{}/.tacho-{}-pass.tacho", folder_.folder(), getpid());
+  TACHO_TRY(counter::write_counter_trace(trace_path, options_.device, options_.command, {&result, 1}));
+  const auto done = [&]() -> Status {
+    TACHO_ASSIGN(const auto trace, trace::Trace::open(trace_path));
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of("rocpd"));
+    format::ExportTarget target;
+    target.file = folder_.folder() + "/" + file_stem(result.pass) + ".db";
+    std::vector<std::string> written;
+    return writer->write(*trace, target, {}, written);
+  }();
+  unlink(trace_path.c_str());
+  return done;
+}
+
+void ProfileSession::finish() {
+  const std::lock_guard guard(lock_);
+  for (std::string& partial : partial_) {
+    if (!partial.empty()) log(fmt::format("    |-> [{}] {}", options_.tool, partial));
+    partial.clear();
+  }
+  clear_bar();
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,80 @@
+// One profile run at work: log.txt, what the terminal shows, and the folder's files.
+#pragma once
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cli/profile.h"
+#include "counter/provider.h"
+#include "workload/writer.h"
+
+namespace tacho::cli {
+
+class ProfileSession : public counter::Observer {
+ public:
+  struct Options {
+    ProfileFace face = ProfileFace::Tacho;
+    bool quiet = false;
+    bool rocpd = false;         ///< results_<n>.csv, one row a counter
+    bool retain_rocpd = false;  ///< and results_<n>.db beside it
+    counter::Device device;
+    std::vector<std::string> command;
+    std::string tool;           ///< behind "|->" in log.txt
+  };
+
+  ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options);
+  ~ProfileSession() override;
+  ProfileSession(const ProfileSession&) = delete;
+  ProfileSession& operator=(const ProfileSession&) = delete;
+
+  /// perfmon/<pass>.txt and .yaml of every pass, under the names that its results get.
+  Status write_inputs(const counter::Filter& filter);
+  /// A line of the header: to the log and, without --quiet, to stderr.
+  void header(std::string_view line);
+
+  void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) override;
+  void note(std::string_view line) override;
+  void warn(std::string_view sentence) override;
+  void target_output(int stream, std::string_view bytes) override;
+  void progress(std::uint64_t done, std::uint64_t total) override;
+  Status pass_done(const counter::PassResult& result) override;
+
+  /// Names of the files written so far, "pmc_perf_0.csv".
+  const std::vector<std::string>& files() const { return files_; }
+  /// The dispatches of the first pass that was written.
+  const std::vector<counter::Dispatch>& dispatches() const { return dispatches_; }
+  /// Takes the bar off the terminal and ends the log.
+  void finish();
+
+ private:
+  std::string file_stem(std::size_t pass) const;
+  Status write_database(const counter::PassResult& result) const;
+  void log(std::string_view line);
+  void show(std::string_view line);
+  void clear_bar();
+
+  const workload::FolderWriter& folder_;
+  const counter::Plan& plan_;
+  Options options_;
+  std::FILE* log_ = nullptr;
+  std::mutex lock_;  // target_output() comes from a thread of its own
+  std::string partial_[3];
+  std::vector<std::string> files_;
+  std::vector<counter::Dispatch> dispatches_;
+  std::size_t run_ = 0, runs_ = 1;
+  bool bar_ = false, terminal_ = false;
+  int drawn_percent_ = -1;
+  std::int64_t began_ = 0;
+};
+
+/// The wide csv of one pass: one row a dispatch.
+std::string wide_csv(const counter::PassResult& result);
+/// The long csv: one row a dispatch and counter.
+std::string long_csv(const counter::PassResult& result);
+/// timestamps.csv: `existing` and a row for each dispatch of a run.
+std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches);
+
+}  // namespace tacho::cli

@@ -1,0 +1,19 @@
+// sysinfo.csv: what the machine and its device are.
+#pragma once
+
+#include <string>
+
+#include "counter/provider.h"
+
+namespace tacho::cli {
+
+/// The file's text. `name` is the workload's.
+std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command, bool roofline_only);
+/// The same for people: one property a line.
+std::string specs_text(const counter::Device& device);
+/// A folder that has a sysinfo.csv already must be of the same architecture.
+Status check_same_device(const std::string& folder, const counter::Device& device);
+/// Local time, "2026-11-20 21:03:11".
+std::string now_text();
+
+}  // namespace tacho::cli

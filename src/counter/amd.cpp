@@ -1,0 +1,213 @@
+// AMD's pass limits: which counters fit into one pass of an Instinct GPU. Planning only; this tacho has no
+// source that reads them, so there is never a device.
+//
+// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) is read with its
+// accumulator in a pass of its own together with the counters of the metrics that use it; all others go into
+// the first pass with room, in the order of their names; all channels of a TCC counter cost one slot and stay
+// together.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "counter/providers.h"
+#include "counter/wanted.h"
+
+namespace tacho::counter {
+
+namespace {
+
+struct Limit {
+  std::string_view block;
+  int slots;
+};
+constexpr std::array kLimits = {Limit{"SQ", 8},   Limit{"TA", 2},  Limit{"TD", 2},  Limit{"TCP", 4},
+                                Limit{"TCC", 4},  Limit{"CPC", 2}, Limit{"CPF", 2}, Limit{"SPI", 6},
+                                Limit{"GRBM", 2}, Limit{"GDS", 4}};
+
+// "SQC_ICACHE_HITS" -> "SQ": the instruction and scalar caches share the sequencer's slots.
+std::string_view block_of(std::string_view counter) {
+  std::string_view block = counter.substr(0, counter.find('_'));
+  if (block == "SQC") block = "SQ";
+  return block;
+}
+
+int slots_of(std::string_view block) {
+  for (const Limit& limit : kLimits)
+    if (limit.block == block) return limit.slots;
+  return 0;
+}
+
+bool is_level(std::string_view counter) {
+  return counter.find("LEVEL") != std::string_view::npos && !counter.ends_with("_sum") &&
+         !counter.starts_with("TCC_") && counter.find('[') == std::string_view::npos;
+}
+
+struct OpenPass {
+  std::string name;  // of a level pass; "" for the others
+  std::set<std::string> counters;
+  std::map<std::string_view, int> used;
+
+  bool holds(const std::string& counter) const { return counters.contains(counter); }
+  bool take(const std::string& counter, int cost) {
+    const std::string_view block = block_of(counter);
+    int& slots = used[block];
+    if (slots + cost > slots_of(block)) return false;
+    slots += cost;
+    counters.insert(counter);
+    return true;
+  }
+};
+
+int channels_of(std::string_view architecture) {
+  // L2 banks of a die times dies.
+  if (architecture == "gfx908" || architecture == "gfx90a") return 32;
+  return 16 * 8;
+}
+
+class AmdProvider : public Provider {
+ public:
+  std::string_view name() const override { return "rocm"; }
+  std::string_view tool() const override { return "rocprofiler-sdk"; }
+  std::vector<Device> devices(std::string&) const override { return {}; }
+  std::optional<Device> device_for(std::string_view architecture) const override {
+    for (const std::string_view known : metric::architectures("amd"))
+      if (known == architecture) {
+        const auto catalog = metric::load_catalog(architecture);
+        Device device;
+        device.id = "0";
+        device.vendor = "amd";
+        device.architecture = architecture;
+        device.model = catalog ? std::string(catalog->family) : std::string(architecture);
+        device.name = "AMD Instinct " + device.model;
+        return device;
+      }
+    return std::nullopt;
+  }
+
+  std::vector<CounterInfo> counters(const Device& device) const override {
+    std::vector<CounterInfo> list;
+    for (const std::string& counter : known_counters(device.architecture)) list.push_back({counter, ""});
+    return list;
+  }
+
+  Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
+    const std::set<std::string> known = known_counters(device.architecture);
+    std::set<std::string> plain, levels;
+    std::map<std::string, std::set<std::string>> with_level;
+    for (const std::string& given : counters) {
+      const std::size_t colon = given.find(':');
+      const std::string level = colon == std::string::npos ? "" : given.substr(0, colon);
+      const std::string counter = colon == std::string::npos ? given : given.substr(colon + 1);
+      // The accumulator comes with its level.
+      if (counter == "SQ_ACCUM_PREV_HIRES") continue;
+      for (const std::string& each : {counter, level})
+        if (!each.empty() && !known.contains(each))
+          return fail("{} has no counter '{}'", device.architecture, each.substr(0, each.find('[')));
+      if (!level.empty()) {
+        levels.insert(level);
+        with_level[level].insert(counter);
+      } else if (is_level(counter)) {
+        levels.insert(counter);
+      } else {
+        plain.insert(counter);
+      }
+    }
+    std::vector<OpenPass> open;
+    for (const std::string& level : levels) {
+      OpenPass& pass = open.emplace_back();
+      pass.name = level;
+      pass.take(level, 2);  // and SQ_ACCUM_PREV_HIRES
+      for (const std::string& counter : with_level[level])
+        if (counter != level && !pass.take(counter, 1))
+          return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter,
+                      level, device.architecture);
+    }
+    for (const std::string& counter : plain) {
+      if (slots_of(block_of(counter)) == 0)
+        return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
+      // Passes of a level are joined like all others, so what they hold is there; what they leave free is
+      // filled first.
+      bool placed =
+          std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
+      for (OpenPass& pass : open) placed = placed || pass.take(counter, 1);
+      if (!placed) {
+        OpenPass& pass = open.emplace_back();
+        if (!pass.take(counter, 1)) return fail("{} does not fit into any pass", counter);
+      }
+    }
+    Plan plan;
+    int number = 0;
+    for (const OpenPass& pass : open) {
+      Pass& made = plan.passes.emplace_back();
+      made.name = pass.name.empty() ? fmt::format("pmc_perf_{}", number++) : pass.name;
+      for (const std::string& counter : pass.counters) {
+        if (!counter.ends_with('[')) {
+          made.counters.push_back(counter);
+          continue;
+        }
+        for (int i = 0; i < channels_of(device.architecture); ++i)
+          made.counters.push_back(fmt::format("{}{}]", counter, i));
+      }
+      if (!pass.name.empty()) made.counters.push_back("SQ_ACCUM_PREV_HIRES");
+      made.definitions = definitions(pass, device.architecture);
+    }
+    return plan;
+  }
+
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan&, const CollectRequest&,
+                                                     Observer&) const override {
+    return tl::unexpected<launch::LaunchError>(launch::LaunchError{
+        125,
+        fmt::format("{}: this tacho plans AMD's counters and has no source that reads them", device.name)});
+  }
+
+ private:
+  static std::set<std::string> known_counters(std::string_view architecture) {
+    std::set<std::string> known;
+    const auto catalog = metric::load_catalog(architecture);
+    if (!catalog) return known;
+    std::vector<metric::Selection> everything;
+    for (const metric::Block& block : catalog->blocks)
+      everything.push_back({&block, nullptr, nullptr, nullptr});
+    const auto wanted = wanted_counters(*catalog, everything);
+    if (!wanted) return known;
+    for (const std::string& counter : wanted->counters) {
+      const std::size_t colon = counter.find(':');
+      known.insert(colon == std::string::npos ? counter : counter.substr(colon + 1));
+    }
+    known.insert(wanted->levels.begin(), wanted->levels.end());
+    return known;
+  }
+
+  // perfmon/<pass>.yaml: counters that rocprofiler-sdk has to be told how to make.
+  static std::string definitions(const OpenPass& pass, std::string_view architecture) {
+    std::string out;
+    const auto add = [&](const std::string& name, const std::string& expression) {
+      out += fmt::format(
+          "    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - "
+          "architectures: [{}]\n          expression: {}\n",
+          name, architecture, expression);
+    };
+    if (!pass.name.empty()) add(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name));
+    const int banks = architecture == "gfx908" || architecture == "gfx90a" ? 32 : 16;
+    for (const std::string& counter : pass.counters) {
+      if (!counter.ends_with('[')) continue;
+      const std::string base = counter.substr(0, counter.size() - 1);
+      for (int i = 0; i < channels_of(architecture); ++i)
+        add(fmt::format("{}[{}]", base, i),
+            fmt::format("select({},[DIMENSION_XCC=[{}],DIMENSION_INSTANCE=[{}]])", base, i / banks,
+                        i % banks));
+    }
+    return out.empty() ? out : "rocprofiler-sdk:\n  counters-schema-version: 1\n  counters:\n" + out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_amd_provider() {
+  return std::make_unique<AmdProvider>();
+}
+
+}  // namespace tacho::counter

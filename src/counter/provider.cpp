@@ -1,0 +1,73 @@
+// The list of providers, choosing a device, filters (provider.h).
+#include "counter/provider.h"
+
+#include <algorithm>
+
+#include "counter/providers.h"
+
+namespace tacho::counter {
+
+bool Filter::kernel(std::string_view name) const {
+  return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [&](const std::string& part) {
+           return name.find(part) != std::string_view::npos;
+         });
+}
+
+bool Filter::dispatch(std::uint64_t index) const {
+  return dispatches.empty() || std::any_of(dispatches.begin(), dispatches.end(), [&](const Range& range) {
+           return index >= range.first && index <= range.last;
+         });
+}
+
+std::span<const std::unique_ptr<Provider>> providers() {
+  static const std::vector<std::unique_ptr<Provider>> all = [] {
+    std::vector<std::unique_ptr<Provider>> list;
+    list.push_back(make_virtual_provider());
+    list.push_back(make_cpu_provider());
+    list.push_back(make_amd_provider());
+    return list;
+  }();
+  return all;
+}
+
+namespace {
+
+bool is_gpu_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+Result<Chosen> choose_device(std::string_view wanted) {
+  std::string reasons, present;
+  for (const std::unique_ptr<Provider>& provider : providers()) {
+    std::string why;
+    for (Device& device : provider->devices(why)) {
+      // Without a choice the order of providers decides; the cpu device has to be asked for.
+      if (wanted == device.id || (wanted.empty() && device.id != "cpu")) return Chosen{provider.get(), std::move(device)};
+      present += fmt::format("{}{} ({})", present.empty() ? "" : ", ", device.id, device.name);
+    }
+    const bool about_it = wanted.empty() || wanted == provider->name() || is_gpu_number(wanted);
+    if (!why.empty() && about_it) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", why);
+  }
+  const std::string devices = present.empty() ? std::string("there is none here")
+                                              : fmt::format("there are {}", present);
+  if (wanted.empty()) return fail("no device with counters: {}", reasons.empty() ? devices : reasons);
+  return fail("--device {}: there is no such device{}{}; {}", wanted, reasons.empty() ? "" : " (", reasons.empty() ? "" : reasons + ")",
+              devices);
+}
+
+std::string folder_model(std::string_view marketing_name) {
+  for (const std::string_view vendor : {"NVIDIA ", "AMD ", "Intel(R) ", "Intel "})
+    if (marketing_name.starts_with(vendor)) marketing_name.remove_prefix(vendor.size());
+  for (const std::string_view series : {"Instinct ", "Tesla "})
+    if (marketing_name.starts_with(series)) marketing_name.remove_prefix(series.size());
+  std::string model;
+  for (const char c : marketing_name) {
+    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    model += plain ? c : '_';
+  }
+  return model.empty() ? "unknown" : model;
+}
+
+}  // namespace tacho::counter

@@ -1,0 +1,111 @@
+// The spool's folder, and its records (spool.h).
+#include "counter/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/demangle.h"
+
+namespace tacho::counter {
+
+namespace fs = std::filesystem;
+
+Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
+                            const std::vector<std::pair<std::string, std::string>>& settings) {
+  // The target may change its working directory.
+  std::error_code error;
+  const fs::path absolute = fs::absolute(parent, error);
+  std::string pattern = (error ? fs::path(parent) : absolute).string() + "/.tacho-spool-XXXXXX";
+  if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
+  Spool spool;
+  spool.folder_ = pattern;
+  std::ofstream config(pattern + "/config");
+  for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
+  for (const Filter::Range& range : filter.dispatches) config << "dispatch=" << range.first << ":" << range.last << "\n";
+  for (const auto& [key, value] : settings) config << key << "=" << value << "\n";
+  config.close();
+  if (!config) return fail("{}/config: cannot be written", pattern);
+  const int file = ::open((pattern + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ftruncate(file, 4096) != 0) {
+    const int reason = errno;
+    if (file >= 0) close(file);
+    return fail("{}/state: {}", pattern, strerror(reason));
+  }
+  void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", pattern, strerror(errno));
+  spool.state_ = static_cast<plugin::SpoolState*>(map);
+  return spool;
+}
+
+Spool::Spool(Spool&& other) noexcept
+    : folder_(std::exchange(other.folder_, {})), state_(std::exchange(other.state_, nullptr)) {}
+
+Spool::~Spool() {
+  if (state_ != nullptr) munmap(state_, 4096);
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
+  while (!bytes.empty()) {
+    plugin::SpoolRecord head;
+    if (bytes.size() < sizeof head) return false;
+    memcpy(&head, bytes.data(), sizeof head);
+    const std::uint64_t name_space = (std::uint64_t{head.name_bytes} + 7) / 8 * 8;
+    if (head.magic != plugin::kSpoolMagic || head.bytes > bytes.size() ||
+        sizeof head + name_space + std::uint64_t{head.values} * sizeof(double) != head.bytes)
+      return false;
+    SpooledDispatch& record = out.emplace_back();
+    Dispatch& dispatch = record.dispatch;
+    dispatch.index = head.index;
+    dispatch.pid = head.pid;
+    dispatch.tid = head.tid;
+    dispatch.queue = static_cast<std::int64_t>(head.queue);
+    dispatch.kernel = demangle(bytes.substr(sizeof head, head.name_bytes));
+    for (std::size_t i = 0; i < 3; ++i) {
+      dispatch.grid[i] = head.grid[i];
+      dispatch.workgroup[i] = head.workgroup[i];
+    }
+    dispatch.lds = head.lds;
+    dispatch.start = head.start;
+    dispatch.end = head.end;
+    record.groups = head.groups;
+    record.groups_run = head.groups_run;
+    record.pass = head.pass;
+    record.selected = head.selected != 0;
+    record.values.resize(head.values);
+    memcpy(record.values.data(), bytes.data() + sizeof head + name_space, head.values * sizeof(double));
+    bytes.remove_prefix(head.bytes);
+  }
+  return true;
+}
+
+Result<std::vector<SpooledDispatch>> Spool::read(std::size_t& cut) const {
+  std::vector<SpooledDispatch> records;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (entry.path().extension() != ".records") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file) return fail("{}: cannot be read", entry.path().string());
+    if (!parse_records(text.view(), records)) ++cut;
+  }
+  if (error) return fail("{}: cannot be read: {}", folder_, error.message());
+  std::sort(records.begin(), records.end(), [](const SpooledDispatch& a, const SpooledDispatch& b) {
+    return a.dispatch.index < b.dispatch.index;
+  });
+  return records;
+}
+
+}  // namespace tacho::counter

@@ -1,0 +1,106 @@
+// Reading counters out of formulas (wanted.h).
+#include "counter/wanted.h"
+
+#include <set>
+
+#include "metric/expression.h"
+#include "metric/program.h"
+#include "workload/workload.h"
+
+namespace tacho::counter {
+
+namespace {
+
+class Collector {
+ public:
+  explicit Collector(const metric::Catalog& catalog) : catalog_(catalog) {}
+
+  /// Of a metric that reads everything from the pass of `level`, unless that is "".
+  Status add(std::string_view text, std::string_view level = {}) {
+    const auto formula = metric::parse_formula(text);
+    if (!formula) return fail("{} in the formula \"{}\"", formula.error().message, text);
+    for (const metric::Step& step : formula->steps) {
+      if (step.op == metric::Op::Counter && step.first < 0) {
+        if (workload::is_id_column(step.text)) continue;
+        counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));
+      } else if (step.op == metric::Op::Counter || step.op == metric::Op::Channel ||
+                 step.op == metric::Op::SumOf) {
+        counters.insert(std::string(step.text) + "[");
+      } else if (step.op == metric::Op::Value) {
+        if (!level.empty() && step.text == "denom") counters.insert(fmt::format("{}:SQ_WAVES", level));
+        TACHO_TRY(add_value(step.text));
+      }
+    }
+    return {};
+  }
+
+  std::set<std::string> counters;
+
+ private:
+  Status add_value(std::string_view name) {
+    if (!values_.insert(std::string(name)).second) return {};
+    if (name == "denom") {
+      for (const std::string_view normalisation : {"per_wave", "per_cycle", "per_second", "per_kernel"}) {
+        const std::string_view formula =
+            metric::builtin_formula("denom", normalisation, metric::denominator_of(catalog_, normalisation));
+        // Cycles are an AMD counter; other vendors have them only where their catalog says so.
+        if (catalog_.vendor != "amd" && normalisation != "per_kernel" &&
+            metric::denominator_of(catalog_, normalisation).empty())
+          continue;
+        TACHO_TRY(add(formula));
+      }
+      return {};
+    }
+    const std::string_view formula = metric::builtin_formula(name, "per_kernel");
+    return formula.empty() ? Status() : add(formula);
+  }
+
+  const metric::Catalog& catalog_;
+  std::set<std::string> values_;
+};
+
+// A metric with a level pass of its own that 3.3.0 never had a value for: one more pass of the whole program
+// for one cell.
+bool only_when_asked_for(const metric::Metric& metric) {
+  if (metric.coll_level.empty() || metric.compat_cells.empty()) return false;
+  for (const metric::Cell& cell : metric.compat_cells)
+    if (!cell.formula.empty() && cell.formula != "None") return false;
+  return true;
+}
+
+}  // namespace
+
+Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
+                                       std::span<const metric::Selection> selections) {
+  Collector collector(catalog);
+  WantedCounters wanted;
+  std::set<std::string> levels;
+  std::set<const metric::Metric*> seen;
+  const auto add = [&](const metric::Table& table, const metric::Metric& metric) -> Status {
+    if (!seen.insert(&metric).second) return {};
+    ++wanted.metrics;
+    for (std::size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
+      if (table.columns[c].role == metric::ColumnRole::Value && !metric.cells[c].formula.empty())
+        if (const Status added = collector.add(metric.cells[c].formula, metric.coll_level); !added)
+          return fail("metric {}: {}", metric.slug, added.error().message);
+    if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));
+    return {};
+  };
+  for (const metric::Block& block : catalog.blocks)
+    for (const metric::Table& table : block.tables)
+      for (const metric::Metric& metric : table.metrics) {
+        bool chosen = selections.empty() && !only_when_asked_for(metric);
+        for (const metric::Selection& selection : selections)
+          chosen = chosen ||
+                   (selection.block == &block && (selection.table == nullptr || selection.table == &table) &&
+                    (selection.metric == nullptr || selection.metric == &metric));
+        if (chosen) TACHO_TRY(add(table, metric));
+      }
+  // What counts are divided by is always collected.
+  TACHO_TRY(collector.add("1 / $denom"));
+  wanted.counters.assign(collector.counters.begin(), collector.counters.end());
+  wanted.levels.assign(levels.begin(), levels.end());
+  return wanted;
+}
+
+}  // namespace tacho::counter

@@ -1,0 +1,157 @@
+// Writing profile folders (writer.h).
+#include "workload/writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/output_file.h"
+#include "workload/workload.h"
+
+namespace tacho::workload {
+
+namespace fs = std::filesystem;
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string csv_number(double value) {
+  if (std::isnan(value)) return {};
+  if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15)
+    return fmt::format("{:.0f}", value);
+  return fmt::format("{}", value);
+}
+
+std::string expand_placeholders(std::string_view text, Placeholders& values) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto take = [&](std::string_view word, const std::string& value) {
+      if (!text.substr(i).starts_with(word)) return false;
+      out += value;
+      i += word.size();
+      return true;
+    };
+    if (take("%hostname%", values.hostname) || take("%gpumodel%", values.gpumodel)) continue;
+    if (text.substr(i).starts_with("%rank%")) {
+      values.rank_used = true;
+      take("%rank%", values.rank);
+      continue;
+    }
+    if (text.substr(i).starts_with("%env{")) {
+      const std::size_t end = text.find("}%", i + 5);
+      if (end != std::string_view::npos) {
+        const char* const value = std::getenv(std::string(text.substr(i + 5, end - i - 5)).c_str());
+        if (value != nullptr) out += value;
+        i = end + 2;
+        continue;
+      }
+    }
+    out += text[i++];
+  }
+  return out;
+}
+
+std::string detect_rank() {
+  // SLURM_PROCID is also set outside of srun, in the batch script; the others only for processes of a
+  // launcher.
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_RANK", "PMIX_RANK", "PMI_RANK",
+                           "FLUX_TASK_RANK", "PALS_RANKID", "SLURM_PROCID"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    unsigned long number = 0;
+    const std::string_view text(value);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return std::string(text);
+  }
+  return {};
+}
+
+namespace {
+
+// pmc_perf_3.csv -> 3, -1 for anything else.
+int pass_number(std::string_view name) {
+  for (const std::string_view start : {"pmc_perf_", "results_"}) {
+    if (!name.starts_with(start)) continue;
+    name.remove_prefix(start.size());
+    int number = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+    if (error == std::errc() && (rest == ".csv" || rest == ".csv.gz" || rest == ".db")) return number;
+  }
+  return -1;
+}
+
+// What a profile run may have written: removed by --overwrite.
+bool is_ours(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
+         name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
+         name == "roofline.csv" || (name.starts_with("SQ") && name.ends_with(".csv"));
+}
+
+}  // namespace
+
+Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrite) {
+  FolderWriter writer;
+  writer.folder_ = folder;
+  while (writer.folder_.size() > 1 && writer.folder_.back() == '/') writer.folder_.pop_back();
+  std::error_code error;
+  if (fs::exists(writer.folder_, error) && !fs::is_directory(writer.folder_, error))
+    return fail("{}: is a file; the profile needs a folder", writer.folder_);
+  TACHO_TRY(create_folders(writer.folder_ + "/perfmon"));
+  if (access(writer.folder_.c_str(), W_OK) != 0) return fail("{}: cannot be written to", writer.folder_);
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(writer.folder_, error))
+    if (is_ours(entry.path())) old.push_back(entry.path());
+  if (overwrite) {
+    for (const fs::path& path : old) fs::remove(path, error);
+    for (const auto& entry : fs::directory_iterator(writer.folder_ + "/perfmon", error))
+      if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
+        fs::remove(entry.path(), error);
+    return writer;
+  }
+  TACHO_ASSIGN(writer.earlier_, read_runs(writer.folder_));
+  for (const fs::path& path : old)
+    writer.next_pass_ = std::max(writer.next_pass_, pass_number(path.filename().string()) + 1);
+  const bool foreign =
+      writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
+        const std::string name = path.filename().string();
+        return pass_number(name) >= 0 || name == "pmc_perf.csv";
+      });
+  // A run that was killed before its entry was written is ours all the same.
+  const auto info = foreign ? read_sysinfo(writer.folder_) : Result<SysInfo>();
+  if (foreign && !(info && info->get("version").starts_with("tacho ")))
+    return fail(
+        "{}: holds a profile that tacho did not write, to which no run can be added; choose another folder, "
+        "or "
+        "--overwrite to replace it",
+        writer.folder_);
+  return writer;
+}
+
+Status FolderWriter::write(const std::string& name, std::string_view text, bool replace) const {
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(folder_ + "/" + name, replace));
+  file.write(text);
+  return file.commit();
+}
+
+Status FolderWriter::add_run(const RunEntry& run) const {
+  std::vector<RunEntry> runs = earlier_;
+  runs.push_back(run);
+  runs.back().number = earlier_.empty() ? 1 : earlier_.back().number + 1;
+  return write("profiling_config.yaml", config_text(runs), true);
+}
+
+}  // namespace tacho::workload

@@ -1,0 +1,67 @@
+// Records of the spool: whole, cut off, and hostile.
+#include "counter/spool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace tacho::counter {
+namespace {
+
+std::string record(const std::string& name, const std::vector<double>& values, std::uint64_t index) {
+  plugin::SpoolRecord head{};
+  head.magic = plugin::kSpoolMagic;
+  head.index = index;
+  head.selected = 1;
+  head.name_bytes = static_cast<std::uint32_t>(name.size());
+  head.values = static_cast<std::uint32_t>(values.size());
+  const std::size_t space = (name.size() + 7) / 8 * 8;
+  head.bytes = static_cast<std::uint32_t>(sizeof head + space + values.size() * 8);
+  std::string out(head.bytes, '\0');
+  std::memcpy(out.data(), &head, sizeof head);
+  std::memcpy(out.data() + sizeof head, name.data(), name.size());
+  if (!values.empty()) std::memcpy(out.data() + sizeof head + space, values.data(), values.size() * 8);
+  return out;
+}
+
+TEST(Spool, ReadsWhatWasWritten) {
+  std::vector<SpooledDispatch> out;
+  ASSERT_TRUE(parse_records(record("copy", {1, 2.5}, 4) + record("", {}, 5), out));
+  ASSERT_EQ(out.size(), 2u);
+  EXPECT_EQ(out[0].dispatch.kernel, "copy");
+  EXPECT_EQ(out[0].values, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(out[1].dispatch.index, 5u);
+}
+
+TEST(Spool, KeepsWhatIsWholeOfACutFile) {
+  const std::string whole = record("first", {1}, 0), text = whole + record("second", {2}, 1);
+  for (std::size_t size = whole.size() + 1; size < text.size(); ++size) {
+    std::vector<SpooledDispatch> out;
+    EXPECT_FALSE(parse_records(std::string_view(text).substr(0, size), out)) << size;
+    EXPECT_EQ(out.size(), 1u) << size;
+  }
+}
+
+TEST(Spool, HostileBytesEndTheReading) {
+  std::mt19937 random(7);
+  const std::string good = record("kernel", {1, 2, 3}, 0);
+  for (int round = 0; round < 20000; ++round) {
+    std::string bad = good + good;
+    for (int i = 0; i < 4; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+    std::vector<SpooledDispatch> out;
+    parse_records(bad, out);
+    EXPECT_LE(out.size(), 2u);
+  }
+  // Lengths that overflow.
+  plugin::SpoolRecord head{};
+  head.magic = plugin::kSpoolMagic;
+  head.bytes = sizeof head;
+  head.values = 0xFFFFFFFF;
+  head.name_bytes = 0xFFFFFFFF;
+  std::vector<SpooledDispatch> out;
+  EXPECT_FALSE(parse_records({reinterpret_cast<const char*>(&head), sizeof head}, out));
+}
+
+}  // namespace
+}  // namespace tacho::counter

@@ -1,0 +1,398 @@
+"""`tacho profile` and `rocprof-compute profile`, as a user runs them: options, refusals, folders, lists, runs, faults."""
+import csv
+import os
+import pty
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from harness import BUILD, EXAMPLES, TACHO, TARGETS, Case, main
+
+PATTERNS = TARGETS / "opencl_patterns"
+VCOPY = EXAMPLES / "vcopy"
+PERSONALITY = BUILD / "personalities" / "rocprof-compute"
+PLUGIN = BUILD / "lib" / "libtacho-oclgrind.so"
+ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+HAVE_VIRTUAL = PLUGIN.exists() and os.path.exists(ICD)
+
+# Nothing of a launcher that runs the tests may be taken for a rank.
+NO_RANK = {name: "" for name in ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
+                                 "PALS_RANKID", "SLURM_PROCID", "MPI_RANK")}
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+class Profile(Case):
+    def setUp(self):
+        super().setUp()
+        os.symlink(VCOPY, self.folder / "vcopy")
+
+    def profile(self, *words, code=0, program=(TACHO, "profile"), env=None, **options):
+        return self.run_command(*program, *words, code=code, env={**NO_RANK, **(env or {})}, **options)
+
+    def refused(self, *words, needles=(), code=125, **options):
+        result = self.profile(*words, code=code, **options)
+        lines = result.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("tacho: "), lines)
+        for needle in needles:
+            self.assertIn(needle, lines[0])
+        self.assertEqual(result.stdout, b"")
+        # Refused before the start: nothing was made.
+        self.assertFalse((self.folder / "workloads").exists(), "a refused run left a folder")
+        return lines[0]
+
+
+class Refusals(Profile):
+    def test_options_that_exclude_each_other(self):
+        program = ("--", "./vcopy")
+        self.refused("-n", "x", "-b", "2", "--set", "launch_stats", *program, needles=("--block", "--set", "together"))
+        self.refused("-n", "x", "-b", "2", "--roof-only", *program, needles=("--block", "--roof-only"))
+        self.refused("-n", "x", "--set", "launch_stats", "--roof-only", *program, needles=("--set", "--roof-only"))
+        self.refused("-n", "x", "--roof-only", "--no-roof", *program, needles=("--roof-only", "--no-roof"))
+        self.refused("-n", "x", "--iteration-multiplexing", "--no-native-tool", *program,
+                     needles=("--iteration-multiplexing", "--no-native-tool"))
+        self.refused("-n", "x", "--iteration-multiplexing", "--attach-pid", "1", *program,
+                     needles=("--iteration-multiplexing", "--attach-pid"))
+        self.refused("-n", "x", "--iteration-multiplexing", "kernels", *program, needles=("kernel_launch_params",))
+        self.refused("-n", "x", "--iteration-multiplexing", "--replay", "kernel", *program, needles=("--replay kernel",))
+
+    def test_what_is_not_here(self):
+        self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
+        self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
+        for launcher in ("mpirun", "mpiexec", "srun", "orterun", "/usr/bin/mpirun"):
+            self.refused("-n", "my_app", "--", launcher, "-n", "4", "./my_application",
+                         needles=("must wrap the profiler", f"{launcher.split('/')[-1]} ... tacho profile -n my_app -- ./my_application"))
+
+    def test_bad_values(self):
+        self.refused("-n", "x", needles=("which program",))
+        self.refused("-n", "x", "--", needles=("which program",))
+        self.refused("--", "./vcopy", needles=("-n NAME", "--output-directory"))
+        self.refused("-n", "a/b", "--", "./vcopy", needles=("'/'",))
+        self.refused("-n", "..", "--", "./vcopy", needles=("not a name",))
+        self.refused("-n", "x", "-d", "two", "--", "./vcopy", needles=("-d 'two'",))
+        self.refused("-n", "x", "-d", "5:2", "--", "./vcopy", needles=("ends before it begins",))
+        self.refused("-n", "x", "--device", "9", "--", "./vcopy", needles=("--device 9", "there are"))
+        self.refused("-n", "x", "--set", "launch_stat", "--device", "cpu", "--", "./vcopy", needles=("launch_stats",))
+        self.refused("-n", "x", "--device", "cpu", "-b", "99", "--", "./vcopy", needles=("99",))
+        self.refused("-n", "x", "--device", "cpu", "-b", "valu-utilisationn", "--", "./vcopy", needles=("valu-utilisationn",))
+        self.refused("-n", "x", "--retain-rocpd-output", "--", "./vcopy", needles=("--format-rocprof-output rocpd",))
+        self.refused("-n", "x", "--arch", "gfx942", "--", "./vcopy", needles=("--dry-run",))
+        self.refused("-n", "x", "--nonsense", "--", "./vcopy", needles=("--nonsense",))
+        self.refused("-n", "x", "./vcopy", needles=("after --",))
+        self.refused("-n", "x", "--device", "cpu", "--", "./no-such-program", code=127, needles=("no-such-program",))
+        (self.folder / "data").write_text("x")
+        self.refused("-n", "x", "--device", "cpu", "--", "./data", code=126, needles=("not executable",))
+
+    def test_folders_of_others(self):
+        (self.folder / "taken").mkdir()
+        (self.folder / "taken" / "pmc_perf.csv").write_text("Dispatch_ID\n")
+        self.refused("--device", "cpu", "--output-directory", "taken", "--", "./vcopy", needles=("tacho did not write", "--overwrite"))
+        (self.folder / "file").write_text("x")
+        self.refused("--device", "cpu", "--output-directory", "file", "--", "./vcopy", needles=("is a file",))
+
+
+class Lists(Profile):
+    def test_layout_of_metrics(self):
+        text = self.profile("--list-available-metrics", "--arch", "gfx942").stdout.decode()
+        # The lines that the users' document prints, in its layout; titles of tables are those of 3.3.
+        for line in ("0 -> Top Stats", "1 -> System Info", "2 -> System Speed-of-Light", "      2.1 -> Speed-of-Light",
+                     "               2.1.0 -> VALU FLOPs", "               2.1.1 -> VALU IOPs",
+                     "               2.1.2 -> MFMA FLOPs (F8)", "5 -> Command Processor (CPC/CPF)",
+                     "      5.1 -> Command processor fetcher (CPF)", "               5.1.0 -> CPF Utilization",
+                     "               5.1.1 -> CPF Stall", "               5.1.2 -> CPF-L2 Utilization",
+                     "      5.2 -> Command processor packet processor (CPC)", "               5.2.0 -> CPC Utilization",
+                     "               5.2.1 -> CPC Stall Rate", "               5.2.5 -> CPC-UTCL1 Stall",
+                     "6 -> Workgroup Manager (SPI)", "      6.1 -> Workgroup manager utilizations",
+                     "               6.1.0 -> Accelerator Utilization", "               6.1.1 -> Scheduler-Pipe Utilization",
+                     "               6.1.2 -> Workgroup Manager Utilization"):
+            self.assertIn(line + "\n", text)
+        self.assertEqual(text, self.profile("--list-available-metrics", "gfx942").stdout.decode())
+        self.assertEqual(text, self.profile("--list-metrics", "--arch", "mi300x").stdout.decode())
+
+    def test_layout_of_sets(self):
+        text = self.profile("--list-sets", "--arch", "gfx950", program=(PERSONALITY, "profile")).stdout.decode()
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "Available Sets:")
+        self.assertEqual(lines[1], "=" * 115)
+        self.assertEqual(lines[2], "Set Option                          Set Title                           Metric Name                    Metric ID")
+        self.assertEqual(lines[3], "-" * 115)
+        self.assertTrue(lines[4].startswith("compute_thruput_util                Compute Throughput Utilization      SALU Utilization               11.2."), lines[4])
+        self.assertTrue(lines[5].startswith(" " * 72 + "VALU Utilization               11.2."), lines[5])
+        launch = next(i for i, line in enumerate(lines) if line.startswith("launch_stats"))
+        self.assertEqual(lines[launch], "launch_stats                        Launch Stats                        Grid Size                      7.1.0")
+        self.assertEqual(lines[launch + 7], " " * 72 + "Scratch Allocation             7.1.9")
+        self.assertIn("Usage Examples:\nrocprof-compute profile --set compute_thruput_util  # Profile this set\n"
+                      "rocprof-compute profile --list-sets        # Show this help\n", text)
+        seed = self.profile("--list-sets", "--arch", "gfx942", "--ids", "seed").stdout.decode()
+        for name, number in (("SALU Utilization", "11.2.3"), ("VALU Utilization", "11.2.4"), ("VMEM Utilization", "11.2.6"),
+                             ("Branch Utilization", "11.2.7")):
+            self.assertRegex(seed, rf"{name} +{re.escape(number)}\n")
+
+    def test_blocks(self):
+        text = self.profile("--list-blocks", "--arch", "gfx90a").stdout.decode()
+        self.assertRegex(text, r"(?m)^12  Local Data Share \(LDS\) +.*lds")
+        self.refused("--list-blocks", "--arch", "gfx1234", needles=("gfx1234",))
+
+    def test_plans_of_amd(self):
+        # No more passes than the reference needs for everything, and every time the same.
+        for arch, most in (("gfx908", 12), ("gfx90a", 12), ("gfx942", 12), ("gfx950", 20)):
+            text = self.profile("--dry-run", "--arch", arch).stdout.decode()
+            passes = int(re.search(r"(\d+) pass", text.splitlines()[0]).group(1))
+            self.assertLessEqual(passes, most, arch)
+            self.assertEqual(text, self.profile("--dry-run", "--arch", arch).stdout.decode())
+            for name in ("compute_thruput_util", "compute_thruput_flops", "mem_thruput", "launch_stats"):
+                self.assertIn(" 1 pass\n", self.profile("--dry-run", "--arch", arch, "--set", name).stdout.decode(), f"{arch} {name}")
+
+
+class OnCpu(Profile):
+    """What needs a device, on the one that every machine has."""
+
+    def cpu(self, *words, command=("./vcopy", "-n", "65536", "-b", "256"), **options):
+        return self.profile("--device", "cpu", *words, "--", *command, **options)
+
+    def test_folder(self):
+        result = self.cpu("-n", "vcopy")
+        folder = self.folder / "workloads" / "vcopy" / "cpu"
+        self.assertEqual(sorted(p.name for p in folder.iterdir()),
+                         ["log.txt", "perfmon", "pmc_perf_0.csv", "profiling_config.yaml", "sysinfo.csv", "timestamps.csv"])
+        self.assertTrue((folder / "perfmon" / "pmc_perf_0.txt").read_text().startswith("pmc: CPU_"))
+        # The program's own bytes, as without us.
+        alone = self.run_command("./vcopy", "-n", "65536", "-b", "256")
+        self.assertEqual(result.stdout, alone.stdout)
+        log = (folder / "log.txt").read_text()
+        for line in alone.stdout.decode().splitlines():
+            self.assertIn(f"    |-> [perf_event] {line}\n", log)
+        self.assertEqual(log.count("Kernels are serialized"), 1)
+        self.assertEqual(result.stderr.count(b"Kernels are serialized"), 1)
+        row = rows(folder / "pmc_perf_0.csv")[0]
+        self.assertEqual((row["Kernel_Name"], row["Grid_Size"], row["Workgroup_Size"]), ("vecCopy", "65536", "256"))
+        self.assertGreater(float(row["CPU_TASK_CLOCK"]), 0)
+        stamps = rows(folder / "timestamps.csv")
+        self.assertEqual([(r["Kernel_Name"], r["Start_Timestamp"]) for r in stamps], [("vecCopy", row["Start_Timestamp"])])
+        info = rows(folder / "sysinfo.csv")[0]
+        self.assertEqual((info["workload_name"], info["gpu_arch"]), ("vcopy", "cpu"))
+        shown = self.run_command(TACHO, "analyze", "-p", "workloads/vcopy").stdout.decode()
+        self.assertRegex(shown, r"Cores Busy +\d")
+        for name in ("json", "html", "csv"):
+            self.run_command(TACHO, "analyze", "-p", folder, "--output-format", name, "-o", f"out.{name}")
+
+    def test_runs_are_added_joined_and_chosen(self):
+        self.cpu("-n", "v", "-q", "-b", "7")
+        self.cpu("-n", "v", "-q", "-b", "16")
+        self.cpu("-n", "v", "-q", "-b", "11", command=("./vcopy", "-n", "4096", "-b", "64"))
+        folder = self.folder / "workloads" / "v" / "cpu"
+        self.assertEqual(sorted(p.name for p in folder.glob("pmc_perf_*.csv")), ["pmc_perf_0.csv", "pmc_perf_1.csv", "pmc_perf_2.csv"])
+        config = (folder / "profiling_config.yaml").read_text()
+        self.assertEqual(config.count('{"run": '), 3)
+        newest = self.run_command(TACHO, "analyze", "-p", folder)
+        self.assertIn(b"2 of its 3 runs had another command", newest.stderr)
+        self.assertIn(b"11. Cores", newest.stdout)
+        self.assertNotIn(b"16. Memory", newest.stdout)
+        first = self.run_command(TACHO, "analyze", "-p", folder, "--run", "1")
+        # Runs of the same command and filters are one.
+        self.assertIn(b"16. Memory", first.stdout)
+        self.assertRegex(first.stdout, rb"Grid Size +65536")
+        self.assertNotIn(b"11. Cores", first.stdout)
+        wrong = self.run_command(TACHO, "analyze", "-p", folder, "--run", "7", code=1)
+        self.assertIn(b"there is no run 7", wrong.stderr)
+        # A yaml reader sees what rocprof-compute would.
+        try:
+            import yaml
+            loaded = yaml.safe_load(config)
+            self.assertEqual(loaded["filter_blocks"], ["11"])
+            self.assertEqual(loaded["runs"][0]["command"], ["./vcopy", "-n", "65536", "-b", "256"])
+        except ImportError:
+            pass
+        self.cpu("-n", "v", "-q", "-b", "7", "--overwrite")
+        self.assertEqual([p.name for p in folder.glob("pmc_perf_*.csv")], ["pmc_perf_0.csv"])
+
+    def test_output_directory(self):
+        self.cpu("-q", "--output-directory", "out/%hostname%/%gpumodel%/%env{TACHO_TEST_WORD}%x%env{TACHO_TEST_UNSET}%",
+                 env={"TACHO_TEST_WORD": "word"})
+        host = os.uname().nodename
+        self.assertTrue((self.folder / "out" / host / "cpu" / "wordx" / "pmc_perf_0.csv").exists())
+        both = self.cpu("-n", "name", "--output-directory", "other")
+        self.assertIn(b"--name is ignored", both.stderr)
+        self.assertTrue((self.folder / "other" / "pmc_perf_0.csv").exists())
+        self.assertFalse((self.folder / "workloads").exists())
+        old = self.cpu("-p", "old", "--subpath", "gpu_model")
+        self.assertIn(b"--path is deprecated for profile mode", old.stderr)
+        self.assertIn(b"--subpath is deprecated for profile mode", old.stderr)
+        self.assertTrue((self.folder / "old" / "cpu" / "pmc_perf_0.csv").exists())
+        none = self.cpu("--output-directory", "r%rank%")
+        self.assertIn(b"%rank% is ignored", none.stderr)
+        self.assertTrue((self.folder / "r" / "pmc_perf_0.csv").exists())
+
+    def test_ranks(self):
+        for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID",
+                     "MV2_COMM_WORLD_RANK"):
+            self.cpu("-q", "-n", name, env={name: "3"})
+            self.assertTrue((self.folder / "workloads" / name / "3" / "pmc_perf_0.csv").exists(), name)
+        self.cpu("-q", "--output-directory", "out", env={"PMI_RANK": "2"})
+        self.assertTrue((self.folder / "out" / "2" / "pmc_perf_0.csv").exists())
+        self.cpu("-q", "--output-directory", "out/rank-%rank%", env={"PMI_RANK": "2"})
+        self.assertTrue((self.folder / "out" / "rank-2" / "pmc_perf_0.csv").exists())
+
+    def test_rocpd(self):
+        self.cpu("-q", "-n", "v", "--format-rocprof-output", "rocpd")
+        folder = self.folder / "workloads" / "v" / "cpu"
+        self.assertEqual([p.name for p in folder.glob("*.db")], [])
+        long = rows(folder / "results_0.csv")
+        self.assertIn("CPU_TASK_CLOCK", {row["Counter_Name"] for row in long})
+        self.assertRegex(self.run_command(TACHO, "analyze", "-p", folder).stdout.decode(), r"Cores Busy +\d")
+        self.cpu("-q", "-n", "kept", "--format-rocprof-output", "rocpd", "--retain-rocpd-output")
+        database = sqlite3.connect(self.folder / "workloads" / "kept" / "cpu" / "results_0.db")
+        names = [row[0] for row in database.execute("SELECT DISTINCT pmc.name FROM rocpd_pmc_event e JOIN rocpd_info_pmc pmc ON e.pmc_id = pmc.id")]
+        self.assertIn("CPU_TASK_CLOCK", names)
+
+    def test_metrics_of_other_devices(self):
+        result = self.cpu("-n", "v", "-b", "17", "11.2.0")
+        self.assertIn(b"17 (L2 Cache) cannot be computed on cpu", result.stderr)
+        only = self.cpu("-n", "only", "-b", "17")
+        self.assertIn(b"1 dispatches measured", only.stderr)
+
+    def test_multiplexing_is_announced(self):
+        result = self.cpu("-n", "v", "--iteration-multiplexing", command=("./vcopy", "-i", "20", "-n", "4096", "-b", "64"))
+        self.assertIn(b"Iteration multiplexing: kernel_launch_params", result.stderr)
+        result = self.cpu("-n", "w", "--iteration-multiplexing", "kernel", "--no-native-tool", code=125)
+
+    def test_config_dir_and_specs(self):
+        (self.folder / "own").mkdir()
+        (self.folder / "own" / "mine.yaml").write_text(
+            "block: 7\ntables:\n  - table: 2\n    metrics:\n      - slug: cpu-wall-twice\n        name: Twice\n        unit: ns\n"
+            "        kind: ratio\n        value: 2 * CPU_WALL_TIME\n        description: Twice the wall time.\n        advice: None.\n")
+        self.cpu("-q", "-n", "v", "--config-dir", "own", "-b", "cpu-wall-twice")
+        shown = self.run_command(TACHO, "analyze", "-p", "workloads/v", "--config-dir", "own").stdout.decode()
+        self.assertRegex(shown, r"Twice +\d")
+        specs = self.profile("--specs", "--device", "cpu").stdout.decode()
+        self.assertRegex(specs, r"gpu_arch +cpu")
+        plan = self.profile("--dry-run", "--device", "cpu", "-b", "7").stdout.decode()
+        self.assertIn("pmc_perf_0", plan)
+        self.assertFalse((self.folder / "workloads" / "dry").exists())
+
+    def test_the_programs_end(self):
+        result = self.cpu("-n", "v", command=(PATTERNS, "copy"), code=7, env={"PATTERNS_EXIT": "7"})
+        self.assertEqual(len(rows(self.folder / "workloads" / "v" / "cpu" / "pmc_perf_0.csv")), 1)
+        none = self.cpu("-n", "none", command=("/bin/true",))
+        self.assertIn(b"nothing was counted", none.stderr)
+        self.cpu("-n", "false", command=("/bin/false",), code=1)
+
+    def test_a_terminal_stays_one(self):
+        master, slave = pty.openpty()
+        process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "t", "--", "/bin/sh", "-c", "test -t 1 && echo tty; test -t 2 && echo err"],
+                                   stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        process.wait()
+        os.close(master)
+        self.assertIn(b"tty", seen)
+        self.assertIn(b"err", seen)
+
+    def test_interrupted(self):
+        script = self.folder / "long.sh"
+        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\nexec sleep 60\n")
+        script.chmod(0o755)
+        process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "i", "--", script], cwd=self.folder,
+                                   env={**os.environ, **NO_RANK}, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
+        # What was finished is there and readable.
+        self.assertEqual(rows(self.folder / "workloads" / "i" / "cpu" / "pmc_perf_0.csv")[0]["Kernel_Name"], "copy")
+
+
+@unittest.skipUnless(HAVE_VIRTUAL, "this build has no Oclgrind plugin, or Oclgrind is not installed")
+class Seed(Profile):
+    """Every profile command of the users' document, literally, on the device that is here."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tests").mkdir()
+        os.symlink(VCOPY, self.folder / "tests" / "occupancy")
+        os.symlink(VCOPY, self.folder / "laplace_eqn")
+        os.symlink(VCOPY, self.folder / "my_mpi_app")
+        os.symlink(PERSONALITY, self.folder / "rocprof-compute")
+
+    def shell(self, line, code=0, env=None):
+        result = subprocess.run(["/bin/bash", "-c", line], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
+                                env={**os.environ, **NO_RANK, "PATH": f"{self.folder}:{os.environ['PATH']}", **(env or {})})
+        self.assertEqual(result.returncode, code, f"{line}\n{result.stderr.decode()[-2000:]}")
+        return result
+
+    def test_commands(self):
+        # The document's own size takes seconds each in an interpreter: once.
+        first = self.shell("rocprof-compute profile --name vcopy -- ./vcopy -n 1048576 -b 256").stderr.decode()
+        # The header's fields in the document's order.
+        fields = [line.split(":")[0] for line in first.splitlines() if ": " in line]
+        order = ["Profiler choice", "Path", "Target", "Command", "Kernel Selection", "Dispatch Selection", "Hardware Blocks"]
+        self.assertEqual([f for f in fields if f in order], order)
+        for line in ("Target: virtual", "Command: ./vcopy -n 1048576 -b 256", "Kernel Selection: None", "Dispatch Selection: None",
+                     "Hardware Blocks: All", "Collecting Performance Counters", "~" * 32):
+            self.assertIn(line + "\n", first)
+        self.assertIn(f"Path: {os.path.realpath(self.folder)}/workloads/vcopy/virtual\n", first.replace(str(self.folder), os.path.realpath(self.folder)))
+        self.assertIn(" [profiling] Current input file: ", first)
+
+        small = "./vcopy -n 4096 -b 256"
+        blocks = self.shell(f"rocprof-compute profile --name vcopy -b 10 7 -- {small}").stderr.decode()
+        self.assertIn("Hardware Blocks: []\nReport Sections: ['10', '7']\n", blocks)
+        ids = self.shell(f"rocprof-compute profile --name vcopy -b 11.1.1 12.1.1 -- {small}").stderr.decode()
+        self.assertIn("Report Sections: ['11.1.1', '12.1.1']\n", ids)
+        self.assertIn("11.1.1 (VALU IOPs) cannot be computed on virtual", ids)
+        kernel = self.shell(f"rocprof-compute profile --name vcopy -k vecCopy -- {small}").stderr.decode()
+        self.assertIn("Kernel Selection: ['vecCopy']\n", kernel)
+        dispatch = self.shell(f"rocprof-compute profile --name vcopy -d 0 -- {small}").stderr.decode()
+        self.assertIn("Dispatch Selection: ['0']\n", dispatch)
+        chosen = self.shell(f"rocprof-compute profile --name vcopy --set compute_thruput_util -- {small}").stderr.decode()
+        self.assertRegex(chosen, r"Set Selection: compute_thruput_util\nReport Sections: \['11\.2\.\d'")
+        self.shell("rocprof-compute profile --list-available-metrics")
+        self.shell("rocprof-compute profile --list-sets")
+        self.shell("rocprof-compute profile --name occupancy --roof-only -- ./tests/occupancy -n 4096 -b 256")
+        multiplexed = self.shell("rocprof-compute profile --name vcopy --iteration-multiplexing kernel -- ./vcopy -i 20 -n 4096 -b 256").stderr.decode()
+        self.assertIn("Iteration multiplexing: kernel\n", multiplexed)
+        self.shell(f"rocprof-compute profile --name my_mpi_app --iteration-multiplexing -- ./my_mpi_app -n 4096")
+        self.shell(f"rocprof-compute profile --name my_mpi_app --set compute_thruput_util -- ./my_mpi_app -n 4096")
+        self.shell(f"rocprof-compute profile --output-directory mpi/%env{{MY_MPI_RANK}}% -- ./my_mpi_app -n 4096", env={"MY_MPI_RANK": "5"})
+        self.assertTrue((self.folder / "mpi" / "5" / "pmc_perf_0.csv").exists())
+        wrong = self.shell("rocprof-compute profile --name my_app -- mpirun -n 4 ./my_application", code=125).stderr.decode()
+        self.assertIn("must wrap the profiler", wrong)
+        for line in ("rocprof-compute --experimental profile --name mnist_torch --torch-trace -- python train.py",
+                     "rocprof-compute --experimental profile --name mnist --torch-trace -b 11 12 -- python train.py",
+                     "rocprof-compute --experimental profile --name mnist --torch-trace --iteration-multiplexing kernel -- python train.py",
+                     "rocprof-compute --experimental profile --name mnist --torch-trace -k elementwise -- python train.py"):
+            self.assertIn("--torch-trace", self.shell(line, code=125).stderr.decode())
+
+    def test_under_mpirun(self):
+        if subprocess.run(["/bin/bash", "-c", "command -v mpirun"], stdout=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("mpirun is not installed")
+        run = "mpirun --allow-run-as-root --oversubscribe -n 2 rocprof-compute profile"
+        self.shell(f"{run} --output-directory mpi_profile -- ./laplace_eqn -n 4096 -b 256")
+        self.assertEqual(sorted(p.name for p in (self.folder / "mpi_profile").iterdir()), ["0", "1"])
+        self.assertTrue((self.folder / "mpi_profile" / "1" / "pmc_perf_0.csv").exists())
+        self.shell(f"{run} --name laplace -- ./laplace_eqn -n 4096 -b 256")
+        self.assertEqual(sorted(p.name for p in (self.folder / "workloads" / "laplace").iterdir()), ["0", "1"])
+        self.shell(f"{run} --output-directory mpi_two/%hostname%/%rank% -- ./laplace_eqn -n 4096 -b 256")
+        self.assertEqual(sorted(p.name for p in (self.folder / "mpi_two" / os.uname().nodename).iterdir()), ["0", "1"])
+
+    def test_quiet_says_nothing_of_ours(self):
+        result = self.shell("rocprof-compute profile --quiet --name q -- ./vcopy -n 4096 -b 256")
+        self.assertEqual(result.stderr, b"")
+        self.assertEqual(result.stdout.count(b"Releasing CPU memory"), 2)  # once timed, once counted
+
+
+if __name__ == "__main__":
+    main()

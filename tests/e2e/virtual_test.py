@@ -1,0 +1,188 @@
+"""The virtual GPU: its counts against values worked out by hand, runs joined, estimates, and the gate for CI."""
+import csv
+import os
+import shutil
+import unittest
+
+from harness import BUILD, TACHO, TARGETS, Case, main
+
+PATTERNS = TARGETS / "opencl_patterns"
+PLUGIN = BUILD / "lib" / "libtacho-oclgrind.so"
+ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+
+ITEMS, LOCAL = 1024, 64
+GROUPS, WAVES = ITEMS // LOCAL, ITEMS // 32
+
+
+def rows(folder, name="pmc_perf_0.csv"):
+    with open(folder / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@unittest.skipUnless(PLUGIN.exists() and os.path.exists(ICD), "this build has no Oclgrind plugin, or Oclgrind is not installed")
+class Virtual(Case):
+    def profile(self, *arguments, command=None, code=0, name="w", **options):
+        command = command or [PATTERNS, "copy"]
+        result = self.run_command(TACHO, "profile", "-n", name, "--device", "virtual", *arguments, "--", *command, code=code,
+                                  **options)
+        return result, self.folder / "workloads" / name / "virtual"
+
+    def test_counts_equal_those_worked_out_by_hand(self):
+        """Every number here follows from the kernel's text (targets/opencl_patterns.cpp) and the model of
+        docs/virtual-gpu.md; nothing was taken from a run."""
+        four, eight = 4 * ITEMS, 4 * WAVES  # bytes of a float for each work-item; sectors of a contiguous access: 4 a wave
+        plain_load = {"V_GLOBAL_LOAD_BYTES": four, "V_GLOBAL_LOAD_USED_BYTES": four, "V_INST_GLOBAL_LOAD": WAVES,
+                      "V_GLOBAL_LOAD_SECTORS": eight, "V_GLOBAL_LOAD_LINES": WAVES, "V_GLOBAL_LINES_READ": WAVES}
+        plain_store = {"V_GLOBAL_STORE_BYTES": four, "V_GLOBAL_STORE_USED_BYTES": four, "V_INST_GLOBAL_STORE": WAVES,
+                       "V_GLOBAL_STORE_SECTORS": eight, "V_GLOBAL_STORE_LINES": WAVES, "V_GLOBAL_LINES_WRITTEN": WAVES}
+        no_local = {"V_INST_LOCAL_LOAD": 0, "V_INST_LOCAL_STORE": 0, "V_LOCAL_LOAD_CYCLES": 0, "V_LOCAL_STORE_CYCLES": 0}
+        uniform = {"V_BRANCHES_DIVERGENT": 0, "V_BRANCHES": 0}
+        launch = {"V_WORK_GROUPS": GROUPS, "V_WORK_ITEMS": ITEMS, "V_WAVES": WAVES, "Grid_Size": ITEMS, "Workgroup_Size": LOCAL}
+
+        def conflict(ways):
+            # ways words of each bank that is used: as many cycles, all but one of them conflicts, once for the store and
+            # once for the load of each wave.
+            return {**launch, **plain_load, **plain_store, **uniform, "V_BARRIERS": GROUPS,
+                    "V_INST_BARRIER": WAVES, "V_LOCAL_STORE_BYTES": four, "V_LOCAL_LOAD_BYTES": four,
+                    "V_LOCAL_STORE_CYCLES": ways * WAVES, "V_LOCAL_LOAD_CYCLES": ways * WAVES,
+                    "V_LOCAL_STORE_CONFLICTS": (ways - 1) * WAVES, "V_LOCAL_LOAD_CONFLICTS": (ways - 1) * WAVES}
+
+        triangle = sum(range(1, 33))  # iterations of a wave's work-items in `trips`
+        expected = {
+            # get_global_id, 2 addresses, load, store, ret
+            "copy": {**launch, **plain_load, **plain_store, **no_local, **uniform, "V_INST": 6 * WAVES,
+                     "V_THREAD_INST": 6 * ITEMS, "V_BARRIERS": 0, "V_OPS_INT64": 0},
+            # every eighth float: one sector for each work-item, four to a line; shift or multiply of the index
+            "strided": {**launch, **plain_store, **no_local, **uniform, "V_GLOBAL_LOAD_BYTES": four,
+                        "V_GLOBAL_LOAD_USED_BYTES": four, "V_GLOBAL_LOAD_SECTORS": ITEMS, "V_GLOBAL_LOAD_LINES": ITEMS // 4,
+                        "V_GLOBAL_LINES_READ": ITEMS // 4, "V_OPS_INT64": ITEMS},
+            # one float for all: a sector and a line for each wave, 4 bytes of it used, and only one line in the end
+            "broadcast": {**launch, **plain_store, **no_local, **uniform, "V_GLOBAL_LOAD_BYTES": four,
+                          "V_GLOBAL_LOAD_USED_BYTES": 4 * WAVES, "V_GLOBAL_LOAD_SECTORS": WAVES, "V_GLOBAL_LOAD_LINES": WAVES,
+                          "V_GLOBAL_LINES_READ": 1},
+            **{f"conflict{ways}": conflict(ways) for ways in (2, 4, 8, 16, 32)},
+            "padded": conflict(1),
+            # two branches of each wave, both divergent; three stores of each wave: 8, 8 and 16 work-items, 1 + 1 + 2 sectors
+            "nested": {**launch, **no_local, "V_BRANCHES": 2 * WAVES, "V_BRANCHES_DIVERGENT": 2 * WAVES,
+                       "V_INST_GLOBAL_STORE": 3 * WAVES, "V_GLOBAL_STORE_BYTES": four, "V_GLOBAL_STORE_SECTORS": eight,
+                       "V_GLOBAL_STORE_LINES": 3 * WAVES, "V_GLOBAL_LINES_WRITTEN": WAVES},
+            # 33 evaluations of the loop's condition; the first lets all in, the last lets the only one left out
+            "trips": {**launch, **plain_store, **no_local, "V_BRANCHES": 33 * WAVES, "V_BRANCHES_DIVERGENT": 31 * WAVES,
+                      "V_INST_GLOBAL_LOAD": 32 * WAVES, "V_GLOBAL_LOAD_BYTES": 4 * triangle * WAVES,
+                      "V_GLOBAL_LOAD_USED_BYTES": 4 * 32 * WAVES, "V_GLOBAL_LOAD_SECTORS": 32 * WAVES,
+                      "V_INST_FP_ADD": 32 * WAVES, "V_OPS_ADD_F32": triangle * WAVES, "V_GLOBAL_LINES_READ": 1},
+            # 63 additions of a workgroup in 6 steps, in which the first wave takes part in all and the second in none
+            "barriers": {**launch, **plain_load, "V_BARRIERS": 7 * GROUPS, "V_INST_BARRIER": 7 * WAVES,
+                         "V_OPS_ADD_F32": 63 * GROUPS, "V_INST_FP_ADD": 6 * GROUPS,
+                         "V_LOCAL_LOAD_BYTES": (2 * 63 + 1) * 4 * GROUPS, "V_LOCAL_STORE_BYTES": (64 + 63) * 4 * GROUPS,
+                         "V_INST_LOCAL_LOAD": 13 * GROUPS, "V_INST_LOCAL_STORE": (2 + 6) * GROUPS,
+                         "V_LOCAL_LOAD_CONFLICTS": 0, "V_LOCAL_STORE_CONFLICTS": 0,
+                         # step 32 parts the waves, 16 to 1 the first wave, and so does the last `l == 0`
+                         "V_BRANCHES_DIVERGENT": 6 * GROUPS, "V_GLOBAL_STORE_BYTES": 4 * GROUPS},
+            "madd": {**launch, **plain_load, **plain_store, "V_OPS_FMA_F32": ITEMS, "V_OPS_MUL_F32": ITEMS,
+                     "V_OPS_ADD_F32": 0, "V_INST_FP_FMA": WAVES, "V_INST_FP_MUL": WAVES},
+            # 31 of 32 meet an address that another one has; one sector for the shared word, four for the others
+            "atomics": {**launch, "V_INST_GLOBAL_ATOMIC": 2 * WAVES, "V_GLOBAL_ATOMIC_BYTES": 2 * four,
+                        "V_GLOBAL_ATOMIC_CONFLICTS": 31 * WAVES, "V_GLOBAL_ATOMIC_SECTORS": 5 * WAVES},
+            # 16 bytes each: 16 sectors a wave, and 4 phases of 8 work-items without conflicts
+            "vectors": {**launch, "V_GLOBAL_LOAD_BYTES": 4 * four, "V_GLOBAL_LOAD_SECTORS": 16 * WAVES,
+                        "V_GLOBAL_LOAD_LINES": 4 * WAVES, "V_LOCAL_LOAD_CYCLES": 4 * WAVES, "V_LOCAL_STORE_CYCLES": 4 * WAVES,
+                        "V_LOCAL_LOAD_CONFLICTS": 0, "V_LOCAL_STORE_CONFLICTS": 0},
+        }
+        _, folder = self.profile("-q", command=[PATTERNS, ",".join(expected), ITEMS, LOCAL])
+        found = {row["Kernel_Name"]: row for row in rows(folder)}
+        self.assertEqual(set(found), set(expected))
+        for kernel, counts in expected.items():
+            measured = {name: float(found[kernel][name]) for name in counts}
+            self.assertEqual(measured, counts, kernel)
+        # Kernel by kernel the memory of a workgroup, too.
+        self.assertEqual(found["conflict8"]["LDS_Per_Workgroup"], str(64 * 8 * 4))
+        for row in found.values():
+            self.assertGreater(int(row["End_Timestamp"]), int(row["Start_Timestamp"]), row["Kernel_Name"])
+
+        # The same again: to the last digit.
+        _, again = self.profile("-q", command=[PATTERNS, ",".join(expected), ITEMS, LOCAL], name="again")
+        for one, two in zip(rows(folder), rows(again)):
+            self.assertEqual({k: v for k, v in one.items() if k.startswith("V_")}, {k: v for k, v in two.items() if k.startswith("V_")})
+
+        # And analyze says so.
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "conflict32", "-b", "12.2", "11.2").stdout.decode()
+        self.assertRegex(shown, r"Bank Conflicts/Access +31\.00")
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "conflict32").stdout.decode()
+        self.assertIn("Bank conflicts in local memory", shown)
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "strided").stdout.decode()
+        self.assertIn("Loads are not coalesced", shown)
+        self.assertNotIn("Bank conflicts", shown.split("Findings")[-1] if "Findings" in shown else "")
+
+        # Where it was counted is stated.
+        info = rows(folder, "sysinfo.csv")[0]
+        self.assertEqual((info["wave_size"], info["lds_banks_per_cu"], info["lds_bank_bytes"], info["sector_bytes"]),
+                         ("32", "32", "4", "32"))
+
+    def test_a_partly_filled_wave(self):
+        _, folder = self.profile("-q", command=[PATTERNS, "copy", 480, 48])
+        row = rows(folder)[0]
+        self.assertEqual((float(row["V_WAVES"]), float(row["V_WORK_ITEMS"])), (20, 480))
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-b", "7.1").stdout.decode()
+        self.assertRegex(shown, r"Wavefront Fill +75\.00")
+
+    def test_ci_gate(self):
+        _, base = self.profile("-q", command=[PATTERNS, "conflict2"], name="base")
+        _, same = self.profile("-q", command=[PATTERNS, "conflict2"], name="same")
+        self.run_command(TACHO, "analyze", "--baseline", base, "-p", same, "--fail-above", "1%", code=0)
+        # The kernel is called as before and has become worse.
+        _, worse = self.profile("-q", command=[PATTERNS, "conflict4"], name="worse")
+        result = self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1%", code=3)
+        self.assertIn(b"changed by", result.stderr)
+        self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1 percent", code=1)
+
+    def test_estimates_are_said_and_not_judged(self):
+        result, folder = self.profile("--max-time", "0.001", command=[PATTERNS, "copy", 65536, 64])
+        self.assertIn(b"estimates", result.stderr)
+        row = rows(folder)[0]
+        self.assertLess(float(row["V_WORK_GROUPS_RUN"]), 1024)
+        # This kernel's workgroups are all alike, so the estimate hits.
+        self.assertEqual(float(row["V_WORK_GROUPS"]), 1024)
+        self.assertEqual(float(row["V_GLOBAL_LOAD_BYTES"]), 65536 * 4)
+        shown = self.run_command(TACHO, "analyze", "-p", folder)
+        self.assertIn(b"estimates", shown.stderr)
+        _, exact = self.profile("-q", command=[PATTERNS, "copy", 65536, 64], name="exact")
+        result = self.run_command(TACHO, "analyze", "--baseline", exact, "-p", folder, "--fail-above", "1%", code=1)
+        self.assertIn(b"estimates", result.stderr)
+
+    def test_sets_are_one_pass(self):
+        listed = self.run_command(TACHO, "profile", "--list-sets", "--arch", "virtual").stdout.decode()
+        for name in ("compute_thruput_util", "compute_thruput_flops", "mem_thruput", "launch_stats"):
+            self.assertIn(name, listed)
+            result = self.run_command(TACHO, "profile", "--set", name, "--device", "virtual", "--dry-run")
+            self.assertIn(b"1 pass\n", result.stdout)
+
+    def test_every_descendant_is_counted(self):
+        script = self.folder / "both.sh"
+        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\n{shutil.which('python3')} -c \"import subprocess; "
+                          f"subprocess.run(['{PATTERNS}', 'broadcast'])\"\n")
+        script.chmod(0o755)
+        _, folder = self.profile("-q", command=[script])
+        found = rows(folder)
+        self.assertEqual([row["Kernel_Name"] for row in found], ["copy", "broadcast"])
+        self.assertEqual([row["Dispatch_ID"] for row in found], ["0", "1"])
+        self.assertEqual(len({row["PID"] for row in found}), 2)
+
+    def test_filters(self):
+        _, folder = self.profile("-q", "-k", "broad", command=[PATTERNS, "copy,broadcast,strided,broadcast"])
+        self.assertEqual([(row["Kernel_Name"], row["Dispatch_ID"]) for row in rows(folder)], [("broadcast", "1"), ("broadcast", "3")])
+        _, folder = self.profile("-q", "-d", "1:2", command=[PATTERNS, "copy,broadcast,strided"], name="d")
+        self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["broadcast", "strided"])
+        result, _ = self.profile("-k", "brodcast", command=[PATTERNS, "copy,broadcast"], name="none")
+        self.assertIn(b"did you mean broadcast", result.stderr)
+        result, _ = self.profile("-d", "7", command=[PATTERNS, "copy"], name="none2")
+        self.assertIn(b"no dispatch passed -d 7", result.stderr)
+
+    def test_the_programs_end_is_kept_and_told(self):
+        result, folder = self.profile("-q", command=[PATTERNS, "copy"], code=5, env={"PATTERNS_EXIT": "5"})
+        self.assertIn(b"code 5", result.stderr)
+        self.assertEqual(len(rows(folder)), 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+// What a statement costs: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "query/session.h"
+#include "trace/writer.h"
+
+namespace tacho::query {
+namespace {
+
+using event::Table;
+
+constexpr int64_t kRows = 20'000, kChunk = 1000;
+
+// 20 chunks of dispatches on two queues, kernels a0 ... a9 one after the other, 1 us apart; one API call each.
+class Pushdown : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/tacho-test-XXXXXX";
+    folder_ = mkdtemp(name);
+    trace::WriterOptions options;
+    options.slab_rows = kChunk;
+    auto writer = trace::TraceWriter::create(folder_ + "/t.tacho", options);
+    ASSERT_TRUE(writer) << writer.error().message;
+    trace::TraceWriter& w = **writer;
+    const int64_t process = w.dimension(Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
+    const int64_t thread = w.dimension(Table::kThread, {process, 8, 0});
+    const int64_t host = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
+    const int64_t device = w.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0, w.string("gpu"), 0, 0, 0, 0, event::kUnknown});
+    int64_t queues[2];
+    for (int64_t i = 0; i < 2; ++i) queues[i] = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device, 10 + i, 0, 0, 0, 0});
+    const int64_t function = w.dimension(Table::kFunction, {w.string("clEnqueueNDRangeKernel"), static_cast<int64_t>(event::Domain::kOpenCL)});
+    for (int64_t i = 0; i < kRows; ++i) {
+      const int64_t kernel = w.dimension(Table::kKernel, {w.string("a" + std::to_string(i % 10)), 0, 64, 1, 1, 64, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+      w.add(Table::kApi, {host, 1000 * i, 100, function, i + 1, 0});
+      w.add(Table::kDispatch, {queues[i % 2], 1000 * i + 200, 500 + i % 7, kernel, i + 1, event::kUnknown, event::kUnknown, i, 0});
+    }
+    const Status done = w.finish();
+    ASSERT_TRUE(done) << done.error().message;
+    auto session = Session::open(folder_ + "/t.tacho");
+    ASSERT_TRUE(session) << session.error().message;
+    session_ = std::move(*session);
+  }
+  void TearDown() override {
+    session_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  struct Answer {
+    std::vector<std::vector<report::Cell>> rows;
+    uint64_t decoded = 0;  // columns of chunks
+  };
+  Answer ask(const std::string& sql) {
+    Answer answer;
+    const uint64_t before = session_->decoded();
+    const Status done = session_->run(sql, {[](auto) {}, [&](std::span<const report::Cell> row) {
+                                              answer.rows.emplace_back(row.begin(), row.end());
+                                              return true;
+                                            }});
+    EXPECT_TRUE(done) << sql << ": " << done.error().message;
+    answer.decoded = session_->decoded() - before;
+    return answer;
+  }
+  std::string plan(const std::string& sql) {
+    std::string text;
+    for (const auto& row : ask("EXPLAIN QUERY PLAN " + sql).rows) text += std::get<std::string>(row.back()) + "\n";
+    return text;
+  }
+  static int64_t number(const Answer& answer, size_t column = 0) { return std::get<int64_t>(answer.rows.at(0).at(column)); }
+
+  std::string folder_;
+  std::unique_ptr<Session> session_;
+};
+
+constexpr uint64_t kChunks = kRows / kChunk + 2;  // the last ones may be smaller
+
+TEST_F(Pushdown, OnlyTheColumnsThatAreUsed) {
+  const Answer answer = ask("SELECT max(duration) FROM tacho.dispatch");
+  EXPECT_EQ(number(answer), 506);
+  EXPECT_LE(answer.decoded, kChunks);
+  EXPECT_EQ(ask("SELECT count(*) FROM tacho.dispatch").decoded, 0u);
+}
+
+TEST_F(Pushdown, TimesChooseChunks) {
+  const Answer answer = ask("SELECT count(*), sum(duration) FROM tacho.dispatch WHERE start >= 5000000 AND start < 6000000");
+  EXPECT_EQ(number(answer), 1000);
+  EXPECT_GT(answer.decoded, 0u);
+  EXPECT_LE(answer.decoded, 2 * 3u);
+  const Answer rows = ask("SELECT id, name, correlation FROM tacho.dispatch WHERE start BETWEEN 19000000 AND 19003000");
+  EXPECT_EQ(rows.rows.size(), 3u);
+  EXPECT_LE(rows.decoded, 2 * 5u);
+  EXPECT_EQ(ask("SELECT count(*) FROM tacho.dispatch WHERE start > 99000000000").decoded, 0u);
+}
+
+TEST_F(Pushdown, RowIdsAreLookedUp) {
+  const Answer answer = ask("SELECT start FROM tacho.dispatch WHERE id = 12345");
+  EXPECT_EQ(answer.rows.size(), 1u);
+  EXPECT_LE(answer.decoded, 2u);
+}
+
+TEST_F(Pushdown, NamesAreComparedInTheDictionary) {
+  EXPECT_EQ(number(ask("SELECT count(*) FROM tacho.dispatch WHERE name = 'a3'")), kRows / 10);
+  const Answer none = ask("SELECT start, duration FROM tacho.dispatch WHERE name = 'no such kernel'");
+  EXPECT_TRUE(none.rows.empty());
+  EXPECT_EQ(none.decoded, 0u);
+}
+
+TEST_F(Pushdown, GroupsAndOrderAreConsumed) {
+  for (const char* const sql : {"SELECT name, count(*) FROM tacho.dispatch GROUP BY name", "SELECT queue, min(start) FROM tacho.dispatch GROUP BY queue", "SELECT start FROM tacho.dispatch ORDER BY start",
+                                "SELECT tid, count(*) FROM tacho.api GROUP BY tid"})
+    EXPECT_EQ(plan(sql).find("TEMP B-TREE"), std::string::npos) << sql << "\n" << plan(sql);
+  // By something that is no column of the dictionary SQLite has to sort: the test would see it.
+  EXPECT_NE(plan("SELECT duration % 7, count(*) FROM tacho.dispatch GROUP BY duration % 7").find("TEMP B-TREE"), std::string::npos);
+  const Answer answer = ask("SELECT name, count(*) FROM tacho.dispatch GROUP BY name ORDER BY name");
+  ASSERT_EQ(answer.rows.size(), 10u);
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(std::get<std::string>(answer.rows[i][0]), "a" + std::to_string(i));
+    EXPECT_EQ(std::get<int64_t>(answer.rows[i][1]), kRows / 10);
+  }
+  EXPECT_LE(answer.decoded, kChunks);
+}
+
+TEST_F(Pushdown, ConstraintsReachTheTable) {
+  EXPECT_NE(plan("SELECT * FROM tacho.dispatch WHERE start > 5").find("VIRTUAL TABLE"), std::string::npos);
+  EXPECT_NE(plan("SELECT * FROM tacho.dispatch WHERE start > 5"), plan("SELECT * FROM tacho.dispatch"));
+  EXPECT_NE(plan("SELECT * FROM tacho.dispatch WHERE id = 5"), plan("SELECT * FROM tacho.dispatch"));
+}
+
+TEST_F(Pushdown, EveryDialectGivesTheSameSums) {
+  const int64_t sum = number(ask("SELECT sum(duration) FROM tacho.dispatch"));
+  EXPECT_EQ(number(ask("SELECT sum(\"end\" - start) FROM rpd.op")), sum);
+  EXPECT_EQ(number(ask("SELECT sum(duration) FROM rocpd.kernels")), sum);
+  EXPECT_EQ(number(ask("SELECT count(*) FROM rpd.rocpd_api_ops")), kRows);
+}
+
+}  // namespace
+}  // namespace tacho::query

@@ -1,0 +1,137 @@
+// profiling_config.yaml of tacho profile: written and read back, damaged, hostile; which runs go together;
+// folders.
+#include "workload/runs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "workload/writer.h"
+
+namespace tacho::workload {
+namespace {
+
+RunEntry entry(int number, std::vector<std::string> command, std::vector<std::string> kernels = {}) {
+  RunEntry run;
+  run.number = number;
+  run.command = std::move(command);
+  run.kernels = std::move(kernels);
+  run.files = {fmt::format("pmc_perf_{}.csv", number - 1)};
+  return run;
+}
+
+TEST(Runs, AreReadAsTheyWereWritten) {
+  RunEntry odd =
+      entry(1, {"./a b", "--x=\"q\"", "back\\slash", "tab\there", "line\nbreak", "ümlaut", ""}, {"k, [1]"});
+  odd.blocks = {"2", "lds"};
+  odd.set = "launch_stats";
+  odd.estimated = true;
+  odd.exit_code = 139;
+  const auto back = parse_runs(config_text({odd, entry(2, {"./b"})}), "f");
+  ASSERT_TRUE(back.has_value()) << back.error().message;
+  ASSERT_EQ(back->size(), 2u);
+  EXPECT_EQ((*back)[0].command, odd.command);
+  EXPECT_EQ((*back)[0].kernels, odd.kernels);
+  EXPECT_EQ((*back)[0].blocks, odd.blocks);
+  EXPECT_EQ((*back)[0].set, odd.set);
+  EXPECT_TRUE((*back)[0].estimated);
+  EXPECT_EQ((*back)[0].exit_code, 139);
+  EXPECT_EQ((*back)[1].number, 2);
+}
+
+TEST(Runs, FilesOfOthersHaveNone) {
+  const auto none = parse_runs("name: vcopy\nfilter_blocks:\n- '2'\nremaining: ./vcopy\n", "f");
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->empty());
+}
+
+TEST(Runs, DamageIsNamedByLineAndColumn) {
+  std::string text = config_text({entry(1, {"./a"})});
+  text.replace(text.find("\"command\""), 9, "\"commend\"");
+  const auto bad = parse_runs(text, "folder/profiling_config.yaml");
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_NE(bad.error().message.find("folder/profiling_config.yaml: line "), std::string::npos);
+}
+
+TEST(Runs, HostileTextIsAnErrorAndNothingElse) {
+  std::mt19937 random(3);
+  const std::string good = config_text({entry(1, {"./a", "b"}), entry(2, {"c"}, {"k"})});
+  for (int round = 0; round < 20000; ++round) {
+    std::string bad = good;
+    for (int i = 0; i < 3; ++i) bad[random() % bad.size()] = static_cast<char>(random());
+    if (random() % 4 == 0) bad.resize(random() % bad.size());
+    static_cast<void>(parse_runs(bad, "f"));
+  }
+}
+
+TEST(Runs, OfEqualCommandAndFiltersGoTogether) {
+  const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}),
+                                      entry(4, {"a"}, {"k"})};
+  EXPECT_EQ(*choose_runs(runs, 0, "f"), (std::vector<std::size_t>{3}));
+  EXPECT_EQ(*choose_runs(runs, 1, "f"), (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(*choose_runs(runs, 2, "f"), (std::vector<std::size_t>{1}));
+  EXPECT_FALSE(choose_runs(runs, 9, "f").has_value());
+  std::vector<RunEntry> failed = runs;
+  failed.push_back(entry(5, {"z"}));
+  failed.back().files.clear();  // measured nothing
+  EXPECT_EQ(*choose_runs(failed, 0, "f"), (std::vector<std::size_t>{3}));
+}
+
+TEST(Placeholders, AreFilledIn) {
+  setenv("TACHO_TEST_A", "one", 1);
+  unsetenv("TACHO_TEST_B");
+  Placeholders values;
+  values.hostname = "host";
+  values.gpumodel = "H200";
+  EXPECT_EQ(expand_placeholders("/p/%hostname%/%gpumodel%-%env{TACHO_TEST_A}%%env{TACHO_TEST_B}%", values),
+            "/p/host/H200-one");
+  EXPECT_FALSE(values.rank_used);
+  values.rank = "3";
+  EXPECT_EQ(expand_placeholders("%rank%/%unknown%/%env{open/100%", values), "3/%unknown%/%env{open/100%");
+  EXPECT_TRUE(values.rank_used);
+}
+
+TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
+  std::string folder = (std::filesystem::temp_directory_path() / "tacho-writer-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string place = folder + "/deep/er";
+  {
+    auto writer = FolderWriter::open(place, false);
+    ASSERT_TRUE(writer.has_value()) << writer.error().message;
+    EXPECT_EQ(writer->next_pass(), 0);
+    ASSERT_TRUE(writer->write("pmc_perf_0.csv", "a\n").has_value());
+    EXPECT_FALSE(writer->write("pmc_perf_0.csv", "b\n").has_value());
+    ASSERT_TRUE(writer->add_run(entry(1, {"./a"})).has_value());
+  }
+  {
+    auto writer = FolderWriter::open(place, false);
+    ASSERT_TRUE(writer.has_value());
+    EXPECT_EQ(writer->next_pass(), 1);
+    EXPECT_EQ(writer->earlier().size(), 1u);
+    ASSERT_TRUE(writer->add_run(entry(0, {"./a"})).has_value());
+    EXPECT_EQ(read_runs(place)->back().number, 2);
+  }
+  std::ofstream(place + "/mine.txt") << "stays";
+  auto fresh = FolderWriter::open(place, true);
+  ASSERT_TRUE(fresh.has_value());
+  EXPECT_EQ(fresh->next_pass(), 0);
+  EXPECT_FALSE(std::filesystem::exists(place + "/pmc_perf_0.csv"));
+  EXPECT_TRUE(std::filesystem::exists(place + "/mine.txt"));
+  std::ofstream(place + "/pmc_perf.csv") << "Dispatch_ID\n";
+  EXPECT_FALSE(FolderWriter::open(place, false).has_value());  // another tool's profile
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Csv, CellsAndNumbers) {
+  EXPECT_EQ(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+  EXPECT_EQ(csv_cell("plain"), "plain");
+  EXPECT_EQ(csv_number(1048576), "1048576");
+  EXPECT_EQ(csv_number(0.1), "0.1");
+  EXPECT_EQ(csv_number(std::numeric_limits<double>::quiet_NaN()), "");
+}
+
+}  // namespace
+}  // namespace tacho::workload

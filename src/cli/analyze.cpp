@@ -280,6 +280,7 @@ Status write_roofline_page(const Arguments& a, const metric::Analysis& run) {
   options.every_normalisation = true;
   std::vector<metric::Analysis> runs;
   TACHO_ASSIGN(metric::Analysis only, metric::Analysis::run(run.workload().path, options));
+  if (only.kernel_points().empty()) return {};
   runs.push_back(std::move(only));
   TACHO_ASSIGN(const std::string page, metric::to_html(runs));
   const std::string name = free_name(fmt::format("roofline_{}.html", device));
@@ -429,7 +430,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   }
   if (face == AnalyzeFace::RocprofCompute && a.format == "text")
     for (const metric::Analysis& each : runs)
-      if (!each.workload().ceilings.empty() && !each.kernel_points().empty()) TACHO_TRY(write_roofline_page(a, each));
+      if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
   if (a.fail_above) {
     bool counts_only = false;
     for (const metric::Analysis& each : runs) {

@@ -1,7 +1,8 @@
 // Writing and comparing roofline.csv (ceilings_file.h).
 #include "roofline/ceilings_file.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,26 @@ const Measurement* behind(const DeviceCeilings& device, std::string_view column)
   }
   return best;
 }
+
+// The right to measure a device, among processes of this user on this machine; nobody waits where it cannot be had.
+class Lock {
+ public:
+  explicit Lock(const std::string& cached) {
+    if (cached.empty() || !create_folders(cached.substr(0, cached.rfind('/')))) return;
+    descriptor_ = open((cached + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (descriptor_ < 0) return;
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Lock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
 
 std::string safe(std::string_view text) {
   std::string out;
@@ -193,6 +214,8 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
     say(fmt::format("[roofline] roofline.csv cannot be used: {}. Kept as {}", existing.what, kept));
   }
   const std::string cached = cache_path(info);
+  // Two runs that measure at the same time disturb each other: the second waits, and takes what the first has measured.
+  const Lock lock(cached);
   const Existing in_cache = cached.empty() ? Existing{} : compare_file(cached, info);
   std::string text;
   if (in_cache.match == Match::Same) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "metric/roofline_points.h"
 #include "roofline/ceilings_file.h"

@@ -7,11 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/run_target.h"
 #include "cli/suggest.h"
 #include "metric/analysis.h"
 #include "metric/analysis_html.h"
@@ -192,7 +195,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
       ->type_name("DIR");
   app.add_option("-R,--roofline-data-type", a.text.data_types, "data types of the roofs: FP32, FP64, I8, ...")
-      ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "FP32", "FP64", "I8", "I32", "I64"}))
+      ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"}))
       ->expected(1, -1)
       ->type_name("TYPE")
       ->capture_default_str();
@@ -263,6 +266,30 @@ Result<std::optional<std::uint16_t>> parse_port(const std::string& text) {
   if (error != std::errc{} || end != text.data() + text.size() || port == 0)
     return fail("--gui {}: a port is a number from 1 to 65535", text);
   return std::optional<std::uint16_t>(port);
+}
+
+// The page with the roofline alone, in the current directory, as rocprof-compute leaves one; never in the workload.
+Status write_roofline_page(const Arguments& a, const metric::Analysis& run) {
+  std::string device(run.workload().sysinfo.get("gpu_model"));
+  if (device.empty()) device = run.catalog().architecture;
+  for (char& c : device)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
+  metric::AnalysisOptions options = a.analysis;
+  options.blocks = {"4"};
+  options.advice = false;
+  options.every_normalisation = true;
+  std::vector<metric::Analysis> runs;
+  TACHO_ASSIGN(metric::Analysis only, metric::Analysis::run(run.workload().path, options));
+  if (only.kernel_points().empty()) return {};
+  runs.push_back(std::move(only));
+  TACHO_ASSIGN(const std::string page, metric::to_html(runs));
+  const std::string name = free_name(fmt::format("roofline_{}.html", device));
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(name, false));
+  file.write(page);
+  TACHO_TRY(file.commit());
+  std::error_code ignored;
+  fmt::print(stderr, "Roofline plot: {}\n", (std::filesystem::current_path(ignored) / name).string());
+  return {};
 }
 
 Status serve(std::string page, std::optional<std::uint16_t> port, bool anywhere) {
@@ -401,6 +428,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       TACHO_TRY(print(out));
     }
   }
+  if (face == AnalyzeFace::RocprofCompute && a.format == "text")
+    for (const metric::Analysis& each : runs)
+      if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
   if (a.fail_above) {
     bool counts_only = false;
     for (const metric::Analysis& each : runs) {

@@ -23,6 +23,7 @@
 #include "cli/suggest.h"
 #include "counter/wanted.h"
 #include "metric/catalog.h"
+#include "roofline/ceilings_file.h"
 #include "workload/writer.h"
 
 namespace tacho::cli {
@@ -264,6 +265,14 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   return selected;
 }
 
+// Ceilings belong to every run that has the counters of the roofline's points, unless --no-roof.
+bool wants_roofline(const Arguments& a, const metric::Catalog& catalog, const std::vector<metric::Selection>& selections) {
+  if (a.no_roof || catalog.block(4) == nullptr) return false;
+  if (a.roof_only || selections.empty()) return true;
+  return std::any_of(selections.begin(), selections.end(),
+                     [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 4; });
+}
+
 // The folder of the run, and what there is to say about how it came about.
 Result<std::string> choose_folder(const Arguments& a, const counter::Device& device, std::vector<std::string>& warnings) {
   workload::Placeholders values;
@@ -440,8 +449,6 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (!plan.unavailable.empty())
     session.warn(fmt::format("{} does not have the counters {}: metrics that need them are not computed", chosen.device.name,
                              joined(plan.unavailable, ", ")));
-  if (a.roof_only || (!a.no_roof && catalog.block(4) != nullptr))
-    session.note("Roofline ceilings are not measured by profile; points of kernels are shown without roofs");
   TACHO_TRY(session.write_inputs(request.filter));
   const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
   if (!had_sysinfo)
@@ -482,6 +489,12 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     std::ostringstream existing;
     if (old) existing << old.rdbuf();
     TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
+  }
+  if (wants_roofline(a, catalog, wanted_selections)) {
+    roofline::SuiteOptions roofs;
+    roofs.line = [&](std::string_view line) { session.header(line); };
+    roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
+    TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
   }
   if (outcome->measured == 0) session.warn(nothing_matched(a, *outcome));
   if (outcome->measured > 0)

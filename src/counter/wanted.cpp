@@ -5,6 +5,7 @@
 
 #include "metric/expression.h"
 #include "metric/program.h"
+#include "metric/roofline_points.h"
 #include "workload/workload.h"
 
 namespace tacho::counter {
@@ -86,6 +87,15 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
     if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));
     return {};
   };
+  // The roofline's points have no metrics of their own: where it is asked for, what they are computed from is collected.
+  for (const metric::Selection& selection : selections) {
+    if (selection.block == nullptr || selection.block->number != 4) continue;
+    const metric::IntensityFormulas formulas = metric::intensity_formulas(catalog.architecture, "", false);
+    for (const std::string& text :
+         {formulas.flops, formulas.l1_bytes, formulas.l2_bytes, formulas.hbm_bytes, formulas.lds_bytes})
+      if (!text.empty()) TACHO_TRY(collector.add(text));
+    break;
+  }
   for (const metric::Block& block : catalog.blocks)
     for (const metric::Table& table : block.tables)
       for (const metric::Metric& metric : table.metrics) {

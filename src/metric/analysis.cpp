@@ -598,11 +598,11 @@ struct Analysis::Impl {
     return entry;
   }
 
-  // Duration, FLOPs and bytes at L1, L2 and HBM of every dispatch; 0 where there is no formula.
-  std::array<Program::Node, 5> add_intensities(Program& program) const {
-    std::array<Program::Node, 5> nodes{};
-    const std::array<std::string_view, 5> texts = {kDurationFormula, intensity.flops, intensity.l1_bytes,
-                                                   intensity.l2_bytes, intensity.hbm_bytes};
+  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch; 0 where there is no formula.
+  std::array<Program::Node, 6> add_intensities(Program& program) const {
+    std::array<Program::Node, 6> nodes{};
+    const std::array<std::string_view, 6> texts = {kDurationFormula,   intensity.flops,     intensity.l1_bytes,
+                                                   intensity.l2_bytes, intensity.hbm_bytes, intensity.lds_bytes};
     for (std::size_t i = 0; i < texts.size(); ++i)
       if (const Formula* formula = texts[i].empty() ? nullptr : formulas.find(texts[i]))
         nodes[i] = program.add(*formula, {});
@@ -631,7 +631,7 @@ struct Analysis::Impl {
     for (std::size_t n = 0; n < kNormalisations.size(); ++n)
       page.values[n].assign(wanted.begin() + static_cast<std::ptrdiff_t>(n * count),
                             wanted.begin() + static_cast<std::ptrdiff_t>((n + 1) * count));
-    std::copy_n(wanted.end() - 5, 5, page.dispatch_values.begin());
+    std::copy_n(wanted.end() - 6, 6, page.dispatch_values.begin());
     return page;
   }
 
@@ -639,13 +639,14 @@ struct Analysis::Impl {
     if (intensity.flops.empty()) return;
     Program program(environment(rows));
     IntensityInputs inputs;
-    const std::array<Program::Node, 5> nodes = add_intensities(program);
+    const std::array<Program::Node, 6> nodes = add_intensities(program);
     program.run();
     inputs.duration = program.column(nodes[0]);
     inputs.flops = program.column(nodes[1]);
     inputs.l1_bytes = program.column(nodes[2]);
     inputs.l2_bytes = program.column(nodes[3]);
     inputs.hbm_bytes = program.column(nodes[4]);
+    inputs.lds_bytes = program.column(nodes[5]);
     kernel_points = intensity_points(workload, rows, inputs, true, options.compat);
     dispatch_points = intensity_points(workload, rows, inputs, false, options.compat);
   }
@@ -721,7 +722,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   if (!impl->shows_table(4, 1)) impl->intensity = {};
   for (const std::string_view text :
        {kDurationFormula, std::string_view(impl->intensity.flops), std::string_view(impl->intensity.l1_bytes),
-        std::string_view(impl->intensity.l2_bytes), std::string_view(impl->intensity.hbm_bytes)})
+        std::string_view(impl->intensity.l2_bytes), std::string_view(impl->intensity.hbm_bytes),
+        std::string_view(impl->intensity.lds_bytes)})
     if (!text.empty()) {
       TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
       names.add(*formula, "");
@@ -796,6 +798,8 @@ bool Analysis::shows(int block, int table) const {
 const std::vector<IntensityPoint>& Analysis::kernel_points() const {
   return impl_->kernel_points;
 }
+std::string_view Analysis::intensity_definition() const { return impl_->intensity.definition; }
+
 const std::optional<workload::PcSamples>& Analysis::pc_samples() const {
   return impl_->pc_samples;
 }

@@ -83,9 +83,10 @@ struct NotComputable {
 /// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.
 struct IntensityPoint {
   std::uint32_t kernel = 0;
+  std::uint32_t row = 0;  ///< of the (first) dispatch, in Workload::dispatches
   std::size_t calls = 0;
   double total_duration = 0;       ///< ns
-  double l1 = 0, l2 = 0, hbm = 0;  ///< FLOP / byte; NaN: not computable
+  double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;          ///< GFLOP/s; NaN: not computable
 };
 
@@ -128,7 +129,7 @@ struct PageProgram {
   /// Of each normalisation: the operation behind each place, 0 where it is not computable.
   std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
   /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2 and HBM.
-  std::array<std::uint32_t, 5> dispatch_values{};
+  std::array<std::uint32_t, 6> dispatch_values{};
 };
 
 class Analysis {
@@ -161,6 +162,8 @@ class Analysis {
   const std::vector<IntensityPoint>& dispatch_points() const;
   /// Counters whose operations are missing in the points, because the run does not have them.
   const std::vector<std::string>& uncounted_flops() const;
+  /// Which counters the intensities come from, for people; "" where there are none.
+  std::string_view intensity_definition() const;
   /// Table 21.1, nothing without PC samples or where -b leaves it out.
   const std::optional<workload::PcSamples>& pc_samples() const;
   const std::vector<Finding>& findings() const;

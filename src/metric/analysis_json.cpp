@@ -157,7 +157,47 @@ void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
   json.end_array().end_object();
 }
 
+// Every point with what limits it under the roofs of every data type.
+void write_bounds(JsonWriter& json, const Analysis& run) {
+  static const workload::RooflineCeilings kNone;
+  const workload::Workload& workload = run.workload();
+  const workload::RooflineCeilings& ceilings = workload.ceilings.empty() ? kNone : workload.ceilings.front();
+  std::vector<std::pair<std::string_view, std::vector<Roof>>> types;
+  for (const std::string_view type : roofline_data_types(ceilings)) types.emplace_back(type, roofs(ceilings, type));
+  double total = 0;
+  for (const IntensityPoint& point : run.kernel_points()) total += point.total_duration;
+  const auto write = [&](std::string_view name, const std::vector<IntensityPoint>& points, bool dispatches) {
+    constexpr std::size_t kMost = 1000;
+    json.newline().key(name).begin_array();
+    for (std::size_t i = 0; i < std::min(points.size(), kMost); ++i) {
+      const IntensityPoint& point = points[i];
+      json.newline().begin_object().key("kernel").value(workload.kernels[point.kernel]);
+      if (dispatches) json.key("dispatch").value(workload.dispatches[point.row].id);
+      json.key("calls").value(point.calls).key("duration").value(point.total_duration);
+      json.key("share").value(point.total_duration / total * 100).key("performance").value(point.performance);
+      json.key("intensity").begin_object();
+      for (const std::string_view level : {"hbm", "l2", "l1", "lds"}) json.key(level).value(intensity_at(point, level));
+      json.end_object().key("bounds").begin_object();
+      for (const auto& [type, lines] : types) {
+        const Bound bound = bound_of(point, lines);
+        if (bound.roof == nullptr) continue;
+        json.key(type).begin_object().key("roof").value(bound.roof->name).key("attainable").value(bound.attainable);
+        json.key("reached").value(bound.reached).key("headroom").value(bound.headroom).end_object();
+      }
+      json.end_object().end_object();
+    }
+    json.end_array();
+  };
+  json.newline().key("roofline").begin_object().key("definition").value(run.intensity_definition());
+  json.key("device").value(ceilings.text("DeviceName")).key("driver").value(ceilings.text("Driver"));
+  json.key("measured").value(ceilings.text("Measured")).key("backend").value(ceilings.text("Backend"));
+  write("kernels", run.kernel_points(), false);
+  write("dispatches", run.dispatch_points(), true);
+  json.end_object();
+}
+
 void write_roofline(JsonWriter& json, const Analysis& run) {
+  if (!run.kernel_points().empty()) write_bounds(json, run);
   json.newline().key("roofline_ai").begin_object();
   write_points(json, run, "kernels", run.kernel_points());
   write_points(json, run, "dispatches", run.dispatch_points());

@@ -84,7 +84,8 @@ void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page)
   for (const IntensityPoint& point : run.kernel_points()) {
     json.begin_object().key("kernel").value(std::int64_t{point.kernel}).key("calls").value(point.calls);
     json.key("duration").value(point.total_duration).key("flops").value(point.performance);
-    json.key("l1").value(point.l1).key("l2").value(point.l2).key("hbm").value(point.hbm).end_object();
+    json.key("l1").value(point.l1).key("l2").value(point.l2).key("hbm").value(point.hbm);
+    json.key("lds").value(point.lds).end_object();
   }
   json.end_array().newline().key("statistics").begin_array();
   for (const KernelStatistics& kernel : run.kernels()) {
@@ -105,8 +106,8 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   json.end_array().key("gpu").begin_array();
   for (const auto& dispatch : dispatches) json.value(dispatch.gpu);
   json.end_array();
+  static constexpr std::array<std::string_view, 6> kNames = {"duration", "flops", "l1", "l2", "hbm", "lds"};
   write_numbers(json, "repeats", run.repeats());
-  static constexpr std::array<std::string_view, 5> kNames = {"duration", "flops", "l1", "l2", "hbm"};
   for (std::size_t i = 0; i < kNames.size(); ++i)
     json.key(kNames[i]).value(std::int64_t{page.dispatch_values[i]});
   json.end_object();

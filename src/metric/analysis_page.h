@@ -14,7 +14,7 @@ namespace tacho::metric {
 ///   node of each place; places  [table, row, column] in one flat array;
 ///                   the column behind the last is the error of the row's mean dispatches      {id, kernel,
 ///                   gpu,
-///   duration, flops, l1, l2, hbm}: arrays; the last five are nodes kernel_names, chosen {kernels,
+///   duration, flops, l1, l2, hbm, lds}: arrays; the last six are nodes kernel_names, chosen {kernels,
 ///   dispatches, gpus}: what -k, -d and --gpu-id chose metrics, blocks, tables  what there is to show; cells
 ///   that are computed are null
 /// A run with more than kMostPageValues counter values has no nodes but "fixed": per kernel and normalisation

@@ -650,16 +650,25 @@ class Renderer {
       if (plotted.empty()) plotted = std::move(lines);
     }
     TextTable table;
-    table.columns = {{"#"}, {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"kernel"}};
-    table.columns[6].shrink = true;
-    table.columns[6].wrap = 40;
-    table.columns[6].max_lines = 2;
+    table.columns = {{"#"},   {"% time"},   {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"},
+                     {"L1"}, {"bound by"}, {"% of it"}, {"headroom"},   {"kernel"}};
+    table.columns[9].shrink = true;
+    table.columns[9].wrap = 40;
+    table.columns[9].max_lines = 2;
+    table.columns[1].decimals = table.columns[7].decimals = 1;
+    double total = 0;
+    for (const IntensityPoint& point : points) total += point.total_duration;
     const std::size_t count = std::min<std::size_t>(points.size(), 10);
     for (std::size_t i = 0; i < count; ++i) {
       const IntensityPoint& point = points[i];
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance),
-                            report::number_cell(point.hbm), report::number_cell(point.l2),
-                            report::number_cell(point.l1), bound(point, plotted),
+      const Bound bound = bound_of(point, plotted);
+      const bool bounded = bound.roof != nullptr;
+      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.total_duration / total * 100),
+                            report::number_cell(point.performance), report::number_cell(point.hbm),
+                            report::number_cell(point.l2), report::number_cell(point.l1),
+                            bounded ? report::Cell(bound.roof->name) : report::Cell(),
+                            bounded ? report::number_cell(bound.reached) : report::Cell(),
+                            bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
                             run_.workload().kernels[point.kernel]});
     }
     out_ += report::to_text(table, style_);
@@ -671,37 +680,20 @@ class Renderer {
           "  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
           Paint::Dim);
     }
+    if (!run_.intensity_definition().empty())
+      out_ += paint("  " + report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
+                                           std::max<std::size_t>(options_.screen.width, 60), 2) + "\n", Paint::Dim);
     if (!measured) {
       out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
       return;
     }
+    const workload::RooflineCeilings& source = run_.workload().ceilings.front();
+    if (const std::string_view device = source.text("DeviceName"); !device.empty())
+      out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device), source.text("Backend"),
+                                source.text("Measured")), Paint::Dim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
     out_ +=
         roofline_plot(plotted, {points.data(), count}, std::min<std::size_t>(options_.screen.width, 110), 20);
-  }
-
-  // The roof that lies lowest above the point, and how much of it was reached.
-  static std::string bound(const IntensityPoint& point, const std::vector<Roof>& lines) {
-    if (!(point.performance > 0)) return {};
-    std::string name;
-    double lowest = 0;
-    for (const Roof& roof : lines) {
-      double limit = roof.peak;
-      if (roof.name == "hbm")
-        limit *= point.hbm;
-      else if (roof.name == "l2")
-        limit *= point.l2;
-      else if (roof.name == "l1")
-        limit *= point.l1;
-      else if (roof.name != "mfma")
-        continue;
-      if (!(limit > 0)) continue;
-      if (name.empty() || limit < lowest) {
-        lowest = limit;
-        name = roof.name;
-      }
-    }
-    return name.empty() ? std::string() : fmt::format("{} {:.1f} %", name, point.performance / lowest * 100);
   }
 
   // --- findings

@@ -26,6 +26,46 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
     }
     formulas.flops += fmt::format("{}{} * {}", formulas.flops.empty() ? "" : " + ", factor, counter);
   };
+  if (architecture == "virtual") {
+    formulas.definition =
+        "operations of work-items; bytes asked for (L1) and 32-byte sectors touched (memory; there is no cache)";
+    for (const std::string_view type : {"F16", "F32", "F64"})
+      for (const auto& [kind, factor] : {std::pair{"ADD", 1}, {"MUL", 1}, {"FMA", 2}, {"OTHER", 1}})
+        add(factor, fmt::format("V_OPS_{}_{}", kind, type), false);
+    formulas.l1_bytes = "V_GLOBAL_LOAD_BYTES + V_GLOBAL_STORE_BYTES + V_GLOBAL_ATOMIC_BYTES";
+    formulas.hbm_bytes = "32 * (V_GLOBAL_LOAD_SECTORS + V_GLOBAL_STORE_SECTORS + V_GLOBAL_ATOMIC_SECTORS)";
+    formulas.lds_bytes = "V_LOCAL_LOAD_BYTES + V_LOCAL_STORE_BYTES + V_LOCAL_ATOMIC_BYTES";
+    return formulas;
+  }
+  if (architecture.starts_with("sm_")) {
+    formulas.definition =
+        "SASS operations and tensor operations; bytes at the tag stages of L1 and L2 and at the DRAM interface";
+    for (const char type : {'h', 'f', 'd'})
+      for (const auto& [kind, factor] : {std::pair{"add", 1}, {"mul", 1}, {"fma", 2}})
+        add(factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", type, kind), type == 'h');
+    const bool split = architecture != "sm_90";  // Hopper alone has one counter for FP16 inputs
+    if (split) {
+      add(1, "sm__ops_path_tensor_src_fp16_dst_fp16.sum", true);
+      add(1, "sm__ops_path_tensor_src_fp16_dst_fp32.sum", true);
+    } else {
+      add(1, "sm__ops_path_tensor_src_fp16.sum", true);
+      add(1, "sm__ops_path_tensor_src_fp8.sum", true);
+    }
+    if (architecture == "sm_100") {
+      add(1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp16.sum", true);
+      add(1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32.sum", true);
+    }
+    add(1, "sm__ops_path_tensor_src_bf16_dst_fp32.sum", true);
+    add(1, "sm__ops_path_tensor_src_tf32_dst_fp32.sum", true);
+    add(1, "sm__ops_path_tensor_src_fp64.sum", true);
+    formulas.l1_bytes = "l1tex__t_bytes.sum";
+    formulas.l2_bytes = "lts__t_bytes.sum";
+    formulas.hbm_bytes = "dram__bytes.sum";
+    formulas.lds_bytes = "128 * l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
+    return formulas;
+  }
+  if (!architecture.starts_with("gfx")) return formulas;
+  formulas.definition = "rocprof-compute 3.3: SQ_INSTS_VALU and MFMA operations; 64 bytes a request of L1 and L2";
   for (const std::string_view type : {"F16", "F32", "F64"})
     for (const auto& [kind, factor] : {std::pair{"ADD", 64}, {"MUL", 64}, {"FMA", 128}, {"TRANS", 64}})
       add(factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, type), false);
@@ -39,6 +79,7 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   formulas.l2_bytes =
       "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + "
       "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum)";
+  formulas.lds_bytes = "4 * $lds_banks_per_cu * (SQ_LDS_IDX_ACTIVE - SQ_LDS_BANK_CONFLICT)";
   const bool first_fabric = compat ? gpu_series == "MI200" : architecture == "gfx90a";
   formulas.hbm_bytes = first_fabric
                            ? "32 * TCC_EA_RDREQ_32B_sum + 64 * (TCC_EA_RDREQ_sum - TCC_EA_RDREQ_32B_sum) + "
@@ -70,7 +111,7 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
   };
   struct Group {
     IntensityPoint point;
-    Pair l1, l2, hbm, rate;
+    Pair l1, l2, hbm, lds, rate;
   };
   std::vector<Group> groups;
   std::map<std::string_view, std::size_t> group_of;
@@ -84,6 +125,7 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     if (at == groups.size()) {
       groups.emplace_back();
       groups.back().point.kernel = kernel;
+      groups.back().point.row = rows[i];
     }
     Group& group = groups[at];
     ++group.point.calls;
@@ -93,6 +135,7 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     group.l1.add(flops, value(inputs.l1_bytes, i), compat);
     group.l2.add(flops, value(inputs.l2_bytes, i), compat);
     group.hbm.add(flops, value(inputs.hbm_bytes, i), compat);
+    group.lds.add(flops, value(inputs.lds_bytes, i), false);
     group.rate.add(flops, duration, compat);
   }
   std::vector<IntensityPoint> points;
@@ -100,6 +143,7 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     group.point.l1 = group.l1.ratio(compat);
     group.point.l2 = group.l2.ratio(compat);
     group.point.hbm = group.hbm.ratio(compat);
+    group.point.lds = group.lds.ratio(false);
     group.point.performance = group.rate.ratio(compat);
     points.push_back(group.point);
   }
@@ -137,8 +181,33 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   return result;
 }
 
+double intensity_at(const IntensityPoint& point, std::string_view level) {
+  return level == "hbm" ? point.hbm : level == "l2" ? point.l2 : level == "l1" ? point.l1 : level == "lds" ? point.lds : kNaN;
+}
+
+Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
+  Bound bound;
+  if (!(point.performance > 0)) return bound;
+  const Roof* compute = nullptr;
+  for (const Roof& roof : roofs)
+    if ((roof.name == "valu" || roof.name == "mfma") && (compute == nullptr || roof.peak > compute->peak)) compute = &roof;
+  for (const Roof& roof : roofs) {
+    const bool is_compute = roof.name == "valu" || roof.name == "mfma";
+    if (is_compute && &roof != compute) continue;
+    const double limit = is_compute ? roof.peak : roof.peak * intensity_at(point, roof.name);
+    if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable)) continue;
+    bound.roof = &roof;
+    bound.attainable = limit;
+  }
+  if (bound.roof != nullptr) {
+    bound.reached = point.performance / bound.attainable * 100;
+    bound.headroom = bound.attainable / point.performance;
+  }
+  return bound;
+}
+
 std::vector<std::string_view> roofline_data_types(const workload::RooflineCeilings& ceilings) {
-  static constexpr std::array<std::string_view, 10> kTypes = {"FP4",  "FP6",  "FP8", "FP16", "BF16",
+  static constexpr std::array<std::string_view, 11> kTypes = {"FP4",  "FP6",  "FP8", "FP16", "BF16", "TF32",
                                                               "FP32", "FP64", "I8",  "I32",  "I64"};
   std::vector<std::string_view> found;
   for (const std::string_view type : kTypes)

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,13 @@
 
 namespace tacho::metric {
 
-/// The four formulas of one dispatch; hbm depends on the architecture (gfx90a counts at TCC_EA, later ones at
-/// TCC_EA0 with 128-byte bubbles). gfx908 has no FLOP counters.
+/// The formulas of one dispatch; hbm depends on the architecture (gfx90a counts at TCC_EA, later ones at
+/// TCC_EA0 with 128-byte bubbles). gfx908 has no FLOP counters. NVIDIA's bytes are those of the tag stages of L1 and L2
+/// and of the DRAM interface; the virtual GPU has no caches: its "hbm" are the 32-byte sectors that global accesses
+/// touch, its "l1" the bytes that work-items ask for.
 struct IntensityFormulas {
-  std::string flops, l1_bytes, l2_bytes, hbm_bytes;
+  std::string flops, l1_bytes, l2_bytes, hbm_bytes, lds_bytes;
+  std::string_view definition;  ///< the counters' family and where they count, for people
   /// Counters that belong into flops and that the run does not have: matrix operations of 8 bits and less,
   /// which rocprof-compute 3.3 does not collect on every GPU that has them. Their operations are not counted.
   std::vector<std::string> left_out;
@@ -28,7 +32,7 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
 
 /// Per-dispatch inputs; an empty span = not computable.
 struct IntensityInputs {
-  std::span<const double> duration, flops, l1_bytes, l2_bytes, hbm_bytes;  ///< ns, FLOP, bytes
+  std::span<const double> duration, flops, l1_bytes, l2_bytes, hbm_bytes, lds_bytes;  ///< ns, FLOP, bytes
 };
 
 /// Points by falling total duration. rows[i] is the dispatch behind value i of the inputs.
@@ -46,6 +50,19 @@ struct Roof {
 
 /// The roofs of one data type ("FP32") on one device, empty when roofline.csv lacks the peaks for it.
 std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type);
+
+/// What limits a point under the roofs of one data type: the lowest of the memory roofs at its intensities and of the
+/// highest compute roof.
+struct Bound {
+  const Roof* roof = nullptr;  ///< nullptr: there is no roof above the point, or the point has no rate
+  double attainable = 0;       ///< GFLOP/s
+  double reached = 0;          ///< percent of the attainable
+  double headroom = 0;         ///< attainable / achieved
+};
+Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs);
+
+/// "hbm" -> the point's intensity there; NaN for compute roofs.
+double intensity_at(const IntensityPoint& point, std::string_view level);
 
 /// Data types that roofline.csv has peaks for.
 std::vector<std::string_view> roofline_data_types(const workload::RooflineCeilings& ceilings);

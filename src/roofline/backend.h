@@ -1,5 +1,5 @@
-// What a kind of device has to offer so that its ceilings can be measured: a list of benchmarks, each of which can be
-// run again and again and checks its own results.
+// What a kind of device has to offer so that its ceilings can be measured: a list of benchmarks, each of
+// which can be run again and again and checks its own results.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ class Benchmark {
   virtual std::uint32_t groups() const = 0;
 };
 
-/// A benchmark that a device may have: name, unit, instruction path and peak of the measurement; `skipped` when the
-/// device cannot do it.
+/// A benchmark that a device may have: name, unit, instruction path and peak of the measurement; `skipped`
+/// when the device cannot do it.
 struct Offer {
   Measurement measurement;
   double peak_per_clock = kUnknown;  ///< GFLOP/s or GB/s for each MHz of the compute units' clock
@@ -44,8 +44,8 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
-  /// How many runs make one experiment, the fastest of which counts: 1 where nothing else runs on the device; more on
-  /// CPUs, whose cores other programs use too.
+  /// How many runs make one experiment, the fastest of which counts: 1 where nothing else runs on the device;
+  /// more on CPUs, whose cores other programs use too.
   virtual int runs_per_experiment() const { return 1; }
 };
 

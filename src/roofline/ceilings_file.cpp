@@ -1,7 +1,8 @@
 // Writing and comparing roofline.csv (ceilings_file.h).
 #include "roofline/ceilings_file.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,18 +27,17 @@ namespace {
 struct Triple {
   std::string_view mean, low, high;
 };
-constexpr std::array<Triple, 11> kUpstream = {
-    {{"HBMBw", "HBMBwLow", "hbmBwHigh"},
-     {"L2Bw", "L2BwLow", "L2BwHigh"},
-     {"L1Bw", "L1BwLow", "L1BwHigh"},
-     {"LDSBw", "LDSBwLow", "LDSBwHigh"},
-     {"FP32Flops", "FP32FlopsLow", "FP32FlopsHigh"},
-     {"FP64Flops", "FP64FlopsLow", "FP64FlopsHigh"},
-     {"MFMABF16Flops", "MFMABF16FlopsLow", "MFMABF16FlopsHigh"},
-     {"MFMAF16Flops", "MFMAF16FlopsLow", "MFMAF16FlopsHigh"},
-     {"MFMAF32Flops", "MFMAF32FlopsLow", "MFMAF32FlopsHigh"},
-     {"MFMAF64Flops", "MFMAF64FlopsLow", "MFMAF64FlopsHigh"},
-     {"MFMAI8Ops", "MFMAFI8OpsLow", "MFMAI8OpsHigh"}}};
+constexpr std::array<Triple, 11> kUpstream = {{{"HBMBw", "HBMBwLow", "hbmBwHigh"},
+                                               {"L2Bw", "L2BwLow", "L2BwHigh"},
+                                               {"L1Bw", "L1BwLow", "L1BwHigh"},
+                                               {"LDSBw", "LDSBwLow", "LDSBwHigh"},
+                                               {"FP32Flops", "FP32FlopsLow", "FP32FlopsHigh"},
+                                               {"FP64Flops", "FP64FlopsLow", "FP64FlopsHigh"},
+                                               {"MFMABF16Flops", "MFMABF16FlopsLow", "MFMABF16FlopsHigh"},
+                                               {"MFMAF16Flops", "MFMAF16FlopsLow", "MFMAF16FlopsHigh"},
+                                               {"MFMAF32Flops", "MFMAF32FlopsLow", "MFMAF32FlopsHigh"},
+                                               {"MFMAF64Flops", "MFMAF64FlopsLow", "MFMAF64FlopsHigh"},
+                                               {"MFMAI8Ops", "MFMAFI8OpsLow", "MFMAI8OpsHigh"}}};
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
@@ -46,9 +46,13 @@ std::string csv_field(std::string_view text) {
   return out + "\"";
 }
 
-bool usable(const Measurement* m) { return m != nullptr && m->skipped.empty() && m->error.empty() && m->mean > 0; }
+bool usable(const Measurement* m) {
+  return m != nullptr && m->skipped.empty() && m->error.empty() && m->mean > 0;
+}
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.8g}", value) : std::string(); }
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:.8g}", value) : std::string();
+}
 
 // The measurement behind a column; HBMBw is the best of the four patterns.
 const Measurement* behind(const DeviceCeilings& device, std::string_view column) {
@@ -61,9 +65,30 @@ const Measurement* behind(const DeviceCeilings& device, std::string_view column)
   return best;
 }
 
+// The right to measure a device, among processes of this user on this machine; nobody waits where it cannot be had.
+class Lock {
+ public:
+  explicit Lock(const std::string& cached) {
+    if (cached.empty() || !create_folders(cached.substr(0, cached.rfind('/')))) return;
+    descriptor_ = open((cached + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (descriptor_ < 0) return;
+    while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~Lock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
 std::string safe(std::string_view text) {
   std::string out;
-  for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
+  for (const char c : text)
+    out += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' ? c : '_';
   return out.substr(0, 80);
 }
 
@@ -73,7 +98,8 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
   std::vector<std::string> own;  // columns that upstream has not
   for (const DeviceCeilings& device : devices)
     for (const Measurement& m : device.measurements) {
-      const bool theirs = std::any_of(kUpstream.begin(), kUpstream.end(), [&](const Triple& t) { return t.mean == m.column; });
+      const bool theirs = std::any_of(kUpstream.begin(), kUpstream.end(),
+                                      [&](const Triple& t) { return t.mean == m.column; });
       if (!theirs && std::find(own.begin(), own.end(), m.column) == own.end()) own.push_back(m.column);
     }
   std::string text = "device";
@@ -86,7 +112,8 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
     text += fmt::format(",{0},{0}Low,{0}High", name);
     all.push_back(name);
   }
-  for (const std::string& name : all) text += fmt::format(",{0}Stdev,{0}Min,{0}Max,{0}Clock,{0}Peak,{0}Path", name);
+  for (const std::string& name : all)
+    text += fmt::format(",{0}Stdev,{0}Min,{0}Max,{0}Clock,{0}Peak,{0}Path", name);
   text += ",DeviceName,DeviceId,Driver,Backend,Measured\n";
   for (const DeviceCeilings& device : devices) {
     text += fmt::format("{}", device.number);
@@ -105,8 +132,8 @@ std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view 
         text += ",,,,,,";
         continue;
       }
-      text += fmt::format(",{},{},{},{},{},{}", number(m->stdev), number(m->low), number(m->high), number(m->clock),
-                          number(m->peak), csv_field(m->path));
+      text += fmt::format(",{},{},{},{},{},{}", number(m->stdev), number(m->low), number(m->high),
+                          number(m->clock), number(m->peak), csv_field(m->path));
     }
     text += fmt::format(",{},{},{},{},{}\n", csv_field(device.device.name), csv_field(device.device.id),
                         csv_field(device.device.driver), device.device.backend, measured);
@@ -131,8 +158,8 @@ std::string cache_path(const DeviceInfo& device) {
     base = std::string(home) + "/.cache";
   else
     return {};
-  return fmt::format("{}/tacho/roofline/{}_{}_{}_{}.csv", base, safe(device.name), safe(device.id), safe(device.driver),
-                     device.backend);
+  return fmt::format("{}/tacho/roofline/{}_{}_{}_{}.csv", base, safe(device.name), safe(device.id),
+                     safe(device.driver), device.backend);
 }
 
 Status store_in_cache(const DeviceCeilings& ceilings) {
@@ -153,9 +180,12 @@ Existing compare_file(const std::string& path, const DeviceInfo& device) {
   const workload::RooflineCeilings& row = rows.front();
   const std::string_view name = row.text("DeviceName"), driver = row.text("Driver");
   if (name.empty()) return {Match::Other, "it does not say which device it is of"};
-  if (name != device.name || row.text("DeviceId") != device.id) return {Match::Other, fmt::format("it is of {}", name)};
-  if (driver != device.driver) return {Match::Other, fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
-  const bool any = std::any_of(row.values.begin(), row.values.end(), [](const auto& v) { return v.second > 0; });
+  if (name != device.name || row.text("DeviceId") != device.id)
+    return {Match::Other, fmt::format("it is of {}", name)};
+  if (driver != device.driver)
+    return {Match::Other, fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
+  const bool any =
+      std::any_of(row.values.begin(), row.values.end(), [](const auto& v) { return v.second > 0; });
   if (!any) return {Match::Unreadable, "it has no ceiling"};
   return {Match::Same, std::string(row.text("Measured"))};
 }
@@ -170,22 +200,27 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   say(fmt::format("[roofline] Checking for roofline.csv in {}", folder));
   const Existing existing = compare_file(path, info);
   if (existing.match == Match::Same) {
-    say(fmt::format("[roofline] Found roofline.csv of {} ({}): the benchmarks are not run again", info.name, existing.what));
+    say(fmt::format("[roofline] Found roofline.csv of {} ({}): the benchmarks are not run again", info.name,
+                    existing.what));
     return {};
   }
   if (existing.match != Match::Missing) {
     std::string kept;
     std::error_code ignored;
-    for (int i = 1; kept.empty() || std::filesystem::exists(kept, ignored); ++i) kept = fmt::format("{}.{}", path, i);
+    for (int i = 1; kept.empty() || std::filesystem::exists(kept, ignored); ++i)
+      kept = fmt::format("{}.{}", path, i);
     if (std::rename(path.c_str(), kept.c_str()) != 0)
       return fail("{}: cannot be put aside as {}: {}", path, kept, std::strerror(errno));
     say(fmt::format("[roofline] roofline.csv cannot be used: {}. Kept as {}", existing.what, kept));
   }
   const std::string cached = cache_path(info);
+  // Two runs that measure at the same time disturb each other: the second waits, and takes what the first has measured.
+  const Lock lock(cached);
   const Existing in_cache = cached.empty() ? Existing{} : compare_file(cached, info);
   std::string text;
   if (in_cache.match == Match::Same) {
-    say(fmt::format("[roofline] No roofline data found. Taking what was measured on this device on {} ({})", in_cache.what, cached));
+    say(fmt::format("[roofline] No roofline data found. Taking what was measured on this device on {} ({})",
+                    in_cache.what, cached));
     std::ifstream file(cached, std::ios::binary);
     std::ostringstream bytes;
     bytes << file.rdbuf();
@@ -207,6 +242,35 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   TACHO_ASSIGN(OutputFile file, OutputFile::create(path, true));
   file.write(text);
   return file.commit();
+}
+
+Result<NumberedDevice> device_of_profile(const std::vector<NumberedDevice>& devices, std::string_view vendor,
+                                         std::string_view id) {
+  const bool host = vendor == "virtual" || vendor == "cpu";
+  int number = 0;
+  for (const NumberedDevice& device : devices) {
+    const DeviceInfo& info = device.entry.info;
+    const bool fits = vendor == "nvidia" ? info.backend == "cuda"
+                      : host             ? info.kind == "CPU"
+                                         : info.kind == "GPU" && info.backend == "opencl" &&
+                                   (info.vendor.find("AMD") != std::string::npos ||
+                                    info.vendor.find("Advanced Micro") != std::string::npos);
+    if (fits && (host || fmt::format("{}", number++) == id)) return device;
+  }
+  return fail("no device of this machine is known to be that of the profile ({} {}){}", vendor, id,
+              host ? "; PoCL (pocl-opencl-icd) makes the CPU one" : "");
+}
+
+Status add_roofline(const std::string& folder, std::string_view vendor, std::string_view id,
+                    const SuiteOptions& options) {
+  std::vector<std::string> notes;
+  const std::vector<NumberedDevice> devices = list_devices(notes);
+  const Result<NumberedDevice> device = device_of_profile(devices, vendor, id);
+  const Status status = device ? ensure_roofline(folder, *device, devices.size(), options)
+                               : Status(tl::unexpected<Error>(device.error()));
+  if (!status && options.line)
+    options.line(fmt::format("[roofline] No ceilings: {}", status.error().message));
+  return {};
 }
 
 }  // namespace tacho::roofline

@@ -1,4 +1,5 @@
-// roofline.csv as tacho writes it, the cache of what was measured on a device, and which of both may be used again.
+// roofline.csv as tacho writes it, the cache of what was measured on a device, and which of both may be used
+// again.
 #pragma once
 
 #include <functional>
@@ -11,11 +12,12 @@
 
 namespace tacho::roofline {
 
-/// Header and rows, one a device. First the columns of ROCm Compute Profiler's benchmark, its spelling included (mean,
-/// and as Low and High the 95 % interval of the mean: mean -+ 1.96 stdev / sqrt(experiments)); then the same triples of
-/// what only tacho measures; then for each ceiling Stdev, Min, Max (of single experiments), Clock (MHz), Peak and Path
-/// (instructions); then DeviceName, DeviceId, Driver, Backend, Measured (UTC). Measurements that were skipped or are
-/// not to be trusted have empty cells. HBMBw is the best of read, write, copy and triad.
+/// Header and rows, one a device. First the columns of ROCm Compute Profiler's benchmark, its spelling
+/// included (mean, and as Low and High the 95 % interval of the mean: mean -+ 1.96 stdev /
+/// sqrt(experiments)); then the same triples of what only tacho measures; then for each ceiling Stdev, Min,
+/// Max (of single experiments), Clock (MHz), Peak and Path (instructions); then DeviceName, DeviceId, Driver,
+/// Backend, Measured (UTC). Measurements that were skipped or are not to be trusted have empty cells. HBMBw
+/// is the best of read, write, copy and triad.
 std::string to_csv(const std::vector<DeviceCeilings>& devices, std::string_view measured);
 
 /// "2026-11-20T21:00:00Z"
@@ -31,14 +33,26 @@ struct Existing {
   Match match = Match::Missing;
   std::string what;  ///< whose it is, or when it was measured
 };
-/// Compares a roofline.csv with the device: name, id and driver have to be equal. A file of ROCm Compute Profiler, which
-/// names none of them, is another's.
+/// Compares a roofline.csv with the device: name, id and driver have to be equal. A file of ROCm Compute
+/// Profiler, which names none of them, is another's.
 Existing compare_file(const std::string& path, const DeviceInfo& device);
 
-/// What a profile run needs: a roofline.csv of this device in `folder`. Kept when it is there and of the device and its
-/// driver; else copied from the device's cache; else measured (and cached). A file of another device is kept under the
-/// first free name roofline.csv.N. `line` gets the seed's "[roofline] ..." lines and those of the measurement.
+/// What a profile run needs: a roofline.csv of this device in `folder`. Kept when it is there and of the
+/// device and its driver; else copied from the device's cache; else measured (and cached). A file of another
+/// device is kept under the first free name roofline.csv.N. `line` gets the seed's "[roofline] ..." lines and
+/// those of the measurement.
 Status ensure_roofline(const std::string& folder, const NumberedDevice& device, std::size_t device_count,
                        const SuiteOptions& options);
+
+/// The device whose ceilings belong to a profile of counters of `vendor` ("nvidia", "amd", "virtual", "cpu")
+/// on its device `id` ("0", "1", "virtual", "cpu"): NVIDIA's GPU of that number; for the virtual GPU and the
+/// CPU, whose times are those of OpenCL on the CPU, that CPU device. The error says what is missing.
+Result<NumberedDevice> device_of_profile(const std::vector<NumberedDevice>& devices, std::string_view vendor,
+                                         std::string_view id);
+
+/// All of a profile run's roofline: finds the device and calls ensure_roofline(). A machine that cannot be
+/// measured is told to `line` and is no error: the profile stands without roofs.
+Status add_roofline(const std::string& folder, std::string_view vendor, std::string_view id,
+                    const SuiteOptions& options);
 
 }  // namespace tacho::roofline

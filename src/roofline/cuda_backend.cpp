@@ -1,4 +1,5 @@
-// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks what it computed.
+// NVIDIA GPUs through the driver API: compiles the PTX of ptx.h for the device, runs it, and checks what it
+// computed.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +25,8 @@ std::uint32_t pattern_word(std::uint64_t i, std::uint32_t seed) {
 class Memory {
  public:
   Memory() = default;
-  Memory(Memory&& other) noexcept : driver_(other.driver_), at_(std::exchange(other.at_, 0)), size_(other.size_) {}
+  Memory(Memory&& other) noexcept
+      : driver_(other.driver_), at_(std::exchange(other.at_, 0)), size_(other.size_) {}
   Memory& operator=(Memory&& other) noexcept {
     std::swap(driver_, other.driver_);
     std::swap(at_, other.at_);
@@ -61,23 +63,25 @@ class CudaBenchmark : public Benchmark {
     if (module_ != nullptr) driver_.ModuleUnload(module_);
   }
 
-  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once, with
-  // `shared` bytes of dynamic shared memory.
+  // Loads the text and chooses a grid of at most `most` blocks on every multiprocessor, all resident at once,
+  // with `shared` bytes of dynamic shared memory.
   Status load(const std::string& ptx, std::uint32_t threads, int most, std::uint32_t shared = 0) {
     std::array<char, 2048> log{};
     std::array<int, 2> options = {5, 6};  // CU_JIT_ERROR_LOG_BUFFER, ..._SIZE_BYTES
     std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
-    if (const auto code = driver_.ModuleLoadDataEx(&module_, ptx.c_str(), 2, options.data(), values.data()); code != 0) {
+    if (const auto code = driver_.ModuleLoadDataEx(&module_, ptx.c_str(), 2, options.data(), values.data());
+        code != 0) {
       module_ = nullptr;
       std::string text(log.data(), strnlen(log.data(), log.size()));
       text = text.substr(0, text.find('\n'));
-      return fail("the driver does not compile the kernel: {}{}{}", driver_.describe("cuModuleLoadDataEx", code),
-                  text.empty() ? "" : ": ", text);
+      return fail("the driver does not compile the kernel: {}{}{}",
+                  driver_.describe("cuModuleLoadDataEx", code), text.empty() ? "" : ": ", text);
     }
     TACHO_TRY(driver_.check("cuModuleGetFunction", driver_.ModuleGetFunction(&function_, module_, kEntry)));
     constexpr int kMaxDynamicShared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     if (shared > 48 * 1024)
-      TACHO_TRY(driver_.check("cuFuncSetAttribute", driver_.FuncSetAttribute(function_, kMaxDynamicShared, static_cast<int>(shared))));
+      TACHO_TRY(driver_.check("cuFuncSetAttribute", driver_.FuncSetAttribute(function_, kMaxDynamicShared,
+                                                                             static_cast<int>(shared))));
     shared_ = shared;
     int resident = 0;
     TACHO_TRY(driver_.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -112,7 +116,8 @@ class CudaBenchmark : public Benchmark {
     std::array<std::uint64_t, 2> clocks{};
     TACHO_TRY(driver_.check("cuMemcpyDtoH", driver_.MemcpyDtoH(clocks.data(), clock_.at(), sizeof clocks)));
     // %globaltimer moves in steps of up to a microsecond.
-    if (clocks[1] > 100'000) sample.clock = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]) * 1e3;
+    if (clocks[1] > 100'000)
+      sample.clock = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]) * 1e3;
     return sample;
   }
 
@@ -121,12 +126,14 @@ class CudaBenchmark : public Benchmark {
 
  protected:
   Status launch(std::uint32_t count) {
-    CudaDriver::Pointer table = table_address_, target = target_address_, out = out_address_, clock = clock_.at();
+    CudaDriver::Pointer table = table_address_, target = target_address_, out = out_address_,
+                        clock = clock_.at();
     std::uint32_t extra = extra_;
     std::array<void*, 6> arguments = {&table, &target, &out, &clock, &count, &extra};
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(begin_, nullptr)));
-    TACHO_TRY(driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1, shared_, nullptr,
-                                                                   arguments.data(), nullptr)));
+    TACHO_TRY(
+        driver_.check("cuLaunchKernel", driver_.LaunchKernel(function_, blocks_, 1, 1, threads_, 1, 1,
+                                                             shared_, nullptr, arguments.data(), nullptr)));
     TACHO_TRY(driver_.check("cuEventRecord", driver_.EventRecord(end_, nullptr)));
     return driver_.check("the kernel", driver_.EventSynchronize(end_));
   }
@@ -225,7 +232,8 @@ class VectorBenchmark : public CudaBenchmark {
           for (const int shift : {0, 16}) {
             const auto part = [&](std::uint32_t word) { return static_cast<std::uint16_t>(word >> shift); };
             std::uint16_t h = part(x);
-            const double fb = from_half(part(get<std::uint32_t>(b))), fc = from_half(part(get<std::uint32_t>(c)));
+            const double fb = from_half(part(get<std::uint32_t>(b))),
+                         fc = from_half(part(get<std::uint32_t>(c)));
             // Products and sums of halves this size are exact in double.
             for (std::uint64_t i = 0; i < steps; ++i) {
               const std::uint16_t next = to_half(from_half(h) * fb + fc);
@@ -249,8 +257,8 @@ class VectorBenchmark : public CudaBenchmark {
           std::memcpy(expected.data(), &x, sizeof x);
         }
         if (std::memcmp(expected.data(), got.data() + std::size_t{k} * kind_.bytes, kind_.bytes) != 0)
-          return fail("{}: chain {} of thread {} has another value than {} steps on the host", kind_.name, k, thread,
-                      steps);
+          return fail("{}: chain {} of thread {} has another value than {} steps on the host", kind_.name, k,
+                      thread, steps);
       }
     }
     return {};
@@ -294,14 +302,15 @@ class MemoryBenchmark : public CudaBenchmark {
       TACHO_TRY(driver_.check("cuMemGetInfo", driver_.MemGetInfo(&free, &total)));
       arrays_ = name_ == "dram_triad" ? 3 : name_ == "dram_copy" ? 2 : 1;
       const bool writes = name_ != "dram_read", reads = name_ != "dram_write";
-      // Reading: resident blocks that keep their sums to the end. Writing: a block for every piece, in the order in which
-      // the device starts them, which keeps the memory's pages open longer.
+      // Reading: resident blocks that keep their sums to the end. Writing: a block for every piece, in the
+      // order in which the device starts them, which keeps the memory's pages open longer.
       constexpr std::uint64_t kPiece = std::uint64_t{kDramThreads} * kMemoryUnroll * 16;
       const std::uint64_t trip = kPiece * (writes ? 1 : blocks_);
       const std::uint64_t wanted = std::min<std::uint64_t>(std::uint64_t{4} << 30, free / 5);
       if (wanted < 4 * l2_size_ || wanted < 2 * trip)
-        return fail("{} MiB of device memory are free: too little for arrays that do not fit into the L2 ({} MiB)",
-                    free >> 20, l2_size_ >> 20);
+        return fail(
+            "{} MiB of device memory are free: too little for arrays that do not fit into the L2 ({} MiB)",
+            free >> 20, l2_size_ >> 20);
       const auto trips = static_cast<std::uint32_t>(wanted / trip);
       size_ = trips * trip;
       (writes ? blocks_ : count_) = trips;
@@ -369,10 +378,12 @@ class MemoryBenchmark : public CudaBenchmark {
           } else if (name_ == "dram_copy") {
             expected = pattern_word(word, 0);
           } else {
-            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(pattern_word(word, 1)), kTriadFactor,
+            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(pattern_word(word, 1)),
+                                                              kTriadFactor,
                                                               std::bit_cast<float>(pattern_word(word, 0))));
           }
-          if (got[i] != expected) return fail("{}: word {} is {:08x} and must be {:08x}", name_, word, got[i], expected);
+          if (got[i] != expected)
+            return fail("{}: word {} is {:08x} and must be {:08x}", name_, word, got[i], expected);
         }
       }
       return {};
@@ -491,10 +502,10 @@ double value_of(Element element, const unsigned char* at) {
   return 0;
 }
 
-// An element of the product that was added up `times` times: exact for integers (modulo 2^32); for floats within what
-// truncating accumulators lose. `magnitude` is the sum of |a b|.
-Status compare(Element element, std::string_view name, double product, double magnitude, double times, const void* at,
-               std::uint32_t row, std::uint32_t column) {
+// An element of the product that was added up `times` times: exact for integers (modulo 2^32); for floats
+// within what truncating accumulators lose. `magnitude` is the sum of |a b|.
+Status compare(Element element, std::string_view name, double product, double magnitude, double times,
+               const void* at, std::uint32_t row, std::uint32_t column) {
   double got = 0;
   bool good = false;
   if (element == Element::Int8) {
@@ -514,8 +525,8 @@ Status compare(Element element, std::string_view name, double product, double ma
     good = std::fabs(got - product * times) <= 0.01 * magnitude * times;
   }
   if (good) return {};
-  return fail("{}: element ({}, {}) of the product is {} after {} multiplications and must be {}", name, row, column, got,
-              times, product * times);
+  return fail("{}: element ({}, {}) of the product is {} after {} multiplications and must be {}", name, row,
+              column, got, times, product * times);
 }
 
 class MmaBenchmark : public CudaBenchmark {
@@ -538,7 +549,8 @@ class MmaBenchmark : public CudaBenchmark {
   }
 
   double work() const override {
-    return static_cast<double>(all_threads() / 32) * kMmaUnroll * kind_.tiles * count_ * 2.0 * kind_.m * kind_.n * kind_.k;
+    return static_cast<double>(all_threads() / 32) * kMmaUnroll * kind_.tiles * count_ * 2.0 * kind_.m *
+           kind_.n * kind_.k;
   }
 
   Status check() override {
@@ -554,13 +566,15 @@ class MmaBenchmark : public CudaBenchmark {
     const std::uint32_t element = size_of(kind_.element), in_register = word_ / element;
     const std::uint32_t loads = kind_.a + kind_.b * kind_.tiles;
     for (const std::uint32_t warp : {0U, all_threads() / 32 - 1}) {
-      TACHO_ASSIGN(const std::vector<unsigned char> got,
-                   download<unsigned char>(out_.at() + std::uint64_t{warp} * 32 * kind_.c * kind_.tiles * word_,
-                                           std::size_t{32} * kind_.c * kind_.tiles * word_));
+      TACHO_ASSIGN(
+          const std::vector<unsigned char> got,
+          download<unsigned char>(out_.at() + std::uint64_t{warp} * 32 * kind_.c * kind_.tiles * word_,
+                                  std::size_t{32} * kind_.c * kind_.tiles * word_));
       std::vector<double> a(std::size_t{kind_.m} * kind_.k), b(std::size_t{kind_.k} * kind_.n);
       const auto value = [&](std::uint32_t lane, std::uint32_t reg, std::uint32_t slot) {
         const std::uint32_t index = ((warp * 32 + lane) * loads + reg) % kStarts;
-        return value_of(kind_.element, host_.data() + std::size_t{index} * word_ + std::size_t{slot} * element);
+        return value_of(kind_.element,
+                        host_.data() + std::size_t{index} * word_ + std::size_t{slot} * element);
       };
       for (std::uint32_t tile = 0; tile < kind_.tiles; ++tile) {
         for (std::uint32_t lane = 0; lane < 32; ++lane) {
@@ -587,8 +601,8 @@ class MmaBenchmark : public CudaBenchmark {
               magnitude += std::fabs(term);
             }
             const std::size_t at = (std::size_t{lane} * kind_.c * kind_.tiles + tile * kind_.c + r) * word_;
-            TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude, static_cast<double>(count) * kMmaUnroll,
-                              got.data() + at, row, column));
+            TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude,
+                              static_cast<double>(count) * kMmaUnroll, got.data() + at, row, column));
           }
       }
     }
@@ -643,8 +657,9 @@ class WgmmaBenchmark : public CudaBenchmark {
       const std::uint32_t core = byte / 16 * (rows / 8) + row / 8;
       return value_of(kind_.element, host_.data() + tile + core * 128 + row % 8 * 16 + byte % 16);
     };
-    TACHO_ASSIGN(const std::vector<std::uint32_t> got,
-                 download<std::uint32_t>(out_.at() + std::uint64_t{block} * 256 * 128 * 4, std::size_t{256} * 128));
+    TACHO_ASSIGN(
+        const std::vector<std::uint32_t> got,
+        download<std::uint32_t>(out_.at() + std::uint64_t{block} * 256 * 128 * 4, std::size_t{256} * 128));
     for (std::uint32_t place = block % 61; place < 256 * 128; place += 61) {  // elements all over the product
       const std::uint32_t thread = place / 128, i = place % 128;
       const std::uint32_t lane = thread % 32, row = thread / 32 % 4 * 16 + lane / 4 + i / 2 % 2 * 8;
@@ -662,7 +677,8 @@ class WgmmaBenchmark : public CudaBenchmark {
             magnitude += visits * std::fabs(term);
           }
       }
-      TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
+      TACHO_TRY(
+          compare(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
     }
     return {};
   }
@@ -709,7 +725,8 @@ class CudaDevice : public Device {
     // Two transfers a memory clock.
     const double dram = info_.memory_clock * 2e6 * info_.bus_width / 8 * 1e-9;
     for (const auto& [column, label, path] :
-         {std::array{"HBMReadBw", "HBM BW (read)", "ld.global.v4"}, {"HBMWriteBw", "HBM BW (write)", "st.global.v4"},
+         {std::array{"HBMReadBw", "HBM BW (read)", "ld.global.v4"},
+          {"HBMWriteBw", "HBM BW (write)", "st.global.v4"},
           {"HBMCopyBw", "HBM BW (copy)", "ld.global.v4, st.global.v4"},
           {"HBMTriadBw", "HBM BW (triad)", "ld.global.v4, fma.rn.f32, st.global.v4"}})
       add(column, label, "GB/s", path, "").measurement.peak = dram;
@@ -725,7 +742,8 @@ class CudaDevice : public Device {
     for (std::size_t i = 0; i < kVectorColumns.size(); ++i) {
       const VectorKind& kind = vector_kinds()[i];
       const bool integer = kVectorColumns[i][1][0] == 'I';
-      Offer& offer = add(kVectorColumns[i][0], fmt::format("Peak {} ({})", integer ? "IOPs" : "FLOPs", kVectorColumns[i][1]),
+      Offer& offer = add(kVectorColumns[i][0],
+                         fmt::format("Peak {} ({})", integer ? "IOPs" : "FLOPs", kVectorColumns[i][1]),
                          integer ? "GOP/s" : "GFLOP/s", std::string(kind.instruction), kind.name);
       const int capability = 10 * major_ + minor_;
       if (kind.name == "i8" && capability < 61) offer.measurement.skipped = "needs sm_61";
@@ -740,26 +758,30 @@ class CudaDevice : public Device {
         continue;
       }
       const bool integer = kind.element == Element::Int8, second = hopper && kind.element != Element::Double;
-      Offer& offer = add(fmt::format("{}{}{}", second ? "MMASYNC" : "MFMA", type, integer ? "Ops" : "Flops"),
-                         fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
-                         integer ? "GOP/s" : "GFLOP/s",
-                         fmt::format("mma.sync.{}{}", kind.instruction.substr(0, kind.instruction.find('.')),
-                                     major_ >= 10 ? " (tcgen05 is not used)" : ""),
-                         kind.name == "mma_f64_k16" ? "mma_f64" : kind.name);
+      Offer& offer = add(
+          fmt::format("{}{}{}", second ? "MMASYNC" : "MFMA", type, integer ? "Ops" : "Flops"),
+          fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
+          integer ? "GOP/s" : "GFLOP/s",
+          fmt::format("mma.sync.{}{}", kind.instruction.substr(0, kind.instruction.find('.')),
+                      major_ >= 10 ? " (tcgen05 is not used)" : ""),
+          kind.name == "mma_f64_k16" ? "mma_f64" : kind.name);
       const int needed = std::atoi(kind.target.data() + 3);
       if (10 * major_ + minor_ < needed) offer.measurement.skipped = fmt::format("needs {}", kind.target);
       // The peak belongs to the other path.
       if (second) offer.peak_per_clock = kUnknown;
     }
-    // The roofs are those of operands on their way from the L2, as any real product has them; BF16 also without.
+    // The roofs are those of operands on their way from the L2, as any real product has them; BF16 also
+    // without.
     if (hopper)
       for (const WgmmaKind& kind : wgmma_kinds()) {
         static constexpr std::array<const char*, 6> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64"};
         const std::string_view type = kNames[static_cast<std::size_t>(kind.element)];
         const bool integer = kind.element == Element::Int8;
         add(fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops"),
-            fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type), integer ? "GOP/s" : "GFLOP/s",
-            fmt::format("wgmma.mma_async.{}, cp.async", kind.instruction.substr(0, kind.instruction.find('.'))),
+            fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type),
+            integer ? "GOP/s" : "GFLOP/s",
+            fmt::format("wgmma.mma_async.{}, cp.async",
+                        kind.instruction.substr(0, kind.instruction.find('.'))),
             "mma_" + std::string(kind.name.substr(6)));
       }
     if (hopper)
@@ -769,8 +791,8 @@ class CudaDevice : public Device {
   }
 
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
-    static constexpr std::array<const char*, 7> kMemory = {"dram_read", "dram_write", "dram_copy", "dram_triad",
-                                                           "l2",        "l1",         "shared"};
+    static constexpr std::array<const char*, 7> kMemory = {
+        "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"};
     auto index = static_cast<std::size_t>(offer.index);
     if (index < kMemory.size()) return make<MemoryBenchmark>(std::string(kMemory[index]), info_.cache);
     index -= kMemory.size();
@@ -805,7 +827,8 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
   info.vendor = "NVIDIA";
   info.kind = "GPU";
   std::array<char, 256> name{};
-  TACHO_TRY(driver.check("cuDeviceGetName", driver.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device)));
+  TACHO_TRY(driver.check("cuDeviceGetName",
+                         driver.DeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device)));
   info.name = name.data();
   const auto attribute = [&](int which) {
     int value = 0;
@@ -820,8 +843,8 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
   info.bus_width = static_cast<std::uint32_t>(attribute(CudaDriver::kBusWidth));
   info.cache = static_cast<std::uint64_t>(attribute(CudaDriver::kL2Size));
   info.local_memory = static_cast<std::uint64_t>(attribute(CudaDriver::kSharedPerMultiprocessor));
-  info.id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(CudaDriver::kPciDomain), attribute(CudaDriver::kPciBus),
-                        attribute(CudaDriver::kPciDevice));
+  info.id = fmt::format("{:04x}:{:02x}:{:02x}.0", attribute(CudaDriver::kPciDomain),
+                        attribute(CudaDriver::kPciBus), attribute(CudaDriver::kPciDevice));
   std::size_t memory = 0;
   TACHO_TRY(driver.check("cuDeviceTotalMem", driver.DeviceTotalMem(&memory, device)));
   info.memory = memory;
@@ -841,7 +864,8 @@ std::vector<DeviceEntry> cuda_devices(std::string& note) {
   const CudaDriver* driver = CudaDriver::get(note);
   if (driver == nullptr) return devices;
   int count = 0;
-  if (const auto code = driver->DeviceGetCount(&count); code != 0) note = driver->describe("cuDeviceGetCount", code);
+  if (const auto code = driver->DeviceGetCount(&count); code != 0)
+    note = driver->describe("cuDeviceGetCount", code);
   for (int i = 0; i < count; ++i) {
     int major = 0, minor = 0;
     const Result<DeviceInfo> info = describe(*driver, i, major, minor);

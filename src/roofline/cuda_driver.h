@@ -1,5 +1,5 @@
-// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen: a tacho built without
-// CUDA measures NVIDIA GPUs too.
+// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen: a tacho built
+// without CUDA measures NVIDIA GPUs too.
 #pragma once
 
 #include <cstddef>
@@ -52,8 +52,8 @@ struct CudaDriver {
   Code (*ModuleLoadDataEx)(Handle*, const void*, unsigned, int*, void**) = nullptr;
   Code (*ModuleUnload)(Handle) = nullptr;
   Code (*ModuleGetFunction)(Handle*, Handle, const char*) = nullptr;
-  Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
-                       void**) = nullptr;
+  Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
+                       void**, void**) = nullptr;
   Code (*FuncSetAttribute)(Handle, int, int) = nullptr;
   Code (*Occupancy)(int*, Handle, int, std::size_t) = nullptr;
   Code (*EventCreate)(Handle*, unsigned) = nullptr;

@@ -13,20 +13,21 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// One ceiling of one device. Rates are GB/s, GFLOP/s or GOP/s (1e9 a second).
 struct Measurement {
-  std::string column;  ///< of roofline.csv: "HBMReadBw", "FP32Flops", "MFMABF16Flops"
-  std::string label;   ///< for people: "HBM BW (read)", "Peak FLOPs (FP32)"
-  std::string unit;    ///< "GB/s", "GFLOP/s" or "GOP/s"
-  std::string path;    ///< which instructions did the work: "wgmma.m64n256k16 (shared memory operands)"
+  std::string column;   ///< of roofline.csv: "HBMReadBw", "FP32Flops", "MFMABF16Flops"
+  std::string label;    ///< for people: "HBM BW (read)", "Peak FLOPs (FP32)"
+  std::string unit;     ///< "GB/s", "GFLOP/s" or "GOP/s"
+  std::string path;     ///< which instructions did the work: "wgmma.m64n256k16 (shared memory operands)"
   std::string skipped;  ///< not empty: why there is no value
   std::uint32_t group_size = 0, groups = 0;
   std::uint32_t experiments = 0;
-  double work = 0;         ///< bytes, FLOP or operations of one experiment
-  double duration = 0;     ///< mean of the experiments, ns
-  double mean = kUnknown;  ///< of the rates of the experiments
+  double work = 0;                                           ///< bytes, FLOP or operations of one experiment
+  double duration = 0;                                       ///< mean of the experiments, ns
+  double mean = kUnknown;                                    ///< of the rates of the experiments
   double stdev = kUnknown, low = kUnknown, high = kUnknown;  ///< sample deviation, smallest, largest
-  double clock = kUnknown;  ///< of the compute units during the run, MHz
-  double peak = kUnknown;   ///< from the device's properties at its highest clock; unknown where those do not tell
-  double peak_at_clock = kUnknown;  ///< the same at the clock of the run
+  double clock = kUnknown;                                   ///< of the compute units during the run, MHz
+  double peak =
+      kUnknown;  ///< from the device's properties at its highest clock; unknown where those do not tell
+  double peak_at_clock = kUnknown;    ///< the same at the clock of the run
   std::vector<std::string> warnings;  ///< measured/peak out of range, a busy device
   std::string error;  ///< measured is more than 1.02 of the peak: the value is not to be trusted
 
@@ -38,11 +39,11 @@ struct DeviceInfo {
   std::string backend;  ///< "cuda" or "opencl"
   std::string name;     ///< "NVIDIA H200"
   std::string vendor;
-  std::string driver;   ///< version; a new one invalidates what was measured
-  std::string id;       ///< UUID or PCI address where there is one
-  std::string kind;     ///< "GPU", "CPU", "accelerator"
-  std::string architecture;  ///< "sm_90"; empty: not known
-  std::uint32_t units = 0;   ///< multiprocessors, compute units
+  std::string driver;              ///< version; a new one invalidates what was measured
+  std::string id;                  ///< UUID or PCI address where there is one
+  std::string kind;                ///< "GPU", "CPU", "accelerator"
+  std::string architecture;        ///< "sm_90"; empty: not known
+  std::uint32_t units = 0;         ///< multiprocessors, compute units
   double max_clock = kUnknown;     ///< MHz
   double memory_clock = kUnknown;  ///< MHz
   std::uint32_t bus_width = 0;     ///< bits

@@ -1,4 +1,5 @@
-// Small floating-point formats, bit by bit: what the results of half-precision and 8-bit benchmarks are checked with.
+// Small floating-point formats, bit by bit: what the results of half-precision and 8-bit benchmarks are
+// checked with.
 #pragma once
 
 #include <bit>
@@ -11,7 +12,7 @@ namespace tacho::roofline {
 inline double from_half(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const double fraction = bits & 1023;
-  const double magnitude = exponent == 31   ? (fraction == 0 ? INFINITY : NAN)
+  const double magnitude = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
                            : exponent == 0 ? std::ldexp(fraction, -24)
                                            : std::ldexp(1024 + fraction, exponent - 25);
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
@@ -23,7 +24,7 @@ inline std::uint16_t to_half(double value) {
   value = std::fabs(value);
   if (value == 0) return sign;
   int exponent = 0;
-  std::frexp(value, &exponent);                          // value = f * 2^exponent, f in [0.5, 1)
+  std::frexp(value, &exponent);                           // value = f * 2^exponent, f in [0.5, 1)
   const int scale = exponent < -13 ? 24 : 11 - exponent;  // a multiple of 2^-scale is what fits
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(value, scale)));
   if (exponent < -13) return static_cast<std::uint16_t>(sign | units);
@@ -36,7 +37,9 @@ inline double from_bfloat(std::uint16_t bits) {
 }
 
 /// TF32 is what is left of a float when its lowest 13 bits are ignored.
-inline double from_tf32(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xFFFFE000U); }
+inline double from_tf32(std::uint32_t bits) {
+  return std::bit_cast<float>(bits & 0xFFFFE000U);
+}
 
 /// E4M3 (no infinities; 0x7F and 0xFF are NaN).
 inline double from_e4m3(std::uint8_t bits) {

@@ -1,5 +1,5 @@
-// Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs get one
-// work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
+// Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs
+// get one work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
 #include <dlfcn.h>
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -22,29 +22,29 @@ namespace {
 // The functions in use, found in the loader at run time.
 struct OpenCl {
 #define TACHO_CL(name) decltype(&::cl##name) name = nullptr;
-#define TACHO_CL_ALL                                                                                                 \
-  TACHO_CL(GetPlatformIDs)                                                                                           \
-  TACHO_CL(GetPlatformInfo)                                                                                          \
-  TACHO_CL(GetDeviceIDs)                                                                                             \
-  TACHO_CL(GetDeviceInfo)                                                                                            \
-  TACHO_CL(CreateContext)                                                                                            \
-  TACHO_CL(ReleaseContext)                                                                                           \
-  TACHO_CL(CreateCommandQueue)                                                                                       \
-  TACHO_CL(ReleaseCommandQueue)                                                                                      \
-  TACHO_CL(CreateBuffer)                                                                                             \
-  TACHO_CL(ReleaseMemObject)                                                                                         \
-  TACHO_CL(CreateProgramWithSource)                                                                                  \
-  TACHO_CL(BuildProgram)                                                                                             \
-  TACHO_CL(GetProgramBuildInfo)                                                                                      \
-  TACHO_CL(ReleaseProgram)                                                                                           \
-  TACHO_CL(CreateKernel)                                                                                             \
-  TACHO_CL(SetKernelArg)                                                                                             \
-  TACHO_CL(ReleaseKernel)                                                                                            \
-  TACHO_CL(EnqueueNDRangeKernel)                                                                                     \
-  TACHO_CL(EnqueueReadBuffer)                                                                                        \
-  TACHO_CL(EnqueueWriteBuffer)                                                                                       \
-  TACHO_CL(Finish)                                                                                                   \
-  TACHO_CL(GetEventProfilingInfo)                                                                                    \
+#define TACHO_CL_ALL                \
+  TACHO_CL(GetPlatformIDs)          \
+  TACHO_CL(GetPlatformInfo)         \
+  TACHO_CL(GetDeviceIDs)            \
+  TACHO_CL(GetDeviceInfo)           \
+  TACHO_CL(CreateContext)           \
+  TACHO_CL(ReleaseContext)          \
+  TACHO_CL(CreateCommandQueue)      \
+  TACHO_CL(ReleaseCommandQueue)     \
+  TACHO_CL(CreateBuffer)            \
+  TACHO_CL(ReleaseMemObject)        \
+  TACHO_CL(CreateProgramWithSource) \
+  TACHO_CL(BuildProgram)            \
+  TACHO_CL(GetProgramBuildInfo)     \
+  TACHO_CL(ReleaseProgram)          \
+  TACHO_CL(CreateKernel)            \
+  TACHO_CL(SetKernelArg)            \
+  TACHO_CL(ReleaseKernel)           \
+  TACHO_CL(EnqueueNDRangeKernel)    \
+  TACHO_CL(EnqueueReadBuffer)       \
+  TACHO_CL(EnqueueWriteBuffer)      \
+  TACHO_CL(Finish)                  \
+  TACHO_CL(GetEventProfilingInfo)   \
   TACHO_CL(ReleaseEvent)
   TACHO_CL_ALL
 #undef TACHO_CL
@@ -56,7 +56,7 @@ struct OpenCl {
       why = "no libOpenCL.so.1, so no OpenCL devices";
       return;
     }
-#define TACHO_CL(name)                                              \
+#define TACHO_CL(name)                                                 \
   name = reinterpret_cast<decltype(name)>(dlsym(library, "cl" #name)); \
   if (name == nullptr) why = "libOpenCL.so.1 has no cl" #name;
     TACHO_CL_ALL
@@ -88,12 +88,14 @@ Status check(const char* call, cl_int code) {
 template <typename T>
 T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
   T value{};
-  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value : otherwise;
+  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value
+                                                                                           : otherwise;
 }
 
 std::string device_text(cl_device_id device, cl_device_info what) {
   std::size_t size = 0;
-  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20) return {};
+  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20)
+    return {};
   std::string text(size, '\0');
   if (opencl().GetDeviceInfo(device, what, size, text.data(), nullptr) != CL_SUCCESS) return {};
   text.resize(std::strlen(text.c_str()));
@@ -125,7 +127,8 @@ std::vector<Found> find_devices(std::string& note) {
     cl.GetPlatformInfo(platform, CL_PLATFORM_NAME, name.size() - 1, name.data(), nullptr);
     if (std::strstr(name.data(), "Oclgrind") != nullptr) continue;  // an interpreter has no speed to measure
     cl_uint devices = 0;
-    if (cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS || devices == 0 || devices > 256)
+    if (cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS || devices == 0 ||
+        devices > 256)
       continue;
     std::vector<cl_device_id> ids(devices);
     if (cl.GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr) != CL_SUCCESS) continue;
@@ -146,7 +149,8 @@ DeviceInfo describe(cl_device_id device) {
               : (type & CL_DEVICE_TYPE_CPU) != 0 ? "CPU"
                                                  : "accelerator";
   info.units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1);
-  if (const auto mhz = device_value<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY); mhz > 0) info.max_clock = mhz;
+  if (const auto mhz = device_value<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY); mhz > 0)
+    info.max_clock = mhz;
   info.memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -212,7 +216,8 @@ struct Session {
 
 class OpenClBenchmark : public Benchmark {
  public:
-  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan) : session_(std::move(session)), plan_(plan) {}
+  OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan)
+      : session_(std::move(session)), plan_(plan) {}
   ~OpenClBenchmark() override {
     for (const cl_mem memory : memory_)
       if (memory != nullptr) opencl().ReleaseMemObject(memory);
@@ -224,10 +229,15 @@ class OpenClBenchmark : public Benchmark {
     const bool vector = plan_.kind == Kind::Vector;
     group_size_ = session_->cpu ? 1 : 256;
     groups_ = session_->info.units * (session_->cpu ? 1 : 8);
-    element_ = plan_.type == "char" ? 1 : plan_.type == "half" ? 2 : plan_.type == "double" || plan_.type == "long" ? 8 : 4;
+    element_ = plan_.type == "char"                             ? 1
+               : plan_.type == "half"                           ? 2
+               : plan_.type == "double" || plan_.type == "long" ? 8
+                                                                : 4;
     // Registers of a CPU hold 16 to 64 bytes; GPUs want accesses of 16 bytes and scalar arithmetic.
     const auto native = device_value<cl_uint>(session_->device, CL_DEVICE_NATIVE_VECTOR_WIDTH_INT, 4);
-    const std::uint32_t bytes = session_->cpu ? std::clamp<std::uint32_t>(native * 4, 16, 64) : vector ? element_ : 16;
+    const std::uint32_t bytes = session_->cpu ? std::clamp<std::uint32_t>(native * 4, 16, 64)
+                                : vector      ? element_
+                                              : 16;
     lanes_ = std::clamp<std::uint32_t>(bytes / element_, 1, 16);
     TACHO_TRY(build());
     return vector ? prepare_vector() : prepare_memory();
@@ -250,11 +260,18 @@ class OpenClBenchmark : public Benchmark {
     const std::size_t global = std::size_t{groups_} * group_size_, local = group_size_;
     cl_event event = nullptr;
     TACHO_TRY(roofline::check("clEnqueueNDRangeKernel",
-                              opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global, &local, 0, nullptr, &event)));
+                              opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global,
+                                                            &local, 0, nullptr, &event)));
     Status status = roofline::check("the kernel", opencl().Finish(session_->queue));
     cl_ulong begin = 0, end = 0;
-    if (status) status = roofline::check("clGetEventProfilingInfo", opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr));
-    if (status) status = roofline::check("clGetEventProfilingInfo", opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
+    if (status)
+      status = roofline::check(
+          "clGetEventProfilingInfo",
+          opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr));
+    if (status)
+      status = roofline::check(
+          "clGetEventProfilingInfo",
+          opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
     opencl().ReleaseEvent(event);
     if (!status) return fail_with(std::move(status));
     Sample sample;
@@ -290,46 +307,61 @@ class OpenClBenchmark : public Benchmark {
     const std::string wide = lanes_ == 1 ? std::string(plan_.type) : fmt::format("{}{}", plan_.type, lanes_);
     const std::string unsigned_wide = lanes_ == 1 ? "uint" : fmt::format("uint{}", lanes_);
     const std::string options = fmt::format(
-        "-DT={} -DV={} -DLANES={} -DCHAINS={} -DUNROLL={}{}{}{}{}", plan_.type, vector ? wide : plan_.type == "float" ? wide : unsigned_wide,
-        lanes_, kClChains, vector ? kClVectorUnroll : kClMemoryUnroll,
-        vector ? " -DVECTOR" : "", plan_.type == "half" ? " -DHALF" : plan_.type == "double" ? " -DDOUBLE" : "",
-        vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING" : "",
+        "-DT={} -DV={} -DLANES={} -DCHAINS={} -DUNROLL={}{}{}{}{}", plan_.type,
+        vector                  ? wide
+        : plan_.type == "float" ? wide
+                                : unsigned_wide,
+        lanes_, kClChains, vector ? kClVectorUnroll : kClMemoryUnroll, vector ? " -DVECTOR" : "",
+        plan_.type == "half"     ? " -DHALF"
+        : plan_.type == "double" ? " -DDOUBLE"
+                                 : "",
+        vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING"
+                                                                                            : "",
         plan_.kind == Kind::DramTriad ? " -DTRIAD" : "");
     const char* text = kOpenClSource.data();
     const std::size_t length = kOpenClSource.size();
     cl_int code = 0;
     program_ = opencl().CreateProgramWithSource(session_->context, 1, &text, &length, &code);
     TACHO_TRY(roofline::check("clCreateProgramWithSource", code));
-    if (code = opencl().BuildProgram(program_, 1, &session_->device, options.c_str(), nullptr, nullptr); code != CL_SUCCESS) {
+    if (code = opencl().BuildProgram(program_, 1, &session_->device, options.c_str(), nullptr, nullptr);
+        code != CL_SUCCESS) {
       std::string log(4096, '\0');
       std::size_t size = 0;
-      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, log.size() - 1, log.data(), &size) != CL_SUCCESS)
+      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, log.size() - 1,
+                                       log.data(), &size) != CL_SUCCESS)
         size = 0;
       log.resize(std::strlen(log.c_str()));
       const std::size_t at = log.find("error");
       return fail("the device's compiler refuses the kernel ({}): {}", code,
                   at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at));
     }
-    static constexpr std::array<const char*, 8> kNames = {"dram_read", "dram_write", "dram_copy", "dram_triad",
-                                                          "cached",    "cached",     "local_set", "vector_units"};
+    static constexpr std::array<const char*, 8> kNames = {"dram_read",  "dram_write",  "dram_copy",
+                                                          "dram_triad", "cached",      "cached",
+                                                          "local_set",  "vector_units"};
     kernel_ = opencl().CreateKernel(program_, kNames[static_cast<std::size_t>(plan_.kind)], &code);
     return roofline::check("clCreateKernel", code);
   }
 
   Status allocate(int which, std::size_t size, const void* data) {
     cl_int code = 0;
-    memory_[static_cast<std::size_t>(which)] = opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
-    if (code != CL_SUCCESS) return fail("{} KiB of device memory: {}", size >> 10, roofline::check("clCreateBuffer", code).error().message);
+    memory_[static_cast<std::size_t>(which)] =
+        opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
+    if (code != CL_SUCCESS)
+      return fail("{} KiB of device memory: {}", size >> 10,
+                  roofline::check("clCreateBuffer", code).error().message);
     if (data == nullptr) return {};
-    return roofline::check("clEnqueueWriteBuffer",
-                           opencl().EnqueueWriteBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, 0, size, data, 0, nullptr, nullptr));
+    return roofline::check(
+        "clEnqueueWriteBuffer",
+        opencl().EnqueueWriteBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, 0,
+                                    size, data, 0, nullptr, nullptr));
   }
   template <typename T>
   Result<std::vector<T>> download(int which, std::size_t offset, std::size_t count) {
     std::vector<T> values(count);
-    TACHO_TRY(roofline::check("clEnqueueReadBuffer",
-                              opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, offset, count * sizeof(T),
-                                                         values.data(), 0, nullptr, nullptr)));
+    TACHO_TRY(roofline::check(
+        "clEnqueueReadBuffer",
+        opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, offset,
+                                   count * sizeof(T), values.data(), 0, nullptr, nullptr)));
     return values;
   }
 
@@ -337,9 +369,11 @@ class OpenClBenchmark : public Benchmark {
   Status set_arguments() {
     cl_uint index = 0;
     for (const cl_mem& memory : memory_)
-      TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof memory, &memory)));
+      TACHO_TRY(
+          roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof memory, &memory)));
     for (const cl_uint number : {count_, first_, stride_, mask_, region_})
-      TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof number, &number)));
+      TACHO_TRY(
+          roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof number, &number)));
     return {};
   }
 
@@ -377,7 +411,8 @@ class OpenClBenchmark : public Benchmark {
     for (const auto& [item, chain, lane] : {std::array{0U, 0U, 0U}, {items - 1, kClChains - 1, lanes_ - 1}}) {
       const std::size_t at = (std::size_t{item} * kClChains + chain) * lanes_ + lane;
       TACHO_ASSIGN(const std::vector<unsigned char> got, download<unsigned char>(3, at * element_, element_));
-      const std::uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane, c = b + lanes_;
+      const std::uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane,
+                          c = b + lanes_;
       const std::uint64_t steps = std::uint64_t{count_} * kClVectorUnroll;
       std::array<unsigned char, 8> expected{};
       const auto save = [&](auto value) { std::memcpy(expected.data(), &value, sizeof value); };
@@ -396,11 +431,13 @@ class OpenClBenchmark : public Benchmark {
         save(x);
       } else {
         std::uint64_t x = whole(a);
-        for (std::uint64_t i = 0; i < steps; ++i) x = x * whole(b) + whole(c);  // the low bits are those of narrow types
+        for (std::uint64_t i = 0; i < steps; ++i)
+          x = x * whole(b) + whole(c);  // the low bits are those of narrow types
         save(x);
       }
       if (std::memcmp(expected.data(), got.data(), element_) != 0)
-        return fail("chain {} of work-item {} has another value than {} steps on the host", chain, item, steps);
+        return fail("chain {} of work-item {} has another value than {} steps on the host", chain, item,
+                    steps);
     }
     return {};
   }
@@ -415,7 +452,8 @@ class OpenClBenchmark : public Benchmark {
                                            : std::max<std::uint64_t>(16 * session_->info.cache, 512 << 20);
       wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / 6, std::uint64_t{1} << 30});
       if (wanted < 2 * session_->info.cache)
-        return fail("{} MiB of device memory are too little for arrays that do not fit into its caches", session_->info.memory >> 20);
+        return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
+                    session_->info.memory >> 20);
       count_ = static_cast<std::uint32_t>(wanted / trip);
       size_ = count_ * trip;
       // CPUs: each core its own piece; GPUs: neighbours next to each other.
@@ -423,10 +461,10 @@ class OpenClBenchmark : public Benchmark {
       stride_ = session_->cpu ? 1 : items;
     } else {
       const bool local = plan_.kind == Kind::Local, own = plan_.kind != Kind::L2 || session_->cpu;
-      const std::uint64_t limit = local               ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
+      const std::uint64_t limit = local ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
                                   : plan_.kind == Kind::L1 ? session_->l1() / 2
-                                  : session_->cpu      ? session_->l2() / 2
-                                                       : session_->l2() / 4;
+                                  : session_->cpu          ? session_->l2() / 2
+                                                           : session_->l2() / 4;
       const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
       std::uint64_t set = 1024;
       while (set * 2 <= limit) set *= 2;
@@ -440,7 +478,8 @@ class OpenClBenchmark : public Benchmark {
       step_ = static_cast<std::uint32_t>(set / least);
       count_ = step_ * 16;
       size_ = region_ != 0 ? set * groups_ : set;
-      if (local) TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, 9, set, nullptr)));
+      if (local)
+        TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, 9, set, nullptr)));
     }
     std::vector<std::uint32_t> words(size_ / 4);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
@@ -452,13 +491,16 @@ class OpenClBenchmark : public Benchmark {
     } else {
       TACHO_TRY(allocate(1, 64, nullptr));
     }
-    const bool writes = plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad;
+    const bool writes =
+        plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad;
     TACHO_TRY(allocate(2, writes ? size_ : 64, nullptr));
     return allocate(3, std::size_t{items} * 4, nullptr);
   }
 
   // Words that are floats in [0.5, 2).
-  static std::uint32_t word_of(std::uint64_t i) { return 0x3F000000U | (random_bits(i % (1U << 20)) & 0x00FFFFFFU); }
+  static std::uint32_t word_of(std::uint64_t i) {
+    return 0x3F000000U | (random_bits(i % (1U << 20)) & 0x00FFFFFFU);
+  }
 
   Status check_memory() {
     const std::uint32_t items = groups_ * group_size_;
@@ -472,10 +514,13 @@ class OpenClBenchmark : public Benchmark {
           const std::uint64_t at = first + i;
           std::uint32_t expected = word_of(at);
           if (plan_.kind == Kind::DramWrite) {
-            const std::uint64_t vector = at / lanes_, item = session_->cpu ? vector / (std::uint64_t{count_} * kClMemoryUnroll) : vector % items;
+            const std::uint64_t vector = at / lanes_,
+                                item = session_->cpu ? vector / (std::uint64_t{count_} * kClMemoryUnroll)
+                                                     : vector % items;
             expected = word_of(item * lanes_ + at % lanes_);
           } else if (plan_.kind == Kind::DramTriad) {
-            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F, std::bit_cast<float>(word_of(at))));
+            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)),
+                                                              0.75F, std::bit_cast<float>(word_of(at))));
           }
           if (got[i] != expected) return fail("word {} is {:08x} and must be {:08x}", at, got[i], expected);
         }
@@ -533,33 +578,41 @@ class OpenClDevice : public Device {
       offer.index = static_cast<int>(i);
       Measurement& m = offer.measurement;
       m.column = plan.column;
-      m.label = plan.kind <= Kind::DramTriad ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label) : std::string(plan.label);
+      m.label = plan.kind <= Kind::DramTriad
+                    ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label)
+                    : std::string(plan.label);
       m.path = "OpenCL C";
       m.unit = plan.kind != Kind::Vector ? "GB/s" : plan.column.starts_with("FP") ? "GFLOP/s" : "GOP/s";
-      const auto has = [&](const char* extension) { return session_->extensions.find(extension) != std::string::npos; };
+      const auto has = [&](const char* extension) {
+        return session_->extensions.find(extension) != std::string::npos;
+      };
       if (plan.type == "double" && !has("cl_khr_fp64")) m.skipped = "the device has no FP64 (cl_khr_fp64)";
       if (plan.type == "half" && !has("cl_khr_fp16")) m.skipped = "the device has no FP16 (cl_khr_fp16)";
       if (session_->cpu && plan.kind == Kind::Vector) {
-        // Two fused multiply-adds of the full vector width a cycle, as every server and desktop core of the last ten
-        // years has; OpenCL's properties do not tell.
-        const auto width = device_value<cl_uint>(session_->device, plan.type == "double" ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
-                                                                                          : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-        if (plan.type == "float" || plan.type == "double") offer.peak_per_clock = session_->info.units * width * 4 * 1e-3;
+        // Two fused multiply-adds of the full vector width a cycle, as every server and desktop core of the
+        // last ten years has; OpenCL's properties do not tell.
+        const auto width = device_value<cl_uint>(session_->device, plan.type == "double"
+                                                                       ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
+                                                                       : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+        if (plan.type == "float" || plan.type == "double")
+          offer.peak_per_clock = session_->info.units * width * 4 * 1e-3;
       }
-      if (!session_->cpu && plan.kind == Kind::Vector && plan.type == "float") offer.peak_per_clock = lanes_per_cycle() * 2e-3;
+      if (!session_->cpu && plan.kind == Kind::Vector && plan.type == "float")
+        offer.peak_per_clock = lanes_per_cycle() * 2e-3;
     }
     return list;
   }
 
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
     if (session_->cpu) TACHO_TRY(find_clock());
-    auto benchmark = std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<std::size_t>(offer.index)]);
+    auto benchmark =
+        std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<std::size_t>(offer.index)]);
     TACHO_TRY(benchmark->prepare());
     return benchmark;
   }
 
-  // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle each, on
-  // all cores at the same time.
+  // A CPU's own clock property is its nominal one: the real one comes from a chain of operations of one cycle
+  // each, on all cores at the same time.
   Status find_clock() {
     const OpenCl& cl = opencl();
     const char* text = kOpenClClock.data();
@@ -567,7 +620,8 @@ class OpenClDevice : public Device {
     cl_int code = 0;
     const cl_program program = cl.CreateProgramWithSource(session_->context, 1, &text, &length, &code);
     TACHO_TRY(check("clCreateProgramWithSource", code));
-    Status status = check("clBuildProgram", cl.BuildProgram(program, 1, &session_->device, "", nullptr, nullptr));
+    Status status =
+        check("clBuildProgram", cl.BuildProgram(program, 1, &session_->device, "", nullptr, nullptr));
     cl_kernel kernel = nullptr;
     cl_mem out = nullptr;
     if (status) {
@@ -575,7 +629,8 @@ class OpenClDevice : public Device {
       status = check("clCreateKernel", code);
     }
     if (status) {
-      out = cl.CreateBuffer(session_->context, CL_MEM_READ_WRITE, std::size_t{session_->info.units} * 4, nullptr, &code);
+      out = cl.CreateBuffer(session_->context, CL_MEM_READ_WRITE, std::size_t{session_->info.units} * 4,
+                            nullptr, &code);
       status = check("clCreateBuffer", code);
     }
     // Short, so that some of them are not interrupted by other programs.
@@ -586,7 +641,8 @@ class OpenClDevice : public Device {
       cl.SetKernelArg(kernel, 1, sizeof kRounds, &kRounds);
       const std::size_t global = session_->info.units, local = 1;
       cl_event event = nullptr;
-      status = check("clEnqueueNDRangeKernel", cl.EnqueueNDRangeKernel(session_->queue, kernel, 1, nullptr, &global, &local, 0, nullptr, &event));
+      status = check("clEnqueueNDRangeKernel", cl.EnqueueNDRangeKernel(session_->queue, kernel, 1, nullptr,
+                                                                       &global, &local, 0, nullptr, &event));
       if (!status) break;
       cl.Finish(session_->queue);
       cl_ulong begin = 0, end = 0;
@@ -606,10 +662,14 @@ class OpenClDevice : public Device {
  private:
   // FP32 lanes that work in a cycle, from the vendors' extensions; NaN without one.
   double lanes_per_cycle() const {
-    constexpr cl_device_info kSimds = 0x4040, kWidth = 0x4041, kInstruction = 0x4042;  // cl_amd_device_attribute_query
-    const auto simds = device_value<cl_uint>(session_->device, kSimds), width = device_value<cl_uint>(session_->device, kWidth);
+    constexpr cl_device_info kSimds = 0x4040, kWidth = 0x4041,
+                             kInstruction = 0x4042;  // cl_amd_device_attribute_query
+    const auto simds = device_value<cl_uint>(session_->device, kSimds),
+               width = device_value<cl_uint>(session_->device, kWidth);
     const auto instruction = device_value<cl_uint>(session_->device, kInstruction, 1);
-    return simds == 0 || width == 0 ? kUnknown : static_cast<double>(session_->info.units) * simds * width * std::max(instruction, 1U);
+    return simds == 0 || width == 0
+               ? kUnknown
+               : static_cast<double>(session_->info.units) * simds * width * std::max(instruction, 1U);
   }
 
   std::shared_ptr<Session> session_;
@@ -628,7 +688,8 @@ std::vector<DeviceEntry> opencl_devices(std::string& note) {
 Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   std::string note;
   const std::vector<Found> found = find_devices(note);
-  if (index < 0 || static_cast<std::size_t>(index) >= found.size()) return fail("there is no OpenCL device {}", index);
+  if (index < 0 || static_cast<std::size_t>(index) >= found.size())
+    return fail("there is no OpenCL device {}", index);
   auto session = std::make_shared<Session>();
   session->device = found[static_cast<std::size_t>(index)].device;
   session->info = describe(session->device);
@@ -638,10 +699,12 @@ Result<std::unique_ptr<Device>> open_opencl_device(int index) {
     return fail("{}: the device is not available", session->info.name);
   cl_int code = 0;
   const std::array<cl_context_properties, 3> properties = {
-      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found[static_cast<std::size_t>(index)].platform), 0};
+      CL_CONTEXT_PLATFORM,
+      reinterpret_cast<cl_context_properties>(found[static_cast<std::size_t>(index)].platform), 0};
   session->context = opencl().CreateContext(properties.data(), 1, &session->device, nullptr, nullptr, &code);
   TACHO_TRY(check("clCreateContext", code));
-  session->queue = opencl().CreateCommandQueue(session->context, session->device, CL_QUEUE_PROFILING_ENABLE, &code);
+  session->queue =
+      opencl().CreateCommandQueue(session->context, session->device, CL_QUEUE_PROFILING_ENABLE, &code);
   TACHO_TRY(check("clCreateCommandQueue", code));
   auto device = std::make_unique<OpenClDevice>(session);
   if (session->cpu) TACHO_TRY(device->find_clock());

@@ -8,7 +8,8 @@ namespace tacho::roofline {
 
 inline constexpr std::uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
 
-/// Every kernel: tables, target, out, count, first, stride, mask, region; local_set has its memory as tenth argument.
+/// Every kernel: tables, target, out, count, first, stride, mask, region; local_set has its memory as tenth
+/// argument.
 inline constexpr std::string_view kOpenClSource = R"(
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef HALF

@@ -19,12 +19,14 @@ constexpr std::array<VectorKind, 6> kVectors = {{
 
 constexpr std::array<MmaKind, 7> kMmas = {{
     {"mma_f16", "m16n8k16.row.col.f32.f16.f16.f32", "7.0", "sm_80", Element::Half, 16, 8, 16, 4, 2, 4, 8},
-    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::Bfloat, 16, 8, 16, 4, 2, 4, 8},
+    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::Bfloat, 16, 8, 16, 4, 2, 4,
+     8},
     {"mma_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "7.0", "sm_80", Element::Tf32, 16, 8, 8, 4, 2, 4, 8},
     {"mma_f8", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "8.4", "sm_89", Element::E4m3, 16, 8, 32, 4, 2, 4, 8},
     {"mma_i8", "m16n8k32.row.col.s32.s8.s8.s32", "7.0", "sm_80", Element::Int8, 16, 8, 32, 4, 2, 4, 8},
     {"mma_f64", "m8n8k4.row.col.f64.f64.f64.f64", "7.0", "sm_80", Element::Double, 8, 8, 4, 1, 1, 2, 8},
-    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::Double, 16, 8, 16, 8, 4, 4, 4},
+    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::Double, 16, 8, 16, 8, 4, 4,
+     4},
 }};
 
 constexpr std::array<WgmmaKind, 5> kWgmmas = {{
@@ -89,25 +91,33 @@ constexpr std::string_view kEnd = "  ret;\n}\n";
 // "{%a0, %a1}"
 std::string registers(std::string_view name, std::uint32_t first, std::uint32_t count) {
   std::string text = "{";
-  for (std::uint32_t i = 0; i < count; ++i) text += fmt::format("{}%{}{}", i == 0 ? "" : ", ", name, first + i);
+  for (std::uint32_t i = 0; i < count; ++i)
+    text += fmt::format("{}%{}{}", i == 0 ? "" : ", ", name, first + i);
   return text + "}";
 }
 
 }  // namespace
 
-std::span<const VectorKind> vector_kinds() { return kVectors; }
-std::span<const MmaKind> mma_kinds() { return kMmas; }
-std::span<const WgmmaKind> wgmma_kinds() { return kWgmmas; }
+std::span<const VectorKind> vector_kinds() {
+  return kVectors;
+}
+std::span<const MmaKind> mma_kinds() {
+  return kMmas;
+}
+std::span<const WgmmaKind> wgmma_kinds() {
+  return kWgmmas;
+}
 
 std::string vector_ptx(const VectorKind& kind) {
   std::string text = begin("6.4", "sm_70", 256);
   text += fmt::format("  .reg .{} %a<{}>, %b, %c;\n", kind.type, kChains);
   const auto load = [&](std::string_view to, std::string_view index) {
-    text += fmt::format("  mul.wide.u32 %p, {}, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} {}, [%p];\n", index,
-                        kind.bytes, kind.type, to);
+    text += fmt::format("  mul.wide.u32 %p, {}, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} {}, [%p];\n",
+                        index, kind.bytes, kind.type, to);
   };
   for (std::uint32_t k = 0; k < kChains; ++k) {
-    text += fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", kChains, k, kStarts - 1);
+    text +=
+        fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", kChains, k, kStarts - 1);
     load(fmt::format("%a{}", k), "%x");
   }
   text += fmt::format("  and.b32 %x, %thread, {};\n  add.u32 %x, %x, {};\n", kFactors - 1, kStarts);
@@ -135,7 +145,8 @@ std::string memory_ptx(std::string_view name) {
   std::string text = begin("7.4", "sm_70", small ? kSmallThreads : 256);
   const std::string_view type = is_float ? "f32" : "u32";
   text += fmt::format("  .reg .{} %v<{}>, %w<{}>, %s<4>;\n", type, 4 * kMemoryUnroll, 4 * kMemoryUnroll);
-  const auto load = [&](std::string_view how, std::string_view reg, std::uint32_t j, std::string_view address) {
+  const auto load = [&](std::string_view how, std::string_view reg, std::uint32_t j,
+                        std::string_view address) {
     text += fmt::format("  {}.v4.{} {}, [{}];\n", how, type, registers(reg, 4 * j, 4), address);
   };
   const auto add_up = [&] {
@@ -153,7 +164,8 @@ std::string memory_ptx(std::string_view name) {
   if (name.starts_with("dram_")) {
     const bool reads = name != "dram_write", writes = name != "dram_read";
     constexpr std::uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
-    text += fmt::format("  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
+    text += fmt::format(
+        "  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
     text += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
     if (name == "dram_triad") text += "  .reg .b64 %r;\n  add.u64 %r, %q, %out;\n";
     if (reads) text += "  add.u64 %p, %q, %table;\n";
@@ -161,8 +173,8 @@ std::string memory_ptx(std::string_view name) {
     if (name == "dram_read") begin_sums();
     if (name == "dram_write") {
       // What is written: a vector of the table's for each thread.
-      text += fmt::format("  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n",
-                          kStarts - 1);
+      text += fmt::format(
+          "  and.b32 %x, %thread, {};\n  mul.wide.u32 %p, %x, 16;\n  add.u64 %p, %p, %table;\n", kStarts - 1);
       load("ld.global", "v", 0, "%p");
     }
     text += kStartClock;
@@ -174,7 +186,8 @@ std::string memory_ptx(std::string_view name) {
     for (std::uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
       text += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
     for (std::uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
-      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep, registers("v", reads ? 4 * j : 0, 4));
+      text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep,
+                          registers("v", reads ? 4 * j : 0, 4));
     if (reads) text += "  add.u64 %p, %p, %s;\n";
     if (is_float) text += "  add.u64 %r, %r, %s;\n";
     if (writes) text += "  add.u64 %q, %q, %s;\n";
@@ -183,7 +196,8 @@ std::string memory_ptx(std::string_view name) {
     text += kStopClock;
     if (name == "dram_read") end_sums();
   } else if (name == "l2") {
-    // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve others.
+    // Every block walks through the whole set, from a place of its own; past the L1, whose lines would serve
+    // others.
     begin_sums();
     text += R"(  mul.wide.u32 %p, %block, 4096;
   cvt.u32.u64 %y, %p;
@@ -202,15 +216,17 @@ std::string memory_ptx(std::string_view name) {
     text += kStopClock;
     end_sums();
   } else {
-    // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the last.
+    // A block reads its own 32 KiB again and again, a step further in every round so that no load is like the
+    // last.
     const bool shared = name == "shared";
     begin_sums();
     if (shared) {
       text += fmt::format("  .shared .align 128 .b8 set[{}];\n", kSmallSet);
       text += "  .reg .b32 %base;\n  mov.u32 %base, set;\n";
       for (std::uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
-        text += fmt::format("  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
-                            j * 16 * kSmallThreads);
+        text += fmt::format(
+            "  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
+            j * 16 * kSmallThreads);
         load("ld.global", "v", 0, "%p");
         text += fmt::format("  add.u32 %x, %x, %base;\n  st.shared.v4.u32 [%x], {};\n", registers("v", 0, 4));
       }
@@ -246,27 +262,32 @@ std::string mma_ptx(const MmaKind& kind) {
   const std::string_view result = wide ? "f64" : kind.element == Element::Int8 ? "s32" : "f32";
   const std::uint32_t bytes = wide ? 8 : 4;
   std::string text = begin(kind.version, kind.target, 256);
-  text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a, kind.b * kind.tiles, result,
-                      kind.c * kind.tiles);
+  text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a,
+                      kind.b * kind.tiles, result, kind.c * kind.tiles);
   const std::uint32_t loads = kind.a + kind.b * kind.tiles;
   for (std::uint32_t r = 0; r < loads; ++r) {
     text += fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", loads, r, kStarts - 1);
-    text += fmt::format("  mul.wide.u32 %p, %x, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} %{}{}, [%p];\n", bytes,
-                        operand, r < kind.a ? "a" : "b", r < kind.a ? r : r - kind.a);
+    text +=
+        fmt::format("  mul.wide.u32 %p, %x, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} %{}{}, [%p];\n",
+                    bytes, operand, r < kind.a ? "a" : "b", r < kind.a ? r : r - kind.a);
   }
   for (std::uint32_t i = 0; i < kind.c * kind.tiles; ++i)
-    text += fmt::format("  mov.{} %d{}, {};\n", result, i, result == "s32" ? "0" : wide ? "0d0000000000000000" : "0f00000000");
+    text += fmt::format("  mov.{} %d{}, {};\n", result, i,
+                        result == "s32" ? "0"
+                        : wide          ? "0d0000000000000000"
+                                        : "0f00000000");
   text += kStartClock;
   text += kLoop;
   for (std::uint32_t u = 0; u < kMmaUnroll; ++u)
     for (std::uint32_t t = 0; t < kind.tiles; ++t) {
       const std::string d = registers("d", t * kind.c, kind.c);
-      text += fmt::format("  mma.sync.aligned.{} {}, {}, {}, {};\n", kind.instruction, d, registers("a", 0, kind.a),
-                          registers("b", t * kind.b, kind.b), d);
+      text += fmt::format("  mma.sync.aligned.{} {}, {}, {}, {};\n", kind.instruction, d,
+                          registers("a", 0, kind.a), registers("b", t * kind.b, kind.b), d);
     }
   text += kNext;
   text += kStopClock;
-  text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kind.c * kind.tiles * bytes);
+  text +=
+      fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kind.c * kind.tiles * bytes);
   for (std::uint32_t i = 0; i < kind.c * kind.tiles; ++i)
     text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * bytes, i);
   text += kEnd;
@@ -332,12 +353,14 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += kLoop;
   text += "  wgmma.fence.sync.aligned;\n";
   const std::string d = registers("d", 0, kAccumulators);
-  const std::string_view tail = integer                                                            ? ""
-                                : kind.element == Element::Half || kind.element == Element::Bfloat ? ", 1, 1, 0, 0"
-                                                                                                   : ", 1, 1";
+  const std::string_view tail = integer ? ""
+                                : kind.element == Element::Half || kind.element == Element::Bfloat
+                                    ? ", 1, 1, 0, 0"
+                                    : ", 1, 1";
   for (std::uint32_t u = 0; u < kWgmmaUnroll; ++u)
     for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
-      text += fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d, s, s, tail);
+      text += fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d,
+                          s, s, tail);
   text += "  wgmma.commit_group.sync.aligned;\n";
   if (streamed) {
     // The half that is not being multiplied: %half is 0 or the distance of the halves, in units of 16 bytes.
@@ -361,7 +384,8 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kAccumulators * 4);
-  for (std::uint32_t i = 0; i < kAccumulators; ++i) text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * 4, i);
+  for (std::uint32_t i = 0; i < kAccumulators; ++i)
+    text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * 4, i);
   text += kEnd;
   return text;
 }

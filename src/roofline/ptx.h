@@ -1,5 +1,5 @@
-// The PTX of the NVIDIA microbenchmarks, as text that the driver compiles for the device it finds. Every kernel has
-// the same parameters:
+// The PTX of the NVIDIA microbenchmarks, as text that the driver compiles for the device it finds. Every
+// kernel has the same parameters:
 //
 //   table   u64  random data that the host knows too (kernel-specific, see below)
 //   target  u64  what memory kernels write
@@ -16,8 +16,9 @@
 
 namespace tacho::roofline {
 
-// --- vector units: a_k = a_k * b + c in kChains independent chains a thread, kVectorUnroll times a trip. fp64 is
-// a_k = a_k * b + a_k: three different 64-bit sources are more than the registers can deliver at the full rate.
+// --- vector units: a_k = a_k * b + c in kChains independent chains a thread, kVectorUnroll times a trip.
+// fp64 is a_k = a_k * b + a_k: three different 64-bit sources are more than the registers can deliver at the
+// full rate.
 inline constexpr std::uint32_t kChains = 8, kVectorUnroll = 32;
 /// Elements of the table: kStarts values for a, then kFactors for b, then kFactors for c.
 inline constexpr std::uint32_t kStarts = 1U << 16, kFactors = 1024;
@@ -33,8 +34,8 @@ struct VectorKind {
 std::span<const VectorKind> vector_kinds();
 std::string vector_ptx(const VectorKind& kind);
 
-// --- memory: 16 bytes a thread and access. The dram kernels take pieces of kDramThreads x kMemoryUnroll vectors a
-// block: block b the pieces b, b + blocks, ...
+// --- memory: 16 bytes a thread and access. The dram kernels take pieces of kDramThreads x kMemoryUnroll
+// vectors a block: block b the pieces b, b + blocks, ...
 inline constexpr std::uint32_t kMemoryUnroll = 4, kDramThreads = 256;
 /// "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"
 std::string memory_ptx(std::string_view name);
@@ -45,7 +46,8 @@ inline constexpr float kTriadFactor = 0.75F;
 // --- matrix units
 enum class Element { Half, Bfloat, Tf32, E4m3, Int8, Double };
 
-/// mma.sync: warps keep all operands in registers. Registers of a thread for one of the operands a, b and c (= d).
+/// mma.sync: warps keep all operands in registers. Registers of a thread for one of the operands a, b and c
+/// (= d).
 struct MmaKind {
   std::string_view name;         ///< "mma_bf16"
   std::string_view instruction;  ///< without "mma.sync.aligned."
@@ -59,14 +61,15 @@ inline constexpr std::uint32_t kMmaUnroll = 4;
 std::span<const MmaKind> mma_kinds();
 std::string mma_ptx(const MmaKind& kind);
 
-/// wgmma (sm_90a): two warpgroups a block, each 64 rows of A by 256 columns of B, operands in shared memory without
-/// swizzle. Per step of K (32 bytes of it) a tile of A is 2 KiB and one of B 8 KiB; a set is kWgmmaSteps tiles of A of
-/// warpgroup 0, of warpgroup 1, then of B: 48 KiB. A tile is rows / 8 core matrices of 8 rows x 16 bytes for the first
-/// 16 bytes of K, then those for the second. The table has kWgmmaSets sets.
+/// wgmma (sm_90a): two warpgroups a block, each 64 rows of A by 256 columns of B, operands in shared memory
+/// without swizzle. Per step of K (32 bytes of it) a tile of A is 2 KiB and one of B 8 KiB; a set is
+/// kWgmmaSteps tiles of A of warpgroup 0, of warpgroup 1, then of B: 48 KiB. A tile is rows / 8 core matrices
+/// of 8 rows x 16 bytes for the first 16 bytes of K, then those for the second. The table has kWgmmaSets
+/// sets.
 ///
-/// Resident: block b multiplies set b % kWgmmaSets again and again, which no real program can do. Streamed: while a set
-/// is multiplied (kWgmmaUnroll times) the next one comes from the L2 (cp.async) into the other half of 96 KiB; block b
-/// begins with set b % kWgmmaSets.
+/// Resident: block b multiplies set b % kWgmmaSets again and again, which no real program can do. Streamed:
+/// while a set is multiplied (kWgmmaUnroll times) the next one comes from the L2 (cp.async) into the other
+/// half of 96 KiB; block b begins with set b % kWgmmaSets.
 struct WgmmaKind {
   std::string_view name;  ///< "wgmma_bf16"
   std::string_view instruction;

@@ -39,7 +39,8 @@ class Bar {
   int last_ = -1;
 };
 
-Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
+Status measure_one(Device& device, const Offer& offer, const SuiteOptions& options,
+                   Measurement& measurement) {
   Bar bar(options.bar);
   bar.at(0);
   TACHO_ASSIGN(const std::unique_ptr<Benchmark> benchmark, device.prepare(offer));
@@ -98,28 +99,35 @@ void judge(Measurement& m, const std::vector<double>& durations, const std::vect
     m.peak_at_clock = peak_per_clock * m.clock;
   }
   if (m.of_peak() > 1.02)
-    m.error = fmt::format("{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more than a device can do; the "
-                          "value is not to be trusted",
-                          m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
+    m.error = fmt::format(
+        "{}: {:.4g} {} are {:.1f} % of the theoretical peak of {:.4g}, more than a device can do; the "
+        "value is not to be trusted",
+        m.label, m.mean, m.unit, m.of_peak() * 100, m.peak);
   else if (m.of_peak() < 0.7)
-    m.warnings.push_back(fmt::format("{}: {:.4g} {} are only {:.1f} % of the theoretical peak of {:.4g}", m.label,
-                                     m.mean, m.unit, m.of_peak() * 100, m.peak));
+    m.warnings.push_back(
+        fmt::format("{}: {:.4g} {} are only {:.1f} % of the theoretical peak of {:.4g}{}", m.label, m.mean,
+                    m.unit, m.of_peak() * 100, m.peak,
+                    m.clock < 0.95 * max_clock
+                        ? fmt::format(" (the clock fell from {:.0f} to {:.0f} MHz; at that clock {:.1f} %)",
+                                      max_clock, m.clock, m.mean / m.peak_at_clock * 100)
+                        : std::string()));
   if (m.stdev > 0.1 * m.mean)
-    m.warnings.push_back(fmt::format("{}: the experiments differ by {:.0f} % (stdev); was the device busy?", m.label,
-                                     m.stdev / m.mean * 100));
+    m.warnings.push_back(fmt::format("{}: the experiments differ by {:.0f} % (stdev); was the device busy?",
+                                     m.label, m.stdev / m.mean * 100));
 }
 
 std::string result_line(const Measurement& m, int device) {
   if (!m.skipped.empty()) return fmt::format("{}, GPU ID: {}, not measured: {}", m.label, device, m.skipped);
   const bool bytes = m.unit == "GB/s", integer = m.unit == "GOP/s";
   const std::string_view unit = bytes ? "GB/sec" : integer ? "GOPS" : "GFLOPS";
-  return fmt::format("{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, {}:{:.0f}{}, duration:{:.3g} ms, "
-                     "mean:{:.1f} {}, stdev={:.1f} {}",
-                     m.label, device, m.group_size, m.groups, m.experiments,
-                     bytes     ? "traffic"
-                     : integer ? "IOP"
-                               : "FLOP",
-                     m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
+  return fmt::format(
+      "{}, GPU ID: {}, workgroupSize:{}, workgroups:{}, experiments:{}, {}:{:.0f}{}, duration:{:.3g} ms, "
+      "mean:{:.1f} {}, stdev={:.1f} {}",
+      m.label, device, m.group_size, m.groups, m.experiments,
+      bytes     ? "traffic"
+      : integer ? "IOP"
+                : "FLOP",
+      m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
 }
 
 std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend) {
@@ -160,10 +168,12 @@ Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions&
     say(result_line(measurement, device.number));
     ceilings.measurements.push_back(std::move(measurement));
   }
-  if (ceilings.measurements.empty()) return fail("{}: none of its benchmarks was chosen", ceilings.device.name);
+  if (ceilings.measurements.empty())
+    return fail("{}: none of its benchmarks was chosen", ceilings.device.name);
   if (std::all_of(ceilings.measurements.begin(), ceilings.measurements.end(),
                   [](const Measurement& m) { return !m.skipped.empty(); }))
-    return fail("{}: nothing could be measured: {}", ceilings.device.name, ceilings.measurements.front().skipped);
+    return fail("{}: nothing could be measured: {}", ceilings.device.name,
+                ceilings.measurements.front().skipped);
   return ceilings;
 }
 

@@ -12,9 +12,9 @@
 
 namespace tacho::roofline {
 
-/// The devices of this machine in the order of their numbers: NVIDIA's GPUs through their driver, then OpenCL devices
-/// (NVIDIA's only where the driver shows none). `backend`: "cuda" or "opencl" for those alone, "" for all. `notes`: why
-/// a library shows nothing.
+/// The devices of this machine in the order of their numbers: NVIDIA's GPUs through their driver, then OpenCL
+/// devices (NVIDIA's only where the driver shows none). `backend`: "cuda" or "opencl" for those alone, "" for
+/// all. `notes`: why a library shows nothing.
 struct NumberedDevice {
   int number = 0;
   DeviceEntry entry;
@@ -31,13 +31,14 @@ struct SuiteOptions {
   bool bar = false;  ///< a bar on stderr while a benchmark runs
 };
 
-/// Warm-up, calibration, experiments, check and judgement of every benchmark. A benchmark that the device cannot run,
-/// or whose results are wrong, becomes a measurement with `skipped`; the error is for a device that cannot be used.
+/// Warm-up, calibration, experiments, check and judgement of every benchmark. A benchmark that the device
+/// cannot run, or whose results are wrong, becomes a measurement with `skipped`; the error is for a device
+/// that cannot be used.
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options);
 
-/// Sets stdev, low, high, mean, duration of `measurement` from the experiments' durations in ns and its work, and
-/// judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning, a deviation of more than 10 %
-/// of the mean a warning that the device was busy.
+/// Sets stdev, low, high, mean, duration of `measurement` from the experiments' durations in ns and its work,
+/// and judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning, a deviation of
+/// more than 10 % of the mean a warning that the device was busy.
 void judge(Measurement& measurement, const std::vector<double>& durations, const std::vector<double>& clocks,
            double peak_per_clock, double max_clock);
 

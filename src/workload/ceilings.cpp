@@ -60,7 +60,8 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
       // A ceiling of 0 is one that was not measured.
       const std::string_view name = names[i];
       const bool ceiling = name.ends_with("Bw") || name.ends_with("Flops") || name.ends_with("Ops");
-      if (ceiling && number.value < 0) log.add("ceiling is below zero", "treated as missing", opened->row(), names[i]);
+      if (ceiling && number.value < 0)
+        log.add("ceiling is below zero", "treated as missing", opened->row(), names[i]);
       const bool usable = !ceiling || number.value > 0;
       row.values.emplace_back(name, usable ? number.value : std::numeric_limits<double>::quiet_NaN());
     }

@@ -13,14 +13,16 @@ struct RooflineCeilings {
   std::string device;
   std::vector<std::pair<std::string, double>>
       values;  ///< "HBMBw" GB/s, "FP32Flops" GFLOP/s, ... as in the header
-  std::vector<std::pair<std::string, std::string>> texts;  ///< tacho's own columns that are no numbers: "Driver"
+  std::vector<std::pair<std::string, std::string>>
+      texts;  ///< tacho's own columns that are no numbers: "Driver"
   /// The value, NaN when not measured.
   double get(std::string_view name) const;
   /// The text, "" when there is none.
   std::string_view text(std::string_view name) const;
 };
 
-/// Columns of ours that hold words: DeviceName, DeviceId, Driver, Backend, Measured, and all that end in Path.
+/// Columns of ours that hold words: DeviceName, DeviceId, Driver, Backend, Measured, and all that end in
+/// Path.
 bool is_ceiling_text(std::string_view column);
 
 /// The rows of the file; none when there is no file. Rows and cells that cannot be read become warnings.

@@ -150,8 +150,21 @@ test('kernels x levels points of the roofline stand within a pixel of their loga
   const share = document.tables[0].rows.find((row) => row.cells[0] === name).cells[5];
   assert.ok(tip.includes(`${share.toFixed(2)} % of the time`), tip);
   const text = await analyze('-p', synth, '-b', '4');
-  const bound = new RegExp(`^ +${k} .*?(hbm|l2|l1|valu|mfma) ([0-9.]+) %`, 'm').exec(text);
-  assert.ok(tip.toLowerCase().includes(`bound by ${bound[1]}: ${bound[2]} %`), `${tip}\n${bound[0]}`);
+  const bound = new RegExp(`^ +${k} .*?(hbm|l2|l1|lds|valu|mfma) +([0-9.]+) +([0-9.]+)x`, 'm').exec(text);
+  const names = { hbm: 'HBM', l2: 'L2', l1: 'vL1D', lds: 'LDS', valu: 'VALU', mfma: 'MFMA' };
+  assert.ok(tip.includes(`bound by ${names[bound[1]]}: ${bound[2]} %`), `${tip}\n${bound[0]}`);
+  const limit = document.roofline.kernels[k].bounds.FP32;
+  assert.equal(document.roofline.kernels[k].kernel, name);
+  assert.ok(tip.includes(`headroom ${Number(limit.headroom).toPrecision(3)}x`), `${tip}\n${JSON.stringify(limit)}`);
+  assert.equal(limit.roof, bound[1]);
+  assert.ok(Math.abs(limit.reached * limit.headroom - 100) < 1e-9 * 100);
+  // The drawing as a file: every point where it is on the page, nothing that needs the page.
+  const [download] = await Promise.all([page.waitForEvent('download'), page.locator('button[data-save="svg"]').click()]);
+  const svg = readFileSync(await download.path(), 'utf8');
+  assert.equal((svg.match(/<circle/g) ?? []).length, places.points.length);
+  const drawn = [...svg.matchAll(/<circle[^>]* cx="([^"]+)"/g)].map((match) => Number(match[1]));
+  for (const point of places.points) assert.ok(drawn.some((x) => Math.abs(x - point.x) < 1e-3), `${point.kernel} ${point.level}`);
+  assert.ok(!svg.includes('class=') && !svg.includes('var(--') && svg.includes('GFLOP/s'));
   // Roofs: as high as roofline.csv says; levels and dispatches can be switched.
   const valu = await chart.locator('line[data-roof="valu"]').evaluate((line) => [Number(line.dataset.peak), line.y1.baseVal.value]);
   assert.equal(valu[0], document.roofline_ceilings_dev0.FP32.valu[2]);

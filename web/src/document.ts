@@ -73,9 +73,10 @@ export interface Page {
     l1: number;
     l2: number;
     hbm: number;
+    lds: number;
   };
   fixed?: { kernel: number | null; values: Cell[][] }[];
-  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell }[];
+  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell; lds: Cell }[];
   statistics?: { kernel: number; count: number; sum: number; mean: Cell; median: Cell; share: Cell }[];
 }
 

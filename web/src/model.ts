@@ -44,8 +44,8 @@ export interface KernelRow {
   share: number;
 }
 
-export type Level = 'hbm' | 'l2' | 'l1';
-export const kLevels: Level[] = ['hbm', 'l2', 'l1'];
+export type Level = 'hbm' | 'l2' | 'l1' | 'lds';
+export const kLevels: Level[] = ['hbm', 'l2', 'l1', 'lds'];
 
 export interface Point {
   kernel: string;
@@ -205,6 +205,8 @@ export class Model {
       l1: column(dispatches.l1),
       l2: column(dispatches.l2),
       hbm: column(dispatches.hbm),
+      // Upstream has no points of the LDS.
+      lds: evaluation.column(dispatches.lds),
     };
     const shared = {
       kernels,
@@ -236,7 +238,7 @@ export class Model {
         duration: numeric(point.duration),
         share: (numeric(point.duration) / total) * 100,
         performance: numeric(point.flops),
-        intensity: { hbm: numeric(point.hbm), l2: numeric(point.l2), l1: numeric(point.l1) },
+        intensity: { hbm: numeric(point.hbm), l2: numeric(point.l2), l1: numeric(point.l1), lds: numeric(point.lds) },
       }));
     return {
       tables: this.#tables(choice, (place) => {
@@ -313,7 +315,7 @@ export class Model {
       const name = page.kernel_names[page.dispatches?.kernel[row] ?? 0];
       let group = byKernel ? byName.get(name) : undefined;
       if (group === undefined) {
-        group = { row, calls: 0, duration: 0, pairs: { hbm: pair(), l2: pair(), l1: pair(), rate: pair() } };
+        group = { row, calls: 0, duration: 0, pairs: { hbm: pair(), l2: pair(), l1: pair(), lds: pair(), rate: pair() } };
         groups.push(group);
         byName.set(name, group);
       }
@@ -333,7 +335,7 @@ export class Model {
         duration: group.duration,
         share: (group.duration / total) * 100,
         performance: ratio(group.pairs.rate),
-        intensity: { hbm: ratio(group.pairs.hbm), l2: ratio(group.pairs.l2), l1: ratio(group.pairs.l1) },
+        intensity: { hbm: ratio(group.pairs.hbm), l2: ratio(group.pairs.l2), l1: ratio(group.pairs.l1), lds: ratio(group.pairs.lds) },
       }))
       .sort((a, b) => b.duration - a.duration);
   }
@@ -343,10 +345,11 @@ export class Model {
 export function boundOf(point: Point, roofs: Record<string, Roof>): { roof: string; limit: number; reached: number } | null {
   if (!(point.performance > 0)) return null;
   let best: { roof: string; limit: number; reached: number } | null = null;
+  const compute = (roofs.mfma?.[2] ?? 0) > (roofs.valu?.[2] ?? 0) ? 'mfma' : 'valu';
   for (const [roof, [, , peak]] of Object.entries(roofs)) {
     let limit = peak;
-    if (roof === 'hbm' || roof === 'l2' || roof === 'l1') limit *= point.intensity[roof];
-    else if (roof !== 'mfma') continue;
+    if (roof === 'hbm' || roof === 'l2' || roof === 'l1' || roof === 'lds') limit *= point.intensity[roof];
+    else if (roof !== compute) continue;
     if (!(limit > 0)) continue;
     if (best === null || limit < best.limit) best = { roof, limit, reached: (point.performance / limit) * 100 };
   }

@@ -1,0 +1,325 @@
+// The ceilings: small number formats, the judgement of measurements, roofline.csv and its reuse, the model's
+// bounds, the kernels through NVIDIA's assembler where there is one, and a short measurement of an OpenCL
+// device where there is one.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <tuple>
+
+#include "metric/roofline_points.h"
+#include "roofline/ceilings_file.h"
+#include "roofline/numbers.h"
+#include "roofline/nvidia_peaks.h"
+#include "roofline/ptx.h"
+#include "workload/ceilings.h"
+
+namespace tacho::roofline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "tacho-roofline-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  std::string operator/(std::string_view name) const { return (fs::path(path_) / name).string(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+Measurement measured(std::string column, std::string unit, double mean) {
+  Measurement m;
+  m.column = std::move(column);
+  m.label = m.column;
+  m.unit = std::move(unit);
+  m.mean = m.low = m.high = mean;
+  m.stdev = mean / 100;
+  m.experiments = 100;
+  m.path = "a, b";
+  return m;
+}
+
+DeviceCeilings device() {
+  DeviceCeilings ceilings;
+  ceilings.device.backend = "cuda";
+  ceilings.device.name = "NVIDIA H200";
+  ceilings.device.driver = "580.1";
+  ceilings.device.id = "0000:01:00.0";
+  ceilings.measurements = {measured("HBMReadBw", "GB/s", 4500), measured("HBMCopyBw", "GB/s", 3900),
+                           measured("FP32Flops", "GFLOP/s", 65000)};
+  return ceilings;
+}
+
+TEST(RooflineNumbers, HalvesAreThemselves) {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const double value = from_half(static_cast<std::uint16_t>(bits));
+    if (!std::isfinite(value)) continue;
+    ASSERT_EQ(to_half(value), bits) << value;
+  }
+  EXPECT_EQ(to_half(1 + std::ldexp(1, -11)), to_half(1)) << "ties go to even";
+  EXPECT_EQ(to_half(1 + std::ldexp(3, -11)), 0x3C02);
+  EXPECT_EQ(to_half(2047.9), to_half(2048));
+}
+
+TEST(RooflineNumbers, SmallFormats) {
+  EXPECT_EQ(from_e4m3(0x38), 1);
+  EXPECT_EQ(from_e4m3(0xC0), -2);
+  EXPECT_EQ(from_e4m3(0x7E), 448);
+  EXPECT_EQ(from_e4m3(0x01), std::ldexp(1, -9));
+  EXPECT_TRUE(std::isnan(from_e4m3(0xFF)));
+  EXPECT_EQ(from_bfloat(0x3FC0), 1.5);
+  EXPECT_EQ(from_tf32(0x3F801FFF), 1);
+}
+
+TEST(RooflineJudge, RatesAndSpread) {
+  Measurement m;
+  m.label = "Peak";
+  m.unit = "GFLOP/s";
+  m.work = 1e9;
+  judge(m, {1e6, 2e6}, {1000, 2000}, 1, 1000);
+  EXPECT_DOUBLE_EQ(m.mean, 750);
+  EXPECT_DOUBLE_EQ(m.low, 500);
+  EXPECT_DOUBLE_EQ(m.high, 1000);
+  EXPECT_NEAR(m.stdev, 250 * std::sqrt(2), 1e-9);
+  EXPECT_DOUBLE_EQ(m.clock, 1500);
+  EXPECT_DOUBLE_EQ(m.peak, 1000);
+  EXPECT_DOUBLE_EQ(m.peak_at_clock, 1500);
+  ASSERT_EQ(m.warnings.size(), 1U);
+  EXPECT_NE(m.warnings[0].find("busy"), std::string::npos);
+  EXPECT_TRUE(m.error.empty());
+}
+
+TEST(RooflineJudge, AboveThePeakIsAnErrorFarBelowAWarning) {
+  for (const auto& [duration, error, warnings] : {std::tuple{1e6 / 1.019, false, 0U},
+                                                  {1e6 / 1.021, true, 0U},
+                                                  {1e6 / 0.71, false, 0U},
+                                                  {1e6 / 0.69, false, 1U}}) {
+    Measurement m;
+    m.work = 1e9;
+    judge(m, {duration, duration}, {}, 1, 1000);
+    EXPECT_EQ(!m.error.empty(), error) << duration;
+    EXPECT_EQ(m.warnings.size(), warnings) << duration;
+  }
+  Measurement unknown;  // no peak: nothing to say
+  unknown.work = 1e9;
+  judge(unknown, {1e6, 1e6}, {}, kUnknown, 1000);
+  EXPECT_TRUE(unknown.error.empty() && unknown.warnings.empty());
+  Measurement nothing;
+  judge(nothing, {0, 0}, {}, 1, 1);
+  EXPECT_FALSE(nothing.skipped.empty()) << "zero durations";
+}
+
+TEST(RooflineFile, UpstreamsColumnsThenOurs) {
+  DeviceCeilings ceilings = device();
+  ceilings.measurements.push_back(measured("I8Ops", "GOP/s", 5));
+  ceilings.measurements.back().skipped = "no such unit";
+  ceilings.measurements.push_back(measured("I32Ops", "GOP/s", 7));
+  ceilings.measurements.back().error = "more than the peak";
+  const std::string text = to_csv({ceilings}, "2026-01-01T00:00:00Z");
+  EXPECT_TRUE(
+      text.starts_with("device,HBMBw,HBMBwLow,hbmBwHigh,L2Bw,L2BwLow,L2BwHigh,L1Bw,L1BwLow,L1BwHigh,LDSBw,"
+                       "LDSBwLow,LDSBwHigh,FP32Flops,"
+                       "FP32FlopsLow,FP32FlopsHigh,FP64Flops,FP64FlopsLow,FP64FlopsHigh,MFMABF16Flops,"
+                       "MFMABF16FlopsLow,MFMABF16FlopsHigh,"
+                       "MFMAF16Flops,MFMAF16FlopsLow,MFMAF16FlopsHigh,MFMAF32Flops,MFMAF32FlopsLow,"
+                       "MFMAF32FlopsHigh,MFMAF64Flops,"
+                       "MFMAF64FlopsLow,MFMAF64FlopsHigh,MFMAI8Ops,MFMAFI8OpsLow,MFMAI8OpsHigh,"));
+  const Folder folder;
+  write(folder / "roofline.csv", text);
+  std::vector<std::string> warnings;
+  const auto rows = workload::read_ceilings(folder / "roofline.csv", warnings);
+  EXPECT_TRUE(warnings.empty()) << warnings.front();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].get("HBMBw"), 4500) << "the best of the patterns";
+  EXPECT_EQ(rows[0].get("HBMCopyBw"), 3900);
+  EXPECT_NEAR(rows[0].get("HBMBwLow"), 4500 - 1.96 * 45 / 10, 1e-3);
+  EXPECT_EQ(rows[0].get("FP32FlopsStdev"), 650);
+  EXPECT_TRUE(std::isnan(rows[0].get("I8Ops")));
+  EXPECT_TRUE(std::isnan(rows[0].get("I32Ops"))) << "a value that is not to be trusted is no ceiling";
+  EXPECT_TRUE(std::isnan(rows[0].get("L2Bw")));
+  EXPECT_EQ(rows[0].text("DeviceName"), "NVIDIA H200");
+  EXPECT_EQ(rows[0].text("FP32FlopsPath"), "a, b");
+}
+
+TEST(RooflineFile, IsReusedOnlyOnItsDeviceAndDriver) {
+  const Folder folder;
+  const std::string path = folder / "roofline.csv";
+  const DeviceCeilings ceilings = device();
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Missing);
+  write(path, to_csv({ceilings}, "2026-01-01T00:00:00Z"));
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Same);
+  DeviceInfo other = ceilings.device;
+  other.driver = "600.0";
+  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  EXPECT_NE(compare_file(path, other).what.find("driver 580.1"), std::string::npos);
+  other = ceilings.device;
+  other.name = "NVIDIA A100";
+  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  other = ceilings.device;
+  other.id = "0000:02:00.0";
+  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  write(path, "device,HBMBw,HBMBwLow,hbmBwHigh\n0,1388.8,1388.2,1389.4\n");  // of ROCm Compute Profiler
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Other);
+  write(path, "device,HBMBw\n0\n");
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Unreadable);
+  write(path, "");
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Unreadable);
+}
+
+TEST(RooflineFile, StaleOnesArePutAsideAndTheCacheServes) {
+  const Folder folder, cache;
+  setenv("XDG_CACHE_HOME", cache.path().c_str(), 1);
+  const DeviceCeilings ceilings = device();
+  ASSERT_TRUE(store_in_cache(ceilings));
+  write(folder / "roofline.csv", "device,HBMBw\n0,5\n");
+  write(folder / "roofline.csv.1", "kept before");
+  std::vector<std::string> lines;
+  SuiteOptions options;
+  options.line = [&](std::string_view line) { lines.emplace_back(line); };
+  NumberedDevice numbered;
+  numbered.entry.info = ceilings.device;
+  const Status status = ensure_roofline(folder.path(), numbered, 1, options);
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(read(folder / "roofline.csv.1"), "kept before");
+  EXPECT_EQ(read(folder / "roofline.csv.2"), "device,HBMBw\n0,5\n");
+  EXPECT_EQ(compare_file(folder / "roofline.csv", ceilings.device).match, Match::Same);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], "[roofline] Checking for roofline.csv in " + folder.path());
+  EXPECT_NE(lines[1].find("cannot be used"), std::string::npos);
+  EXPECT_NE(lines[2].find("No roofline data found. Taking what was measured"), std::string::npos);
+  lines.clear();
+  ASSERT_TRUE(ensure_roofline(folder.path(), numbered, 1, options));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_NE(lines[1].find("not run again"), std::string::npos);
+}
+
+TEST(RooflineModel, TheLowestRoofBinds) {
+  using metric::Bound;
+  using metric::Roof;
+  const std::vector<Roof> roofs = {{"hbm", 0.01, 10, 1, 1000, 100},
+                                   {"l2", 0.01, 2, 5, 1000, 500},
+                                   {"valu", 2, 1000, 1000, 1000, 1000},
+                                   {"mfma", 8, 1000, 4000, 4000, 4000}};
+  metric::IntensityPoint point;
+  point.performance = 50;
+  point.hbm = 1;
+  point.l2 = 0.5;
+  point.l1 = point.lds = kUnknown;
+  Bound bound = metric::bound_of(point, roofs);
+  ASSERT_NE(bound.roof, nullptr);
+  EXPECT_EQ(bound.roof->name, "hbm");
+  EXPECT_DOUBLE_EQ(bound.attainable, 100);
+  EXPECT_DOUBLE_EQ(bound.reached, 50);
+  EXPECT_DOUBLE_EQ(bound.headroom, 2);
+  point.hbm = 100;
+  point.l2 = 100;
+  bound = metric::bound_of(point, roofs);
+  EXPECT_EQ(bound.roof->name, "mfma") << "the higher of the compute roofs";
+  EXPECT_EQ(metric::bound_of(point, std::span(roofs).first(3)).roof->name, "valu");
+  point.hbm = point.l2 = kUnknown;  // no counters of a level
+  EXPECT_EQ(metric::bound_of(point, std::span(roofs).first(2)).roof, nullptr);
+  point.performance = kUnknown;  // no time
+  EXPECT_EQ(metric::bound_of(point, roofs).roof, nullptr);
+}
+
+TEST(RooflinePeaks, KnownChips) {
+  // Data sheets: H100/H200 SXM at 1.83 GHz 989 TFLOP/s BF16; at 1.98 GHz 66.9 TFLOP/s FP32, half of it FP64.
+  EXPECT_NEAR(nvidia_per_cycle(9, 0, "mma_bf16") * 132 * 1.83e9, 989.4e12, 1e12);
+  EXPECT_NEAR(nvidia_per_cycle(9, 0, "fp32") * 132 * 1.98e9, 66.9e12, 1e11);
+  EXPECT_NEAR(nvidia_per_cycle(8, 0, "fp32") * 108 * 1.41e9, 19.5e12, 1e11);
+  EXPECT_NEAR(nvidia_per_cycle(8, 0, "mma_f16") * 108 * 1.41e9, 312e12, 1e12);
+  EXPECT_TRUE(std::isnan(nvidia_per_cycle(99, 0, "fp32")));
+}
+
+std::string assembler() {
+  for (const std::string& path : {std::string("/usr/local/cuda/bin/ptxas"), std::string("/usr/bin/ptxas")})
+    if (access(path.c_str(), X_OK) == 0) return path;
+  return {};
+}
+
+void assemble(const std::string& name, const std::string& ptx,
+              std::initializer_list<const char*> architectures) {
+  const Folder folder;
+  write(folder / "k.ptx", ptx);
+  for (const char* architecture : architectures) {
+    const std::string command = fmt::format("{} -v -arch={} {} -o {} > {} 2>&1", assembler(), architecture,
+                                            folder / "k.ptx", folder / "k.cubin", folder / "log");
+    EXPECT_EQ(std::system(command.c_str()), 0)
+        << name << " for " << architecture << ": " << read(folder / "log");
+    const std::string log = read(folder / "log");
+    EXPECT_NE(log.find("0 bytes spill stores"), std::string::npos) << name << ": " << log;
+    EXPECT_EQ(log.find("warning"), std::string::npos) << name << ": " << log;
+  }
+}
+
+TEST(RooflinePtx, VectorAndMemoryKernelsAssemble) {
+  if (assembler().empty()) GTEST_SKIP() << "no ptxas on this machine";
+  for (const VectorKind& kind : vector_kinds())
+    assemble(std::string(kind.name), vector_ptx(kind), {"sm_80", "sm_90a", "sm_100"});
+  for (const char* name : {"dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"})
+    assemble(name, memory_ptx(name), {"sm_80", "sm_90a", "sm_100"});
+}
+
+TEST(RooflinePtx, MatrixKernelsAssemble) {
+  if (assembler().empty()) GTEST_SKIP() << "no ptxas on this machine";
+  for (const MmaKind& kind : mma_kinds()) {
+    if (kind.target == "sm_80")
+      assemble(std::string(kind.name), mma_ptx(kind), {"sm_80", "sm_90a", "sm_100"});
+    else
+      assemble(std::string(kind.name), mma_ptx(kind), {"sm_90a", "sm_100"});
+  }
+  for (const WgmmaKind& kind : wgmma_kinds())
+    assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
+}
+
+TEST(RooflineSuite, AnOpenClDeviceComputesWhatIsCounted) {
+  std::vector<std::string> notes;
+  const std::vector<NumberedDevice> devices = list_devices(notes, "opencl");
+  if (devices.empty()) GTEST_SKIP() << "no OpenCL device on this machine";
+  SuiteOptions options;
+  options.experiments = 3;
+  options.target = 5e5;
+  options.seconds = 0.05;
+  options.only = {"L1Bw", "LDSBw", "FP32Flops", "I32Ops", "I64Ops", "I8Ops", "HBMTriadBw"};
+  std::vector<std::string> lines;
+  options.line = [&](std::string_view line) { lines.emplace_back(line); };
+  const Result<DeviceCeilings> ceilings = measure(devices.front(), options);
+  ASSERT_TRUE(ceilings) << ceilings.error().message;
+  ASSERT_EQ(ceilings->measurements.size(), options.only.size());
+  for (const Measurement& m : ceilings->measurements) {
+    EXPECT_TRUE(m.skipped.empty()) << m.label << ": " << m.skipped;
+    EXPECT_GT(m.mean, 0) << m.label;
+    EXPECT_GE(m.experiments, 3U);
+  }
+  EXPECT_NE(lines.front().find("workgroupSize:"), std::string::npos) << lines.front();
+  options.only = {"NoSuchColumn"};
+  EXPECT_FALSE(measure(devices.front(), options));
+}
+
+}  // namespace
+}  // namespace tacho::roofline

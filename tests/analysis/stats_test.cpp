@@ -51,7 +51,9 @@ std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ri
     sum.total += duration;
     sum.min = std::min(sum.min, duration);
     sum.max = std::max(sum.max, duration);
-    if (i % 7000 == 0) EXPECT_TRUE(writer->flush());  // slabs are written several times before they are final
+    if (i % 7000 == 0) {
+      EXPECT_TRUE(writer->flush());  // slabs are written several times before they are final
+    }
   }
   return must(writer->finish_and_open());
 }
@@ -65,7 +67,9 @@ void expect_rows(const trace::Trace& trace, const std::map<std::string, Expected
     EXPECT_EQ(rows[i].total, want.total) << rows[i].name;
     EXPECT_EQ(rows[i].min, want.min) << rows[i].name;
     EXPECT_EQ(rows[i].max, want.max) << rows[i].name;
-    if (i > 0) EXPECT_GE(rows[i - 1].total, rows[i].total);
+    if (i > 0) {
+      EXPECT_GE(rows[i - 1].total, rows[i].total);
+    }
   }
 }
 

@@ -650,7 +650,7 @@ class Renderer {
       if (plotted.empty()) plotted = std::move(lines);
     }
     TextTable table;
-    table.columns = {{"#"},   {"% time"},   {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"},
+    table.columns = {{"#"},   {"% time"},   {"GFLOP/s"}, {"AI HBM"}, {"L2"},
                      {"L1"}, {"bound by"}, {"% of it"}, {"headroom"},   {"kernel"}};
     table.columns[9].shrink = true;
     table.columns[9].wrap = 40;

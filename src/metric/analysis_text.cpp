@@ -651,7 +651,7 @@ class Renderer {
     }
     TextTable table;
     table.columns = {{"#"},   {"% time"},   {"GFLOP/s"}, {"AI HBM"}, {"L2"},
-                     {"L1"}, {"bound by"}, {"% of it"}, {"headroom"},   {"kernel"}};
+                     {"L1"}, {"bound"}, {"% of it"}, {"headroom"},   {"kernel"}};
     table.columns[9].shrink = true;
     table.columns[9].wrap = 40;
     table.columns[9].max_lines = 2;

@@ -650,21 +650,17 @@ class Renderer {
       if (plotted.empty()) plotted = std::move(lines);
     }
     TextTable table;
-    table.columns = {{"#"},   {"% time"},   {"GFLOP/s"}, {"FLOP/B HBM"}, {"L2"},
-                     {"L1"}, {"bound by"}, {"% of it"}, {"headroom"},   {"kernel"}};
-    table.columns[9].shrink = true;
-    table.columns[9].wrap = 40;
-    table.columns[9].max_lines = 2;
-    table.columns[1].decimals = table.columns[7].decimals = 1;
-    double total = 0;
-    for (const IntensityPoint& point : points) total += point.total_duration;
+    table.columns = {{"#"}, {"GFLOP/s"}, {"AI HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"% of it"}, {"headroom"}, {"kernel"}};
+    table.columns[8].shrink = true;
+    table.columns[8].wrap = 40;
+    table.columns[8].max_lines = 2;
+    table.columns[6].decimals = 1;
     const std::size_t count = std::min<std::size_t>(points.size(), 10);
     for (std::size_t i = 0; i < count; ++i) {
       const IntensityPoint& point = points[i];
       const Bound bound = bound_of(point, plotted);
       const bool bounded = bound.roof != nullptr;
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.total_duration / total * 100),
-                            report::number_cell(point.performance), report::number_cell(point.hbm),
+      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance), report::number_cell(point.hbm),
                             report::number_cell(point.l2), report::number_cell(point.l1),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),

@@ -18,7 +18,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
                                      const std::function<bool(std::string_view)>& has) {
   IntensityFormulas formulas;
-  if (architecture == "gfx908" || !architecture.starts_with("gfx")) return formulas;
+  if (architecture == "gfx908") return formulas;
   const auto add = [&](int factor, std::string counter, bool optional) {
     if (has && !has(counter) && (optional || compat)) {
       formulas.left_out.push_back(std::move(counter));

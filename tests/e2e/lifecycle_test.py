@@ -305,6 +305,17 @@ class Resources(harness.Case):
         self.trace(LIFECYCLE, "normal", "1000", env={"TACHO_POOL_DIR": str(place)})
         self.assertEqual(self.calls("marker", "work"), 1000)
 
+    def test_read_only_shared_memory_folder(self):
+        # In a mount namespace of its own, /dev/shm is read-only: the pool goes to the next folder.
+        make = 'mount -t tmpfs -o ro none /dev/shm 2>/dev/null || exit 77; ! touch /dev/shm/x 2>/dev/null || exit 78; exec "$@"'
+        allowed = subprocess.run(["unshare", "--mount", "/bin/sh", "-c", make, "sh", "/bin/true"], capture_output=True).returncode
+        if allowed in (1, 77):
+            self.skipTest("mounting in a namespace is not permitted here")
+        self.assertEqual(allowed, 0, "/dev/shm could still be written")
+        self.run_command("unshare", "--mount", "/bin/sh", "-c", make, "sh", TACHO, "trace", "--quiet", "-o", "t.tacho", "--",
+                         LIFECYCLE, "normal", "1000")
+        self.assertEqual(self.calls("marker", "work"), 1000)
+
     def test_read_only_output_folder(self):
         place = self.tmpfs("1m")
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)

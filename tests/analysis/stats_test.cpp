@@ -34,18 +34,21 @@ struct Expected {
 };
 
 // 500 kernels in two shapes on 8 queues: too many pairs for the chunks' own summaries.
-std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ring, std::map<std::string, Expected>& expected) {
+std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ring,
+                                               std::map<std::string, Expected>& expected) {
   WriterOptions options;
   options.slab_rows = 10'000;
   options.ring_size = ring;
   auto writer = must(TraceWriter::create(folder / "pairs.tacho", options));
   std::vector<int64_t> dims;
-  for (int64_t k = 0; k < 1000; ++k) dims.push_back(kernel(*writer, fmt::format("kernel_{}", k / 2), 64 << k % 2));
+  for (int64_t k = 0; k < 1000; ++k)
+    dims.push_back(kernel(*writer, fmt::format("kernel_{}", k / 2), 64 << k % 2));
   std::mt19937_64 random(7);
   for (int64_t i = 0; i < 65'000; ++i) {
     const uint64_t k = random() % 1000;
     const auto duration = static_cast<int64_t>(random() % 100'000);
-    writer->add(event::Table::kDispatch, {1 + static_cast<int64_t>(random() % 8), i * 1000, duration, dims[k], i, 0, 0, i, 0});
+    writer->add(event::Table::kDispatch,
+                {1 + static_cast<int64_t>(random() % 8), i * 1000, duration, dims[k], i, 0, 0, i, 0});
     Expected& sum = expected[fmt::format("kernel_{}", k / 2)];
     ++sum.count;
     sum.total += duration;
@@ -99,8 +102,10 @@ TEST(Statistics, of_marks_without_duration_sort_by_name) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "ties.tacho", {}));
   for (const char* name : {"b", "c", "a", "b"})
-    writer->add(event::Table::kMarker,
-                {1, 1000, 0, writer->dimension(event::Table::kLabel, {writer->string(name), 0, 0, 0, event::kUnknown, 0}), 0, 0});
+    writer->add(
+        event::Table::kMarker,
+        {1, 1000, 0,
+         writer->dimension(event::Table::kLabel, {writer->string(name), 0, 0, 0, event::kUnknown, 0}), 0, 0});
   const auto rows = must(statistics(*must(writer->finish_and_open()), By::kMarker));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a");
@@ -120,7 +125,8 @@ TEST(Statistics, of_many_names_need_little_memory) {
     auto writer = must(TraceWriter::create(folder / "names.tacho", {}));
     for (int64_t i = 0; i < 2 * kNames; ++i) {
       const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i % kNames));
-      const int64_t label = writer->dimension(event::Table::kLabel, {name, 0, 0, i / kNames, event::kUnknown, 0});
+      const int64_t label =
+          writer->dimension(event::Table::kLabel, {name, 0, 0, i / kNames, event::kUnknown, 0});
       writer->add(event::Table::kMarker, {1, i * 100, 10 + i % kNames, label, 0, 0});
     }
     ASSERT_TRUE(writer->finish());

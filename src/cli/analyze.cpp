@@ -428,7 +428,11 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       TACHO_TRY(print(out));
     }
   }
-  if (face == AnalyzeFace::RocprofCompute && a.format == "text")
+  const std::vector<std::string>& blocks = a.analysis.blocks;
+  const bool roofline_wanted = blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
+                                 return block == "4" || block.starts_with("4.") || block == "roofline";
+                               });
+  if (face == AnalyzeFace::RocprofCompute && a.format == "text" && roofline_wanted)
     for (const metric::Analysis& each : runs)
       if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
   if (a.fail_above) {

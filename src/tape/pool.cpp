@@ -202,8 +202,17 @@ void Drainer::release(uint32_t index) {
   block.drained = 0;
   std::atomic_ref<uint32_t>(block.pid).store(0, std::memory_order_relaxed);
   block.blocks = 1;
-  for (uint32_t i = blocks; i-- > 0;)
+  for (uint32_t i = blocks; i-- > 0;) {
+    if (i != 0) {
+      // Payload lay where this block's header is. Whoever opens it by itself finds nothing committed and nothing drained.
+      BlockHeader& tail = pool_.block(index + i);
+      tail.committed.store(0, std::memory_order_relaxed);
+      tail.drained = 0;
+      std::atomic_ref<uint32_t>(tail.pid).store(0, std::memory_order_relaxed);
+      tail.blocks = 1;
+    }
     pool_.state(index + i).store(static_cast<uint32_t>(BlockState::kFree), std::memory_order_release);
+  }
   pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
 }
 

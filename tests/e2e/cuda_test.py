@@ -40,10 +40,15 @@ class Cuda(harness.Case):
         self.assertEqual(len(self.stats("kernel")), 3000)
 
     def test_pool_that_is_too_small(self):
-        self.fake("done", 20000, options=["--pool-size", "256K"])
-        got = self.calls("kernel", "vecAdd(float*, int)") + self.calls("api", "cudaLaunchKernel")
-        lost = re.search(r"([\d,]+) [^\n]*pool full", self.losses())
-        self.assertEqual(got + (int(lost.group(1).replace(",", "")) if lost else 0), 40000, self.losses())
+        # Buffers of several blocks and of one take turns in the same memory; what that loses is a matter of luck.
+        for attempt in range(20):
+            name = f"{attempt}.tacho"
+            self.fake("done", 20000, options=["--pool-size", "256K"], output=name)
+            got = self.calls("kernel", "vecAdd(float*, int)", name) + self.calls("api", "cudaLaunchKernel", name)
+            text = self.losses(name)
+            lost = re.search(r"([\d,]+) [^\n]*pool full", text)
+            self.assertEqual(got + (int(lost.group(1).replace(",", "")) if lost else 0), 40000, text)
+            self.assertNotIn("unknown record kind", text)
 
     def test_chosen_kernels(self):
         self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])

@@ -67,7 +67,7 @@ class Roofline(Case):
         here = self.folder / "here"
         here.mkdir()
         for name in ("roofline_MI200.html", "roofline_MI200.1.html"):
-            done = self.run_it("analyze", "-p", copy, "-b", "2", program=PERSONALITY, cwd=here)
+            done = self.run_it("analyze", "-p", copy, "-b", "2", "4", program=PERSONALITY, cwd=here)
             self.assertEqual(done.returncode, 0, done.stderr)
             path = re.search(r"Roofline plot: (.*)", done.stderr).group(1)
             self.assertEqual(path, str(here.resolve() / name))
@@ -78,7 +78,7 @@ class Roofline(Case):
             self.assertIn("hbm", document["roofline_ceilings_dev0"]["FP32"])
         self.assertEqual(before, sorted(p.name for p in copy.rglob("*")), "never into the workload")
         (copy / "roofline.csv").unlink()
-        done = self.run_it("analyze", "-p", copy, "-b", "2", program=PERSONALITY, cwd=here)
+        done = self.run_it("analyze", "-p", copy, "-b", "2", "4", program=PERSONALITY, cwd=here)
         self.assertNotIn("Roofline plot", done.stderr)
         plain = self.run_it("analyze", "-p", workload, "-b", "2", cwd=here)
         self.assertNotIn("Roofline plot", plain.stderr)

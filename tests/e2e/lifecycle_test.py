@@ -342,16 +342,12 @@ class Policies(harness.Case):
 
     def test_aggregate_keeps_counts_but_no_events(self):
         self.trace(LIFECYCLE, "threads", "2000", options=["--aggregate"])
-        # 64 threads may outrun a drainer that gets no processor: what the pool had no room for is counted.
         text = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
-        full = re.search(r"([\d,]+) marker records?: pool full", text)
-        lost = int(full.group(1).replace(",", "")) if full else 0
-        self.assertEqual(self.calls("marker", "thread") + lost, 128000, text)
-        self.assertGreater(self.calls("marker", "thread"), 0)
+        self.assertEqual(self.calls("marker", "thread"), 128000, text)
         self.assertLess((self.folder / "t.tacho").stat().st_size, 200_000)
 
     def test_ring_keeps_the_newest(self):
-        self.trace("/bin/sh", "-c", f"{LIFECYCLE} names 250000; {LIFECYCLE} open 10", options=["--ring", "100k"])
+        self.trace("/bin/sh", "-c", f"{LIFECYCLE} names 250000; sleep 1; {LIFECYCLE} open 10", options=["--ring", "100k"])
         rows = self.stats("marker")
         self.assertEqual(rows["never closed"]["Calls"], 1)
         self.assertLess(len(rows), 200000)

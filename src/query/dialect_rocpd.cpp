@@ -128,8 +128,8 @@ int64_t node_of(const Context&, int64_t) { return 1; }
 // The thread that asked for device work, by a column of threads.
 PartColumn launcher(const C& c, int64_t (*value)(const Context&, int64_t track)) {
   return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase}, [c, value](const int64_t* base) {
-            const auto* const cause = c->facts->cause(c->facts->track(base[0]).process, base[1]);
-            return value(*c, cause != nullptr ? cause->track : base[0]);
+            const int64_t call = c->facts->cause(c->facts->track(base[0]).process, base[1]);
+            return value(*c, call >= 0 ? c->facts->call_track(call) : base[0]);
           }};
 }
 int64_t pid_of(const Context& c, int64_t track) { return c.facts->track(track).pid; }
@@ -256,7 +256,7 @@ std::vector<Relation> event_tables(const C& c) {
   Relation symbols = relation(c, "rocpd_info_kernel_symbol",
                               {{"id", kId}, {"guid", kFew | kText}, {"nid"}, {"pid"}, {"code_object_id"}, {"kernel_name", kText}, {"display_name", kText}, {"kernel_object"}, {"kernarg_segment_size"},
                                {"kernarg_segment_alignment"}, {"group_segment_size"}, {"private_segment_size"}, {"sgpr_count"}, {"arch_vgpr_count"}, {"accum_vgpr_count"}, {"extdata", kText}});
-  symbols.columns[6].text = [c](int64_t code, std::string&) { return c->facts->readable(code); };
+  symbols.columns[6].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   add(symbols, Table::kKernel, 0,
       {row_number(0), guid(), constant(1), constant(c->owner()), constant(1), one(K::name), one(K::name), null(), null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers),
        one(K::registers), one(K::accum_registers), constant(0)},
@@ -320,7 +320,7 @@ std::vector<Relation> flat_views(const C& c) {
                                {"dispatch_id"}, {"stream_id", kFew}, {"queue_id", kFew}, {"queue", kFew | kText}, {"stream", kFew | kText}, {"start", kTime}, {"end"}, {"duration"}, {"grid_x", kFew},
                                {"grid_y", kFew}, {"grid_z", kFew}, {"workgroup_x", kFew}, {"workgroup_y", kFew}, {"workgroup_z", kFew}, {"lds_size", kFew}, {"scratch_size", kFew}, {"vgpr_count", kFew},
                                {"accum_vgpr_count", kFew}, {"sgpr_count", kFew}, {"static_lds_size", kFew}, {"static_scratch_size", kFew}, {"stack_id"}, {"parent_stack_id", kFew}, {"corr_id", kFew}});
-  kernels.columns[5].text = [c](int64_t code, std::string&) { return c->facts->readable(code); };
+  kernels.columns[5].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   const auto numbered = [](const char* word) {
     return TextOf([word](int64_t code, std::string& scratch) {
       scratch = fmt::format("{} {}", word, code);
@@ -471,7 +471,10 @@ Status add_sums(const C& c, Table table, const std::function<std::string(int64_t
 Result<Rows> top_kernels(const C& c) {
   std::map<std::string, Sum> sums;
   int64_t all = 0;
-  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return std::string(c->facts->readable(kernel_name(*c, dim))); }, sums, all));
+  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) {
+    std::string scratch;
+    return std::string(c->facts->readable(kernel_name(*c, dim), scratch));
+  }, sums, all));
   return top_rows(sums, all);
 }
 
@@ -481,7 +484,10 @@ Result<Rows> top(const C& c) {
   std::string scratch;
   const TextOf text = text_of(c);
   const auto named = [&](int64_t (*code)(const Context&, int64_t)) { return [&, code](int64_t dim) { return std::string(text(code(*c, dim), scratch)); }; };
-  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return std::string(c->facts->readable(kernel_name(*c, dim))); }, sums, all));
+  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) {
+    std::string scratch;
+    return std::string(c->facts->readable(kernel_name(*c, dim), scratch));
+  }, sums, all));
   TACHO_TRY(add_sums(c, Table::kCopy, named(copy_name), sums, all));
   TACHO_TRY(add_sums(c, Table::kFill, [](int64_t) { return std::string("MEMORY_FILL"); }, sums, all));
   TACHO_TRY(add_sums(c, Table::kApi, named(function_name), sums, all));

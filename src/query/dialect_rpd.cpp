@@ -37,9 +37,9 @@ struct Maker {
   int64_t id_of(int64_t code) const { return code >= 0 ? code + 1 : strings - code; }
 
   TextOf text() const {
-    return [facts = facts](int64_t code, std::string&) {
+    return [facts = facts](int64_t code, std::string& scratch) {
       if (code < 0) return kWords[static_cast<size_t>(-code - 1)];
-      return facts->readable(code);
+      return facts->readable(code, scratch);
     };
   }
   static PartColumn one(int16_t base, Derive derive = {}) { return {{base, kNoBase, kNoBase, kNoBase}, std::move(derive)}; }
@@ -71,13 +71,13 @@ struct Maker {
   // The id of the API call that caused an operation; kUnknown when there is none.
   PartColumn cause() const {
     return two(column::Fact::track, column::Fact::correlation, [facts = facts](const int64_t* base) {
-      const auto* const found = facts->cause(facts->track(base[0]).process, base[1]);
-      return found != nullptr ? found->row + 1 : kUnknown;
+      const int64_t row = facts->cause(facts->track(base[0]).process, base[1]);
+      return row >= 0 ? row + 1 : kUnknown;
     });
   }
   PartColumn caused() const {
     return two(column::Fact::track, column::Fact::correlation,
-               [facts = facts](const int64_t* base) -> int64_t { return facts->cause(facts->track(base[0]).process, base[1]) != nullptr; });
+               [facts = facts](const int64_t* base) -> int64_t { return facts->cause(facts->track(base[0]).process, base[1]) >= 0; });
   }
   // Workgroups along an axis.
   PartColumn groups(int grid, int group) const {
@@ -193,7 +193,7 @@ TextOf stream_text() {
 // Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched many).
 PartColumn launched(const Maker& make, int16_t graph_node) {
   return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase}, [facts = make.facts](const int64_t* base) -> int64_t {
-            return base[2] == 0 && facts->cause(facts->track(base[0]).process, base[1]) != nullptr;
+            return base[2] == 0 && facts->cause(facts->track(base[0]).process, base[1]) >= 0;
           }};
 }
 
@@ -376,20 +376,22 @@ Result<std::vector<std::vector<report::Cell>>> ktop(const Maker& make) {
   TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
     for (size_t i = 0; i < values[0].size(); ++i) {
       if (values[3][i] != 0) continue;
-      const auto* const cause = make.facts->cause(make.facts->track(values[0][i]).process, values[2][i]);
-      if (cause == nullptr) continue;
+      const int64_t cause = make.facts->cause(make.facts->track(values[0][i]).process, values[2][i]);
+      if (cause < 0) continue;
+      const int64_t duration = make.facts->call_duration(cause);
       Sum& sum = by_dim[values[1][i]];
       ++sum.calls;
-      if (cause->duration == kUnknown) continue;
-      sum.total += cause->duration;
-      all += cause->duration;
+      if (duration == kUnknown) continue;
+      sum.total += duration;
+      all += duration;
     }
     return true;
   }));
   TACHO_TRY(Status(make.facts->status()));
   std::map<std::string, Sum> sums;
+  std::string scratch;
   for (const auto& [dim, sum] : by_dim) {
-    Sum& named = sums[std::string(make.facts->readable(make.description(Table::kDispatch, dim)))];
+    Sum& named = sums[std::string(make.facts->readable(make.description(Table::kDispatch, dim), scratch))];
     named.calls += sum.calls;
     named.total += sum.total;
   }

@@ -270,7 +270,8 @@ class RpdStore : public Store {
  public:
   static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
   RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables) : database_(std::move(database)) {
-    for (const sqlite::TableInfo* const info : tables) tables_.push_back({info, {}, {}, 0, false});
+    tables_.resize(tables.size());
+    for (size_t i = 0; i < tables.size(); ++i) tables_[i].info = tables[i];
   }
   size_t chunks(int table) const override { return of(table).chunks.size(); }
   ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
@@ -294,6 +295,26 @@ class RpdStore : public Store {
       while (scan.next()) values.push_back(scan.integer(column, kUnknown));
     return scan.status();
   }
+  Result<int64_t> row_of(int number, int64_t id) override {
+    Table& table = of(number);
+    if (table.chunks.empty() || id < table.first_ids[0]) return -1;
+    size_t chunk = table.last;
+    if (id < table.first_ids[chunk] || (chunk + 1 < table.chunks.size() && id >= table.first_ids[chunk + 1]))
+      chunk = static_cast<size_t>(std::upper_bound(table.first_ids.begin(), table.first_ids.end(), id) - table.first_ids.begin()) - 1;
+    const ChunkInfo& info = table.chunks[chunk];
+    if (chunk != table.last || table.ids == nullptr) {
+      TACHO_ASSIGN(table.ids, this->column(number, chunk, table.info->rowid_column));
+      table.last = chunk;
+      table.dense = table.ids->size() == info.rows && info.rows > 0 &&
+                    static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 == info.rows;
+    }
+    const std::vector<int64_t>& ids = *table.ids;
+    if (table.dense) return id >= ids.front() && id <= ids.back() ? info.first_row + (id - ids.front()) : -1;
+    const auto found = std::lower_bound(ids.begin(), ids.end(), id);
+    return found != ids.end() && *found == id ? info.first_row + (found - ids.begin()) : -1;
+  }
+
+ protected:
   Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values) override {
     const Table& table = of(number);
     int most = 0;
@@ -316,14 +337,19 @@ class RpdStore : public Store {
 
  private:
   struct Table {
-    const sqlite::TableInfo* info;
+    const sqlite::TableInfo* info = nullptr;
     std::vector<uint32_t> leaves;
     std::vector<ChunkInfo> chunks;
+    std::vector<int64_t> first_ids;  // of the chunks
     int64_t rows = 0;
     bool listed = false;
+    // Where an id was found last.
+    size_t last = 0;
+    Values ids;
+    bool dense = false;  // no gaps between its ids
   };
   // Leaves are listed when they are first asked for: that takes a look at each of them.
-  const Table& of(int number) const {
+  Table& of(int number) const {
     Table& table = tables_[static_cast<size_t>(number)];
     if (table.listed) return table;
     table.listed = true;
@@ -332,6 +358,8 @@ class RpdStore : public Store {
     for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
       ChunkInfo chunk;
       chunk.first_row = table.rows;
+      scan.scan_leaves(std::span(table.leaves).subspan(at, 1));
+      table.first_ids.push_back(scan.next() ? scan.rowid() : INT64_MIN);
       for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
       table.rows += chunk.rows;
       table.chunks.push_back(chunk);
@@ -368,7 +396,10 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database->required("rocpd_string"));
   const sqlite::TableInfo* const ustrings = database->table("rocpd_ustring");
   const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
-  const auto store = std::make_shared<RpdStore>(database, std::vector<const sqlite::TableInfo*>{calls, ops});
+  std::vector<const sqlite::TableInfo*> tables = {calls, ops, strings};
+  for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
+    if (const sqlite::TableInfo* const table = database->table(name)) tables.push_back(table);
+  const auto store = std::make_shared<RpdStore>(database, tables);
   const auto texts = std::make_shared<Texts>(database, *strings);
   const auto long_texts = newer ? std::make_shared<Texts>(database, *ustrings) : texts;
   Dialect dialect;
@@ -376,11 +407,15 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
 
   // Names are few: remembered. Arguments are not.
   const auto remembered = [texts] {
-    const auto known = std::make_shared<tsl::robin_map<int64_t, std::string>>();
-    return TextOf([texts, known](int64_t code, std::string&) -> std::string_view {
-      if (const auto found = known->find(code); found != known->end()) return found->second;
-      if (known->size() > 100000) known->clear();
-      return known->emplace(code, std::string(texts->find(code))).first->second;
+    const auto known = std::make_shared<tsl::robin_map<int64_t, std::unique_ptr<std::string>>>();
+    return TextOf([texts, known](int64_t code, std::string& scratch) -> std::string_view {
+      constexpr size_t kMost = 1 << 17;
+      if (const auto found = known->find(code); found != known->end()) return *found->second;
+      if (known->size() >= kMost) {
+        scratch = texts->find(code);
+        return scratch;
+      }
+      return *known->emplace(code, std::make_unique<std::string>(texts->find(code))).first->second;
     });
   };
   const auto exists = [](std::shared_ptr<Texts> of) {
@@ -423,6 +458,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     part.keep.push_back(keep(at("domain_id"), in_domain));
     part.keep.push_back(keep(at("category_id"), in_category));
   }
+  api.columns[0].key = calls->rowid_column >= 0 && calls->rowid_column == calls->column("id");
   api.parts.push_back(std::move(part));
   dialect.relations.emplace_back(store, std::move(api));
 
@@ -435,6 +471,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"}) op_part.columns.push_back(place(*ops, name));
   const auto described = exists(texts), typed = exists(texts);
   op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described), keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
+  op.columns[0].key = ops->rowid_column >= 0 && ops->rowid_column == ops->column("id");
   op.parts.push_back(std::move(op_part));
   dialect.relations.emplace_back(store, std::move(op));
   for (const auto& [with, relation] : dialect.relations)
@@ -443,18 +480,28 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
         if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
           return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(), relation.name);
 
-  for (int table = 0; table < 2; ++table) {
-    const sqlite::TableInfo& info = table == 0 ? *calls : *ops;
+  // Tables as they are, for sums over them and for finding rows by id.
+  static constexpr std::string_view kTexts[] = {"completionSignal", "stream", "kernelArgAddress", "aquireFence", "releaseFence", "width", "height", "dst", "src"};
+  for (size_t table = 0; table < tables.size(); ++table) {
+    const sqlite::TableInfo& info = *tables[table];
     Relation own;
     own.name = info.name;
     Part rows;
-    rows.table = table;
+    rows.table = static_cast<int>(table);
     for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
-      if (info.columns[i] == "completionSignal") continue;  // text
-      own.columns.push_back(number(info.columns[i].c_str(), info.columns[i].ends_with("_id") || info.columns[i].ends_with("id")));
-      rows.columns.push_back({{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}});
+      const std::string& name = info.columns[i];
+      if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
+      PartColumn from{{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}};
+      if (&info == strings && name == "string") {
+        if (info.rowid_column < 0) continue;
+        own.columns.push_back(text(name.c_str(), remembered(), false));
+        from.base[0] = static_cast<int16_t>(info.rowid_column);
+      } else {
+        own.columns.push_back(number(name.c_str()));
+        own.columns.back().key = static_cast<int>(i) == info.rowid_column;
+      }
+      rows.columns.push_back(std::move(from));
     }
-    if (info.rowid_column >= 0 && static_cast<size_t>(info.rowid_column) < own.columns.size()) own.columns[static_cast<size_t>(info.rowid_column)].few = false;
     own.parts.push_back(std::move(rows));
     dialect.own_tables.emplace_back(store, std::move(own));
   }

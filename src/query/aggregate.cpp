@@ -11,6 +11,7 @@
 
 #include "base/sorted_file.h"
 #include "query/aggregate_plan.h"
+#include "query/group_table.h"
 
 namespace tacho::query {
 
@@ -35,60 +36,6 @@ int compare_cells(const report::Cell& a, const report::Cell& b) {
   const auto real = [](const report::Cell& cell) { return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell)) : static_cast<long double>(std::get<int64_t>(cell)); };
   return real(a) < real(b) ? -1 : real(a) > real(b);
 }
-
-// A group: the codes of its terms, then for each aggregate a count and, of all but counts, a sum or an extreme.
-class GroupTable {
- public:
-  GroupTable(size_t terms, std::vector<int64_t> fresh) : terms_(terms), fresh_(std::move(fresh)), width_(fresh_.size()) { clear(); }
-
-  /// Place of the group with these codes, made when there is none.
-  uint32_t place(const int64_t* codes) {
-    uint64_t hash = 0;
-    for (size_t i = 0; i < terms_; ++i) hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
-    size_t at = hash >> shift_;
-    while (index_[at] != 0) {
-      const uint32_t group = index_[at] - 1;
-      if (std::memcmp(record(group), codes, terms_ * sizeof(int64_t)) == 0) return group;
-      at = (at + 1) & (index_.size() - 1);
-    }
-    index_[at] = static_cast<uint32_t>(++groups_);
-    const size_t end = records_.size();
-    records_.insert(records_.end(), fresh_.begin(), fresh_.end());
-    std::memcpy(records_.data() + end, codes, terms_ * sizeof(int64_t));
-    if (groups_ * 2 > index_.size()) grow();
-    return static_cast<uint32_t>(groups_ - 1);
-  }
-  int64_t* record(uint32_t group) { return records_.data() + static_cast<size_t>(group) * width_; }
-  size_t groups() const { return groups_; }
-  size_t bytes() const { return records_.size() * sizeof(int64_t); }
-  void clear() {
-    groups_ = 0;
-    records_.clear();
-    index_.assign(256, 0);
-    shift_ = 56;
-  }
-
- private:
-  void grow() {
-    index_.assign(index_.size() * 2, 0);
-    --shift_;
-    for (size_t group = 0; group < groups_; ++group) {
-      const int64_t* const codes = record(static_cast<uint32_t>(group));
-      uint64_t hash = 0;
-      for (size_t i = 0; i < terms_; ++i) hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
-      size_t at = hash >> shift_;
-      while (index_[at] != 0) at = (at + 1) & (index_.size() - 1);
-      index_[at] = static_cast<uint32_t>(group + 1);
-    }
-  }
-  const size_t terms_;
-  const std::vector<int64_t> fresh_;
-  const size_t width_;
-  std::vector<int64_t> records_;
-  std::vector<uint32_t> index_;  // open addressing: group + 1, 0 = free
-  int shift_ = 0;
-  size_t groups_ = 0;
-};
 
 class Runner {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <tsl/robin_map.h>
@@ -11,6 +12,7 @@
 #include "base/sorted_file.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
+#include "query/top_rows.h"
 
 namespace tacho::query {
 
@@ -64,15 +66,29 @@ bool usable(const NamedScan& scan, int at_start, int at_end) {
 
 }  // namespace
 
-Result<RpdTop> rpd_top(const Database& database, bool as_view) {
+namespace {
+
+// Sums by rows of rocpd_string. An inner join: what has no row there is in no view.
+std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database, const sqlite::TableInfo& strings) {
+  const auto names = std::make_shared<Texts>(database, strings);
+  return std::make_shared<NamedSums>(
+      [names](int64_t code, std::string& scratch) -> std::string_view {
+        scratch = names->find(code);
+        return scratch;
+      },
+      [names](int64_t code) { return names->exists(code); });
+}
+
+}  // namespace
+
+Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
+  const Database& database = *file;
   TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
   NamedScan names(database, *strings, {"id", "string"});
-  struct Sum {
-    int64_t calls = 0, total = 0;
-  };
-  tsl::robin_map<int64_t, Sum> sums;
+  const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
+  constexpr size_t kMostKnown = 1 << 18;
   tsl::robin_map<int64_t, bool> is_empty;
   struct Op {
     int64_t start, end, name;
@@ -93,6 +109,7 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
     const int64_t start = scan.number(0), end = scan.number(1);
     const int64_t description = scan.number(2, 0);
     if (description != last_description) {
+      if (is_empty.size() > kMostKnown) is_empty.clear();
       const auto [found, fresh] = is_empty.try_emplace(description, false);
       if (fresh) found.value() = names.seek(description) && names.string(1).empty();
       empty = found->second;
@@ -103,9 +120,7 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
     const int64_t name = empty ? scan.number(3, 0) : description;
     if (__builtin_add_overflow(top.total, duration, &top.total)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
     sorted.add({start, end, name});
-    Sum& sum = sums[name];
-    ++sum.calls;
-    sum.total += duration;
+    sums->add(name, 1, duration);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(sorted.finish());
@@ -113,57 +128,37 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
   while (sorted.next(op)) {
     if (op.start == before.start && op.end == before.end && op.name == before.name) {
       ++top.duplicates;
-      if (as_view) {
-        Sum& sum = sums[op.name];
-        --sum.calls;
-        sum.total -= op.end - op.start;
-      }
+      if (as_view) sums->add(op.name, -1, op.start - op.end);
     }
     before = op;
   }
-  std::map<std::string, Sum> named;
-  for (const auto& [id, sum] : sums) {
-    if (!names.seek(id)) continue;  // an inner join: rows without a name are not in the view
-    Sum& to = named[std::string(names.string(1))];
-    to.calls += sum.calls;
-    to.total += sum.total;
-  }
   TACHO_TRY(names.status());
-  for (auto& [name, sum] : named) top.rows.push_back({name, sum.calls, sum.total});
+  TACHO_TRY(sums->finish(as_view ? NamedSums::Order::kRpd : NamedSums::Order::kTotal));
+  top.rows = sums;
   return top;
 }
 
-Result<RpdTop> rpd_ktop(const Database& database) {
+Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
+  const Database& database = *file;
   TACHO_ASSIGN(const sqlite::TableInfo* const calls, database.required("rocpd_api"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
   RpdTop top;
-  const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi");
-  if (launches == nullptr) return top;
-  NamedScan api(database, *calls, {"start", "end"});
-  NamedScan names(database, *strings, {"id", "string"});
-  NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
-  std::map<int64_t, RpdTop::Row> sums;
-  while (scan.next()) {
-    const int64_t id = scan.number(0);
-    // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
-    if (!api.seek(id)) continue;
-    const int64_t duration = api.number(1) - api.number(0);
-    top.total += duration;
-    RpdTop::Row& row = sums[scan.number(1)];
-    ++row.calls;
-    row.total += duration;
+  const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
+  if (const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi")) {
+    NamedScan api(database, *calls, {"start", "end"});
+    NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
+    while (scan.next()) {
+      // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
+      if (!api.seek(scan.number(0))) continue;
+      const int64_t duration = api.number(1) - api.number(0);
+      top.total += duration;
+      sums->add(scan.number(1), 1, duration);
+    }
+    TACHO_TRY(scan.status());
+    TACHO_TRY(api.status());
   }
-  TACHO_TRY(scan.status());
-  TACHO_TRY(api.status());
-  std::map<std::string, RpdTop::Row> named;
-  for (const auto& [id, row] : sums) {
-    if (!names.seek(id)) continue;
-    RpdTop::Row& to = named[std::string(names.string(1))];
-    to.calls += row.calls;
-    to.total += row.total;
-  }
-  TACHO_TRY(names.status());
-  for (auto& [name, row] : named) top.rows.push_back({name, row.calls, row.total});
+  TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
+  top.rows = sums;
   return top;
 }
 
@@ -370,24 +365,6 @@ class RpdStore : public Store {
   mutable std::vector<Table> tables_;
 };
 
-std::vector<std::vector<report::Cell>> view_rows(const RpdTop& top, int version) {
-  // Equal durations come in descending order of names: SQLite groups in the direction in which it then orders.
-  std::vector<std::vector<report::Cell>> rows;
-  for (size_t i = top.rows.size(); i-- > 0;) {
-    const RpdTop::Row& row = top.rows[i];
-    if (row.calls == 0) continue;
-    std::vector<report::Cell> cells = {row.name, row.calls, row.total / 1000};
-    if (version >= 3)
-      cells.emplace_back(static_cast<double>(row.total / row.calls) / 1000.0);
-    else
-      cells.emplace_back(row.total / row.calls / 1000);
-    cells.push_back(top.total != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(top.total)) : report::Cell());
-    rows.push_back(std::move(cells));
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[2]) > std::get<int64_t>(b[2]); });
-  return rows;
-}
-
 }  // namespace
 
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
@@ -512,13 +489,13 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                           C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger}, C{"Percentage", ValueType::kReal}};
   };
   const int shown = newer ? 3 : 2;
-  dialect.results.push_back({"top", top_columns(shown), [database, shown]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_top(*database, true));
-                               return view_rows(top, shown);
+  dialect.results.push_back({"top", top_columns(shown), {}, [database, shown]() -> Result<std::shared_ptr<const ResultRows>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_top(database, true));
+                               return std::make_shared<const TopRows>(top.rows, top.total, shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
                              }});
-  dialect.results.push_back({"ktop", top_columns(2), [database]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(*database));
-                               return view_rows(top, 2);
+  dialect.results.push_back({"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
+                               return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
                              }});
   dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
                              [database]() -> Result<std::vector<std::vector<report::Cell>>> {

@@ -24,8 +24,34 @@ Sweep::Sweep(const trace::Trace& trace, std::span<const event::Table> tables, st
 Sweep::~Sweep() = default;
 
 void Sweep::push(Run run) {
-  heap_.push_back(std::move(run));
-  std::push_heap(heap_.begin(), heap_.end(), [](const Run& a, const Run& b) { return a.start > b.start; });
+  uint32_t place;
+  if (free_runs_.empty()) {
+    place = static_cast<uint32_t>(runs_.size());
+    runs_.push_back(std::move(run));
+  } else {
+    place = free_runs_.back();
+    free_runs_.pop_back();
+    runs_[place] = std::move(run);
+  }
+  const Run& one = runs_[place];
+  Head head{one.block->start[one.at], place};
+  size_t at = heap_.size();
+  heap_.push_back(head);
+  for (; at > 0 && head.start < heap_[(at - 1) / 2].start; at = (at - 1) / 2) heap_[at] = heap_[(at - 1) / 2];
+  heap_[at] = head;
+}
+
+void Sweep::settle(size_t at) {
+  const Head head = heap_[at];
+  while (true) {
+    size_t child = 2 * at + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && heap_[child + 1].start < heap_[child].start) ++child;
+    if (heap_[child].start >= head.start) break;
+    heap_[at] = heap_[child];
+    at = child;
+  }
+  heap_[at] = head;
 }
 
 std::shared_ptr<Sweep::Block> Sweep::free_block() {
@@ -50,7 +76,7 @@ bool Sweep::load(const Pending& pending) {
   for (size_t from = 0; from < rows;) {
     size_t to = from + 1;
     while (to < rows && track[to] == track[from] && block->start[to] >= block->start[to - 1]) ++to;
-    push({block, pending.table, track[from], from, to, block->start[from]});
+    push({block, pending.table, track[from], from, to});
     from = to;
   }
   return true;
@@ -60,30 +86,35 @@ bool Sweep::next(Slice& slice) {
   if (!status_) return false;
   if (have_current_) {
     have_current_ = false;
-    if (current_.at < current_.end) {
-      current_.start = current_.block->start[current_.at];
-      push(std::move(current_));
+    Head& top = heap_.front();
+    Run& run = runs_[top.run];
+    if (run.at < run.end) {
+      top.start = run.block->start[run.at];
+    } else {
+      run.block.reset();
+      free_runs_.push_back(top.run);
+      heap_.front() = heap_.back();
+      heap_.pop_back();
     }
+    if (!heap_.empty()) settle(0);
   }
   while (next_pending_ < pending_.size() && (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
     if (!load(pending_[next_pending_++])) return false;
   if (heap_.empty()) return false;
-  std::pop_heap(heap_.begin(), heap_.end(), [](const Run& a, const Run& b) { return a.start > b.start; });
-  current_ = std::move(heap_.back());
-  heap_.pop_back();
+  Run& current = runs_[heap_.front().run];
   have_current_ = true;
   int64_t limit = INT64_MAX;
-  if (!heap_.empty()) limit = heap_.front().start;
+  for (size_t child = 1; child <= 2 && child < heap_.size(); ++child) limit = std::min(limit, heap_[child].start);
   if (next_pending_ < pending_.size()) limit = std::min(limit, pending_[next_pending_].min_start);
-  const Block& block = *current_.block;
-  const size_t from = current_.at;
+  const Block& block = *current.block;
+  const size_t from = current.at;
   size_t to = from + 1;
-  if (limit == INT64_MAX || block.start[current_.end - 1] <= limit) {
-    to = current_.end;
+  if (limit == INT64_MAX || block.start[current.end - 1] <= limit) {
+    to = current.end;
   } else {
     size_t step = 1;
-    while (to < current_.end && block.start[to] <= limit) {  // gallop, then halve
-      const size_t far = std::min(to + step, current_.end - 1);
+    while (to < current.end && block.start[to] <= limit) {  // gallop, then halve
+      const size_t far = std::min(to + step, current.end - 1);
       if (block.start[far] <= limit) {
         to = far + 1;
         step *= 2;
@@ -93,9 +124,9 @@ bool Sweep::next(Slice& slice) {
       }
     }
   }
-  current_.at = to;
-  slice.table = current_.table;
-  slice.track = current_.track;
+  current.at = to;
+  slice.table = current.table;
+  slice.track = current.track;
   slice.rows = to - from;
   slice.start = block.start.data() + from;
   slice.duration = block.duration.data() + from;

@@ -40,7 +40,10 @@ class Sweep {
     event::Table table;
     int64_t track;
     size_t at, end;
-    int64_t start;  // of row `at`
+  };
+  struct Head {
+    int64_t start;  // of the run's row `at`
+    uint32_t run;   // place in runs_
   };
   struct Pending {
     event::Table table;
@@ -50,15 +53,17 @@ class Sweep {
   bool load(const Pending& pending);
   std::shared_ptr<Block> free_block();
   void push(Run run);
+  void settle(size_t at);  // restores the heap below a head whose start grew
 
   const trace::Trace& trace_;
   std::vector<int> extra_;
   std::vector<Pending> pending_;  // by min_start
   size_t next_pending_ = 0;
-  std::vector<Run> heap_;         // earliest start first
+  std::vector<Run> runs_;
+  std::vector<uint32_t> free_runs_;
+  std::vector<Head> heap_;        // earliest start first; while a slice is out, its run stays on top
   std::vector<std::shared_ptr<Block>> blocks_;  // for use again when no run looks into them any more
   std::vector<int64_t> track_;
-  Run current_{};
   bool have_current_ = false;
   Status status_;
 };

@@ -331,12 +331,12 @@ class Policies(harness.Case):
         self.assertEqual(self.calls("marker", "work"), 0)
 
     def test_delay(self):
-        self.trace(LIFECYCLE, "sleep", "2", options=["--delay", "1"])
+        self.trace(LIFECYCLE, "sleep", "6", options=["--delay", "3"])
         self.assertEqual(self.calls("marker", "before"), 0)
         self.assertEqual(self.calls("marker", "after"), 3)
 
     def test_duration(self):
-        self.trace(LIFECYCLE, "sleep", "2", options=["--duration", "1"])
+        self.trace(LIFECYCLE, "sleep", "6", options=["--duration", "3"])
         self.assertEqual(self.calls("marker", "before"), 3)
         self.assertEqual(self.calls("marker", "after"), 0)
 

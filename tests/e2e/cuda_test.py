@@ -50,6 +50,25 @@ class Cuda(harness.Case):
             self.assertEqual(got + (int(lost.group(1).replace(",", "")) if lost else 0), 40000, text)
             self.assertNotIn("unknown record kind", text)
 
+    def lost(self, reason, file="t.tacho"):
+        """Records lost for a reason, as `tacho info` says."""
+        return sum(int(count.replace(",", "")) for count in re.findall(rf"([\d,]+) [^\n]*{reason}", self.losses(file)))
+
+    def test_500_threads_in_one_instant(self):
+        # How much memory is ready in that instant depends on the machine. What is not kept is counted.
+        result = self.fake("burst", 3)
+        self.assertEqual(result.stdout.decode(), "burst 1500\n")
+        kept = self.calls("kernel", "vecAdd(float*, int)") + self.calls("api", "cudaLaunchKernel")
+        self.assertEqual(kept + self.lost("pool full"), 3000, self.losses())
+
+    def test_500_threads_once_memory_is_ready(self):
+        if os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize < 256 << 20:
+            self.skipTest("/dev/shm is too small for 64 MiB ahead of need")
+        self.fake("backed", 40)
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 20000, self.losses())
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 20000)
+        self.assertIn("nothing was lost", self.losses())
+
     def test_chosen_kernels(self):
         self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])
         self.assertEqual(set(self.stats("kernel")), {"kernel_1", *(f"kernel_1{n}" for n in range(10) if n != 5)})

@@ -212,7 +212,10 @@ class PoolRun {
   pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
               bool preload = true, void (*prepare)() = nullptr) {
     const pid_t child = fork();
-    if (child != 0) return child;
+    if (child != 0) {
+      if (!grower_) grower_.emplace(*pool_);
+      return child;
+    }
     setenv("TACHO_POOL", pool_->path().c_str(), 1);
     setenv("TACHO_LIBRARY", library_path().c_str(), 1);
     setenv("TSAN_OPTIONS", "exitcode=66", 1);
@@ -275,6 +278,7 @@ class PoolRun {
  private:
   std::optional<tape::Pool> pool_;
   std::optional<tape::Drainer> drainer_;
+  std::optional<tape::Grower> grower_;
   Rows rows_;
 };
 

@@ -166,7 +166,7 @@ TEST(Writer, SignalHandlerInTheMiddleOfARecord) {
   const auto pops = static_cast<long>(run.rows().count(RecordKind::kPop));
   EXPECT_GT(outer, 5000);
   const auto dropped = static_cast<long>(run.dropped());  // a dropped push takes its pop with it
-  EXPECT_LE(dropped, handled / 50);
+  EXPECT_GT(marks, handled / 2);  // only in a few instructions is there no room for a handler
   EXPECT_LE(handled - marks + outer - pushes + handled - nested, dropped);
   EXPECT_GE(pops + 2 * dropped, outer + handled);
   EXPECT_LE(pops, pushes + nested);

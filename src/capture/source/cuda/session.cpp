@@ -620,6 +620,8 @@ bool start_session() {
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
+  // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
+  tape::want_blocks((64 << 20) / tape::kBlockSize);
   atexit(finish);
   start_thread();
   tape::define_property(event::Table::kProcess, 0, "cuda.attached", "1");

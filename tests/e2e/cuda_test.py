@@ -124,10 +124,38 @@ class Cuda(harness.Case):
         self.assertEqual(self.stats("kernel"), {})
         self.assertIn("--yield-to-app", self.losses())
 
-    def test_not_permitted(self):
-        result = self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "35"})
-        self.one_sentence(result, "only administrators")
-        self.assertEqual(self.stats("kernel"), {})
+    def refused(self, code, *needles):
+        """CUPTI refuses to start, or starts and refuses kernels: one sentence each time, and the program runs to its end."""
+        for variable in ("FAKE_CUPTI_REFUSES", "FAKE_CUPTI_REFUSES_KERNELS"):
+            result = self.fake("done", 50, env={variable: str(code)}, options=["--overwrite"])
+            self.assertEqual(result.stdout.decode(), "done 50\n")
+            self.one_sentence(result, *needles, "the program runs")
+            self.assertEqual(self.stats("kernel"), {})
+            self.assertIn(needles[0], self.losses())
+
+    def test_profiling_is_for_administrators_only(self):
+        self.refused(35, "only administrators", "NVreg_RestrictProfilingToAdminUsers")
+
+    def test_virtual_gpu(self):
+        self.refused(33, "virtual GPU", "enable_profiling")
+        self.refused(40, "virtual GPU", "enable_profiling")
+
+    def test_mig(self):
+        self.refused(43, "MIG instance", "a whole GPU")
+
+    def test_confidential_computing_and_wsl(self):
+        self.refused(41, "confidential computing")
+        self.refused(45, "WSL")
+
+    def test_avail_on_a_driver_with_a_problem(self):
+        def avail(**env):
+            text = self.run_command(TACHO, "avail", env={"LD_LIBRARY_PATH": str(FAKE / "driver"), "CUDA_HOME": str(FAKE), **env}).stdout.decode()
+            return next(line for line in text.splitlines() if re.match(r" *cuda ", line))
+        self.assertIn("no usable GPU", avail(FAKE_CUDA_INIT="100"))
+        self.assertIn("does not exist", avail(FAKE_CUDA_INIT="101"))
+        self.assertIn("different versions", avail(FAKE_CUDA_INIT="803"))
+        self.assertIn("too old: it supports CUDA 10.2", avail(FAKE_CUDA_VERSION="10020"))
+        self.assertNotIn("too old", avail())
 
     def test_old_driver(self):
         version = self.folder / "version"

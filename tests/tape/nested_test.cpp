@@ -87,6 +87,11 @@ void step_through(PoolRun& run, Prepare prepare, Totals& totals) {
       const bool kept = record_call();
       g_steps.done = true;
       asm volatile("nop; nop" : : : "memory");
+      // Whatever was written is published: a kill now would lose none of it.
+      const tape::ThreadState& state = tape::t_state;
+      if (state.block != nullptr) {
+        EXPECT_EQ(state.block->committed.load(), static_cast<uint32_t>(state.cursor - tape::payload(state.block))) << at;
+      }
       ++totals.rounds;
       ++(kept ? totals.calls : totals.calls_refused);
       run.drain(false);

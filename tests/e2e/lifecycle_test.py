@@ -316,6 +316,28 @@ class Resources(harness.Case):
                          LIFECYCLE, "normal", "1000")
         self.assertEqual(self.calls("marker", "work"), 1000)
 
+    def test_no_folder_for_the_pool(self):
+        # In a mount namespace of its own, everything that could hold the pool is read-only; the trace could be written.
+        out = self.tmpfs("4m")
+        make = ('for place in /dev/shm /tmp /var/tmp; do mount --rbind "$place" "$place" && mount -o remount,ro,bind "$place" || exit 77; done; '
+                '! touch /dev/shm/x /tmp/x 2>/dev/null || exit 78; exec "$@"')
+        private = ["unshare", "--mount", "/bin/sh", "-c", make, "sh"]
+        allowed = subprocess.run([*private, "/bin/true"], capture_output=True).returncode
+        if allowed in (1, 77):
+            self.skipTest("mounting in a namespace is not permitted here")
+        self.assertEqual(allowed, 0, "some folder could still be written")
+        environment = {"TMPDIR": "/tmp", "XDG_RUNTIME_DIR": "", "TACHO_POOL_DIR": ""}
+        result = self.run_command(*private, TACHO, "trace", "--quiet", "-o", out / "t.tacho", "--", LIFECYCLE, "normal", "10",
+                                  code=125, env=environment)
+        self.one_sentence(result, "no folder can hold the pool", "/dev/shm: Read-only file system", "/tmp: Read-only file system",
+                          "TACHO_POOL_DIR")
+        self.assertEqual(result.stdout, b"")
+        self.assertEqual(list(out.iterdir()), [])
+        # And the way out that the sentence names.
+        self.run_command(*private, TACHO, "trace", "--quiet", "-o", out / "t.tacho", "--", LIFECYCLE, "normal", "10",
+                         env={**environment, "TACHO_POOL_DIR": str(out)})
+        self.assertEqual(self.calls("marker", "work", out / "t.tacho"), 10)
+
     def test_read_only_output_folder(self):
         place = self.tmpfs("1m")
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)

@@ -94,9 +94,18 @@ class Cuda(harness.Case):
         process = subprocess.Popen([TACHO, "trace", "-q", "-o", "t.tacho", "--", APP, "hang", "100"], cwd=self.folder,
                                    stdout=subprocess.PIPE, env={**os.environ, "CUDA_HOME": str(FAKE)})
         self.assertEqual(process.stdout.readline(), b"hang 100\n")
-        time.sleep(0.3)
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+            target = int(file.read().split()[0])
+        with open(f"/proc/{target}/environ", "rb") as file:
+            pool = next(v for v in file.read().split(b"\0") if v.startswith(b"TACHO_POOL=")).split(b"=", 1)[1]
+        # Every 50 ms a thread in the program looks for new names. Records hold pointers: the text is in the pool once it did.
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with open(pool, "rb") as file:
+                if b"_Z6vecAddPfi" in file.read(16 << 20):
+                    break
+            time.sleep(0.01)
+        os.kill(target, signal.SIGKILL)
         self.assertEqual(process.wait(60), 137)
         process.stdout.close()
         self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)

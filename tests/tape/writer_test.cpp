@@ -130,7 +130,7 @@ TEST(Writer, SixtyFourThreads) {
 }
 
 TEST(Writer, TenThousandThreadsOneAfterAnother) {
-  PoolRun run({.initial_bytes = 64 << 20, .max_bytes = 128 << 20});  // far less than a block per thread
+  PoolRun run({.initial_bytes = 32 << 20, .max_bytes = 32 << 20});  // far less than a block per thread
   EXPECT_EQ(run.run({target(), "churn", "10000"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 40000u);
   EXPECT_EQ(run.dropped(), 0u);

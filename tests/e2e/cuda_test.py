@@ -1,5 +1,6 @@
 """CUDA without a GPU: the way of CUPTI's records from a program to the trace, on a stand-in for CUPTI; and the sentences
 for machines without a driver, without CUPTI, without permission."""
+import csv
 import os
 import re
 import shutil
@@ -164,7 +165,7 @@ class Cuda(harness.Case):
         self.assertIn("does not exist", avail(FAKE_CUDA_INIT="101"))
         self.assertIn("different versions", avail(FAKE_CUDA_INIT="803"))
         self.assertIn("too old: it supports CUDA 10.2", avail(FAKE_CUDA_VERSION="10020"))
-        self.assertNotIn("too old", avail())
+        self.assertRegex(avail(), r"ready +CUPTI 130001 \(.*fake_cuda/lib64/libcupti.so.13\)")
 
     def test_old_driver(self):
         version = self.folder / "version"
@@ -174,6 +175,28 @@ class Cuda(harness.Case):
 
     def test_other_profiler(self):
         self.one_sentence(self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "39"}), "another profiler")
+
+    def test_newer_cupti_names_the_other_profiler(self):
+        newer = {"CUDA_HOME": str(FAKE / "v2")}
+        self.assertEqual(self.fake("done", 50, env=newer).stderr, b"")
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        result = self.fake("done", 50, env={**newer, "FAKE_CUPTI_OTHER": "nsight"}, options=["--overwrite"])
+        self.one_sentence(result, "another profiler, nsight already", "keeps its GPU records")
+        self.assertEqual(self.stats("kernel"), {})
+
+    def test_rocprofv3_writes_cuda_files(self):
+        result = self.run_command(BUILD / "personalities" / "rocprofv3", "--sys-trace", "-f", "csv", "-d", ".", "-o", "out", "--", APP,
+                                  "done", "20", code=5, env={"CUDA_HOME": str(FAKE)})
+        self.assertEqual(result.stdout.decode(), "done 20\n")
+        with open(self.folder / "out_cuda_api_trace.csv") as file:
+            calls = list(csv.DictReader(file))
+        with open(self.folder / "out_kernel_trace.csv") as file:
+            kernels = list(csv.DictReader(file))
+        self.assertEqual({(row["Domain"], row["Function"]) for row in calls}, {("CUDA_RUNTIME_API", "cudaLaunchKernel")})
+        self.assertEqual({row["Kernel_Name"] for row in kernels}, {"vecAdd(float*, int)"})
+        # Every kernel by the call that launched it.
+        self.assertEqual(sorted(row["Correlation_Id"] for row in kernels), sorted(row["Correlation_Id"] for row in calls))
+        self.assertEqual(len(calls), 20)
 
     def test_unusable_cupti(self):
         # Without a driver the real CUPTI refuses; without the toolkit there is none: one sentence, and the program runs.

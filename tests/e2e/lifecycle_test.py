@@ -240,7 +240,7 @@ class Signals(harness.Case):
         self.assertEqual(self.calls("marker", "after signal"), 5)
 
     def test_tacho_killed_target_goes_on_and_recover_works(self):
-        process = self.start(LIFECYCLE, "sleep", "3")
+        process = self.start(LIFECYCLE, "sleep", "5")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         target = self.child_of(process)
         environment = pathlib.Path(f"/proc/{target}/environ").read_bytes().split(b"\0")
@@ -382,7 +382,7 @@ class Policies(harness.Case):
 
     def test_signal_trigger(self):
         process = subprocess.Popen([str(TACHO), "trace", "--quiet", "-o", "t.tacho", "--start-trigger", "signal:USR1",
-                                    "--", str(LIFECYCLE), "sleep", "2"], cwd=self.folder, stdout=subprocess.PIPE)
+                                    "--", str(LIFECYCLE), "sleep", "5"], cwd=self.folder, stdout=subprocess.PIPE)
         self.assertEqual(process.stdout.readline(), b"ready\n")
         process.send_signal(signal.SIGUSR1)
         self.assertEqual(process.wait(30), 0)

@@ -175,6 +175,13 @@ void loss(event::Table table, event::LossReason reason, uint64_t count);
 /// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
 /// counted). The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
+/// True while tacho can still back more blocks, ahead of or after they run out.
+bool can_grow();
+/// Asks tacho to back so many blocks in all, soon: for sources whose threads will take many at once.
+void want_blocks(uint32_t blocks);
+/// Waits until more than `seen` blocks are backed (PoolHeader::populated_blocks), at most `ns`; wakes tacho first. Only for
+/// callers that may wait: vendors' callbacks that ask for memory.
+void wait_for_growth(uint32_t seen, int64_t ns);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);
 /// Gives an extent back unused.

@@ -130,7 +130,7 @@ TEST(Writer, SixtyFourThreads) {
 }
 
 TEST(Writer, TenThousandThreadsOneAfterAnother) {
-  PoolRun run({.initial_bytes = 64 << 20, .max_bytes = 128 << 20});  // far less than a block per thread
+  PoolRun run({.initial_bytes = 32 << 20, .max_bytes = 32 << 20});  // far less than a block per thread
   EXPECT_EQ(run.run({target(), "churn", "10000"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 40000u);
   EXPECT_EQ(run.dropped(), 0u);
@@ -166,7 +166,7 @@ TEST(Writer, SignalHandlerInTheMiddleOfARecord) {
   const auto pops = static_cast<long>(run.rows().count(RecordKind::kPop));
   EXPECT_GT(outer, 5000);
   const auto dropped = static_cast<long>(run.dropped());  // a dropped push takes its pop with it
-  EXPECT_LE(dropped, handled / 50);
+  EXPECT_GT(marks, handled / 2);  // only in a few instructions is there no room for a handler
   EXPECT_LE(handled - marks + outer - pushes + handled - nested, dropped);
   EXPECT_GE(pops + 2 * dropped, outer + handled);
   EXPECT_LE(pops, pushes + nested);

@@ -124,7 +124,7 @@ static int mode_churn(int count) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, count_pairs, "churned") != 0) return 1;
     pthread_join(thread, NULL);
-    if (i % 50 == 0) usleep(1000); /* the reader keeps up */
+    if (i % 200 == 199) raise(SIGSTOP); /* until the reader has caught up */
   }
   return 0;
 }

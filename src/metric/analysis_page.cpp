@@ -202,6 +202,9 @@ void write_page(JsonWriter& json, const Analysis& run) {
   write_list(json, "dispatches", given.dispatches);
   write_list(json, "gpus", given.gpus);
   json.end_object();
+  json.newline().key("flop_kinds").begin_array();
+  for (const FlopKind& kind : run.flop_kinds()) json.value(kind.type);
+  json.end_array();
   write_tables(json, page);
   json.newline().key("places").begin_array();
   for (const PageProgram::Place& at : page.places) json.value(at.table).value(at.row).value(at.column);

@@ -93,7 +93,8 @@ struct Mark {
 
 class Drawing {
  public:
-  Drawing(std::span<const Analysis> runs, const SvgOptions& options) : runs_(runs), options_(options) {
+  Drawing(std::span<const Analysis> runs, const SvgOptions& options)
+      : runs_(runs), options_(options), chosen_levels_(!options.memory_levels.empty()) {
     if (options_.memory_levels.empty()) options_.memory_levels = {"hbm", "l2", "l1"};
   }
 
@@ -177,8 +178,9 @@ class Drawing {
       if (!run.workload().ceilings.empty())
         for (const std::string& type : options_.data_types.empty() ? run.roofline_types() : options_.data_types) {
           std::vector<Roof> all = roofs(run.workload().ceilings.front(), type);
-          std::erase_if(all, [&](const Roof& roof) { return !is_compute(roof) && !wanted(roof.name); });
+          if (chosen_levels_) std::erase_if(all, [&](const Roof& roof) { return !is_compute(roof) && !wanted(roof.name); });
           for (const Roof& roof : all) {
+            if (!is_compute(roof) && !wanted(roof.name)) continue;
             const auto same = std::find_if(lines_.begin(), lines_.end(),
                                            [&](const Line& line) { return line.run == r && !is_compute(roof) && line.roof.name == roof.name; });
             if (same == lines_.end())
@@ -409,6 +411,7 @@ class Drawing {
 
   std::span<const Analysis> runs_;
   SvgOptions options_;
+  bool chosen_levels_;  // else all levels bind, and three are drawn
   std::vector<std::map<std::string, std::vector<Roof>, std::less<>>> roofs_;  // of each run, by data type
   std::vector<Line> lines_;
   std::vector<Mark> marks_;

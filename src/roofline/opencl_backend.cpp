@@ -631,6 +631,14 @@ class OpenClDevice : public Device {
       if (!session_->cpu && plan.kind == Kind::Vector && plan.type == "float")
         offer.peak_per_clock = lanes_per_cycle() * 2e-3;
     }
+    if (!session_->cpu && is_amd())
+      for (const char* type : {"BF16", "F16", "F32", "F64"}) {
+        Measurement& m = list.emplace_back().measurement;
+        m.column = fmt::format("MFMA{}Flops", type);
+        m.label = fmt::format("Peak MFMA FLOPs ({})", type);
+        m.unit = "GFLOP/s";
+        m.skipped = "AMD's matrix cores cannot be reached from OpenCL C, and tacho has no HIP benchmarks: matrix peaks are not measured";
+      }
     return list;
   }
 
@@ -691,6 +699,9 @@ class OpenClDevice : public Device {
   }
 
  private:
+  bool is_amd() const {
+    return session_->info.vendor.find("AMD") != std::string::npos || session_->info.vendor.find("Advanced Micro") != std::string::npos;
+  }
   // FP32 lanes that work in a cycle, from the vendors' extensions; NaN without one.
   double lanes_per_cycle() const {
     constexpr cl_device_info kSimds = 0x4040, kWidth = 0x4041,

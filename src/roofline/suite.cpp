@@ -58,11 +58,13 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
   for (std::uint32_t i = 0; i < options.experiments; ++i) {
     Benchmark::Sample best;
     const std::int64_t start = raw_now();
+    constexpr int kLeastRuns = 4;
+    int here = 0;
     for (bool more = true; more;) {
       TACHO_ASSIGN(const Benchmark::Sample sample, benchmark->run());
       ++measurement.runs;
       if (best.duration == 0 || (sample.duration > 0 && sample.duration < best.duration)) best = sample;
-      more = static_cast<double>(raw_now() - start) < at_least;
+      more = at_least > 0 && (++here < kLeastRuns || static_cast<double>(raw_now() - start) < at_least);
     }
     durations.push_back(best.duration);
     if (std::isfinite(best.clock)) clocks.push_back(best.clock);

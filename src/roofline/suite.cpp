@@ -44,7 +44,7 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
   Bar bar(options.bar);
   bar.at(0);
   TACHO_ASSIGN(const std::unique_ptr<Benchmark> benchmark, device.prepare(offer));
-  TACHO_TRY(benchmark->calibrate(options.target));
+  TACHO_TRY(benchmark->calibrate(options.target > 0 ? options.target : device.run_time()));
   TACHO_ASSIGN(Benchmark::Sample first, benchmark->run());
   // Warm-up: clocks rise for some ms after idling.
   const double warm = std::max(first.duration, 40e6);
@@ -52,14 +52,19 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
     TACHO_ASSIGN(first, benchmark->run());
     spent += std::max(first.duration, 1e5);
   }
-  const int runs = device.runs_per_experiment();
+  const double at_least = device.experiment_time();
   std::vector<double> durations, clocks;
   const std::int64_t begin = raw_now();
   for (std::uint32_t i = 0; i < options.experiments; ++i) {
     Benchmark::Sample best;
-    for (int r = 0; r < runs; ++r) {
+    const std::int64_t start = raw_now();
+    constexpr int kLeastRuns = 4;
+    int here = 0;
+    for (bool more = true; more;) {
       TACHO_ASSIGN(const Benchmark::Sample sample, benchmark->run());
-      if (r == 0 || sample.duration < best.duration) best = sample;
+      ++measurement.runs;
+      if (best.duration == 0 || (sample.duration > 0 && sample.duration < best.duration)) best = sample;
+      more = at_least > 0 && (++here < kLeastRuns || static_cast<double>(raw_now() - start) < at_least);
     }
     durations.push_back(best.duration);
     if (std::isfinite(best.clock)) clocks.push_back(best.clock);
@@ -151,21 +156,25 @@ Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions&
   const bool cuda = device.entry.info.backend == "cuda";
   TACHO_ASSIGN(const std::unique_ptr<Device> opened, cuda ? open_cuda_device(device.entry.backend_index)
                                                           : open_opencl_device(device.entry.backend_index));
+  return measure(*opened, device.number, options);
+}
+
+Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options) {
   DeviceCeilings ceilings;
-  ceilings.device = opened->info();
-  ceilings.number = device.number;
+  ceilings.device = device.info();
+  ceilings.number = number;
   const auto say = [&](std::string_view text) {
     if (options.line) options.line(text);
   };
-  for (const Offer& offer : opened->offers()) {
+  for (const Offer& offer : device.offers()) {
     Measurement measurement = offer.measurement;
     if (!options.only.empty() &&
         std::find(options.only.begin(), options.only.end(), measurement.column) == options.only.end())
       continue;
     if (measurement.skipped.empty())
-      if (const Status status = measure_one(*opened, offer, options, measurement); !status)
+      if (const Status status = measure_one(device, offer, options, measurement); !status)
         measurement.skipped = status.error().message;
-    say(result_line(measurement, device.number));
+    say(result_line(measurement, number));
     ceilings.measurements.push_back(std::move(measurement));
   }
   if (ceilings.measurements.empty())

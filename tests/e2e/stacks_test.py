@@ -3,6 +3,7 @@ browser, PyTorch, sampling from outside, and what goes wrong."""
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ import harness
 import proto
 from harness import BUILD, SOURCE, TACHO, TARGETS
 
-LAUNCHES = SOURCE / "tests" / "e2e" / "targets" / "launches.py"
+TARGETS_SOURCE = SOURCE / "tests" / "e2e" / "targets"
+LAUNCHES = TARGETS_SOURCE / "launches.py"
 # Numbers of the lines that launch.
 HEAVY, LIGHT, COPY = (next(number for number, text in enumerate(LAUNCHES.read_text().splitlines(), 1) if text.endswith("# " + word)) for word in ("heavy", "light", "copy"))
 PYTHON = harness.DEBIAN_PYTHON
@@ -22,6 +24,17 @@ FORBID = TARGETS / "forbid"
 
 def have(module):
     return subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def interpreters():
+    """Pythons of this machine whose frames can be read, one a version."""
+    found = {}
+    for path in [pathlib.Path(PYTHON), *sorted(pathlib.Path.home().glob(".pyenv/versions/*/bin/python3"))]:
+        result = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:3], sep='.')"], capture_output=True, text=True)
+        version = result.stdout.strip()
+        if result.returncode == 0 and (3, 9) <= tuple(map(int, version.split(".")[:2])) <= (3, 13):
+            found.setdefault(version, str(path))
+    return list(found.values())
 
 
 class Stacks(harness.Case):
@@ -68,6 +81,26 @@ class Stacks(harness.Case):
         text = self.run_command(TACHO, "stats", "n.tacho", "--by", "line").stdout.decode()
         self.assertRegex(text, r"[\d.]+ % by the nearest sample")
         self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line", "n.tacho")), self.device_ns("n.tacho"))
+
+    def test_launches_of_threads_that_python_waits_for(self):
+        # As PyTorch's autograd: the kernels of a backward pass belong to the line that called backward(), whichever line it
+        # was before; not when two threads wait in backward passes, nor when the thread waits elsewhere.
+        folder = TARGETS_SOURCE / "autograd"
+        numbers = {text.rsplit("# ", 1)[1]: number for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
+        for python in interpreters():
+            with self.subTest(python):
+                self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", options=["--overwrite"], env={"PYTHONDONTWRITEBYTECODE": "1"})
+                kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
+                self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
+                lines = {row["Line"]: row["GpuTotalNs"] for row in self.rows("line") if row["File"].endswith("autograd.py") and row["GpuTotalNs"]}
+                self.assertEqual(lines.pop(numbers["first"], None), kernels["first"])
+                self.assertEqual(lines.pop(numbers["second"], None), kernels["second"])
+                self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), sum(kernels.values()))
+                for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
+                    if "of_two" in stack or "of_nobody" in stack:
+                        self.assertNotIn(".py", stack, "whose work it is cannot be told")
+                    else:
+                        self.assertRegex(stack, r"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);clEnqueueNDRangeKernel;")
 
     @unittest.skipUnless(have("torch"), "no python3-torch")
     def test_torch(self):

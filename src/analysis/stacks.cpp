@@ -35,6 +35,13 @@ struct PairHash {
   }
 };
 
+// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id = 31".
+std::string_view operator_name(std::string_view text) {
+  for (const std::string_view counter : {", seq = ", ", op_id = ", ", sizes = "})
+    text = text.substr(0, text.find(counter));
+  return text;
+}
+
 // Calls of device APIs whose work may still come: the newest of them.
 constexpr size_t kMostCalls = 2'000'000;
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many
@@ -232,8 +239,8 @@ class Builder {
                                    : node_of(track, stack);
     if (const auto open = open_.find(track); open != open_.end())
       for (const Open& marker : open->second)
-        node = child(
-            node, frame(StackPart::kMarker, trace_.text(Table::kLabel, marker.label, column::Label::name)));
+        node = child(node, frame(StackPart::kMarker,
+                                 operator_name(trace_.text(Table::kLabel, marker.label, column::Label::name))));
     return child(node,
                  frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }

@@ -475,8 +475,8 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
       if (node.samples == 0 && node.launches == 0) continue;
-      // Device time belongs to the innermost frame of the host's code; by line, to Python's where there is
-      // Python.
+      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and to Python's
+      // where there is Python: what a line calls in a library is that line's.
       size_t owner = SIZE_MAX;
       bool owner_python = false;
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {
@@ -492,7 +492,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
           owner = row;
           owner_python = python;
         }
-        if (at == i) {
+        if (at == i && by == StackBy::kFunction) {
           rows[row].self_ns += node.host_ns;
           rows[row].samples += node.samples;
         }
@@ -507,6 +507,10 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
         rows[owner].gpu_ns += node.gpu_ns;
       }
       if (owner != SIZE_MAX) rows[owner].gpu_self_ns += node.gpu_ns;
+      if (by == StackBy::kLine) {
+        rows[owner].self_ns += node.host_ns;
+        rows[owner].samples += node.samples;
+      }
     }
     std::erase_if(rows, [](const StackRow& row) { return row.total_ns == 0 && row.gpu_ns == 0; });
   }

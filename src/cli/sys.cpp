@@ -926,6 +926,7 @@ Status write_folder(const trace::Trace& trace, Request& request, Plan& plan,
     combined = true;
     format::timemory::Options tables = plan.tables;
     tables.process = row;
+    tables.name = fs::path(request.command[0]).filename().string();
     TACHO_TRY(write_tables(
         trace, request, plan, tables,
         [&](const std::string& name, const char* ending) { return path_of(row, name, ending); }, written));

@@ -85,22 +85,30 @@ class Stacks(harness.Case):
     def test_launches_of_threads_that_python_waits_for(self):
         # As PyTorch's autograd: the kernels of a backward pass belong to the line that called backward(), whichever line it
         # was before; not when two threads wait in backward passes, nor when the thread waits elsewhere.
-        folder = TARGETS_SOURCE / "autograd"
-        numbers = {text.rsplit("# ", 1)[1]: number for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
         for python in interpreters():
             with self.subTest(python):
-                self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", options=["--overwrite"], env={"PYTHONDONTWRITEBYTECODE": "1"})
-                kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
-                self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
-                lines = {row["Line"]: row["GpuTotalNs"] for row in self.rows("line") if row["File"].endswith("autograd.py") and row["GpuTotalNs"]}
-                self.assertEqual(lines.pop(numbers["first"], None), kernels["first"])
-                self.assertEqual(lines.pop(numbers["second"], None), kernels["second"])
-                self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), sum(kernels.values()))
-                for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
-                    if "of_two" in stack or "of_nobody" in stack:
-                        self.assertNotIn(".py", stack, "whose work it is cannot be told")
-                    else:
-                        self.assertRegex(stack, r"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);clEnqueueNDRangeKernel;")
+                self.waited_for(python, "clEnqueueNDRangeKernel")
+
+    def test_launches_of_threads_that_python_waits_for_in_cuda(self):
+        for python in interpreters()[-1:]:
+            self.waited_for(python, "cudaLaunchKernel", "cuda", env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+
+    def waited_for(self, python, call, *words, env=None):
+        folder = TARGETS_SOURCE / "autograd"
+        numbers = {text.rsplit("# ", 1)[1]: number for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
+        self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", *words, options=["--overwrite"],
+                    env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+        kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
+        self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
+        lines = {row["Line"]: row["GpuTotalNs"] for row in self.rows("line") if row["File"].endswith("autograd.py") and row["GpuTotalNs"]}
+        self.assertEqual(lines.pop(numbers["first"], None), kernels["first"])
+        self.assertEqual(lines.pop(numbers["second"], None), kernels["second"])
+        self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), sum(kernels.values()))
+        for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
+            if "of_two" in stack or "of_nobody" in stack:
+                self.assertNotIn(".py", stack, "whose work it is cannot be told")
+            else:
+                self.assertRegex(stack, rf"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);{call};")
 
     @unittest.skipUnless(have("torch"), "no python3-torch")
     def test_torch(self):

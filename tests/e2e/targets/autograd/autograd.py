@@ -1,6 +1,6 @@
 """Kernels launched by threads without Python while the thread that asked for them waits in torch/autograd (a stand-in).
 
-usage: autograd.py LIBRARY ROUNDS
+usage: autograd.py LIBRARY ROUNDS [cuda]        cuda: on the stand-in for CUPTI, else OpenCL
 """
 import ctypes
 import os
@@ -27,8 +27,8 @@ def elsewhere(engine, launches):
 def main():
     engine = ctypes.CDLL(sys.argv[1])
     engine.run_backward.restype = None
-    if engine.set_up() != 0:
-        sys.exit("autograd.py: no OpenCL device")
+    if (engine.set_up_cuda() if "cuda" in sys.argv else engine.set_up()) != 0:
+        sys.exit("autograd.py: no device")
     idle, end = threading.Event(), threading.Event()
 
     def sleeper():  # another Python thread: it waits, but for no backward pass

@@ -2,8 +2,10 @@
  * what stacks of launches are tested on. Loaded by autograd.py through ctypes, which lets go of the interpreter's lock. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static cl_context context;
 static cl_command_queue queue;
@@ -29,6 +31,22 @@ int set_up(void) {
   return pthread_barrier_init(&together, NULL, 2);
 }
 
+/* The same on the stand-in for CUPTI, which starts as CUDA's driver does. */
+static void (*cuda_launch)(const char*);
+static void (*cuda_complete)(void);
+int set_up_cuda(void) {
+  const char* const injection = getenv("CUDA_INJECTION64_PATH");
+  void* const library = injection != NULL ? dlopen(injection, RTLD_NOW) : NULL;
+  int (*const start)(void) = library != NULL ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+  if (start == NULL || start() != 1) return 1;
+  void* const cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  if (cupti == NULL) return 2;
+  cuda_launch = (void (*)(const char*))dlsym(cupti, "fake_launch");
+  cuda_complete = (void (*)(void))dlsym(cupti, "fake_complete");
+  ((void (*)(void))dlsym(cupti, "fake_start"))();
+  return pthread_barrier_init(&together, NULL, 2);
+}
+
 struct Work {
   const char* kernel;
   int launches, partner;
@@ -37,6 +55,13 @@ struct Work {
 static void* launcher(void* argument) {
   const struct Work* const work = argument;
   const size_t count = 4096;
+  if (cuda_launch != NULL) {
+    if (work->partner) pthread_barrier_wait(&together);
+    for (int i = 0; i < work->launches; ++i) cuda_launch(work->kernel);
+    cuda_complete();
+    if (work->partner) pthread_barrier_wait(&together);
+    return NULL;
+  }
   cl_kernel kernel = clCreateKernel(program, work->kernel, NULL);
   clSetKernelArg(kernel, 0, sizeof buffer, &buffer);
   if (work->partner) pthread_barrier_wait(&together);

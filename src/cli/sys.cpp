@@ -949,6 +949,9 @@ Status write_folder(const trace::Trace& trace, Request& request, Plan& plan,
     }
     if (error) return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.output);
     say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(main_row), path));
+    if (trace.rows(Table::kSample) > 0)
+      say(request, fmt::format("[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
+                               of_process(main_row), path));
   }
   return {};
 }

@@ -101,6 +101,8 @@ class Sys(harness.Case):
             (["MEMORY_UNITS=KB"], lambda r: "KB peak_rss" in r.stderr),
             (["PROFILE=true", "TREE_OUTPUT=false"], lambda r: "graph" not in json.loads(r.one(r"wall_clock.*json").read_text())["timemory"]["wall_clock"]),
             ([f"TMPDIR={self.folder}"], lambda r: r.has(r"tacho-\d+\.tacho")),
+            (["USE_ROCPD=true"], lambda r: r.has(r"rocpd-\d+\.db")),
+            (["MONOCHROME=true", "VERBOSE=2"], lambda r: "\x1b" not in r.stderr),
         ]:
             with self.subTest(settings):
                 run = self.set(*settings)
@@ -251,6 +253,11 @@ class Sys(harness.Case):
             within, steps = map(int, re.match(rb"(\d+) of (\d+)", run.result.stdout).groups())
             self.assertTrue(0 < within < steps, (within, steps))
             self.assertTrue(within <= run.trace().on("opencl_sys").count("step") <= within + 2, (settings, within, run.trace().slices))
+        # Where streams are known, lines are named after them, or after queues.
+        for settings, track in ([], r"HIP Activity Stream 7"), (["ROCM_GROUP_BY_QUEUE=true"], r"GPU Kernel Dispatch \[\d+\] Queue \d+"):
+            run = self.set("TRACE=true", *settings, program=(BUILD / "tests" / "fake_cuda" / "fake_cuda", "done", "10"), code=5, env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+            lines = [t for t in run.trace().tracks if re.fullmatch(r"HIP Activity.*|GPU Kernel.*", t)]
+            self.assertTrue(lines and all(re.fullmatch(track, t) for t in lines), (settings, run.trace().tracks))
         self.assertIn("CLOCK_ID", self.set("TRACE_PERIOD_CLOCK_ID=cputime", code=125).stderr)
         # One trace for all processes, or one each.
         each = self.set("TRACE=true", program=(PROGRAM, "10", "fork"))
@@ -292,6 +299,16 @@ class Sys(harness.Case):
         config.write_text("ROCPROFSYS_TRASE = true\n")
         self.assertIn("no setting", self.sys("-c", str(config), env={"ROCPROFSYS_STRICT_CONFIG": "false"}).stderr)
         self.assertIn("no/such", self.sys("-c", "no/such.cfg", code=125).stderr)
+
+    def test_program_without_a_gpu_call(self):
+        # Its root row and its time are there, one sentence says why there is nothing else; no word about OpenCL that it did not use.
+        run = self.sys("--profile", "--trace", program=("/bin/sleep", "4"))
+        rows = run.table()
+        self.assertEqual([row[0] for row in rows], ["|00>>> sleep"])
+        self.assertGreaterEqual(float(rows[0][5]), 4)
+        said = [line for line in run.stderr.splitlines() if line.startswith("tacho:")]
+        self.assertEqual(len(said), 1, run.stderr)
+        self.assertIn("rocprof-sys-sample", said[0])
 
     def test_sources_on_and_off(self):
         everything = self.sys("--trace", "-I", "all").trace()
@@ -394,6 +411,7 @@ class Sys(harness.Case):
         self.assertEqual(result.stdout, b"done\n")
         run = Run(self.folder / "rocprof-sys-opencl_sys-output", result)
         self.assertIn("spin", run.trace().on("(S)"))
+        self.assertRegex(run.stderr, r"Call stacks: tacho stats \S+\.tacho --by line")
 
     # ---- tacho's own face
 

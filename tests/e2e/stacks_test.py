@@ -87,28 +87,40 @@ class Stacks(harness.Case):
         # was before; not when two threads wait in backward passes, nor when the thread waits elsewhere.
         for python in interpreters():
             with self.subTest(python):
-                self.waited_for(python, "clEnqueueNDRangeKernel")
+                kernels, lines = self.waited_for(python)
+                lost = "sample records: pool full" in self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+                for name in ("first", "second"):
+                    self.assertTrue(lines[name] == kernels[name] or (lost and lines[name] < kernels[name]), (name, lines, kernels))
+                self.assertEqual(set(lines), {"first", "second"})
+                for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
+                    if "of_two" in stack or "of_nobody" in stack:
+                        self.assertNotIn(".py", stack, "whose work it is cannot be told")
+                    elif not lost:
+                        self.assertRegex(stack, r"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);clEnqueueNDRangeKernel;")
 
     def test_launches_of_threads_that_python_waits_for_in_cuda(self):
         for python in interpreters()[-1:]:
-            self.waited_for(python, "cudaLaunchKernel", "cuda", env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+            kernels, lines = self.waited_for(python, "cuda", env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+            # Exactly these are known; the stand-in gives all its records one thread, so that others may be near a sample of it.
+            if "sample records: pool full" in self.run_command(TACHO, "info", "t.tacho").stdout.decode():
+                continue
+            for name in ("first", "second"):
+                self.assertGreaterEqual(lines[name], kernels[name])
+            text = self.run_command(TACHO, "stats", "t.tacho", "--by", "line").stdout.decode()
+            exact = float(re.search(r"([\d.]+) % by the stack read at its launch", text).group(1))
+            self.assertAlmostEqual(exact, 100 * (kernels["first"] + kernels["second"]) / sum(kernels.values()), delta=0.06)
 
-    def waited_for(self, python, call, *words, env=None):
+    def waited_for(self, python, *words, env=None):
+        """Device time by kernel, and that below the lines that asked for it by those lines' comments."""
         folder = TARGETS_SOURCE / "autograd"
-        numbers = {text.rsplit("# ", 1)[1]: number for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
+        comments = {number: text.rsplit("# ", 1)[1] for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
         self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", *words, options=["--overwrite"],
                     env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
         kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
         self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
-        lines = {row["Line"]: row["GpuTotalNs"] for row in self.rows("line") if row["File"].endswith("autograd.py") and row["GpuTotalNs"]}
-        self.assertEqual(lines.pop(numbers["first"], None), kernels["first"])
-        self.assertEqual(lines.pop(numbers["second"], None), kernels["second"])
-        self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line")), sum(kernels.values()))
-        for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
-            if "of_two" in stack or "of_nobody" in stack:
-                self.assertNotIn(".py", stack, "whose work it is cannot be told")
-            else:
-                self.assertRegex(stack, rf"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);{call};")
+        rows = self.rows("line")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in rows), sum(kernels.values()))
+        return kernels, {comments[row["Line"]]: row["GpuTotalNs"] for row in rows if row["File"].endswith("autograd.py") and row["GpuTotalNs"] and row["Line"] in comments}
 
     @unittest.skipUnless(have("torch"), "no python3-torch")
     def test_torch(self):

@@ -68,6 +68,7 @@ class Snapshot {
   }
   /// Nothing that was read could not be kept.
   bool complete() const { return complete_ && count_ != 0; }
+  void give_up() { complete_ = false; }
   bool read(uintptr_t at, void* out, size_t bytes) {
     for (uint32_t i = 0; i < count_; ++i)
       if (at >= pieces_[i].at && at - pieces_[i].at <= pieces_[i].size &&
@@ -113,7 +114,7 @@ class Snapshot {
     used_ += static_cast<uint32_t>(bytes);
     return bytes_ + used_ - bytes;
   }
-  static constexpr uint32_t kMostPieces = 64;
+  static constexpr uint32_t kMostPieces = 256;
   struct Piece {
     uintptr_t at;
     uint32_t size, place;
@@ -121,7 +122,7 @@ class Snapshot {
   uint32_t count_, used_;
   bool complete_;
   iovec here_[kMostPieces], there_[kMostPieces];
-  std::byte bytes_[24576], again_[24576];
+  std::byte bytes_[49152], again_[49152];
 };
 
 }  // namespace tacho::capture::sampler

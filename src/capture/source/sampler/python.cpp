@@ -352,23 +352,24 @@ event::PythonState describe(Prober& prober, event::PythonState result, uint32_t 
 
 // ---- threads that wait for others ----------------------------------------------------------------
 
-// Python's threads as they have shown themselves. An entry whose thread has ended says so by its thread state: the
-// number in it is another, or it is not there.
+// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its thread state:
+// the number in it is another, or it is not there.
 struct KnownThread {
   std::atomic<uintptr_t> state;  // 0 = free
   std::atomic<uintptr_t> thread;
   std::atomic<uint64_t> generation;
 };
-constexpr uint32_t kKnownThreads = 64;
+constexpr uint32_t kKnownThreads = 16;
 constinit KnownThread g_known_threads[kKnownThreads] = {};
 constinit std::atomic<uint32_t> g_threads_known{1};  // changes of the list
 constexpr int64_t kAnswerHolds = 100'000'000;        // ns
+constexpr uint32_t kMostWaiting = 48;                // threads of Python: with more the search would take too long
 
 void remember(uintptr_t state, uintptr_t thread) {
   const uint64_t generation = tape::process_generation();
   const auto first = static_cast<uint32_t>(mix(0, state)) % kKnownThreads;
   KnownThread* chosen = &g_known_threads[first];  // in a crowded table the oldest goes
-  for (uint32_t tried = 0, at = first; tried < 8; ++tried, at = (at + 1) % kKnownThreads) {
+  for (uint32_t tried = 0, at = first; tried < 4; ++tried, at = (at + 1) % kKnownThreads) {
     KnownThread& entry = g_known_threads[at];
     const uintptr_t there = entry.state.load(std::memory_order_relaxed);
     if (there == state && entry.thread.load(std::memory_order_relaxed) == thread &&
@@ -426,27 +427,65 @@ bool is_backward(uintptr_t address) {
   return name == "_engine_run_backward" || name == "backward" || name == "grad";
 }
 
-// State of the one thread that waits in torch/autograd, 0 = none or several.
+// State of the one thread that waits in torch/autograd, 0 = none or several, or it cannot be told. All of the
+// interpreter's threads count, also those that have not shown themselves: the list of their states is followed from one
+// that has. It may change meanwhile; what does not fit together ends the search.
 uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   const Layout& layout = g_python.layout;
+  Snapshot& memory = waiting.memory;
   const uint64_t generation = tape::process_generation();
   const auto most = [](int16_t a, int16_t b) { return a > b ? a : b; };
   int16_t needed = most(layout.frame, layout.thread_id);
   if (layout.chunk != kAbsent) needed = most(needed, static_cast<int16_t>(layout.chunk + 8));
-  uintptr_t result = 0;
+  // Every version's state begins so.
+  struct Links {
+    uintptr_t previous, next, interpreter;
+  };
+  const auto links_of = [&](uintptr_t state, Links& links) {
+    memory.expect(state, static_cast<size_t>(needed) + 8);
+    return memory.load(state, links) && links.interpreter != 0;
+  };
+  uintptr_t first = 0;
+  Links links{};
   for (const KnownThread& entry : g_known_threads) {
     const uintptr_t state = entry.state.load(std::memory_order_acquire);
-    if (state == 0 || entry.generation.load(std::memory_order_relaxed) != generation) continue;
-    waiting.memory.expect(state, static_cast<size_t>(needed) + 8);
-    uintptr_t thread = 0, frame = 0, code = 0;
-    if (!waiting.memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) ||
-        thread != entry.thread.load(std::memory_order_relaxed) ||
-        !waiting.memory.load(state + static_cast<uintptr_t>(layout.frame), frame) || frame == 0)
-      continue;
-    if (layout.cframe_frame != kAbsent &&
-        (!waiting.memory.load(frame + static_cast<uintptr_t>(layout.cframe_frame), frame) || frame == 0))
-      continue;
-    if (!waiting.memory.load(frame + static_cast<uintptr_t>(layout.code), code)) continue;
+    uintptr_t thread = 0;
+    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation && links_of(state, links) &&
+        memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
+        thread == entry.thread.load(std::memory_order_relaxed)) {
+      first = state;
+      break;
+    }
+  }
+  if (first == 0) return 0;
+  const uintptr_t interpreter = links.interpreter;
+  const auto changing = [&] {
+    memory.give_up();
+    return uintptr_t{0};
+  };
+  for (uint32_t steps = 0; links.previous != 0; ++steps) {
+    Links before{};
+    if (steps == kMostWaiting || !links_of(links.previous, before) || before.next != first ||
+        before.interpreter != interpreter)
+      return changing();
+    first = links.previous;
+    links = before;
+  }
+  uintptr_t result = 0, previous = 0;
+  uint32_t steps = 0;
+  for (uintptr_t state = first; state != 0; previous = state, state = links.next) {
+    if (++steps > kMostWaiting || !links_of(state, links) || links.previous != previous ||
+        links.interpreter != interpreter)
+      return changing();
+    uintptr_t frame = 0, code = 0;
+    if (!memory.load(state + static_cast<uintptr_t>(layout.frame), frame)) return changing();
+    if (frame == 0) continue;
+    if (layout.cframe_frame != kAbsent) {
+      if (!memory.load(frame + static_cast<uintptr_t>(layout.cframe_frame), frame)) continue;
+      if (frame == 0) continue;
+    }
+    // A thread that runs may have left the frame by now: it does not wait.
+    if (!memory.load(frame + static_cast<uintptr_t>(layout.code), code)) continue;
     auto& known = waiting.codes[mix(0, code) % (sizeof waiting.codes / sizeof waiting.codes[0])];
     if (known.code != code || now >= known.until) known = {code, now + kAnswerHolds, is_backward(code)};
     if (!known.waits) continue;

@@ -48,8 +48,8 @@ struct WaitingScratch {
 
 /// Frames of the one Python thread that waits in torch/autograd, for a launch by a thread that has none of its own: the
 /// backward pass of PyTorch runs on threads of its engine, while the thread that called backward() waits. kNone when
-/// no thread does, or several: whose work it is cannot be told then. Threads are known from their own samples and
-/// launches. Not in signal handlers.
+/// no thread does, or several: whose work it is cannot be told then. One Python thread at least must have been sampled or
+/// have launched before. Not in signal handlers.
 event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count);
 
 }  // namespace tacho::capture::sampler

@@ -88,7 +88,7 @@ class Stacks(harness.Case):
         for python in interpreters():
             with self.subTest(python):
                 kernels, lines = self.waited_for(python)
-                lost = "sample records: pool full" in self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+                lost = re.search(r"sample records?: pool full", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
                 for name in ("first", "second"):
                     self.assertTrue(lines[name] == kernels[name] or (lost and lines[name] < kernels[name]), (name, lines, kernels))
                 self.assertEqual(set(lines), {"first", "second"})
@@ -102,7 +102,7 @@ class Stacks(harness.Case):
         for python in interpreters()[-1:]:
             kernels, lines = self.waited_for(python, "cuda", env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
             # Exactly these are known; the stand-in gives all its records one thread, so that others may be near a sample of it.
-            if "sample records: pool full" in self.run_command(TACHO, "info", "t.tacho").stdout.decode():
+            if re.search(r"sample records?: pool full", self.run_command(TACHO, "info", "t.tacho").stdout.decode()):
                 continue
             for name in ("first", "second"):
                 self.assertGreaterEqual(lines[name], kernels[name])

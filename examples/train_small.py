@@ -24,6 +24,7 @@ def main():
     parser.add_argument("--counts", help="JSON file for what torch.profiler saw")
     parser.add_argument("--trace", help="Chrome JSON file that torch.profiler writes")
     parser.add_argument("--mark-region", action="store_true", help="cudaProfilerStart/Stop around the timed steps")
+    parser.add_argument("--nvtx", action="store_true", help="an NVTX range per operator in the timed steps (emit_nvtx)")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
 
@@ -82,6 +83,9 @@ def main():
     if arguments.profiler != "none" and not early:
         profiler = start_profiler()
 
+    ranges = torch.autograd.profiler.emit_nvtx() if arguments.nvtx else None
+    if ranges is not None:
+        ranges.__enter__()
     if arguments.mark_region:
         torch.cuda.profiler.start()
     times = []
@@ -96,6 +100,8 @@ def main():
 
     if arguments.mark_region:
         torch.cuda.profiler.stop()
+    if ranges is not None:
+        ranges.__exit__(None, None, None)
     if profiler is not None:
         profiler.__exit__(None, None, None)
         if arguments.trace:

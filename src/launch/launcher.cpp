@@ -534,7 +534,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
   bool drew_status = false;
-  bool opencl_loaded = false;
+  bool opencl_loaded = false, ours_loaded = false;
   int wait_status = 0;
   for (int64_t last_look = began;;) {
     const int change_ms = gate.tick();
@@ -569,6 +569,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (now - last_look > 500'000'000) {
       last_look = now;
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
+      if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
       if (status_line && now - began > 2'000'000'000) {
         fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk", static_cast<double>(now - began) * 1e-9,
                    drain.rows(), human_size(static_cast<double>(drain.file_bytes())));
@@ -610,8 +611,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
-  if (opencl_loaded && !opencl_seen && result.processes.empty() && options.inject)
+  // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
+  if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -619,6 +620,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
+  else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
+    result.warnings.push_back(
+        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a sampler: "
+        "tacho sys sample, rocprof-sys-sample)");
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "

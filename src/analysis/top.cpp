@@ -1,4 +1,4 @@
-// Top operations and device load (top.h).
+// Device load (top.h).
 #include "analysis/top.h"
 
 #include <algorithm>
@@ -11,22 +11,6 @@ namespace tacho::analysis {
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
-
-Result<std::vector<StatRow>> top(const trace::Trace& trace, const StatOptions& options) {
-  std::vector<StatRow> all;
-  for (const By by : {By::kKernel, By::kCopy, By::kFill}) {
-    TACHO_ASSIGN(std::vector<StatRow> rows, statistics(trace, by, options));
-    for (StatRow& row : rows) {
-      if (by == By::kCopy) row.name = "copy " + row.name;
-      all.push_back(std::move(row));
-    }
-  }
-  double sum = 0;
-  for (const StatRow& row : all) sum += static_cast<double>(row.total);
-  for (StatRow& row : all) row.percent = sum > 0 ? static_cast<double>(row.total) / sum * 100.0 : 0.0;
-  std::sort(all.begin(), all.end(), [](const StatRow& a, const StatRow& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
-  return all;
-}
 
 Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};

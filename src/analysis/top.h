@@ -1,19 +1,14 @@
-// What the GPUs did most, and how busy they were: answers of `tacho top` and `tacho busy`.
+// How busy the GPUs were: the answer of `tacho busy`.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "analysis/stats.h"
 #include "base/result.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
-
-/// Kernels by name, copies by direction, fills by memory, together: sorted by total time, longest first. Computed from
-/// the chunks' summaries alone.
-Result<std::vector<StatRow>> top(const trace::Trace& trace, const StatOptions& options = {});
 
 struct DeviceLoad {
   int64_t device = 0;       // row; 0 = not known

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -49,18 +50,51 @@ int write_all(int descriptor, const char* at, size_t left) {
   return 0;
 }
 
+constexpr size_t kSmallBuffer = 256 * 1024;     // while the caller writes itself
+constexpr size_t kLargeBuffer = 1 << 20;        // of each of the two when a thread writes
 constexpr uint64_t kBackgroundFrom = 8 << 20;   // bytes from which a thread is worth starting
 constexpr uint64_t kWriteBackEvery = 32 << 20;  // bytes after which the disk is set to work, so that the last sync is short
+constexpr size_t kBlock = 4096;                 // what addresses, places and lengths of direct writes are multiples of
+
+// Switches the page cache off or on for a file; false: the file system refuses.
+bool set_direct(int descriptor, bool direct) {
+  const int flags = fcntl(descriptor, F_GETFL);
+  return flags >= 0 && fcntl(descriptor, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+// Local file systems on which writing past the page cache is known to pay. Over a network it would wait for every piece.
+bool pays_direct(int descriptor) {
+  struct statfs about {};
+  if (fstatfs(descriptor, &about) != 0) return false;
+  switch (static_cast<uint32_t>(about.f_type)) {
+    case 0xEF53:      // ext2, ext3, ext4
+    case 0x58465342:  // XFS
+    case 0xF2F52010:  // F2FS
+    case 0x794C7630:  // overlayfs: refuses itself when the file system below does
+      return true;
+    default: return false;
+  }
+}
 
 }  // namespace
 
+void OutputFile::Free::operator()(char* bytes) const { free(bytes); }
+
+OutputFile::Buffer OutputFile::make_buffer(size_t bytes) {
+  auto* const memory = static_cast<char*>(aligned_alloc(kBlock, bytes));
+  if (memory == nullptr) throw std::bad_alloc();
+  return Buffer(memory);
+}
+
 // The thread that writes one buffer while the caller fills the other.
 struct OutputFile::Background {
-  explicit Background(int file) : descriptor(file), buffer(std::make_unique<char[]>(kBuffer)), thread([this] { run(); }) {}
+  /// With `past_cache` the file's place must be a multiple of kBlock, and so must every length passed.
+  Background(int file, bool past_cache)
+      : descriptor(file), direct(past_cache && set_direct(file, true)), buffer(make_buffer(kLargeBuffer)), thread([this] { run(); }) {}
   ~Background() { stop(); }
 
   /// Takes over `full` and gives an empty buffer back; the errno of earlier writes.
-  int pass(std::unique_ptr<char[]>& full, size_t bytes) {
+  int pass(Buffer& full, size_t bytes) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return size == 0; });
     std::swap(full, buffer);
@@ -77,7 +111,25 @@ struct OutputFile::Background {
       changed.notify_all();
     }
     thread.join();
+    if (direct) set_direct(descriptor, false);  // what is left is no whole block
     return error;
+  }
+  int write(const char* at, size_t left) {
+    while (direct && left > 0) {
+      const ssize_t written = ::write(descriptor, at, left);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno != EINVAL) return errno;
+      if (written > 0) {
+        at += written;
+        left -= static_cast<size_t>(written);
+      }
+      // Refused, or cut off within a block (the disk is full): the page cache takes any length, or says why not.
+      if (written < 0 || left % kBlock != 0) {
+        set_direct(descriptor, false);
+        direct = false;
+      }
+    }
+    return write_all(descriptor, at, left);
   }
   void run() {
     uint64_t since = 0;
@@ -88,9 +140,9 @@ struct OutputFile::Background {
       const size_t bytes = size;
       const int before = error;
       lock.unlock();
-      const int now = before != 0 ? before : write_all(descriptor, buffer.get(), bytes);
+      const int now = before != 0 ? before : write(buffer.get(), bytes);
       since += bytes;
-      if (since >= kWriteBackEvery) {
+      if (since >= kWriteBackEvery && !direct) {
         sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
         since = 0;
       }
@@ -102,9 +154,10 @@ struct OutputFile::Background {
   }
 
   const int descriptor;
+  bool direct;  // of the thread, once it runs
   std::mutex mutex;
   std::condition_variable changed;
-  std::unique_ptr<char[]> buffer;
+  Buffer buffer;
   size_t size = 0;  // of what is to be written; 0 = nothing
   bool stopping = false;
   int error = 0;
@@ -151,7 +204,8 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
       return fail("{}: cannot write into {}: {}", path, folder, strerror(errno));
     }
   }
-  file.buffer_ = std::make_unique<char[]>(kBuffer);
+  file.buffer_ = make_buffer(kSmallBuffer);
+  file.capacity_ = kSmallBuffer;
   return file;
 }
 
@@ -161,6 +215,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(temporary_, other.temporary_);
   std::swap(buffer_, other.buffer_);
   std::swap(background_, other.background_);
+  std::swap(capacity_, other.capacity_);
   std::swap(used_, other.used_);
   std::swap(flushed_, other.flushed_);
   std::swap(descriptor_, other.descriptor_);
@@ -188,29 +243,62 @@ void OutputFile::discard() {
 
 void OutputFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (used_ == kBuffer) flush();
-    const size_t part = std::min(bytes.size(), kBuffer - used_);
+    if (used_ == capacity_) flush();
+    const size_t part = std::min(bytes.size(), capacity_ - used_);
     memcpy(buffer_.get() + used_, bytes.data(), part);
     used_ += part;
     bytes.remove_prefix(part);
   }
 }
 
+// From here on whole blocks are written by a thread; the bytes before them lie in the page cache.
+void OutputFile::start_background() {
+  const bool direct = pays_direct(descriptor_);
+  const size_t rest = static_cast<size_t>((flushed_ + used_) % kBlock);
+  Buffer larger = make_buffer(kLargeBuffer);
+  const size_t now = rest <= used_ ? used_ - rest : used_;
+  error_ = write_all(descriptor_, buffer_.get(), now);
+  memcpy(larger.get(), buffer_.get() + now, used_ - now);
+  flushed_ += now;
+  used_ -= now;
+  buffer_ = std::move(larger);
+  capacity_ = kLargeBuffer;
+  background_ = std::make_unique<Background>(descriptor_, direct && flushed_ % kBlock == 0);
+}
+
 void OutputFile::flush() {
   if (used_ == 0) return;
-  if (background_ == nullptr && !direct_ && flushed_ >= kBackgroundFrom && error_ == 0)
-    background_ = std::make_unique<Background>(descriptor_);
-  flushed_ += used_;
-  if (error_ == 0) error_ = background_ != nullptr ? background_->pass(buffer_, used_) : write_all(descriptor_, buffer_.get(), used_);
-  used_ = 0;
+  if (background_ == nullptr && !direct_ && flushed_ >= kBackgroundFrom && error_ == 0) {
+    start_background();
+    return;
+  }
+  if (background_ == nullptr) {
+    if (error_ == 0) error_ = write_all(descriptor_, buffer_.get(), used_);
+    flushed_ += used_;
+    used_ = 0;
+    return;
+  }
+  // The bytes of a block that is not whole yet go to the front of the next buffer.
+  const size_t rest = used_ % kBlock, whole = used_ - rest;
+  if (whole == 0) return;
+  char tail[kBlock];
+  memcpy(tail, buffer_.get() + whole, rest);
+  if (error_ == 0) error_ = background_->pass(buffer_, whole);
+  memcpy(buffer_.get(), tail, rest);
+  flushed_ += whole;
+  used_ = rest;
 }
 
 void OutputFile::drain() {
   flush();
-  if (background_ == nullptr) return;
-  const int error = background_->stop();
-  if (error_ == 0) error_ = error;
-  background_.reset();
+  if (background_ != nullptr) {
+    const int error = background_->stop();
+    if (error_ == 0) error_ = error;
+    background_.reset();
+  }
+  if (error_ == 0) error_ = write_all(descriptor_, buffer_.get(), used_);
+  flushed_ += used_;
+  used_ = 0;
 }
 
 tl::unexpected<Error> OutputFile::failure() const {

@@ -13,10 +13,11 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB; from the ninth MiB on by a thread of its own, beside the caller. Errors of writing (disk full, quota) are kept and told by
-/// commit(). Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout)
-/// is written to directly. The caller must ignore SIGXFSZ if a file size limit is to be an error and not a
-/// signal.
+/// One output, written through a buffer of 256 KiB. From the ninth MiB on a thread of its own writes, beside the caller, in
+/// pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that are synced at the
+/// end anyway need not be copied into it first. Errors of writing (disk full, quota) are kept and told by commit().
+/// Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout) is written to directly.
+/// The caller must ignore SIGXFSZ if a file size limit is to be an error and not a signal.
 class OutputFile {
  public:
   /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
@@ -28,7 +29,7 @@ class OutputFile {
   void write(std::string_view bytes);
   /// At least `bytes` writable bytes (at most 64 KiB may be asked for); advance() says how many were used.
   char* reserve(size_t bytes) {
-    if (kBuffer - used_ < bytes) flush();
+    if (capacity_ - used_ < bytes) flush();
     return buffer_.get() + used_;
   }
   void advance(size_t bytes) { used_ += bytes; }
@@ -44,12 +45,16 @@ class OutputFile {
   static Status commit_all(std::span<OutputFile> files);
 
  private:
-  static constexpr size_t kBuffer = 256 * 1024;
-
   struct Background;
+  struct Free {
+    void operator()(char* bytes) const;
+  };
+  using Buffer = std::unique_ptr<char[], Free>;
+  static Buffer make_buffer(size_t bytes);
 
   OutputFile();
   void flush();
+  void start_background();
   void drain();  // waits for the thread and ends it
   Status sync();
   Status give_name();
@@ -59,8 +64,9 @@ class OutputFile {
   std::string path_;       // as the user wrote it
   std::string target_;     // what is replaced: path_ with links followed
   std::string temporary_;  // empty: the file has no name yet
-  std::unique_ptr<char[]> buffer_;
+  Buffer buffer_;
   std::unique_ptr<Background> background_;
+  size_t capacity_ = 0;
   size_t used_ = 0;
   uint64_t flushed_ = 0;
   int descriptor_ = -1;

@@ -5,7 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "analysis/stats.h"
 #include "analysis/top.h"
 #include "cli/command.h"
 #include "cli/convert.h"
@@ -59,8 +64,85 @@ int parse(CLI::App& app, int argc, char** argv) {
 struct TopRow {
   std::string name;
   int64_t calls, total;
-  double percent;
 };
+// Gives the rows one after the other, longest first; false when there are no more.
+using TopSource = std::function<bool(TopRow&)>;
+
+// Several tables of statistics as one: each is sorted already.
+TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>> tables) {
+  struct Head {
+    std::string prefix;
+    analysis::StatTable table;
+    size_t next = 0;
+    bool loaded = false;
+    analysis::StatRow row{};
+  };
+  const auto heads = std::make_shared<std::vector<Head>>();
+  for (auto& [prefix, table] : tables) heads->push_back({prefix, std::move(table)});
+  return [heads](TopRow& row) {
+    Head* best = nullptr;
+    for (Head& head : *heads) {
+      if (!head.loaded && head.next < head.table.size()) {
+        head.row = head.table.row(head.next++);
+        head.row.name = head.prefix + head.row.name;
+        head.loaded = true;
+      }
+      if (!head.loaded) continue;
+      if (best == nullptr || head.row.total > best->row.total || (head.row.total == best->row.total && head.row.name < best->row.name)) best = &head;
+    }
+    if (best == nullptr) return false;
+    best->loaded = false;
+    row = {best->row.name, best->row.count, best->row.total};
+    return true;
+  };
+}
+
+// Rows a page at a time, as there may be millions of names: every page of text has a header, and columns as wide as the page
+// needs.
+void print_top(const TopSource& source, size_t most, double total, const std::string& format, const std::string& when_empty) {
+  constexpr size_t kPage = 10'000;
+  report::Table readable, exact;
+  readable.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
+                      {"Name", report::Align::Left, -1, true}};
+  exact.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
+  std::string out;
+  report::JsonWriter writer(out);
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  report::TextStyle style;
+  style.width = screen.terminal ? screen.width : 0;
+  style.colour = screen.colour;
+  size_t given = 0;
+  bool more = true;
+  for (bool first = true; first || more; first = false) {
+    readable.rows.clear();
+    exact.rows.clear();
+    TopRow row;
+    while (exact.rows.size() < kPage && (more = (most == 0 || given < most) && source(row))) {
+      ++given;
+      const double mean = row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
+      const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
+      if (format == "text")
+        readable.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls, report::format_duration(mean), row.name});
+      exact.rows.push_back({row.name, row.calls, row.total, mean, percent});
+    }
+    if (format == "csv") {
+      out += report::to_csv(exact, first);
+    } else if (format == "json") {
+      if (first) report::begin_json(exact, writer);
+      report::rows_json(exact, writer);
+      if (!more) {
+        report::end_json(writer);
+        out += "\n";
+      }
+    } else if (!exact.rows.empty()) {
+      out += report::to_text(readable, style);
+    } else if (first) {
+      out += when_empty + "\n";
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    out.clear();
+  }
+}
 
 std::string unusable_times(int64_t count) {
   return fmt::format("{} operation{} left out: {} times are no times, or end before they start", count, count == 1 ? " is" : "s are", count == 1 ? "its" : "their");
@@ -83,39 +165,42 @@ int run_top(int argc, char** argv) {
   output.options(app);
   if (const int code = parse(app, argc, argv); code >= 0) return code;
 
-  std::vector<TopRow> rows;
+  TopSource source;
+  double total = 0;
   std::vector<std::string> remarks;
+  std::shared_ptr<const trace::Trace> trace;  // must outlive its tables
   if (is_rpd(file) && !kernels && !options.truncate) {
-    const auto database = sqlite::Database::open(file);
-    if (!database) return complain(kBadInput, database.error().message);
-    const auto top = query::rpd_top(*database, false);
+    auto opened = sqlite::Database::open(file);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    const auto top = query::rpd_top(std::make_shared<const sqlite::Database>(std::move(*opened)), false);
     if (!top) return complain(kBadInput, top.error().message);
-    for (const query::RpdTop::Row& row : top->rows)
-      rows.push_back({row.name, row.calls, row.total, top->total > 0 ? static_cast<double>(row.total) / static_cast<double>(top->total) * 100.0 : 0.0});
-    std::sort(rows.begin(), rows.end(), [](const TopRow& a, const TopRow& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
+    total = static_cast<double>(top->total);
+    source = [rows = top->rows, at = size_t{0}, scratch = std::string()](TopRow& row) mutable {
+      if (at >= rows->size()) return false;
+      const query::NamedSums::Row next = rows->row(at++);
+      row = {std::string(rows->name(next.code, scratch)), next.calls, next.total};
+      return true;
+    };
     if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
     if (top->duplicates > 0)
       remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another one in name, start and end",
                                     top->duplicates, top->duplicates == 1 ? "" : "s"));
   } else {
-    const auto trace = format::open_any(file);
-    if (!trace) return complain(kBadInput, trace.error().message);
-    const auto top = kernels ? analysis::statistics(**trace, analysis::By::kKernel, options) : analysis::top(**trace, options);
-    if (!top) return complain(kBadInput, top.error().message);
-    for (const analysis::StatRow& row : *top) rows.push_back({row.name, row.count, row.total, row.percent});
-    remarks = analysis::loss_sentences(**trace);
+    const auto opened = format::open_any(file);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    trace = *opened;
+    std::vector<std::pair<std::string, analysis::StatTable>> tables;
+    for (const analysis::By by : {analysis::By::kKernel, analysis::By::kCopy, analysis::By::kFill}) {
+      if (kernels && by != analysis::By::kKernel) continue;
+      auto table = analysis::StatTable::make(*trace, by, options);
+      if (!table) return complain(kBadInput, table.error().message);
+      total += static_cast<double>(table->total());
+      tables.emplace_back(by == analysis::By::kCopy ? "copy " : "", std::move(*table));
+    }
+    source = merged(std::move(tables));
+    remarks = analysis::loss_sentences(*trace);
   }
-  if (most != 0 && rows.size() > most) rows.resize(most);
-  report::Table readable, exact;
-  readable.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
-                      {"Name", report::Align::Left, -1, true}};
-  exact.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
-  for (const TopRow& row : rows) {
-    const double mean = row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
-    readable.rows.push_back({report::format_duration(static_cast<double>(row.total)), row.percent, row.calls, report::format_duration(mean), row.name});
-    exact.rows.push_back({row.name, row.calls, row.total, mean, row.percent});
-  }
-  output.print(readable, exact, file + ": no GPU operations");
+  print_top(source, most, total, output.format, file + ": no GPU operations");
   for (const std::string& sentence : remarks) complain(0, sentence);
   return kOk;
 }

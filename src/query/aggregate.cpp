@@ -1,14 +1,17 @@
-// Grouped sums over relations (aggregate.h).
+// Carrying out sums over groups (aggregate.h): rows go through a table of groups by their codes; what outgrows memory is
+// sorted in files. At the end groups with equal texts become one, and groups are put in order.
 #include "query/aggregate.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <numeric>
+#include <memory>
 
-#include "query/sql_text.h"
+#include "base/sorted_file.h"
+#include "query/aggregate_plan.h"
+#include "query/group_table.h"
 
 namespace tacho::query {
 
@@ -16,493 +19,357 @@ using event::kUnknown;
 
 namespace {
 
-enum class Op : uint8_t { kColumn, kInteger, kReal, kAdd, kSubtract, kMultiply, kDivide, kNegate, kAggregate };
-enum class Function : uint8_t { kCountRows, kCount, kSum, kTotal, kAverage, kMin, kMax };
+using Sum = AggregatePlan::Aggregate;
+constexpr int64_t kNoCodes[] = {0};  // of the one group of a statement without GROUP BY
 
-struct Node {
-  Op op;
-  int column = 0;        // kColumn: of the relation
-  int64_t integer = 0;
-  double real = 0;
-  int left = -1, right = -1;  // places of operands; kAggregate: left = its argument, right = place among the aggregates
-};
+bool has_value(Function function) { return function != Function::kCountRows && function != Function::kCount; }
 
-struct Aggregate {
-  Function function;
-  int argument = -1;  // node
-};
-
-}  // namespace
-
-struct AggregatePlan {
-  const Relation* relation = nullptr;
-  Store* store = nullptr;
-  std::vector<Node> nodes;
-  std::vector<Aggregate> aggregates;
-  struct Item {
-    int node;
-    std::string title;
-    std::string text;  // its words, for recognising it in ORDER BY
-  };
-  std::vector<Item> items;
-  std::vector<Constraint> constraints;
-  std::vector<int> groups;  // columns
-  struct Order {
-    size_t item;
-    bool descending;
-  };
-  std::vector<Order> order;
-  int64_t limit = -1;
-};
-
-void AggregatePlanDeleter::operator()(AggregatePlan* plan) const { delete plan; }
-
-namespace {
-
-class Parser {
- public:
-  Parser(const std::string& sql, const Module& module) : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
-  AggregatePlanPointer parse();
-
- private:
-  bool at(std::string_view word) const { return place_ < tokens_.size() && tokens_[place_].kind != TokenKind::kString && same_word(tokens_[place_].text, word); }
-  bool take(std::string_view word) {
-    if (!at(word)) return false;
-    ++place_;
-    return true;
+int compare_cells(const report::Cell& a, const report::Cell& b) {
+  const auto rank = [](const report::Cell& cell) { return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1; };
+  if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
+  if (a.index() == 0) return 0;
+  if (a.index() == 3) {
+    const int order = std::get<std::string>(a).compare(std::get<std::string>(b));
+    return order < 0 ? -1 : order > 0;
   }
-  bool name(std::string& result) {
-    if (place_ >= tokens_.size() || (tokens_[place_].kind != TokenKind::kWord && tokens_[place_].kind != TokenKind::kQuoted)) return false;
-    static constexpr std::string_view kReserved[] = {"select", "from", "where", "group", "order", "by", "limit", "having", "join", "union", "distinct", "and", "or", "not",
-                                                     "case", "cast", "over", "filter", "as", "on", "left", "inner", "cross", "natural", "offset", "between", "in", "is", "null"};
-    if (tokens_[place_].kind == TokenKind::kWord)
-      for (const std::string_view word : kReserved)
-        if (same_word(tokens_[place_].text, word)) return false;
-    result = name_of(tokens_[place_]);
-    ++place_;
-    return true;
-  }
-  int add(Node node) {
-    plan_->nodes.push_back(node);
-    return static_cast<int>(plan_->nodes.size()) - 1;
-  }
-  bool column(int& result);
-  bool whole_numbers(int node) const {
-    if (node < 0) return true;
-    const Node& here = plan_->nodes[static_cast<size_t>(node)];
-    if (here.op == Op::kColumn) return plan_->relation->columns[static_cast<size_t>(here.column)].type == ValueType::kInteger;
-    return whole_numbers(here.left) && whole_numbers(here.right);
-  }
-  // -1: not of the form. `inside`: within an aggregate's brackets.
-  int sum(bool inside);
-  int product(bool inside);
-  int factor(bool inside);
-  bool condition();
-  bool literal(Constraint& constraint);
-  std::string words(size_t from, size_t to) const {
-    std::string text;
-    for (size_t i = from; i < to; ++i) {
-      std::string word(tokens_[i].text);
-      if (tokens_[i].kind == TokenKind::kWord)
-        for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-      text += word + " ";
-    }
-    return text;
-  }
-
-  const std::string& sql_;
-  std::vector<Token> tokens_;
-  const Module& module_;
-  size_t place_ = 0;
-  AggregatePlanPointer plan_{new AggregatePlan};
-  std::string alias_, table_;
-};
-
-// A column name, perhaps qualified with the table's name or alias.
-bool Parser::column(int& result) {
-  const size_t start = place_;
-  std::string first;
-  if (!name(first)) return false;
-  if (take(".")) {
-    std::string second;
-    if (!name(second) || (!same_word(first, alias_) && !same_word(first, table_))) {
-      place_ = start;
-      return false;
-    }
-    first = second;
-  }
-  result = plan_->relation->column(first);
-  if (result < 0 || at("(")) {
-    place_ = start;
-    return false;
-  }
-  return true;
+  if (a.index() == 1 && b.index() == 1) return std::get<int64_t>(a) < std::get<int64_t>(b) ? -1 : std::get<int64_t>(a) > std::get<int64_t>(b);
+  const auto real = [](const report::Cell& cell) { return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell)) : static_cast<long double>(std::get<int64_t>(cell)); };
+  return real(a) < real(b) ? -1 : real(a) > real(b);
 }
-
-int Parser::factor(bool inside) {
-  if (place_ >= tokens_.size()) return -1;
-  if (take("(")) {
-    const int node = sum(inside);
-    return node >= 0 && take(")") ? node : -1;
-  }
-  if (take("-")) {
-    const int node = factor(inside);
-    return node < 0 ? -1 : add({.op = Op::kNegate, .left = node});
-  }
-  const Token& token = tokens_[place_];
-  if (token.kind == TokenKind::kNumber) {
-    Node node{.op = Op::kInteger};
-    const char* const end = token.text.data() + token.text.size();
-    if (const auto [stop, error] = std::from_chars(token.text.data(), end, node.integer); error != std::errc() || stop != end) {
-      if (inside) return -1;
-      node.op = Op::kReal;
-      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, node.real); wrong != std::errc() || far != end) return -1;
-    }
-    ++place_;
-    return add(node);
-  }
-  static constexpr std::pair<std::string_view, Function> kFunctions[] = {{"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
-                                                                         {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
-  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() && tokens_[place_ + 1].text == "(")
-    for (const auto& [word, function] : kFunctions) {
-      if (!same_word(token.text, word)) continue;
-      place_ += 2;
-      Aggregate aggregate{function, -1};
-      if (function == Function::kCount && take("*")) {
-        aggregate.function = Function::kCountRows;
-      } else {
-        aggregate.argument = sum(true);
-        if (aggregate.argument < 0) return -1;
-        const Node& argument = plan_->nodes[static_cast<size_t>(aggregate.argument)];
-        const bool plain = argument.op == Op::kColumn;
-        if (plain && plan_->relation->columns[static_cast<size_t>(argument.column)].type != ValueType::kInteger && function != Function::kCount) return -1;
-      }
-      if (!take(")") || at("over") || at("filter")) return -1;
-      plan_->aggregates.push_back(aggregate);
-      return add({.op = Op::kAggregate, .left = aggregate.argument, .right = static_cast<int>(plan_->aggregates.size()) - 1});
-    }
-  int which = 0;
-  if (!column(which)) return -1;
-  return add({.op = Op::kColumn, .column = which});
-}
-
-int Parser::product(bool inside) {
-  int left = factor(inside);
-  while (left >= 0) {
-    Op op;
-    if (take("*")) op = Op::kMultiply;
-    else if (!inside && take("/")) op = Op::kDivide;
-    else break;
-    const int right = factor(inside);
-    if (right < 0) return -1;
-    left = add({.op = op, .left = left, .right = right});
-  }
-  return left;
-}
-
-int Parser::sum(bool inside) {
-  int left = product(inside);
-  while (left >= 0) {
-    Op op;
-    if (take("+")) op = Op::kAdd;
-    else if (take("-")) op = Op::kSubtract;
-    else break;
-    const int right = product(inside);
-    if (right < 0) return -1;
-    left = add({.op = op, .left = left, .right = right});
-  }
-  // Arithmetic inside an aggregate is over whole numbers only.
-  if (inside && left >= 0 && plan_->nodes[static_cast<size_t>(left)].op != Op::kColumn && !whole_numbers(left)) return -1;
-  return left;
-}
-
-bool Parser::literal(Constraint& constraint) {
-  const bool negative = take("-");
-  if (place_ >= tokens_.size()) return false;
-  const Token& token = tokens_[place_];
-  const char* const end = token.text.data() + token.text.size();
-  if (token.kind == TokenKind::kNumber) {
-    constraint.type = ValueType::kInteger;
-    if (const auto [stop, error] = std::from_chars(token.text.data(), end, constraint.integer); error != std::errc() || stop != end) {
-      constraint.type = ValueType::kReal;
-      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, constraint.real); wrong != std::errc() || far != end) return false;
-    }
-    if (negative) {
-      constraint.integer = -constraint.integer;
-      constraint.real = -constraint.real;
-    }
-  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 && token.text.back() == '\'') {
-    constraint.type = ValueType::kText;
-    for (size_t i = 1; i + 1 < token.text.size(); ++i) {
-      constraint.text += token.text[i];
-      if (token.text[i] == '\'') ++i;
-    }
-  } else {
-    return false;
-  }
-  ++place_;
-  return true;
-}
-
-bool Parser::condition() {
-  Constraint constraint;
-  if (!column(constraint.column)) return false;
-  const ColumnInfo& about = plan_->relation->columns[static_cast<size_t>(constraint.column)];
-  const auto fits = [&](const Constraint& value) {
-    return about.type == ValueType::kText ? value.type == ValueType::kText : value.type != ValueType::kText;
-  };
-  if (take("between")) {
-    constraint.comparison = Comparison::kGreaterEqual;
-    Constraint upper = constraint;
-    upper.comparison = Comparison::kLessEqual;
-    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper)) return false;
-    plan_->constraints.push_back(constraint);
-    plan_->constraints.push_back(upper);
-    return true;
-  }
-  if (take("like")) {
-    constraint.comparison = Comparison::kLike;
-    if (about.type != ValueType::kText) return false;
-  } else if (take("glob")) {
-    constraint.comparison = Comparison::kGlob;
-    if (about.type != ValueType::kText) return false;
-  } else if (take("=")) {
-    take("=");
-    constraint.comparison = Comparison::kEqual;
-  } else if (take("<")) {
-    constraint.comparison = take("=") ? Comparison::kLessEqual : take(">") ? Comparison::kNotEqual : Comparison::kLess;
-  } else if (take(">")) {
-    constraint.comparison = take("=") ? Comparison::kGreaterEqual : Comparison::kGreater;
-  } else if (take("!")) {
-    if (!take("=")) return false;
-    constraint.comparison = Comparison::kNotEqual;
-  } else {
-    return false;
-  }
-  if (!literal(constraint) || !fits(constraint) || at("escape") || at("collate")) return false;
-  plan_->constraints.push_back(constraint);
-  return true;
-}
-
-AggregatePlanPointer Parser::parse() {
-  AggregatePlan& plan = *plan_;
-  while (!tokens_.empty() && tokens_.back().text == ";") tokens_.pop_back();
-  if (!take("select")) return nullptr;
-  // The table first: it says what the names mean.
-  const size_t items = place_;
-  int depth = 0;
-  while (place_ < tokens_.size() && !(depth == 0 && at("from"))) {
-    if (tokens_[place_].text == "(") ++depth;
-    if (tokens_[place_].text == ")") --depth;
-    if (at("select")) return nullptr;
-    ++place_;
-  }
-  if (!take("from")) return nullptr;
-  std::string schema;
-  if (!name(table_)) return nullptr;
-  if (take(".")) {
-    schema = table_;
-    if (!name(table_)) return nullptr;
-  }
-  take("as");
-  if (place_ < tokens_.size() && !at("where") && !at("group") && !at("order") && !at("limit") && !name(alias_)) return nullptr;
-  const Module::Found found = module_.find(schema, table_);
-  if (found.relation == nullptr) return nullptr;
-  plan.relation = found.relation;
-  plan.store = found.store;
-  const size_t behind = place_;
-
-  place_ = items;
-  while (true) {
-    AggregatePlan::Item item;
-    const size_t from = place_;
-    item.node = sum(false);
-    if (item.node < 0) return nullptr;
-    const size_t to = place_;
-    item.text = words(from, to);
-    const size_t end = tokens_[to - 1].at + tokens_[to - 1].text.size();
-    item.title = sql_.substr(tokens_[from].at, end - tokens_[from].at);
-    if (plan.nodes[static_cast<size_t>(item.node)].op == Op::kColumn && to == from + 1)
-      item.title = plan.relation->columns[static_cast<size_t>(plan.nodes[static_cast<size_t>(item.node)].column)].name;
-    if (take("as")) {
-      if (!name(item.title)) return nullptr;
-    } else if (!at(",") && !at("from")) {
-      if (!name(item.title)) return nullptr;
-    }
-    plan.items.push_back(std::move(item));
-    if (take(",")) continue;
-    if (!at("from")) return nullptr;
-    break;
-  }
-  place_ = behind;
-  if (take("where")) {
-    do {
-      if (!condition()) return nullptr;
-    } while (take("and"));
-  }
-  if (take("group")) {
-    if (!take("by")) return nullptr;
-    do {
-      int which = -1;
-      if (place_ < tokens_.size() && tokens_[place_].kind == TokenKind::kNumber) {
-        size_t ordinal = 0;
-        const Token& token = tokens_[place_++];
-        std::from_chars(token.text.data(), token.text.data() + token.text.size(), ordinal);
-        if (ordinal < 1 || ordinal > plan.items.size()) return nullptr;
-        const Node& node = plan.nodes[static_cast<size_t>(plan.items[ordinal - 1].node)];
-        if (node.op != Op::kColumn) return nullptr;
-        which = node.column;
-      } else if (!column(which)) {
-        std::string alias;
-        if (!name(alias)) return nullptr;
-        for (const auto& item : plan.items)
-          if (same_word(item.title, alias) && plan.nodes[static_cast<size_t>(item.node)].op == Op::kColumn) which = plan.nodes[static_cast<size_t>(item.node)].column;
-        if (which < 0) return nullptr;
-      }
-      if (!plan.relation->columns[static_cast<size_t>(which)].few) return nullptr;
-      plan.groups.push_back(which);
-    } while (take(","));
-  }
-  if (take("order")) {
-    if (!take("by")) return nullptr;
-    do {
-      AggregatePlan::Order term{plan.items.size(), false};
-      const size_t from = place_;
-      if (place_ < tokens_.size() && tokens_[place_].kind == TokenKind::kNumber && (place_ + 1 == tokens_.size() || tokens_[place_ + 1].kind != TokenKind::kSymbol || tokens_[place_ + 1].text == ",")) {
-        size_t ordinal = 0;
-        const Token& token = tokens_[place_++];
-        std::from_chars(token.text.data(), token.text.data() + token.text.size(), ordinal);
-        if (ordinal < 1 || ordinal > plan.items.size()) return nullptr;
-        term.item = ordinal - 1;
-      } else {
-        int brackets = 0;
-        while (place_ < tokens_.size() && !(brackets == 0 && (at(",") || at("asc") || at("desc") || at("limit") || at("nulls") || at("collate")))) {
-          if (tokens_[place_].text == "(") ++brackets;
-          if (tokens_[place_].text == ")") --brackets;
-          ++place_;
-        }
-        const std::string text = words(from, place_);
-        for (size_t i = plan.items.size(); i-- > 0;) {
-          const bool alias = place_ == from + 1 && same_word(name_of(tokens_[from]), plan.items[i].title);
-          if (alias || plan.items[i].text == text) term.item = i;
-        }
-        if (term.item == plan.items.size()) return nullptr;
-      }
-      if (take("desc")) term.descending = true;
-      else take("asc");
-      plan.order.push_back(term);
-    } while (take(","));
-  }
-  if (take("limit")) {
-    if (place_ >= tokens_.size()) return nullptr;
-    const Token& token = tokens_[place_++];
-    const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan.limit);
-    if (error != std::errc() || stop != token.text.data() + token.text.size()) return nullptr;
-  }
-  if (place_ != tokens_.size()) return nullptr;
-  if (plan.aggregates.empty()) return nullptr;
-  // Columns outside aggregates must be what is grouped by.
-  std::vector<bool> inside(plan.nodes.size());
-  const auto mark = [&](auto&& self, int node) -> void {
-    if (node < 0) return;
-    inside[static_cast<size_t>(node)] = true;
-    self(self, plan.nodes[static_cast<size_t>(node)].left);
-    self(self, plan.nodes[static_cast<size_t>(node)].op == Op::kAggregate ? -1 : plan.nodes[static_cast<size_t>(node)].right);
-  };
-  for (const Aggregate& aggregate : plan.aggregates) mark(mark, aggregate.argument);
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const Node& node = plan.nodes[i];
-    if (node.op != Op::kColumn || inside[i]) continue;
-    if (std::find(plan.groups.begin(), plan.groups.end(), node.column) == plan.groups.end()) return nullptr;
-    // Arithmetic with texts is SQLite's business.
-    bool whole_item = false;
-    for (const auto& item : plan.items) whole_item = whole_item || item.node == static_cast<int>(i);
-    if (!whole_item && plan.relation->columns[static_cast<size_t>(node.column)].type != ValueType::kInteger) return nullptr;
-  }
-  return std::move(plan_);
-}
-
-struct State {
-  int64_t count = 0;    // values that are not NULL; rows for count(*)
-  int64_t sum = 0;
-  int64_t least = INT64_MAX, most = INT64_MIN;
-};
 
 class Runner {
  public:
-  explicit Runner(const AggregatePlan& plan) : plan_(plan) {}
+  explicit Runner(const AggregatePlan& plan);
   Result<bool> run(const RowSink& sink);
 
  private:
-  bool evaluate(Scan& scan, int node, std::vector<int64_t>& values);
-  std::vector<int64_t> spare_;
-  report::Cell finish(size_t group, int node) const;
+  template <size_t kCells>
+  struct Record {
+    std::array<int64_t, kCells> at;
+  };
+  template <size_t kCells>
+  Result<bool> run_with(const RowSink& sink);
+  // Rows of the scan into the table; false: a sum overflowed.
+  template <typename Spill>
+  Result<bool> collect(const Spill& spill);
+  size_t slot(int source, int column);
+  bool look_up(Scan& scan);
+  bool evaluate(int node, std::vector<int64_t>& values);
+  bool add_batch(Scan& scan);
+  bool merge(int64_t* into, const int64_t* other) const;
+  int compare_terms(const int64_t* a, const int64_t* b) const;
+  report::Cell finish(const int64_t* group, int node) const;
+  bool passes(const int64_t* group) const;
+  bool is_text(int node) const;
+  bool is_real(int node) const;
+  int64_t order_key(const int64_t* group) const;
 
   const AggregatePlan& plan_;
-  std::vector<std::vector<int64_t>> keys_;
-  std::vector<State> states_;  // [group * aggregates + aggregate]
-  mutable std::string scratch_;
+  const size_t terms_;
+  std::vector<size_t> cells_;  // where each aggregate begins in a record
+  size_t width_ = 0;
+  std::unique_ptr<GroupTable> table_;
+
+  // Columns of the current batch, as many values as rows are left in it.
+  struct Slot {
+    int source, column;
+    std::vector<int64_t> values;
+  };
+  std::vector<Slot> slots_;
+  std::vector<std::vector<size_t>> slots_of_;  // by source
+  struct Other {
+    std::unique_ptr<RowReader> reader;
+    std::vector<Judge> judges;
+    std::vector<size_t> judged;  // places of their columns in the reader
+    size_t key = 0;              // slot
+  };
+  std::vector<Other> others_;
+  size_t rows_ = 0;
+  std::vector<bool> alive_;
+  std::vector<std::vector<int64_t>> term_codes_;
+  std::vector<int64_t> values_;
+  std::vector<std::vector<int64_t>> spare_;
+  std::vector<uint32_t> group_;
+  mutable std::string left_, right_;
 };
 
+Runner::Runner(const AggregatePlan& plan) : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
+  std::vector<int64_t> fresh(terms_, 0);
+  for (const Sum& sum : plan_.aggregates) {
+    cells_.push_back(fresh.size());
+    fresh.push_back(0);
+    if (has_value(sum.function)) fresh.push_back(sum.function == Function::kMin ? INT64_MAX : sum.function == Function::kMax ? INT64_MIN : 0);
+  }
+  width_ = fresh.size();
+  table_ = std::make_unique<GroupTable>(terms_, std::move(fresh));
+  term_codes_.resize(terms_);
+
+  // Columns that are really asked for: nodes that SELECT and HAVING turned into terms name none any more.
+  const auto want = [&](auto&& self, int number) -> void {
+    if (number < 0) return;
+    const Node& node = plan_.nodes[static_cast<size_t>(number)];
+    if (node.op == Op::kColumn) slot(node.source, node.column);
+    if (node.op == Op::kAggregate || node.op == Op::kTerm) return;
+    self(self, node.left);
+    self(self, node.right);
+  };
+  for (const int term : plan_.terms) want(want, term);
+  for (const Sum& sum : plan_.aggregates) want(want, sum.argument);
+  for (size_t i = 1; i < plan_.sources.size(); ++i) slot(plan_.sources[i].from, plan_.sources[i].from_column);
+  for (size_t i = 1; i < plan_.sources.size(); ++i) {
+    const AggregatePlan::Source& source = plan_.sources[i];
+    Other other;
+    std::vector<int> columns;
+    for (const size_t one : slots_of_[i]) columns.push_back(slots_[one].column);
+    for (const Constraint& constraint : source.constraints) {
+      other.judges.emplace_back(constraint, source.relation->columns[static_cast<size_t>(constraint.column)]);
+      other.judged.push_back(columns.size());
+      columns.push_back(constraint.column);
+    }
+    other.reader = std::make_unique<RowReader>(*source.relation, *source.store, std::move(columns));
+    other.key = slot(source.from, source.from_column);
+    others_.push_back(std::move(other));
+  }
+}
+
+size_t Runner::slot(int source, int column) {
+  for (const size_t one : slots_of_[static_cast<size_t>(source)])
+    if (slots_[one].column == column) return one;
+  slots_.push_back({source, column, {}});
+  slots_of_[static_cast<size_t>(source)].push_back(slots_.size() - 1);
+  return slots_.size() - 1;
+}
+
+// Fills the slots with the batch's rows; those without a partner in another table fall away. False: an error.
+bool Runner::look_up(Scan& scan) {
+  rows_ = scan.selection().size();
+  for (const size_t one : slots_of_[0]) scan.gather(slots_[one].column, slots_[one].values);
+  if (others_.empty()) return true;
+  alive_.assign(rows_, true);
+  size_t alive = rows_;
+  for (size_t i = 0; i < others_.size(); ++i) {
+    Other& other = others_[i];
+    const std::vector<size_t>& own = slots_of_[i + 1];
+    const std::vector<int64_t>& keys = slots_[other.key].values;
+    for (const size_t one : own) slots_[one].values.resize(rows_);
+    for (size_t row = 0; row < rows_; ++row) {
+      if (!alive_[row]) continue;
+      bool kept = keys[row] != kUnknown && other.reader->seek(keys[row]);
+      for (size_t j = 0; kept && j < other.judges.size(); ++j) kept = other.judges[j](other.reader->value(other.judged[j]));
+      if (!kept) {
+        alive_[row] = false;
+        --alive;
+        continue;
+      }
+      for (size_t j = 0; j < own.size(); ++j) slots_[own[j]].values[row] = other.reader->value(j);
+    }
+    if (!other.reader->status()) return false;
+  }
+  if (alive == rows_) return true;
+  for (Slot& one : slots_) {
+    size_t to = 0;
+    for (size_t row = 0; row < rows_; ++row)
+      if (alive_[row]) one.values[to++] = one.values[row];
+    one.values.resize(to);
+  }
+  rows_ = alive;
+  return true;
+}
+
 // A whole-number expression for all rows of the batch; kUnknown = NULL. False: overflow.
-bool Runner::evaluate(Scan& scan, int number, std::vector<int64_t>& values) {
+bool Runner::evaluate(int number, std::vector<int64_t>& values) {
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
-  const size_t count = scan.selection().size();
   switch (node.op) {
-    case Op::kColumn: scan.gather(node.column, values); return true;
-    case Op::kInteger: values.assign(count, node.integer); return true;
+    case Op::kColumn: values = slots_[slot(node.source, node.column)].values; return true;
+    case Op::kInteger: values.assign(rows_, node.integer); return true;
     case Op::kNegate:
-      if (!evaluate(scan, node.left, values)) return false;
+      if (!evaluate(node.left, values)) return false;
       for (int64_t& value : values)
         if (value != kUnknown) value = -value;
       return true;
     default: break;
   }
-  std::vector<int64_t> right = std::move(spare_);
-  if (!evaluate(scan, node.left, values) || !evaluate(scan, node.right, right)) return false;
+  std::vector<int64_t> right;
+  if (!spare_.empty()) {
+    right = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  const Node& second = plan_.nodes[static_cast<size_t>(node.right)];
+  const bool constant = second.op == Op::kInteger;
+  const std::vector<int64_t>* operand = &right;
+  if (!evaluate(node.left, values)) return false;
+  if (second.op == Op::kColumn) operand = &slots_[slot(second.source, second.column)].values;
+  else if (!constant && !evaluate(node.right, right)) return false;
   bool over = false;
   const auto combine = [&](auto operation) {
-    for (size_t i = 0; i < count; ++i) {
-      const int64_t a = values[i], b = right[i];
+    for (size_t i = 0; i < rows_; ++i) {
+      const int64_t a = values[i], b = constant ? second.integer : (*operand)[i];
       if (a == kUnknown || b == kUnknown) {
         values[i] = kUnknown;
         continue;
       }
       over |= operation(a, b, &values[i]);
-      over |= values[i] == kUnknown;
     }
   };
-  if (node.op == Op::kAdd) combine([](int64_t a, int64_t b, int64_t* to) { return __builtin_add_overflow(a, b, to); });
-  else if (node.op == Op::kSubtract) combine([](int64_t a, int64_t b, int64_t* to) { return __builtin_sub_overflow(a, b, to); });
-  else combine([](int64_t a, int64_t b, int64_t* to) { return __builtin_mul_overflow(a, b, to); });
-  spare_ = std::move(right);
+  const auto checked = [&](auto operation) {
+    combine([&](int64_t a, int64_t b, int64_t* to) { return operation(a, b, to) || *to == kUnknown; });
+  };
+  switch (node.op) {
+    case Op::kAdd: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_add_overflow(a, b, to); }); break;
+    case Op::kSubtract: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_sub_overflow(a, b, to); }); break;
+    case Op::kMultiply: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_mul_overflow(a, b, to); }); break;
+    case Op::kDivide:  // by zero: NULL. The least number is kUnknown and never gets here.
+      combine([](int64_t a, int64_t b, int64_t* to) {
+        *to = b == 0 ? kUnknown : a / b;
+        return false;
+      });
+      break;
+    default:
+      combine([](int64_t a, int64_t b, int64_t* to) {
+        *to = b == 0 ? kUnknown : b == -1 ? 0 : a % b;
+        return false;
+      });
+  }
+  spare_.push_back(std::move(right));
   return !over;
 }
 
-report::Cell Runner::finish(size_t group, int number) const {
+bool Runner::add_batch(Scan& scan) {
+  if (!look_up(scan)) return true;  // the error is the reader's
+  for (size_t i = 0; i < terms_; ++i)
+    if (!evaluate(plan_.terms[i], term_codes_[i])) return false;
+  group_.resize(rows_);
+  if (terms_ == 0) {
+    std::fill(group_.begin(), group_.end(), table_->place(kNoCodes));
+  } else if (terms_ == 1) {
+    const std::vector<int64_t>& codes = term_codes_[0];
+    for (size_t row = 0; row < rows_; ++row) group_[row] = row > 0 && codes[row] == codes[row - 1] ? group_[row - 1] : table_->place(&codes[row]);
+  } else {
+    std::vector<int64_t> codes(terms_);
+    for (size_t row = 0; row < rows_; ++row) {
+      bool same = row > 0;
+      for (size_t i = 0; i < terms_; ++i) {
+        same = same && codes[i] == term_codes_[i][row];
+        codes[i] = term_codes_[i][row];
+      }
+      group_[row] = same ? group_[row - 1] : table_->place(codes.data());
+    }
+  }
+  int64_t* const records = table_->record(0);
+  for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
+    const Sum& sum = plan_.aggregates[i];
+    int64_t* const states = records + cells_[i];
+    if (sum.function == Function::kCountRows) {
+      for (size_t row = 0; row < rows_; ++row) ++states[group_[row] * width_];
+      continue;
+    }
+    const Node& argument = plan_.nodes[static_cast<size_t>(sum.argument)];
+    const bool plain = argument.op == Op::kColumn;
+    if (!plain && !evaluate(sum.argument, values_)) return false;
+    const std::vector<int64_t>& values = plain ? slots_[slot(argument.source, argument.column)].values : values_;
+    bool over = false;
+    for (size_t row = 0; row < rows_; ++row) {
+      const int64_t value = values[row];
+      if (value == kUnknown) continue;
+      int64_t* const state = states + group_[row] * width_;
+      ++state[0];
+      switch (sum.function) {
+        case Function::kCount: break;
+        case Function::kMin: state[1] = std::min(state[1], value); break;
+        case Function::kMax: state[1] = std::max(state[1], value); break;
+        default: over |= __builtin_add_overflow(state[1], value, &state[1]);
+      }
+    }
+    if (over) return false;
+  }
+  return true;
+}
+
+template <typename Spill>
+Result<bool> Runner::collect(const Spill& spill) {
+  constexpr size_t kMostBytes = 24u << 20;  // of groups in memory, before a batch
+  ScanPlan plan;
+  plan.constraints = plan_.sources[0].constraints;
+  for (const size_t one : slots_of_[0]) plan.used.push_back(slots_[one].column);
+  Scan scan(*plan_.sources[0].relation, *plan_.sources[0].store, std::move(plan));
+  while (scan.next_batch()) {
+    if (!add_batch(scan)) return false;
+    if (table_->bytes() > kMostBytes) {
+      spill();
+      table_->clear();
+    }
+    for (const Other& other : others_) TACHO_TRY(Status(other.reader->status()));
+  }
+  TACHO_TRY(Status(scan.status()));
+  return true;
+}
+
+// Adds what another record of the same group counted. False: overflow.
+bool Runner::merge(int64_t* into, const int64_t* other) const {
+  bool over = false;
+  for (size_t i = 0; i < plan_.aggregates.size(); ++i) {
+    int64_t* const a = into + cells_[i];
+    const int64_t* const b = other + cells_[i];
+    a[0] += b[0];
+    switch (plan_.aggregates[i].function) {
+      case Function::kCountRows:
+      case Function::kCount: break;
+      case Function::kMin: a[1] = std::min(a[1], b[1]); break;
+      case Function::kMax: a[1] = std::max(a[1], b[1]); break;
+      default: over |= __builtin_add_overflow(a[1], b[1], &a[1]);
+    }
+  }
+  return !over;
+}
+
+// Order of groups: by their values, NULLs first.
+int Runner::compare_terms(const int64_t* a, const int64_t* b) const {
+  for (size_t i = 0; i < terms_; ++i) {
+    const int64_t x = a[i], y = b[i];
+    if (x == y) continue;
+    const Node& node = plan_.nodes[static_cast<size_t>(plan_.terms[i])];
+    int order;
+    if (x == kUnknown || y == kUnknown) {
+      order = x == kUnknown ? -1 : 1;
+    } else if (node.op == Op::kColumn && plan_.column(node).type == ValueType::kText) {
+      const ColumnInfo& column = plan_.column(node);
+      order = column.text(x, left_).compare(column.text(y, right_));
+    } else if (node.op == Op::kColumn && plan_.column(node).type == ValueType::kReal) {
+      const double p = std::bit_cast<double>(x), q = std::bit_cast<double>(y);
+      order = p < q ? -1 : p > q;
+    } else {
+      order = x < y ? -1 : 1;
+    }
+    if (order == 0) continue;
+    // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
+    const bool descending = plan_.order.size() == terms_ && plan_.order[i].descending;
+    return descending ? -order : order;
+  }
+  return 0;
+}
+
+report::Cell Runner::finish(const int64_t* group, int number) const {
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   switch (node.op) {
     case Op::kInteger: return node.integer;
     case Op::kReal: return node.real;
-    case Op::kColumn: {
-      const auto at = static_cast<size_t>(std::find(plan_.groups.begin(), plan_.groups.end(), node.column) - plan_.groups.begin());
-      const int64_t code = keys_[group][at];
+    case Op::kTerm: {
+      const int64_t code = group[node.left];
       if (code == kUnknown) return {};
-      const ColumnInfo& column = plan_.relation->columns[static_cast<size_t>(node.column)];
-      if (column.type == ValueType::kText) return std::string(column.text(code, scratch_));
-      if (column.type == ValueType::kReal) return __builtin_bit_cast(double, code);
+      const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
+      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kText) return std::string(plan_.column(term).text(code, left_));
+      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal) return std::bit_cast<double>(code);
       return code;
     }
     case Op::kAggregate: {
-      const auto at = static_cast<size_t>(node.right);
-      const State& state = states_[group * plan_.aggregates.size() + at];
-      const Function function = plan_.aggregates[at].function;
-      if (function == Function::kCountRows || function == Function::kCount) return state.count;
-      if (function == Function::kTotal) return static_cast<double>(state.sum);
-      if (state.count == 0) return {};
-      if (function == Function::kSum) return state.sum;
-      if (function == Function::kAverage) return static_cast<double>(state.sum) / static_cast<double>(state.count);
-      return function == Function::kMin ? state.least : state.most;
+      const auto which = static_cast<size_t>(node.right);
+      const int64_t* const state = group + cells_[which];
+      const Function function = plan_.aggregates[which].function;
+      if (!has_value(function)) return state[0];
+      if (function == Function::kTotal) return static_cast<double>(state[1]);
+      if (state[0] == 0) return {};
+      if (function == Function::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
+      return state[1];
     }
     default: break;
   }
@@ -536,152 +403,191 @@ report::Cell Runner::finish(size_t group, int number) const {
   }
 }
 
-int compare_cells(const report::Cell& a, const report::Cell& b) {
-  const auto rank = [](const report::Cell& cell) { return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1; };
-  if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
-  if (a.index() == 0) return 0;
-  if (a.index() == 3) return std::get<std::string>(a).compare(std::get<std::string>(b)) < 0 ? -1 : std::get<std::string>(a) != std::get<std::string>(b);
-  if (a.index() == 1 && b.index() == 1) return std::get<int64_t>(a) < std::get<int64_t>(b) ? -1 : std::get<int64_t>(a) > std::get<int64_t>(b);
-  const auto real = [](const report::Cell& cell) { return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell)) : static_cast<long double>(std::get<int64_t>(cell)); };
-  return real(a) < real(b) ? -1 : real(a) > real(b);
-}
-
-Result<bool> Runner::run(const RowSink& sink) {
-  ScanPlan plan;
-  plan.constraints = plan_.constraints;
-  plan.used = plan_.groups;
-  for (const Node& node : plan_.nodes)
-    if (node.op == Op::kColumn) plan.used.push_back(node.column);
-  const size_t terms = plan_.groups.size(), width = plan_.aggregates.size();
-  Scan scan(*plan_.relation, *plan_.store, std::move(plan));
-  std::map<std::vector<int64_t>, uint32_t> groups;
-  std::vector<tsl::robin_map<int64_t, int64_t>> canonical(terms);
-  std::vector<std::map<std::string, int64_t, std::less<>>> texts(terms);
-  std::vector<int64_t> codes(terms), last_codes(terms), key(terms);
-  tsl::robin_map<int64_t, uint32_t> by_code;  // for a single term
-  uint32_t last_group = 0;
-  bool have_last = false;
-  if (terms == 0) {
-    keys_.emplace_back();
-    states_.resize(width);
-  }
-  const auto resolve = [&]() -> uint32_t {
-    for (size_t i = 0; i < terms; ++i) {
-      const ColumnInfo& column = plan_.relation->columns[static_cast<size_t>(plan_.groups[i])];
-      key[i] = codes[i];
-      if (column.type != ValueType::kText || codes[i] == kUnknown) continue;
-      const auto found = canonical[i].find(codes[i]);
-      if (found != canonical[i].end()) {
-        key[i] = found->second;
-      } else {
-        key[i] = texts[i].try_emplace(std::string(column.text(codes[i], scratch_)), codes[i]).first->second;
-        canonical[i].emplace(codes[i], key[i]);
-      }
+bool Runner::passes(const int64_t* group) const {
+  for (const AggregatePlan::Condition& condition : plan_.having) {
+    const report::Cell cell = finish(group, condition.node);
+    const long double limit = condition.value.type == ValueType::kReal ? static_cast<long double>(condition.value.real) : static_cast<long double>(condition.value.integer);
+    const auto* const whole = std::get_if<int64_t>(&cell);
+    const auto* const real = std::get_if<double>(&cell);
+    if (whole == nullptr && real == nullptr) return false;
+    const long double value = whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
+    const int order = value < limit ? -1 : value > limit;
+    bool holds = false;
+    switch (condition.comparison) {
+      case Comparison::kEqual: holds = order == 0; break;
+      case Comparison::kNotEqual: holds = order != 0; break;
+      case Comparison::kLess: holds = order < 0; break;
+      case Comparison::kLessEqual: holds = order <= 0; break;
+      case Comparison::kGreater: holds = order > 0; break;
+      default: holds = order >= 0;
     }
-    const auto [found, fresh] = groups.try_emplace(key, static_cast<uint32_t>(keys_.size()));
-    if (fresh) {
-      keys_.push_back(key);
-      states_.resize(keys_.size() * width);
-    }
-    return found->second;
-  };
-  std::vector<std::vector<int64_t>> term_values(terms);
-  std::vector<int64_t> values;
-  std::vector<uint32_t> group(1);
-  while (scan.next_batch()) {
-    const size_t count = scan.selection().size();
-    for (size_t i = 0; i < terms; ++i) scan.gather(plan_.groups[i], term_values[i]);
-    group.resize(count);
-    if (terms == 0) {
-      std::fill(group.begin(), group.end(), 0u);
-    } else {
-      for (size_t row = 0; row < count; ++row) {
-        bool same = have_last;
-        for (size_t i = 0; i < terms; ++i) {
-          codes[i] = term_values[i][row];
-          same = same && codes[i] == last_codes[i];
-        }
-        if (!same) {
-          if (terms == 1) {
-            const auto found = by_code.find(codes[0]);
-            last_group = found != by_code.end() ? found->second : by_code.emplace(codes[0], resolve()).first->second;
-          } else {
-            last_group = resolve();
-          }
-          last_codes = codes;
-          have_last = true;
-        }
-        group[row] = last_group;
-      }
-    }
-    for (size_t i = 0; i < width; ++i) {
-      const Aggregate& aggregate = plan_.aggregates[i];
-      State* const states = states_.data() + i;
-      if (aggregate.function == Function::kCountRows) {
-        for (size_t row = 0; row < count; ++row) ++states[group[row] * width].count;
-        continue;
-      }
-      if (!evaluate(scan, aggregate.argument, values)) return false;
-      const bool extremes = aggregate.function == Function::kMin || aggregate.function == Function::kMax;
-      bool over = false;
-      for (size_t row = 0; row < count; ++row) {
-        const int64_t value = values[row];
-        if (value == kUnknown) continue;
-        State& state = states[group[row] * width];
-        ++state.count;
-        if (extremes) {
-          state.least = std::min(state.least, value);
-          state.most = std::max(state.most, value);
-        } else {
-          over |= __builtin_add_overflow(state.sum, value, &state.sum);
-        }
-      }
-      if (over && aggregate.function != Function::kCount) return false;
-    }
-  }
-  TACHO_TRY(Status(scan.status()));
-
-  std::vector<uint32_t> order(keys_.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::vector<std::vector<report::Cell>> rows(keys_.size()), key_cells(keys_.size());
-  for (size_t group = 0; group < keys_.size(); ++group) {
-    for (const auto& item : plan_.items) rows[group].push_back(finish(group, item.node));
-    for (size_t i = 0; i < terms; ++i) {
-      const ColumnInfo& column = plan_.relation->columns[static_cast<size_t>(plan_.groups[i])];
-      const int64_t code = keys_[group][i];
-      if (code == kUnknown) key_cells[group].emplace_back();
-      else if (column.type == ValueType::kText) key_cells[group].emplace_back(std::string(column.text(code, scratch_)));
-      else if (column.type == ValueType::kReal) key_cells[group].emplace_back(__builtin_bit_cast(double, code));
-      else key_cells[group].emplace_back(code);
-    }
-  }
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    for (const auto& term : plan_.order) {
-      const int which = compare_cells(rows[a][term.item], rows[b][term.item]);
-      if (which != 0) return term.descending ? which > 0 : which < 0;
-    }
-    for (size_t i = 0; i < terms; ++i) {
-      // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
-      const bool descending = plan_.order.size() == terms && plan_.order[i].descending;
-      const int which = compare_cells(key_cells[a][i], key_cells[b][i]);
-      if (which != 0) return descending ? which > 0 : which < 0;
-    }
-    return false;
-  });
-  std::vector<std::string> titles;
-  for (const auto& item : plan_.items) titles.push_back(item.title);
-  sink.columns(titles);
-  int64_t given = 0;
-  for (const uint32_t group : order) {
-    if (plan_.limit >= 0 && given++ >= plan_.limit) break;
-    if (!sink.row(rows[group])) break;
+    if (!holds) return false;
   }
   return true;
 }
 
-}  // namespace
+bool Runner::is_text(int number) const {
+  const Node& node = plan_.nodes[static_cast<size_t>(number)];
+  if (node.op != Op::kTerm) return false;
+  const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
+  return term.op == Op::kColumn && plan_.column(term).type == ValueType::kText;
+}
 
-AggregatePlanPointer plan_aggregate(const std::string& sql, const Module& module) { return Parser(sql, module).parse(); }
+bool Runner::is_real(int number) const {
+  if (number < 0) return false;
+  const Node& node = plan_.nodes[static_cast<size_t>(number)];
+  switch (node.op) {
+    case Op::kReal: return true;
+    case Op::kInteger: return false;
+    case Op::kTerm: {
+      const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
+      return term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal;
+    }
+    case Op::kAggregate: {
+      const Function function = plan_.aggregates[static_cast<size_t>(node.right)].function;
+      return function == Function::kTotal || function == Function::kAverage;
+    }
+    default: return is_real(node.left) || is_real(node.right);
+  }
+}
+
+// A number that orders as the first term of ORDER BY does, where that is a number: most comparisons end with it.
+int64_t Runner::order_key(const int64_t* group) const {
+  const auto& first = plan_.order[0];
+  const int node = plan_.items[first.item].node;
+  const report::Cell cell = finish(group, node);
+  int64_t key = INT64_MIN;
+  if (std::holds_alternative<std::string>(cell)) {
+    key = 0;
+  } else if (is_real(node)) {
+    if (!std::holds_alternative<std::monostate>(cell)) {
+      const double value = std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
+      const auto bits = std::bit_cast<int64_t>(value + 0.0);
+      key = bits < 0 ? bits ^ INT64_MAX : bits;
+    }
+  } else if (const auto* whole = std::get_if<int64_t>(&cell)) {
+    key = *whole;
+  } else if (const auto* over = std::get_if<double>(&cell)) {  // beyond whole numbers
+    key = *over < 0 ? INT64_MIN : INT64_MAX;
+  }
+  return first.descending ? ~key : key;
+}
+
+template <size_t kCells>
+Result<bool> Runner::run_with(const RowSink& sink) {
+  using One = Record<kCells>;
+  const auto record_of = [&](const int64_t* cells) {
+    One one{};
+    std::copy_n(cells, width_, one.at.begin());
+    return one;
+  };
+  // By codes, only when the table overflowed.
+  struct ByCodes {
+    size_t terms;
+    bool operator()(const One& a, const One& b) const { return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(), b.at.begin() + terms); }
+  };
+  SortedFile<One, ByCodes> by_codes(8u << 20, {terms_});
+  bool spilled = false;
+  const auto spill = [&] {
+    spilled = true;
+    for (uint32_t i = 0; i < table_->groups(); ++i) by_codes.add(record_of(table_->record(i)));
+  };
+  TACHO_ASSIGN(const bool fits, collect(spill));
+  if (!fits) return false;
+  if (terms_ == 0) table_->place(kNoCodes);  // there without any row
+
+  // By values: texts that are equal under several codes meet.
+  struct ByValues {
+    const Runner* runner;
+    bool operator()(const One& a, const One& b) const { return runner->compare_terms(a.at.data(), b.at.data()) < 0; }
+  };
+  SortedFile<One, ByValues> by_values(16u << 20, {this});
+  if (spilled) {
+    spill();
+    table_ = nullptr;
+    TACHO_TRY(by_codes.finish());
+    One current, next;
+    bool more = by_codes.next(current);
+    while (more) {
+      more = by_codes.next(next);
+      if (more && std::equal(next.at.begin(), next.at.begin() + terms_, current.at.begin())) {
+        if (!merge(current.at.data(), next.at.data())) return false;
+        continue;
+      }
+      by_values.add(current);
+      current = next;
+    }
+  } else {
+    for (uint32_t i = 0; i < table_->groups(); ++i) by_values.add(record_of(table_->record(i)));
+    table_ = nullptr;
+  }
+  TACHO_TRY(by_values.finish());
+
+  // Groups in their own order, then in that of ORDER BY. Nothing is given before all sums are known to fit.
+  struct ByOrder {
+    const Runner* runner;
+    bool by_key;  // the key says it all
+    bool operator()(const One& a, const One& b) const {
+      if (a.at[kCells - 1] != b.at[kCells - 1]) return a.at[kCells - 1] < b.at[kCells - 1];
+      if (by_key) return false;
+      for (const AggregatePlan::Order& term : runner->plan_.order) {
+        const int node = runner->plan_.items[term.item].node;
+        const int order = compare_cells(runner->finish(a.at.data(), node), runner->finish(b.at.data(), node));
+        if (order != 0) return term.descending ? order > 0 : order < 0;
+      }
+      return false;
+    }
+  };
+  const bool ordered = !plan_.order.empty();
+  SortedFile<One, ByOrder> by_order(16u << 20, {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
+  struct AsTheyCome {
+    bool operator()(const One&, const One&) const { return false; }
+  };
+  SortedFile<One, AsTheyCome> as_they_come(16u << 20);
+  {
+    One current, next;
+    bool more = by_values.next(current);
+    while (more) {
+      more = by_values.next(next);
+      if (more && compare_terms(next.at.data(), current.at.data()) == 0) {
+        if (!merge(current.at.data(), next.at.data())) return false;
+        continue;
+      }
+      if (passes(current.at.data())) {
+        if (ordered) {
+          current.at[kCells - 1] = order_key(current.at.data());
+          by_order.add(current);
+        } else {
+          as_they_come.add(current);
+        }
+      }
+      current = next;
+    }
+  }
+  if (ordered) TACHO_TRY(by_order.finish());
+  else TACHO_TRY(as_they_come.finish());
+
+  std::vector<std::string> titles;
+  for (const auto& item : plan_.items) titles.push_back(item.title);
+  sink.columns(titles);
+  std::vector<report::Cell> row(plan_.items.size());
+  One group;
+  for (int64_t given = 0; (plan_.limit < 0 || given < plan_.limit) && (ordered ? by_order.next(group) : as_they_come.next(group)); ++given) {
+    for (size_t i = 0; i < row.size(); ++i) row[i] = finish(group.at.data(), plan_.items[i].node);
+    if (!sink.row(row)) break;
+  }
+  return true;
+}
+
+Result<bool> Runner::run(const RowSink& sink) {
+  // One cell more for the key of ORDER BY.
+  if (width_ < 4) return run_with<4>(sink);
+  if (width_ < 8) return run_with<8>(sink);
+  if (width_ < 32) return run_with<32>(sink);
+  return false;
+}
+
+}  // namespace
 
 Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink) { return Runner(plan).run(sink); }
 

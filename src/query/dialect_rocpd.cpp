@@ -10,6 +10,7 @@
 #include "format/view/agents.h"
 #include "format/view/names.h"
 #include "query/dialect.h"
+#include "query/top_rows.h"
 
 namespace tacho::query {
 
@@ -128,8 +129,8 @@ int64_t node_of(const Context&, int64_t) { return 1; }
 // The thread that asked for device work, by a column of threads.
 PartColumn launcher(const C& c, int64_t (*value)(const Context&, int64_t track)) {
   return {{column::Fact::track, column::Fact::correlation, kNoBase, kNoBase}, [c, value](const int64_t* base) {
-            const auto* const cause = c->facts->cause(c->facts->track(base[0]).process, base[1]);
-            return value(*c, cause != nullptr ? cause->track : base[0]);
+            const int64_t call = c->facts->cause(c->facts->track(base[0]).process, base[1]);
+            return value(*c, call >= 0 ? c->facts->call_track(call) : base[0]);
           }};
 }
 int64_t pid_of(const Context& c, int64_t track) { return c.facts->track(track).pid; }
@@ -256,7 +257,7 @@ std::vector<Relation> event_tables(const C& c) {
   Relation symbols = relation(c, "rocpd_info_kernel_symbol",
                               {{"id", kId}, {"guid", kFew | kText}, {"nid"}, {"pid"}, {"code_object_id"}, {"kernel_name", kText}, {"display_name", kText}, {"kernel_object"}, {"kernarg_segment_size"},
                                {"kernarg_segment_alignment"}, {"group_segment_size"}, {"private_segment_size"}, {"sgpr_count"}, {"arch_vgpr_count"}, {"accum_vgpr_count"}, {"extdata", kText}});
-  symbols.columns[6].text = [c](int64_t code, std::string&) { return c->facts->readable(code); };
+  symbols.columns[6].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   add(symbols, Table::kKernel, 0,
       {row_number(0), guid(), constant(1), constant(c->owner()), constant(1), one(K::name), one(K::name), null(), null(), null(), one(K::shared_static), one(K::private_bytes), one(K::scalar_registers),
        one(K::registers), one(K::accum_registers), constant(0)},
@@ -320,7 +321,7 @@ std::vector<Relation> flat_views(const C& c) {
                                {"dispatch_id"}, {"stream_id", kFew}, {"queue_id", kFew}, {"queue", kFew | kText}, {"stream", kFew | kText}, {"start", kTime}, {"end"}, {"duration"}, {"grid_x", kFew},
                                {"grid_y", kFew}, {"grid_z", kFew}, {"workgroup_x", kFew}, {"workgroup_y", kFew}, {"workgroup_z", kFew}, {"lds_size", kFew}, {"scratch_size", kFew}, {"vgpr_count", kFew},
                                {"accum_vgpr_count", kFew}, {"sgpr_count", kFew}, {"static_lds_size", kFew}, {"static_scratch_size", kFew}, {"stack_id"}, {"parent_stack_id", kFew}, {"corr_id", kFew}});
-  kernels.columns[5].text = [c](int64_t code, std::string&) { return c->facts->readable(code); };
+  kernels.columns[5].text = [c](int64_t code, std::string& scratch) { return c->facts->readable(code, scratch); };
   const auto numbered = [](const char* word) {
     return TextOf([word](int64_t code, std::string& scratch) {
       scratch = fmt::format("{} {}", word, code);
@@ -436,63 +437,45 @@ std::vector<ResultTable> small_tables(const C& c) {
   return all;
 }
 
-struct Sum {
-  int64_t calls = 0, total = 0;
-};
+// Codes of names in a top: those of texts, doubled, odd for names of kernels, which people read demangled.
+std::shared_ptr<NamedSums> sums_of_names(const C& c) {
+  return std::make_shared<NamedSums>([c, text = text_of(c)](int64_t code, std::string& scratch) {
+    return (code & 1) != 0 ? c->facts->readable(code >> 1, scratch) : text(code >> 1, scratch);
+  });
+}
+int64_t kernel_code(int64_t code) { return code * 2 + 1; }
+int64_t text_code(int64_t code) { return code * 2; }
 
-Rows top_rows(const std::map<std::string, Sum>& sums, int64_t all) {
-  Rows rows;
-  for (auto at = sums.rbegin(); at != sums.rend(); ++at) {
-    const auto& [name, sum] = *at;
-    rows.push_back({name, sum.calls, static_cast<double>(sum.total) / 1000.0, static_cast<double>(sum.calls > 0 ? sum.total / sum.calls : 0) / 1000.0,
-                    all != 0 ? report::Cell(static_cast<double>(sum.total) * 100.0 / static_cast<double>(all)) : report::Cell()});
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<double>(a[2]) > std::get<double>(b[2]); });
-  return rows;
+// code: of a dimension's row; kUnknown = in no row of the view.
+Status add_sums(const C& c, Table table, const std::function<int64_t(int64_t)>& code, NamedSums& sums, int64_t& all) {
+  return c->trace().visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+    for (const trace::Summary& summary : summaries) {
+      all += summary.sum;
+      if (const int64_t name = code(summary.dim); name != kUnknown) sums.add(name, summary.count + summary.unknown, summary.sum);
+    }
+  });
 }
 
-Status add_sums(const C& c, Table table, const std::function<std::string(int64_t)>& name, std::map<std::string, Sum>& sums, int64_t& all) {
-  TACHO_ASSIGN(const auto summaries, c->trace().merged_summaries(table));
-  std::map<int64_t, Sum> by_dim;
-  for (const trace::Summary& summary : summaries) {
-    Sum& sum = by_dim[summary.dim];
-    sum.calls += summary.count + summary.unknown;
-    sum.total += summary.sum;
-    all += summary.sum;
-  }
-  for (const auto& [dim, sum] : by_dim) {
-    Sum& to = sums[name(dim)];
-    to.calls += sum.calls;
-    to.total += sum.total;
-  }
-  return {};
-}
-
-Result<Rows> top_kernels(const C& c) {
-  std::map<std::string, Sum> sums;
+Result<std::shared_ptr<const ResultRows>> top_kernels(const C& c) {
+  const std::shared_ptr<NamedSums> sums = sums_of_names(c);
   int64_t all = 0;
-  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return std::string(c->facts->readable(kernel_name(*c, dim))); }, sums, all));
-  return top_rows(sums, all);
+  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return kernel_code(kernel_name(*c, dim)); }, *sums, all));
+  TACHO_TRY(sums->finish(NamedSums::Order::kRocpd));
+  return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRocpd);
 }
 
-Result<Rows> top(const C& c) {
-  std::map<std::string, Sum> sums;
+Result<std::shared_ptr<const ResultRows>> top(const C& c) {
+  const std::shared_ptr<NamedSums> sums = sums_of_names(c);
   int64_t all = 0;
-  std::string scratch;
-  const TextOf text = text_of(c);
-  const auto named = [&](int64_t (*code)(const Context&, int64_t)) { return [&, code](int64_t dim) { return std::string(text(code(*c, dim), scratch)); }; };
-  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return std::string(c->facts->readable(kernel_name(*c, dim))); }, sums, all));
-  TACHO_TRY(add_sums(c, Table::kCopy, named(copy_name), sums, all));
-  TACHO_TRY(add_sums(c, Table::kFill, [](int64_t) { return std::string("MEMORY_FILL"); }, sums, all));
-  TACHO_TRY(add_sums(c, Table::kApi, named(function_name), sums, all));
-  std::map<std::string, Sum> markers;
-  TACHO_TRY(add_sums(c, Table::kMarker, named(marker_call), markers, all));
-  markers.erase("roctxMarkA");  // marks are samples, not regions
-  for (const auto& [name, sum] : markers) {
-    sums[name].calls += sum.calls;
-    sums[name].total += sum.total;
-  }
-  return top_rows(sums, all);
+  const int64_t fill = text_code(c->word("MEMORY_FILL"));
+  TACHO_TRY(add_sums(c, Table::kDispatch, [&](int64_t dim) { return kernel_code(kernel_name(*c, dim)); }, *sums, all));
+  TACHO_TRY(add_sums(c, Table::kCopy, [&](int64_t dim) { return text_code(copy_name(*c, dim)); }, *sums, all));
+  TACHO_TRY(add_sums(c, Table::kFill, [&](int64_t) { return fill; }, *sums, all));
+  TACHO_TRY(add_sums(c, Table::kApi, [&](int64_t dim) { return text_code(function_name(*c, dim)); }, *sums, all));
+  // Marks are samples, not regions.
+  TACHO_TRY(add_sums(c, Table::kMarker, [&](int64_t dim) { return marker_is_range(*c, dim) != 0 ? text_code(marker_call(*c, dim)) : kUnknown; }, *sums, all));
+  TACHO_TRY(sums->finish(NamedSums::Order::kRocpd));
+  return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRocpd);
 }
 
 Result<Rows> busy(const C& c) {
@@ -545,8 +528,8 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   dialect.relations.emplace_back(strings, std::move(texts));
   dialect.results = small_tables(c);
   const std::vector<RC> top_columns = {RC{"name", kT}, RC{"total_calls", kI}, RC{"total_duration", kR}, RC{"average", kR}, RC{"percentage", kR}};
-  dialect.results.push_back({"top_kernels", top_columns, [c] { return top_kernels(c); }});
-  dialect.results.push_back({"top", top_columns, [c] { return top(c); }});
+  dialect.results.push_back({"top_kernels", top_columns, {}, [c] { return top_kernels(c); }});
+  dialect.results.push_back({"top", top_columns, {}, [c] { return top(c); }});
   dialect.results.push_back({"busy", {RC{"agent_id", kI}, RC{"type", kT}, RC{"GpuTime", kI}, RC{"WallTime", kI}, RC{"Busy", kR}}, [c] { return busy(c); }});
   for (const format::rocpd::ViewDefinition& view : format::rocpd::data_views()) {
     static constexpr std::string_view kOwn[] = {"kernels", "regions", "top", "top_kernels", "busy"};

@@ -8,6 +8,7 @@
 #include "format/rpd/op_type.h"
 #include "format/rpd/schema.h"
 #include "query/dialect.h"
+#include "query/top_rows.h"
 
 namespace tacho::query {
 
@@ -37,9 +38,9 @@ struct Maker {
   int64_t id_of(int64_t code) const { return code >= 0 ? code + 1 : strings - code; }
 
   TextOf text() const {
-    return [facts = facts](int64_t code, std::string&) {
+    return [facts = facts](int64_t code, std::string& scratch) {
       if (code < 0) return kWords[static_cast<size_t>(-code - 1)];
-      return facts->readable(code);
+      return facts->readable(code, scratch);
     };
   }
   static PartColumn one(int16_t base, Derive derive = {}) { return {{base, kNoBase, kNoBase, kNoBase}, std::move(derive)}; }
@@ -71,13 +72,13 @@ struct Maker {
   // The id of the API call that caused an operation; kUnknown when there is none.
   PartColumn cause() const {
     return two(column::Fact::track, column::Fact::correlation, [facts = facts](const int64_t* base) {
-      const auto* const found = facts->cause(facts->track(base[0]).process, base[1]);
-      return found != nullptr ? found->row + 1 : kUnknown;
+      const int64_t row = facts->cause(facts->track(base[0]).process, base[1]);
+      return row >= 0 ? row + 1 : kUnknown;
     });
   }
   PartColumn caused() const {
     return two(column::Fact::track, column::Fact::correlation,
-               [facts = facts](const int64_t* base) -> int64_t { return facts->cause(facts->track(base[0]).process, base[1]) != nullptr; });
+               [facts = facts](const int64_t* base) -> int64_t { return facts->cause(facts->track(base[0]).process, base[1]) >= 0; });
   }
   // Workgroups along an axis.
   PartColumn groups(int grid, int group) const {
@@ -193,7 +194,7 @@ TextOf stream_text() {
 // Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched many).
 PartColumn launched(const Maker& make, int16_t graph_node) {
   return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase}, [facts = make.facts](const int64_t* base) -> int64_t {
-            return base[2] == 0 && facts->cause(facts->track(base[0]).process, base[1]) != nullptr;
+            return base[2] == 0 && facts->cause(facts->track(base[0]).process, base[1]) >= 0;
           }};
 }
 
@@ -286,31 +287,14 @@ Relation empty_table(const Maker& make, const char* name, std::initializer_list<
 
 // ---- native results -------------------------------------------------------------------------------------------
 
-struct Sum {
-  int64_t calls = 0, total = 0;
-};
-
-std::vector<std::vector<report::Cell>> top_rows(const std::map<std::string, Sum>& sums, int64_t all) {
-  // Equal durations come in descending order of names: SQLite groups in the direction in which it then orders.
-  std::vector<std::vector<report::Cell>> rows;
-  for (auto at = sums.rbegin(); at != sums.rend(); ++at) {
-    const auto& [name, sum] = *at;
-    rows.push_back({name, sum.calls, sum.total / 1000, sum.total / sum.calls / 1000,
-                    all != 0 ? report::Cell(static_cast<double>(sum.total) * 100.0 / static_cast<double>(all)) : report::Cell()});
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[2]) > std::get<int64_t>(b[2]); });
-  return rows;
-}
-
 // Upstream's view `top`: operations equal in name, start and end count once. Equal starts are neighbours in time order.
-Result<std::vector<std::vector<report::Cell>>> top(const Maker& make) {
+Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
   struct Op {
     int64_t name, end;
     bool operator==(const Op&) const = default;
   };
   const trace::Trace& trace = make.facts->trace();
-  std::map<std::string, Sum> sums;
-  std::unordered_map<int64_t, Sum> by_code;
+  const auto sums = std::make_shared<NamedSums>(make.text());
   int64_t all = 0;
   std::vector<std::unique_ptr<trace::TimeCursor>> cursors;
   static constexpr int kColumns[] = {column::Fact::start, column::Fact::duration, column::Fact::dim};
@@ -322,6 +306,7 @@ Result<std::vector<std::vector<report::Cell>>> top(const Maker& make) {
     }
   }
   std::vector<Op> together;
+  constexpr size_t kMostKnown = 1 << 17;
   std::unordered_map<int64_t, int64_t> codes[3];
   while (true) {
     int64_t start = INT64_MAX;
@@ -338,6 +323,7 @@ Result<std::vector<std::vector<report::Cell>>> top(const Maker& make) {
       while (cursors[i] && cursors[i]->start() == start) {
         const std::span<const int64_t> row = cursors[i]->row();
         if (row[1] != kUnknown) {
+          if (codes[i].size() > kMostKnown) codes[i].clear();
           const auto [code, fresh] = codes[i].try_emplace(row[2], 0);
           if (fresh) {
             code->second = make.description(kOps[i], row[2]);
@@ -346,9 +332,7 @@ Result<std::vector<std::vector<report::Cell>>> top(const Maker& make) {
           const Op op{code->second, make.facts->monotonic()(start + row[1])};
           all += op.end - from;
           if (together.empty() || std::find(together.begin(), together.end(), op) == together.end()) {
-            Sum& sum = by_code[op.name];
-            ++sum.calls;
-            sum.total += op.end - from;
+            sums->add(op.name, 1, op.end - from);
             if (together.size() < 4096) together.push_back(op);
           }
         }
@@ -358,42 +342,30 @@ Result<std::vector<std::vector<report::Cell>>> top(const Maker& make) {
         }
       }
   }
-  std::string scratch;
-  const TextOf text = make.text();
-  for (const auto& [code, sum] : by_code) {
-    Sum& named = sums[std::string(text(code, scratch))];
-    named.calls += sum.calls;
-    named.total += sum.total;
-  }
-  return top_rows(sums, all);
+  TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
+  return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }
 
-Result<std::vector<std::vector<report::Cell>>> ktop(const Maker& make) {
+Result<std::shared_ptr<const ResultRows>> ktop(const Maker& make) {
   const trace::Trace& trace = make.facts->trace();
-  std::map<int64_t, Sum> by_dim;
+  const auto sums = std::make_shared<NamedSums>(make.text());
   static constexpr int kColumns[] = {column::Dispatch::track, column::Dispatch::dim, column::Dispatch::correlation, column::Dispatch::graph_node};
   int64_t all = 0;
   TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
     for (size_t i = 0; i < values[0].size(); ++i) {
       if (values[3][i] != 0) continue;
-      const auto* const cause = make.facts->cause(make.facts->track(values[0][i]).process, values[2][i]);
-      if (cause == nullptr) continue;
-      Sum& sum = by_dim[values[1][i]];
-      ++sum.calls;
-      if (cause->duration == kUnknown) continue;
-      sum.total += cause->duration;
-      all += cause->duration;
+      const int64_t cause = make.facts->cause(make.facts->track(values[0][i]).process, values[2][i]);
+      if (cause < 0) continue;
+      const int64_t duration = make.facts->call_duration(cause);
+      const int64_t known = duration == kUnknown ? 0 : duration;
+      sums->add(make.description(Table::kDispatch, values[1][i]), 1, known);
+      all += known;
     }
     return true;
   }));
   TACHO_TRY(Status(make.facts->status()));
-  std::map<std::string, Sum> sums;
-  for (const auto& [dim, sum] : by_dim) {
-    Sum& named = sums[std::string(make.facts->readable(make.description(Table::kDispatch, dim)))];
-    named.calls += sum.calls;
-    named.total += sum.total;
-  }
-  return top_rows(sums, all);
+  TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
+  return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }
 
 // Upstream's view `busy`: the sum of durations over the span of all operations; what overlaps counts twice.
@@ -442,8 +414,8 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
   using C = ResultTable::Column;
   const std::vector<C> top_columns = {C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger}, C{"TotalDuration", ValueType::kInteger}, C{"Ave", ValueType::kInteger},
                                       C{"Percentage", ValueType::kReal}};
-  dialect.results.push_back({"top", top_columns, [make] { return top(make); }});
-  dialect.results.push_back({"ktop", top_columns, [make] { return ktop(make); }});
+  dialect.results.push_back({"top", top_columns, {}, [make] { return top(make); }});
+  dialect.results.push_back({"ktop", top_columns, {}, [make] { return ktop(make); }});
   dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
                              [make] { return busy(make); }});
   dialect.results.push_back({"rocpd_metadata", {C{"id", ValueType::kInteger}, C{"tag", ValueType::kText}, C{"value", ValueType::kText}},

@@ -16,7 +16,7 @@ namespace {
 TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
   switch (table) {
     case Table::kDispatch:
-      return [facts](int64_t dim, std::string&) { return facts->readable(facts->trace().cell(Table::kKernel, dim, column::Kernel::name)); };
+      return [facts](int64_t dim, std::string& scratch) { return facts->readable(facts->trace().cell(Table::kKernel, dim, column::Kernel::name), scratch); };
     case Table::kApi:
       return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kFunction, dim, column::Function::name); };
     case Table::kMarker:

@@ -29,6 +29,8 @@ struct Entry {
   // Results, once computed.
   bool computed = false;
   std::vector<std::vector<report::Cell>> rows;
+  std::shared_ptr<const ResultRows> many;
+  size_t result_rows() const { return many ? many->size() : rows.size(); }
   // Indexes over integer columns that joins look rows up by: made when a column is asked for again and again.
   struct Lookup {
     int asked = 0;
@@ -61,6 +63,8 @@ struct Cursor : sqlite3_vtab_cursor {
   int64_t key = 0;
   bool looking = false;
   size_t row = 0;                          // of results
+  std::vector<report::Cell> cells;         // of that row, where it is made when asked for
+  bool made = false;
   std::string scratch;
 };
 
@@ -262,7 +266,8 @@ int scan_failed(Cursor& cursor) {
 int next_row(sqlite3_vtab_cursor* base) {
   auto& cursor = *static_cast<Cursor*>(base);
   if (cursor.entry->is_result) {
-    cursor.at_row = ++cursor.row < cursor.entry->rows.size();
+    cursor.at_row = ++cursor.row < cursor.entry->result_rows();
+    cursor.made = false;
     return SQLITE_OK;
   }
   if (cursor.single) {
@@ -328,13 +333,20 @@ int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, s
   Entry& entry = *cursor.entry;
   if (entry.is_result) {
     if (!entry.computed) {
-      auto rows = entry.result.rows();
-      if (!rows) return set_error(base->pVtab, rows.error().message);
-      entry.rows = std::move(*rows);
+      if (entry.result.many) {
+        auto many = entry.result.many();
+        if (!many) return set_error(base->pVtab, many.error().message);
+        entry.many = std::move(*many);
+      } else {
+        auto rows = entry.result.rows();
+        if (!rows) return set_error(base->pVtab, rows.error().message);
+        entry.rows = std::move(*rows);
+      }
       entry.computed = true;
     }
     cursor.row = 0;
-    cursor.at_row = !entry.rows.empty();
+    cursor.made = false;
+    cursor.at_row = entry.result_rows() > 0;
     return SQLITE_OK;
   }
   const Relation& relation = entry.relation;
@@ -414,7 +426,11 @@ int at_end(sqlite3_vtab_cursor* cursor) { return static_cast<Cursor*>(cursor)->a
 int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
   auto& cursor = *static_cast<Cursor*>(base);
   if (cursor.entry->is_result) {
-    const auto& row = cursor.entry->rows[cursor.row];
+    if (cursor.entry->many && !cursor.made) {
+      cursor.entry->many->row(cursor.row, cursor.cells);
+      cursor.made = true;
+    }
+    const auto& row = cursor.entry->many ? cursor.cells : cursor.entry->rows[cursor.row];
     if (static_cast<size_t>(column) >= row.size()) return SQLITE_OK;
     const report::Cell& cell = row[static_cast<size_t>(column)];
     if (const auto* whole = std::get_if<int64_t>(&cell))

@@ -14,6 +14,14 @@
 
 namespace tacho::query {
 
+/// Rows that are made one by one when they are asked for.
+class ResultRows {
+ public:
+  virtual ~ResultRows() = default;
+  virtual size_t size() const = 0;
+  virtual void row(size_t index, std::vector<report::Cell>& cells) const = 0;
+};
+
 /// A table whose rows are computed as a whole when it is first read: reports.
 struct ResultTable {
   std::string name;
@@ -23,6 +31,7 @@ struct ResultTable {
   };
   std::vector<Column> columns;
   std::function<Result<std::vector<std::vector<report::Cell>>>()> rows;
+  std::function<Result<std::shared_ptr<const ResultRows>>()> many = {};  // instead of `rows`, where there may be millions
 };
 
 /// Makes virtual tables known to one connection. Must outlive it.

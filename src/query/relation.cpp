@@ -22,6 +22,7 @@ using event::Table;
 namespace {
 
 constexpr size_t kDimensionBatch = 1 << 16;
+constexpr size_t kMostColumns = 48;  // of a stored table
 
 bool dimension(int table) { return static_cast<size_t>(table) >= event::kFirstDimension; }
 
@@ -52,6 +53,12 @@ Result<Values> Store::column(int table, size_t chunk, int column) {
   ++decoded_;
   keep(key, values);
   return entries_.front().values;
+}
+
+Result<int64_t> Store::row_of(int table, int64_t id) {
+  if (chunks(table) == 0) return -1;
+  const int64_t first = chunk(table, 0).first_row;
+  return id >= first && id < first + rows(table) ? id : -1;
 }
 
 Result<bool> Store::decode_together(int, size_t, std::span<const int16_t>, std::span<std::vector<int64_t>>) { return false; }
@@ -137,53 +144,48 @@ int64_t Relation::rows(const Store& store) const {
   return sum;
 }
 
-// Decides for one constraint; texts are judged once per code.
-struct Scan::Matcher {
-  const Constraint& constraint;
-  const ColumnInfo& column;
-  tsl::robin_map<int64_t, bool> judged;
-  std::string scratch;
+bool Judge::operator()(int64_t value) {
+  if (constraint_.never) return false;
+  if (value == kUnknown) return false;  // NULL compares with nothing
+  if (column_.type == ValueType::kText) {
+    if (constraint_.type != ValueType::kText) return true;  // SQLite's rules for mixed types: it judges itself
+    const auto found = judged_.find(value);
+    if (found != judged_.end()) return found->second;
+    if (judged_.size() >= kMostKnown) judged_.clear();
+    const bool verdict = judge(column_.text(value, scratch_));
+    judged_.emplace(value, verdict);
+    return verdict;
+  }
+  if (constraint_.type == ValueType::kText) return true;
+  if (column_.type == ValueType::kInteger && constraint_.type == ValueType::kInteger) return holds(value < constraint_.integer ? -1 : value > constraint_.integer);
+  const long double left = column_.type == ValueType::kReal ? static_cast<long double>(__builtin_bit_cast(double, value)) : static_cast<long double>(value);
+  const long double right = constraint_.type == ValueType::kReal ? static_cast<long double>(constraint_.real) : static_cast<long double>(constraint_.integer);
+  return holds(left < right ? -1 : left > right);
+}
 
-  bool operator()(int64_t value) {
-    if (constraint.never) return false;
-    if (value == kUnknown) return false;  // NULL compares with nothing
-    if (column.type == ValueType::kText) {
-      if (constraint.type != ValueType::kText) return true;  // SQLite's rules for mixed types: it judges itself
-      const auto found = judged.find(value);
-      if (found != judged.end()) return found->second;
-      const bool verdict = judge(column.text(value, scratch));
-      judged.emplace(value, verdict);
-      return verdict;
+bool Judge::judge(std::string_view text) const {
+  switch (constraint_.comparison) {
+    case Comparison::kLike:
+    case Comparison::kGlob: {
+      const std::string copy(text);
+      return constraint_.comparison == Comparison::kLike ? sqlite3_strlike(constraint_.text.c_str(), copy.c_str(), 0) == 0
+                                                         : sqlite3_strglob(constraint_.text.c_str(), copy.c_str()) == 0;
     }
-    if (constraint.type == ValueType::kText) return true;
-    if (column.type == ValueType::kInteger && constraint.type == ValueType::kInteger) return holds(value < constraint.integer ? -1 : value > constraint.integer);
-    const long double left = column.type == ValueType::kReal ? static_cast<long double>(__builtin_bit_cast(double, value)) : static_cast<long double>(value);
-    const long double right = constraint.type == ValueType::kReal ? static_cast<long double>(constraint.real) : static_cast<long double>(constraint.integer);
-    return holds(left < right ? -1 : left > right);
+    default: return holds(compare_texts(text, constraint_.text));
   }
-  bool judge(std::string_view text) {
-    switch (constraint.comparison) {
-      case Comparison::kLike:
-      case Comparison::kGlob: {
-        const std::string copy(text);
-        return constraint.comparison == Comparison::kLike ? sqlite3_strlike(constraint.text.c_str(), copy.c_str(), 0) == 0
-                                                          : sqlite3_strglob(constraint.text.c_str(), copy.c_str()) == 0;
-      }
-      default: return holds(compare_texts(text, constraint.text));
-    }
+}
+
+bool Judge::holds(int order) const {
+  switch (constraint_.comparison) {
+    case Comparison::kEqual: return order == 0;
+    case Comparison::kNotEqual: return order != 0;
+    case Comparison::kLess: return order < 0;
+    case Comparison::kLessEqual: return order <= 0;
+    case Comparison::kGreater: return order > 0;
+    case Comparison::kGreaterEqual: return order >= 0;
+    default: return true;
   }
-  bool holds(int order) const {
-    switch (constraint.comparison) {
-      case Comparison::kEqual: return order == 0;
-      case Comparison::kNotEqual: return order != 0;
-      case Comparison::kLess: return order < 0;
-      case Comparison::kLessEqual: return order <= 0;
-      case Comparison::kGreater: return order > 0;
-      case Comparison::kGreaterEqual: return order >= 0;
-      default: return true;
-    }
-  }
-};
+}
 
 // Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group after group.
 struct Scan::Grouped {
@@ -239,7 +241,7 @@ struct Scan::Timed {
 Scan::Scan(const Relation& relation, Store& store, ScanPlan plan) : relation_(relation), store_(store), plan_(std::move(plan)) {
   for (const Constraint& constraint : plan_.constraints) {
     if (constraint.never) done_ = true;
-    matchers_.emplace_back(new Matcher{constraint, relation_.columns[static_cast<size_t>(constraint.column)], {}, {}});
+    judges_.emplace_back(constraint, relation_.columns[static_cast<size_t>(constraint.column)]);
   }
   own_.resize(kMaxBases);
   for (const Part& part : relation_.parts) {
@@ -320,7 +322,7 @@ bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
     const Constraint& constraint = plan_.constraints[i];
     const ColumnInfo& column = relation_.columns[static_cast<size_t>(constraint.column)];
     const PartColumn& source = part.columns[static_cast<size_t>(constraint.column)];
-    Matcher& matches = *matchers_[i];
+    Judge& matches = judges_[i];
     if (source.base[0] == kNoBase) {  // the same for all rows of the part
       if (!matches(source.derive ? source.derive(nullptr) : kUnknown)) return false;
       continue;
@@ -411,9 +413,9 @@ void Scan::select() {
   selection_.resize(batch_rows_);
   std::iota(selection_.begin(), selection_.end(), 0u);
   const Part& part = relation_.parts[part_];
-  for (size_t i = 0; i < matchers_.size() && !selection_.empty(); ++i) {
+  for (size_t i = 0; i < judges_.size() && !selection_.empty(); ++i) {
     const int column = plan_.constraints[i].column;
-    Matcher& matches = *matchers_[i];
+    Judge& matches = judges_[i];
     size_t kept = 0;
     const PartColumn& source = part.columns[static_cast<size_t>(column)];
     if (source.base[0] != kNoBase && source.base[0] != kRowNumber && source.base[1] == kNoBase) {
@@ -716,6 +718,109 @@ bool Scan::next_timed() {
   selection_.clear();
   position_ = 0;
   return false;
+}
+
+RowReader::RowReader(const Relation& relation, Store& store, std::vector<int> columns)
+    : relation_(relation), store_(store), columns_(std::move(columns)), memos_(columns_.size()) {
+  for (const Part& part : relation_.parts) {
+    std::array<bool, kMostColumns> wanted{};
+    const auto want = [&](const PartColumn& column) {
+      for (const int16_t base : column.base)
+        if (base >= 0) wanted[static_cast<size_t>(base)] = true;
+    };
+    for (const int column : columns_) want(part.columns[static_cast<size_t>(column)]);
+    for (const PartColumn& keep : part.keep) want(keep);
+    wanted_.emplace_back();
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i]) wanted_.back().push_back(static_cast<int16_t>(i));
+  }
+  for (Place& place : places_) {
+    place.held.resize(kMostColumns);
+    place.bases.resize(kMostColumns);
+  }
+}
+
+const int64_t* RowReader::base(int16_t column) {
+  const auto which = static_cast<size_t>(column);
+  if (at_->bases[which] != nullptr) return at_->bases[which];
+  auto values = store_.column(relation_.parts[at_->part].table, at_->chunk, column);
+  if (!values || (*values)->size() < at_->rows) {
+    if (status_) status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name())) : Status(fail_with(std::move(values)));
+    nothing_.assign(at_->rows, kUnknown);
+    return nothing_.data();
+  }
+  at_->held[which] = std::move(*values);
+  return at_->bases[which] = at_->held[which]->data();
+}
+
+int64_t RowReader::derived(const PartColumn& source) {
+  if (source.base[0] == kNoBase) return source.derive ? source.derive(nullptr) : kUnknown;
+  int64_t values[4];
+  for (size_t i = 0; i < 4 && source.base[i] != kNoBase; ++i)
+    values[i] = source.base[i] == kRowNumber ? at_->first_row + row_ : base(source.base[i])[row_];
+  return source.derive ? source.derive(values) : values[0];
+}
+
+bool RowReader::enter(size_t part, int64_t row_number) {
+  const int table = relation_.parts[part].table;
+  size_t low = 0, high = store_.chunks(table);
+  ChunkInfo info;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    info = store_.chunk(table, middle);
+    if (info.first_row + info.rows <= row_number)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low >= store_.chunks(table)) return false;
+  info = store_.chunk(table, low);
+  if (row_number < info.first_row) return false;
+  at_ = &places_[(low + part) % kPlaces];
+  if (at_->part == part && at_->chunk == low) return true;
+  at_->part = part;
+  at_->chunk = low;
+  at_->first_row = info.first_row;
+  at_->rows = info.rows;
+  std::fill(at_->bases.begin(), at_->bases.end(), nullptr);
+  for (Values& held : at_->held) held.reset();
+  if (Status ready = store_.prefetch(table, low, wanted_[part]); !ready && status_) status_ = std::move(ready);
+  return true;
+}
+
+bool RowReader::seek(int64_t id) {
+  if (have_last_ && id == last_id_) return found_;
+  have_last_ = true;
+  last_id_ = id;
+  found_ = false;
+  const size_t parts = relation_.parts.size();
+  for (size_t i = 0; i < parts && status_; ++i) {
+    const size_t part = (last_part_ + i) % parts;
+    const Part& here = relation_.parts[part];
+    auto row = store_.row_of(here.table, id - here.first_id);
+    if (!row) {
+      status_ = fail_with(std::move(row));
+      return false;
+    }
+    if (*row < 0) continue;
+    if (at_ == nullptr || at_->part != part || *row < at_->first_row || *row >= at_->first_row + at_->rows)
+      if (!enter(part, *row)) continue;
+    last_part_ = part;
+    row_ = static_cast<uint32_t>(*row - at_->first_row);
+    for (const PartColumn& keep : here.keep)
+      if (derived(keep) == 0) return false;
+    return found_ = static_cast<bool>(status_);
+  }
+  return false;
+}
+
+int64_t RowReader::value(size_t which) {
+  const PartColumn& source = relation_.parts[at_->part].columns[static_cast<size_t>(columns_[which])];
+  if (source.base[0] < 0 || source.base[1] != kNoBase || !source.derive) return derived(source);
+  const int64_t from = base(source.base[0])[row_];
+  Memo& memo = memos_[which];
+  if (memo.part != at_->part || memo.from != from) memo = {at_->part, from, source.derive(&from)};
+  return memo.made;
 }
 
 }  // namespace tacho::query

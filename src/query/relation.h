@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -43,6 +44,8 @@ class Store {
   Status prefetch(int table, size_t chunk, std::span<const int16_t> columns);
   /// Distinct values that `column` has in a chunk, without decoding it; false = not known.
   virtual bool entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const = 0;
+  /// Number of the row of a table that has `id`; -1 when there is none. Here ids are the rows' numbers.
+  virtual Result<int64_t> row_of(int table, int64_t id);
   /// Rows in order of start; nullptr = the store cannot.
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from, int64_t to) const = 0;
   virtual const std::string& name() const = 0;
@@ -121,6 +124,7 @@ struct ColumnInfo {
   bool few = false;        // depends on the dimension or track alone: rows can be grouped by it
   bool time = false;       // ascends with the rows' start: TimeCursor's order, zone maps apply
   bool id = false;         // the row id: unique, looked up directly
+  bool key = false;        // unique too, found by Store::row_of()
   bool hidden = false;
 };
 
@@ -145,6 +149,23 @@ struct Constraint {
   double real = 0;
   std::string text;
   bool never = false;                    // compared with NULL: nothing matches
+};
+
+/// Decides whether values of one column satisfy a constraint; texts are judged once per code.
+class Judge {
+ public:
+  Judge(const Constraint& constraint, const ColumnInfo& column) : constraint_(constraint), column_(column) {}
+  bool operator()(int64_t value);
+
+ private:
+  bool judge(std::string_view text) const;
+  bool holds(int order) const;
+  static constexpr size_t kMostKnown = 1 << 18;
+
+  const Constraint& constraint_;
+  const ColumnInfo& column_;
+  tsl::robin_map<int64_t, bool> judged_;
+  std::string scratch_;
 };
 
 /// A row order that a scan can deliver without sorting rows.
@@ -195,7 +216,6 @@ class Scan {
   const Relation& relation() const { return relation_; }
 
  private:
-  struct Matcher;
   struct Grouped;
   struct Timed;
   void enter(size_t part, size_t chunk);
@@ -213,7 +233,7 @@ class Scan {
   const Relation& relation_;
   Store& store_;
   ScanPlan plan_;
-  std::vector<std::unique_ptr<Matcher>> matchers_;
+  std::vector<Judge> judges_;
   Status status_;
   bool done_ = false, entered_ = false;
 
@@ -230,6 +250,50 @@ class Scan {
   std::unique_ptr<Grouped> grouped_;
   std::unique_ptr<Timed> timed_;
   std::vector<std::vector<int16_t>> wanted_;  // by part: stored columns that the plan needs
+};
+
+/// Finds rows of a relation by id, mostly ascending ones, and gives their values: the other side of a join.
+class RowReader {
+ public:
+  RowReader(const Relation& relation, Store& store, std::vector<int> columns);
+  /// Moves to the row with this id; false when there is none, or it is not in the relation (see Part::keep), or on errors.
+  bool seek(int64_t id);
+  /// Value of the column that was given at place `which`.
+  int64_t value(size_t which);
+  const Status& status() const { return status_; }
+
+ private:
+  // A chunk whose columns are at hand. Some of them: ids of several threads or queues take turns.
+  struct Place {
+    size_t part = SIZE_MAX, chunk = 0;
+    int64_t first_row = 0;
+    uint32_t rows = 0;
+    std::vector<Values> held;
+    std::vector<const int64_t*> bases;
+  };
+  static constexpr size_t kPlaces = 8;
+  bool enter(size_t part, int64_t row_number);
+  const int64_t* base(int16_t column);
+  int64_t derived(const PartColumn& source);
+  // The value made last of one stored value, for each column: neighbours are often equal.
+  struct Memo {
+    size_t part = SIZE_MAX;
+    int64_t from = 0, made = 0;
+  };
+
+  const Relation& relation_;
+  Store& store_;
+  std::vector<int> columns_;
+  std::vector<std::vector<int16_t>> wanted_;  // by part
+  std::vector<Memo> memos_;
+  std::array<Place, kPlaces> places_;
+  Place* at_ = nullptr;
+  uint32_t row_ = 0;
+  size_t last_part_ = 0;
+  int64_t last_id_ = 0;
+  bool have_last_ = false, found_ = false;
+  Status status_;
+  std::vector<int64_t> nothing_;
 };
 
 }  // namespace tacho::query

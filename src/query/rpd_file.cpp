@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <tsl/robin_map.h>
@@ -11,6 +12,7 @@
 #include "base/sorted_file.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
+#include "query/top_rows.h"
 
 namespace tacho::query {
 
@@ -64,15 +66,29 @@ bool usable(const NamedScan& scan, int at_start, int at_end) {
 
 }  // namespace
 
-Result<RpdTop> rpd_top(const Database& database, bool as_view) {
+namespace {
+
+// Sums by rows of rocpd_string. An inner join: what has no row there is in no view.
+std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database, const sqlite::TableInfo& strings) {
+  const auto names = std::make_shared<Texts>(database, strings);
+  return std::make_shared<NamedSums>(
+      [names](int64_t code, std::string& scratch) -> std::string_view {
+        scratch = names->find(code);
+        return scratch;
+      },
+      [names](int64_t code) { return names->exists(code); });
+}
+
+}  // namespace
+
+Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
+  const Database& database = *file;
   TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
   NamedScan names(database, *strings, {"id", "string"});
-  struct Sum {
-    int64_t calls = 0, total = 0;
-  };
-  tsl::robin_map<int64_t, Sum> sums;
+  const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
+  constexpr size_t kMostKnown = 1 << 18;
   tsl::robin_map<int64_t, bool> is_empty;
   struct Op {
     int64_t start, end, name;
@@ -93,6 +109,7 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
     const int64_t start = scan.number(0), end = scan.number(1);
     const int64_t description = scan.number(2, 0);
     if (description != last_description) {
+      if (is_empty.size() > kMostKnown) is_empty.clear();
       const auto [found, fresh] = is_empty.try_emplace(description, false);
       if (fresh) found.value() = names.seek(description) && names.string(1).empty();
       empty = found->second;
@@ -103,9 +120,7 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
     const int64_t name = empty ? scan.number(3, 0) : description;
     if (__builtin_add_overflow(top.total, duration, &top.total)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
     sorted.add({start, end, name});
-    Sum& sum = sums[name];
-    ++sum.calls;
-    sum.total += duration;
+    sums->add(name, 1, duration);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(sorted.finish());
@@ -113,57 +128,37 @@ Result<RpdTop> rpd_top(const Database& database, bool as_view) {
   while (sorted.next(op)) {
     if (op.start == before.start && op.end == before.end && op.name == before.name) {
       ++top.duplicates;
-      if (as_view) {
-        Sum& sum = sums[op.name];
-        --sum.calls;
-        sum.total -= op.end - op.start;
-      }
+      if (as_view) sums->add(op.name, -1, op.start - op.end);
     }
     before = op;
   }
-  std::map<std::string, Sum> named;
-  for (const auto& [id, sum] : sums) {
-    if (!names.seek(id)) continue;  // an inner join: rows without a name are not in the view
-    Sum& to = named[std::string(names.string(1))];
-    to.calls += sum.calls;
-    to.total += sum.total;
-  }
   TACHO_TRY(names.status());
-  for (auto& [name, sum] : named) top.rows.push_back({name, sum.calls, sum.total});
+  TACHO_TRY(sums->finish(as_view ? NamedSums::Order::kRpd : NamedSums::Order::kTotal));
+  top.rows = sums;
   return top;
 }
 
-Result<RpdTop> rpd_ktop(const Database& database) {
+Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
+  const Database& database = *file;
   TACHO_ASSIGN(const sqlite::TableInfo* const calls, database.required("rocpd_api"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
   RpdTop top;
-  const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi");
-  if (launches == nullptr) return top;
-  NamedScan api(database, *calls, {"start", "end"});
-  NamedScan names(database, *strings, {"id", "string"});
-  NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
-  std::map<int64_t, RpdTop::Row> sums;
-  while (scan.next()) {
-    const int64_t id = scan.number(0);
-    // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
-    if (!api.seek(id)) continue;
-    const int64_t duration = api.number(1) - api.number(0);
-    top.total += duration;
-    RpdTop::Row& row = sums[scan.number(1)];
-    ++row.calls;
-    row.total += duration;
+  const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
+  if (const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi")) {
+    NamedScan api(database, *calls, {"start", "end"});
+    NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
+    while (scan.next()) {
+      // Calls are mostly launched in the order of their ids: a short walk is cheaper than a search.
+      if (!api.seek(scan.number(0))) continue;
+      const int64_t duration = api.number(1) - api.number(0);
+      top.total += duration;
+      sums->add(scan.number(1), 1, duration);
+    }
+    TACHO_TRY(scan.status());
+    TACHO_TRY(api.status());
   }
-  TACHO_TRY(scan.status());
-  TACHO_TRY(api.status());
-  std::map<std::string, RpdTop::Row> named;
-  for (const auto& [id, row] : sums) {
-    if (!names.seek(id)) continue;
-    RpdTop::Row& to = named[std::string(names.string(1))];
-    to.calls += row.calls;
-    to.total += row.total;
-  }
-  TACHO_TRY(names.status());
-  for (auto& [name, row] : named) top.rows.push_back({name, row.calls, row.total});
+  TACHO_TRY(sums->finish(NamedSums::Order::kRpd));
+  top.rows = sums;
   return top;
 }
 
@@ -270,7 +265,8 @@ class RpdStore : public Store {
  public:
   static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
   RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables) : database_(std::move(database)) {
-    for (const sqlite::TableInfo* const info : tables) tables_.push_back({info, {}, {}, 0, false});
+    tables_.resize(tables.size());
+    for (size_t i = 0; i < tables.size(); ++i) tables_[i].info = tables[i];
   }
   size_t chunks(int table) const override { return of(table).chunks.size(); }
   ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
@@ -294,6 +290,26 @@ class RpdStore : public Store {
       while (scan.next()) values.push_back(scan.integer(column, kUnknown));
     return scan.status();
   }
+  Result<int64_t> row_of(int number, int64_t id) override {
+    Table& table = of(number);
+    if (table.chunks.empty() || id < table.first_ids[0]) return -1;
+    size_t chunk = table.last;
+    if (id < table.first_ids[chunk] || (chunk + 1 < table.chunks.size() && id >= table.first_ids[chunk + 1]))
+      chunk = static_cast<size_t>(std::upper_bound(table.first_ids.begin(), table.first_ids.end(), id) - table.first_ids.begin()) - 1;
+    const ChunkInfo& info = table.chunks[chunk];
+    if (chunk != table.last || table.ids == nullptr) {
+      TACHO_ASSIGN(table.ids, this->column(number, chunk, table.info->rowid_column));
+      table.last = chunk;
+      table.dense = table.ids->size() == info.rows && info.rows > 0 &&
+                    static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 == info.rows;
+    }
+    const std::vector<int64_t>& ids = *table.ids;
+    if (table.dense) return id >= ids.front() && id <= ids.back() ? info.first_row + (id - ids.front()) : -1;
+    const auto found = std::lower_bound(ids.begin(), ids.end(), id);
+    return found != ids.end() && *found == id ? info.first_row + (found - ids.begin()) : -1;
+  }
+
+ protected:
   Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values) override {
     const Table& table = of(number);
     int most = 0;
@@ -316,14 +332,19 @@ class RpdStore : public Store {
 
  private:
   struct Table {
-    const sqlite::TableInfo* info;
+    const sqlite::TableInfo* info = nullptr;
     std::vector<uint32_t> leaves;
     std::vector<ChunkInfo> chunks;
+    std::vector<int64_t> first_ids;  // of the chunks
     int64_t rows = 0;
     bool listed = false;
+    // Where an id was found last.
+    size_t last = 0;
+    Values ids;
+    bool dense = false;  // no gaps between its ids
   };
   // Leaves are listed when they are first asked for: that takes a look at each of them.
-  const Table& of(int number) const {
+  Table& of(int number) const {
     Table& table = tables_[static_cast<size_t>(number)];
     if (table.listed) return table;
     table.listed = true;
@@ -332,6 +353,8 @@ class RpdStore : public Store {
     for (size_t at = 0; at < table.leaves.size(); at += kLeaves) {
       ChunkInfo chunk;
       chunk.first_row = table.rows;
+      scan.scan_leaves(std::span(table.leaves).subspan(at, 1));
+      table.first_ids.push_back(scan.next() ? scan.rowid() : INT64_MIN);
       for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
       table.rows += chunk.rows;
       table.chunks.push_back(chunk);
@@ -342,24 +365,6 @@ class RpdStore : public Store {
   mutable std::vector<Table> tables_;
 };
 
-std::vector<std::vector<report::Cell>> view_rows(const RpdTop& top, int version) {
-  // Equal durations come in descending order of names: SQLite groups in the direction in which it then orders.
-  std::vector<std::vector<report::Cell>> rows;
-  for (size_t i = top.rows.size(); i-- > 0;) {
-    const RpdTop::Row& row = top.rows[i];
-    if (row.calls == 0) continue;
-    std::vector<report::Cell> cells = {row.name, row.calls, row.total / 1000};
-    if (version >= 3)
-      cells.emplace_back(static_cast<double>(row.total / row.calls) / 1000.0);
-    else
-      cells.emplace_back(row.total / row.calls / 1000);
-    cells.push_back(top.total != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(top.total)) : report::Cell());
-    rows.push_back(std::move(cells));
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[2]) > std::get<int64_t>(b[2]); });
-  return rows;
-}
-
 }  // namespace
 
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
@@ -368,7 +373,10 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database->required("rocpd_string"));
   const sqlite::TableInfo* const ustrings = database->table("rocpd_ustring");
   const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
-  const auto store = std::make_shared<RpdStore>(database, std::vector<const sqlite::TableInfo*>{calls, ops});
+  std::vector<const sqlite::TableInfo*> tables = {calls, ops, strings};
+  for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
+    if (const sqlite::TableInfo* const table = database->table(name)) tables.push_back(table);
+  const auto store = std::make_shared<RpdStore>(database, tables);
   const auto texts = std::make_shared<Texts>(database, *strings);
   const auto long_texts = newer ? std::make_shared<Texts>(database, *ustrings) : texts;
   Dialect dialect;
@@ -376,11 +384,15 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
 
   // Names are few: remembered. Arguments are not.
   const auto remembered = [texts] {
-    const auto known = std::make_shared<tsl::robin_map<int64_t, std::string>>();
-    return TextOf([texts, known](int64_t code, std::string&) -> std::string_view {
-      if (const auto found = known->find(code); found != known->end()) return found->second;
-      if (known->size() > 100000) known->clear();
-      return known->emplace(code, std::string(texts->find(code))).first->second;
+    const auto known = std::make_shared<tsl::robin_map<int64_t, std::unique_ptr<std::string>>>();
+    return TextOf([texts, known](int64_t code, std::string& scratch) -> std::string_view {
+      constexpr size_t kMost = 1 << 17;
+      if (const auto found = known->find(code); found != known->end()) return *found->second;
+      if (known->size() >= kMost) {
+        scratch = texts->find(code);
+        return scratch;
+      }
+      return *known->emplace(code, std::make_unique<std::string>(texts->find(code))).first->second;
     });
   };
   const auto exists = [](std::shared_ptr<Texts> of) {
@@ -423,6 +435,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     part.keep.push_back(keep(at("domain_id"), in_domain));
     part.keep.push_back(keep(at("category_id"), in_category));
   }
+  api.columns[0].key = calls->rowid_column >= 0 && calls->rowid_column == calls->column("id");
   api.parts.push_back(std::move(part));
   dialect.relations.emplace_back(store, std::move(api));
 
@@ -435,6 +448,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"}) op_part.columns.push_back(place(*ops, name));
   const auto described = exists(texts), typed = exists(texts);
   op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described), keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
+  op.columns[0].key = ops->rowid_column >= 0 && ops->rowid_column == ops->column("id");
   op.parts.push_back(std::move(op_part));
   dialect.relations.emplace_back(store, std::move(op));
   for (const auto& [with, relation] : dialect.relations)
@@ -443,18 +457,28 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
         if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
           return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(), relation.name);
 
-  for (int table = 0; table < 2; ++table) {
-    const sqlite::TableInfo& info = table == 0 ? *calls : *ops;
+  // Tables as they are, for sums over them and for finding rows by id.
+  static constexpr std::string_view kTexts[] = {"completionSignal", "stream", "kernelArgAddress", "aquireFence", "releaseFence", "width", "height", "dst", "src"};
+  for (size_t table = 0; table < tables.size(); ++table) {
+    const sqlite::TableInfo& info = *tables[table];
     Relation own;
     own.name = info.name;
     Part rows;
-    rows.table = table;
+    rows.table = static_cast<int>(table);
     for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
-      if (info.columns[i] == "completionSignal") continue;  // text
-      own.columns.push_back(number(info.columns[i].c_str(), info.columns[i].ends_with("_id") || info.columns[i].ends_with("id")));
-      rows.columns.push_back({{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}});
+      const std::string& name = info.columns[i];
+      if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
+      PartColumn from{{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}};
+      if (&info == strings && name == "string") {
+        if (info.rowid_column < 0) continue;
+        own.columns.push_back(text(name.c_str(), remembered(), false));
+        from.base[0] = static_cast<int16_t>(info.rowid_column);
+      } else {
+        own.columns.push_back(number(name.c_str()));
+        own.columns.back().key = static_cast<int>(i) == info.rowid_column;
+      }
+      rows.columns.push_back(std::move(from));
     }
-    if (info.rowid_column >= 0 && static_cast<size_t>(info.rowid_column) < own.columns.size()) own.columns[static_cast<size_t>(info.rowid_column)].few = false;
     own.parts.push_back(std::move(rows));
     dialect.own_tables.emplace_back(store, std::move(own));
   }
@@ -465,13 +489,13 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                           C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger}, C{"Percentage", ValueType::kReal}};
   };
   const int shown = newer ? 3 : 2;
-  dialect.results.push_back({"top", top_columns(shown), [database, shown]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_top(*database, true));
-                               return view_rows(top, shown);
+  dialect.results.push_back({"top", top_columns(shown), {}, [database, shown]() -> Result<std::shared_ptr<const ResultRows>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_top(database, true));
+                               return std::make_shared<const TopRows>(top.rows, top.total, shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
                              }});
-  dialect.results.push_back({"ktop", top_columns(2), [database]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(*database));
-                               return view_rows(top, 2);
+  dialect.results.push_back({"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
+                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
+                               return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
                              }});
   dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
                              [database]() -> Result<std::vector<std::vector<report::Cell>>> {

@@ -10,27 +10,23 @@
 #include "base/result.h"
 #include "format/sqlite/database.h"
 #include "query/dialect.h"
+#include "query/named_sums.h"
 #include "query/module.h"
 
 namespace tacho::query {
 
 struct RpdTop {
-  struct Row {
-    std::string name;
-    int64_t calls = 0;
-    int64_t total = 0;  // ns
-  };
-  std::vector<Row> rows;      // by name
+  std::shared_ptr<const NamedSums> rows;
   int64_t total = 0;          // ns, of all operations
   int64_t duplicates = 0;     // operations equal to another one in name, start and end
   int64_t unusable = 0;       // operations left out: times that are no numbers, absurd, or end before they start
 };
-/// Operations by name (the type's name where they have none). `as_view`: duplicates count once and times are taken as they
-/// come, as upstream's view has it.
-Result<RpdTop> rpd_top(const sqlite::Database& database, bool as_view);
+/// Operations by name (the type's name where they have none), longest first. `as_view`: duplicates count once, times are taken
+/// as they come, and rows have the order that upstream's view gives them.
+Result<RpdTop> rpd_top(std::shared_ptr<const sqlite::Database> database, bool as_view);
 
 /// Kernels by name with the time of the API calls that launched them: upstream's view ktop.
-Result<RpdTop> rpd_ktop(const sqlite::Database& database);
+Result<RpdTop> rpd_ktop(std::shared_ptr<const sqlite::Database> database);
 
 struct RpdBusy {
   struct Row {

@@ -2,11 +2,13 @@
 #include "query/trace_facts.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/demangle.h"
 
 namespace tacho::query {
 
+using event::kUnknown;
 using event::Table;
 namespace column = event::column;
 
@@ -53,34 +55,138 @@ ChunkInfo StringStore::chunk(int, size_t chunk) const {
 }
 Status StringStore::decode(int, size_t, int, std::vector<int64_t>&) { return fail("the string table has no stored columns"); }
 
-std::string_view TraceFacts::readable(int64_t string_row) {
+std::string_view TraceFacts::readable(int64_t string_row, std::string& scratch) {
   const std::string_view raw = trace_->string(string_row);
   if (!demangle_ || !raw.starts_with("_Z")) return raw;
-  auto& known = readable_[string_row];
-  if (!known) known = std::make_unique<std::string>(demangle(raw));
-  return *known;
+  constexpr size_t kMostKnown = 1 << 17;
+  const auto found = readable_.find(string_row);
+  if (found != readable_.end()) return *found->second;
+  if (readable_.size() >= kMostKnown) {
+    scratch = demangle(raw);
+    return scratch;
+  }
+  return *readable_.emplace(string_row, std::make_unique<std::string>(demangle(raw))).first->second;
 }
 
-const TraceFacts::Cause* TraceFacts::cause(int64_t process, int64_t correlation) {
-  if (correlation == 0) return nullptr;
+TraceFacts::Range* TraceFacts::range_of(int64_t process, int64_t upper, bool make) {
+  if (last_range_ != nullptr && last_range_->process == process && last_range_->upper == upper) return last_range_;
+  const uint64_t key = static_cast<uint64_t>(process) << 32 ^ static_cast<uint64_t>(upper);
+  const auto found = range_index_.find(key);
+  if (found != range_index_.end())
+    for (const uint32_t at : found->second)
+      if (ranges_[at].process == process && ranges_[at].upper == upper) return last_range_ = &ranges_[at];
+  if (!make) return nullptr;
+  range_index_[key].push_back(static_cast<uint32_t>(ranges_.size()));
+  Range range;
+  range.process = process;
+  range.upper = upper;
+  ranges_.push_back(range);
+  return last_range_ = &ranges_.back();
+}
+
+int64_t TraceFacts::cause(int64_t process, int64_t correlation) {
+  if (correlation == 0) return -1;
   if (!indexed_) {
     indexed_ = true;
     status_ = index_causes();
   }
-  if (!status_) return nullptr;
-  const auto* const found = causes_.find({process, correlation});
-  return found != nullptr ? &found->value : nullptr;
+  if (!status_) return -1;
+  const Range* const range = range_of(process, correlation >> 32, false);
+  if (range != nullptr && range->dense) {
+    const auto number = static_cast<uint32_t>(correlation);
+    if (number < range->least || number > range->most) return -1;
+    return static_cast<int64_t>(static_cast<const uint32_t*>(rows_.data())[range->first + (number - range->least)]) - 1;
+  }
+  if (sparse_.size() == 0) return -1;
+  const auto* const found = sparse_.find({process, correlation});
+  return found != nullptr ? found->value : -1;
 }
 
 Status TraceFacts::index_causes() {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::duration, column::Fact::correlation};
-  int64_t row = 0;
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::correlation};
+  constexpr size_t kMostRanges = 1 << 16;
+  bool sparse = false;
   TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i, ++row)
-      if (values[2][i] != 0) causes_.add({track(values[0][i]).process, values[2][i]}, {row, values[1][i], values[0][i]});
+    for (size_t i = 0; i < values[0].size(); ++i) {
+      const int64_t correlation = values[1][i];
+      if (correlation == 0) continue;
+      Range* const range = range_of(track(values[0][i]).process, correlation >> 32, ranges_.size() < kMostRanges);
+      if (range == nullptr) {
+        sparse = true;
+        continue;
+      }
+      range->least = std::min(range->least, static_cast<uint32_t>(correlation));
+      range->most = std::max(range->most, static_cast<uint32_t>(correlation));
+      ++range->calls;
+    }
     return true;
   }));
-  return causes_.finish();
+  uint64_t cells = 0;
+  const bool few = trace_->rows(Table::kApi) < UINT32_MAX;
+  for (Range& range : ranges_) {
+    const uint64_t span = uint64_t{range.most} - range.least + 1;
+    range.dense = few && span <= static_cast<uint64_t>(range.calls) * 4 + 4096;
+    sparse = sparse || !range.dense;
+    if (!range.dense) continue;
+    range.first = cells;
+    cells += span;
+  }
+  if (cells > 0) {
+    constexpr uint64_t kInMemory = 8u << 20;
+    const char* const chosen = std::getenv("TMPDIR");
+    rows_ = trace::Scratch(cells * 4, cells * 4 <= kInMemory ? std::string() : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+  }
+  auto* const rows = static_cast<uint32_t*>(rows_.data());
+  int64_t row = 0;
+  TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+    for (size_t i = 0; i < values[0].size(); ++i, ++row) {
+      const int64_t correlation = values[1][i];
+      if (correlation == 0) continue;
+      const int64_t process = track(values[0][i]).process;
+      const Range* const range = range_of(process, correlation >> 32, false);
+      if (range != nullptr && range->dense) {
+        uint32_t& cell = rows[range->first + (static_cast<uint32_t>(correlation) - range->least)];
+        if (cell == 0) cell = static_cast<uint32_t>(row) + 1;
+      } else {
+        sparse_.add({process, correlation}, row);
+      }
+    }
+    return true;
+  }));
+  return sparse ? sparse_.finish() : Status();
+}
+
+int64_t TraceFacts::call_cell(int64_t row, int which) {
+  CallChunk* chunk = last_chunk_;
+  if (chunk == nullptr || row < chunk->first_row || row >= chunk->first_row + chunk->rows) {
+    if (call_chunks_.empty()) {
+      int64_t first = 0;
+      for (const trace::Chunk& one : trace_->chunks(Table::kApi)) {
+        call_chunks_.push_back(first);
+        first += one.rows;
+      }
+      call_chunks_.push_back(first);
+    }
+    if (row < 0 || row >= call_chunks_.back()) return kUnknown;
+    const auto above = std::upper_bound(call_chunks_.begin(), call_chunks_.end(), row);
+    const auto number = static_cast<size_t>(above - call_chunks_.begin()) - 1;
+    chunk = &call_cache_[number % call_cache_.size()];
+    if (chunk->chunk != number) {
+      chunk->chunk = number;
+      chunk->first_row = call_chunks_[number];
+      chunk->rows = call_chunks_[number + 1] - call_chunks_[number];
+      chunk->decoded[0] = chunk->decoded[1] = false;
+    }
+    last_chunk_ = chunk;
+  }
+  std::vector<int64_t>& values = chunk->columns[which];
+  if (!chunk->decoded[which]) {
+    const Status done = trace_->decode(Table::kApi, chunk->chunk, which == 0 ? static_cast<int>(column::Fact::track) : static_cast<int>(column::Fact::duration), values);
+    if (!done && status_) status_ = done;
+    values.resize(static_cast<size_t>(chunk->rows), kUnknown);
+    chunk->decoded[which] = true;
+  }
+  return values[static_cast<size_t>(row - chunk->first_row)];
 }
 
 }  // namespace tacho::query

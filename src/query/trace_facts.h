@@ -2,6 +2,8 @@
 // which device work.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +16,7 @@
 #include "base/sorted_file.h"
 #include "format/view/clock.h"
 #include "query/relation.h"
+#include "trace/scratch.h"
 #include "trace/trace.h"
 
 namespace tacho::query {
@@ -38,17 +41,15 @@ class TraceFacts {
     return tracks_[row >= 0 && row < static_cast<int64_t>(tracks_.size()) ? static_cast<size_t>(row) : 0];
   }
 
-  /// A kernel's name as people read it, by the string row of its name; stable for the life of this object.
-  std::string_view readable(int64_t string_row);
+  /// A kernel's name as people read it, by the string row of its name. Valid as long as `scratch` is left alone.
+  std::string_view readable(int64_t string_row, std::string& scratch);
 
-  /// The API call with this correlation in a process: its row number among the calls (from 0), duration and track; nullptr
-  /// when there is none. The first call reads all calls.
-  struct Cause {
-    int64_t row;
-    int64_t duration;
-    int64_t track;
-  };
-  const Cause* cause(int64_t process, int64_t correlation);
+  /// Row number (from 0) of the first API call with this correlation in a process; -1 when there is none. The first call
+  /// reads all calls.
+  int64_t cause(int64_t process, int64_t correlation);
+  /// Of an API call, by its row number: kUnknown when it was open at exit; its track.
+  int64_t call_duration(int64_t row) { return call_cell(row, 1); }
+  int64_t call_track(int64_t row) { return call_cell(row, 0); }
   const Status& status() const { return status_; }
 
   format::ClockMap& monotonic() { return *monotonic_; }
@@ -60,14 +61,38 @@ class TraceFacts {
     bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
     bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
   };
+  // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the rows of their
+  // calls, counted from 1, lie in an array; 0 = none.
+  struct Range {
+    int64_t process = 0, upper = 0;
+    uint32_t least = UINT32_MAX, most = 0;
+    int64_t calls = 0;
+    bool dense = false;
+    uint64_t first = 0;  // place of `least` in the array of all ranges
+  };
+  Range* range_of(int64_t process, int64_t upper, bool make);
   Status index_causes();
+  int64_t call_cell(int64_t row, int which);
 
   std::shared_ptr<const trace::Trace> trace_;
   std::vector<Track> tracks_;
   tsl::robin_map<int64_t, std::unique_ptr<std::string>> readable_;
   bool demangle_ = true;
   std::unique_ptr<format::ClockMap> monotonic_, boottime_;
-  KeyIndex<Cause, Key> causes_;
+  std::vector<Range> ranges_;
+  tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
+  Range* last_range_ = nullptr;
+  trace::Scratch rows_;
+  KeyIndex<int64_t, Key> sparse_;  // rows of calls whose numbers are far apart
+  struct CallChunk {
+    size_t chunk = SIZE_MAX;
+    int64_t first_row = 0, rows = 0;
+    std::vector<int64_t> columns[2];  // track, duration
+    bool decoded[2] = {};
+  };
+  std::vector<int64_t> call_chunks_;  // first rows
+  std::array<CallChunk, 8> call_cache_;
+  CallChunk* last_chunk_ = nullptr;
   bool indexed_ = false;
   Status status_;
 };

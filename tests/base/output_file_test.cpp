@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -57,11 +58,44 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask) << "as any other file of the user, not 0600";
 }
 
+// Around the place where a thread takes over and whole blocks go past the page cache: every length, in pieces that fit no
+// block, is there byte for byte.
+TEST_F(OutputFileTest, LongOutputsOfAnyLength) {
+  constexpr size_t kFrom = 8u << 20, kBlock = 4096;
+  std::string bytes(kFrom + (3u << 20) + 12345, '\0');
+  uint64_t state = 1;
+  for (char& byte : bytes) byte = static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+  for (const size_t length : {kFrom - 1, kFrom, kFrom + 1, kFrom + kBlock, kFrom + (1u << 20) - 1, kFrom + (1u << 20), bytes.size()})
+    for (const size_t piece : {size_t{1021}, size_t{65536}, length}) {
+      auto made = OutputFile::create(file("long"), true);
+      ASSERT_TRUE(made);
+      for (size_t at = 0; at < length; at += piece) {
+        const size_t now = std::min(piece, length - at);
+        if (piece == 1021) {  // as formatters do it
+          std::memcpy(made->reserve(2 * now), bytes.data() + at, now);
+          made->advance(now);
+        } else {
+          made->write(std::string_view(bytes).substr(at, now));
+        }
+        ASSERT_EQ(made->size(), at + now);
+      }
+      const Status done = made->commit();
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_TRUE(read(file("long")) == std::string_view(bytes).substr(0, length)) << length << " in pieces of " << piece;
+    }
+}
+
 TEST_F(OutputFileTest, NothingIsLeftWithoutCommit) {
   {
     auto made = OutputFile::create(file("a"), false);
     ASSERT_TRUE(made);
     made->write(std::string(1'000'000, 'x'));
+  }
+  EXPECT_EQ(entries(), 0u);
+  {
+    auto made = OutputFile::create(file("a"), false);
+    ASSERT_TRUE(made);
+    made->write(std::string(20'000'000, 'x'));  // beside a thread
   }
   EXPECT_EQ(entries(), 0u);
 }

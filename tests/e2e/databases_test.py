@@ -99,6 +99,39 @@ class Query(Databases):
                     "SELECT * FROM rocpd_op WHERE id BETWEEN 4294967400 AND 4294967405"):
             self.assertEqual(self.query(path, sql), rows(path, sql), sql)
 
+    def test_sums_and_joins_equal_sqlites_over_every_kind_of_file(self):
+        """Statements that are computed column by column, and neighbours of them that are not: in place, over a .tacho made of
+        the file, and what SQLite says."""
+        need_data()
+        path = DATA / "rpd" / "mytrace.rpd"
+        self.run_command(TACHO, "merge", path, "-o", "same.tacho")
+        by_id = "rocpd_api_ops L JOIN api A ON A.id = L.api_id JOIN op O ON O.id = L.op_id"
+        for sql in (
+                f"SELECT apiName, opType, count(*) FROM {by_id} GROUP BY 1, 2",
+                f"SELECT apiName, opType, count(*), sum(O.end - O.start), max(O.start - A.end) FROM {by_id} GROUP BY apiName, opType ORDER BY 3 DESC, 1, 2",
+                f"SELECT count(*), sum(O.end - O.start) FROM {by_id} WHERE apiName LIKE 'hip%Launch%' AND opType = 'KernelExecution'",
+                f"SELECT A.apiName AS call, count(*) AS n FROM {by_id} WHERE O.start > 3489389400000000 GROUP BY call HAVING count(*) > 100 AND min(O.end - O.start) >= 1000 ORDER BY n DESC, call",
+                "SELECT A.tid, count(*), avg(O.end - O.start) FROM rocpd_api_ops L, rocpd_api A, rocpd_op O WHERE A.id = L.api_id AND L.op_id = O.id GROUP BY A.tid ORDER BY 2 DESC",
+                "SELECT S.string, count(*) FROM rocpd_kernelapi K JOIN rocpd_string S ON S.id = K.kernelName_id GROUP BY S.string",
+                "SELECT S.string, count(*) AS launches, sum(A.end - A.start) / count(*) FROM rocpd_kernelapi AS K INNER JOIN rocpd_api AS A ON (A.id = K.api_ptr_id) "
+                "JOIN rocpd_string AS S ON S.id = K.kernelName_id GROUP BY 1 HAVING count(*) > 3 ORDER BY launches DESC, S.string LIMIT 7",
+                "SELECT (end - start) / 1000 AS us, count(*) FROM rocpd_op GROUP BY us ORDER BY 2 DESC, 1 LIMIT 20",
+                "SELECT (end - start) % 7, count(*), min(start), max(end) FROM rocpd_api GROUP BY (end - start) % 7",
+                "SELECT start / 10000000, opType, sum(end - start) / 1000.0 FROM op GROUP BY start / 10000000, opType",
+                "SELECT (end - start) / (start - start), count(*) FROM rocpd_op GROUP BY 1",
+                "SELECT count(*), min(start), sum(end - start), avg(start), total(end) FROM op WHERE start < 0",
+                "SELECT opType, count(*) FROM op WHERE start < 0 GROUP BY opType",
+                "SELECT description, count(*) FROM op GROUP BY description ORDER BY count(*) DESC, description DESC LIMIT 3",
+                "SELECT description, opType, count(*) FROM op GROUP BY opType, description ORDER BY opType DESC, description",
+                "SELECT gpuId, count(DISTINCT description) FROM op GROUP BY gpuId",
+                "SELECT A.apiName, count(*) FROM api A LEFT JOIN rocpd_api_ops L ON L.api_id = A.id WHERE A.apiName LIKE 'hipMemcpy%' GROUP BY 1",
+                "SELECT count(*) FROM rocpd_api A JOIN rocpd_api B ON A.id = B.id AND A.start = B.start",
+                "SELECT sum(length(description)) FROM op"):
+            expected = [[round(cell, 6) if isinstance(cell, float) else cell for cell in row] for row in rows(path, sql)]
+            for file in (path, "same.tacho"):
+                got = [[round(cell, 6) if isinstance(cell, float) else cell for cell in row] for row in self.query(file, sql)]
+                self.assertEqual(got, expected, f"{file}: {sql}")
+
     def test_only_reading(self):
         path = self.writable("matmul_result.rpd")
         before = path.read_bytes()

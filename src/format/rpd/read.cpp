@@ -23,6 +23,10 @@ using sqlite::NamedScan;
 
 constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 
+// Rows of the trace are remembered by the numbers that the file has for them. The writer knows them all; what was forgotten
+// here is asked for again.
+constexpr size_t kMostKnown = 1 << 17;
+
 bool sane(int64_t time) { return time >= kEarliest && time <= kLatest; }
 
 struct Hash {
@@ -193,6 +197,7 @@ int64_t Reader::device(int64_t index, bool cuda) {
 }
 
 int64_t Reader::text_row(int64_t string_id) {
+  if (texts_.size() > kMostKnown) texts_.clear();
   const auto [found, fresh] = texts_.try_emplace(string_id, kUnknown);
   if (fresh) {
     std::string_view text;
@@ -202,6 +207,10 @@ int64_t Reader::text_row(int64_t string_id) {
 }
 
 const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
+  if (names_.size() > kMostKnown) {
+    name_index_.clear();
+    names_.clear();
+  }
   const auto [found, fresh] = name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
   if (fresh) {
     Name name;
@@ -308,6 +317,7 @@ Status Reader::read_calls() {
       }
       const int64_t row = writer_.string(text);
       const bool mark = start == end;
+      if (labels_.size() > kMostKnown) labels_.clear();
       auto found = labels_.find(row);
       if (found == labels_.end()) found = labels_.try_emplace(row, std::array<int64_t, 2>{0, 0}).first;
       int64_t& label = found.value()[mark ? 1 : 0];
@@ -370,6 +380,7 @@ Status Reader::read_links() {
 }
 
 int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items, const OpType& type) {
+  if (kernels_.size() > kMostKnown) kernels_.clear();
   const auto [found, fresh] = kernels_.try_emplace({name_id, type_id, shape_at, items ? 1 : 0}, 0);
   if (!fresh) return found->second;
   int64_t name = text_row(name_id);

@@ -1,0 +1,573 @@
+// Understanding statements of sums over groups (aggregate.h): a small grammar of SELECT, beyond which everything is left to
+// SQLite.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "query/aggregate.h"
+#include "query/aggregate_plan.h"
+#include "query/sql_text.h"
+
+namespace tacho::query {
+
+void AggregatePlanDeleter::operator()(AggregatePlan* plan) const { delete plan; }
+
+namespace {
+
+class Parser {
+ public:
+  Parser(const std::string& sql, const Module& module) : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
+  AggregatePlanPointer parse();
+
+ private:
+  struct Place {  // of a column
+    int source = 0, column = 0;
+  };
+  bool at(std::string_view word) const { return place_ < tokens_.size() && tokens_[place_].kind != TokenKind::kString && same_word(tokens_[place_].text, word); }
+  bool at_any(std::initializer_list<std::string_view> words) const {
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return at(word); });
+  }
+  bool take(std::string_view word) {
+    if (!at(word)) return false;
+    ++place_;
+    return true;
+  }
+  bool name(std::string& result);
+  int add(Node node) {
+    plan_->nodes.push_back(node);
+    return static_cast<int>(plan_->nodes.size()) - 1;
+  }
+  const Node& node(int number) const { return plan_->nodes[static_cast<size_t>(number)]; }
+  bool column(Place& result);
+  bool ordinal(size_t& item);
+  bool whole_numbers(int number) const;
+  // -1: not of the form. `inside`: within an aggregate's brackets or GROUP BY, where only whole numbers are reckoned with.
+  int sum(bool inside);
+  int product(bool inside);
+  int factor(bool inside);
+  bool sources();
+  bool source();
+  bool conditions();
+  bool condition();
+  bool literal(Constraint& constraint);
+  bool comparison(Comparison& result);
+  bool items();
+  bool groups();
+  bool having();
+  bool order();
+  bool limit();
+  bool settle(int number, bool whole_item);
+  bool join();
+  std::string words(size_t from, size_t to) const {
+    std::string text;
+    for (size_t i = from; i < to; ++i) {
+      std::string word(tokens_[i].text);
+      if (tokens_[i].kind == TokenKind::kWord)
+        for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+      text += word + " ";
+    }
+    return text;
+  }
+
+  const std::string& sql_;
+  std::vector<Token> tokens_;
+  const Module& module_;
+  size_t place_ = 0;
+  AggregatePlanPointer plan_{new AggregatePlan};
+  std::vector<std::pair<size_t, size_t>> on_;              // where the conditions of joins stand
+  std::vector<std::pair<Place, Place>> equalities_;        // of columns with columns
+  std::vector<std::string> term_texts_;
+};
+
+bool Parser::name(std::string& result) {
+  if (place_ >= tokens_.size() || (tokens_[place_].kind != TokenKind::kWord && tokens_[place_].kind != TokenKind::kQuoted)) return false;
+  static constexpr std::string_view kReserved[] = {"select", "from",  "where", "group", "order",   "by",     "limit",   "having", "join", "union",   "distinct", "and",
+                                                   "or",     "not",   "case",  "cast",  "over",    "filter", "as",      "on",     "left", "inner",   "cross",    "natural",
+                                                   "offset", "between", "in",  "is",    "null",    "using",  "full",    "right",  "outer", "indexed", "window",  "intersect", "except"};
+  if (tokens_[place_].kind == TokenKind::kWord)
+    for (const std::string_view word : kReserved)
+      if (same_word(tokens_[place_].text, word)) return false;
+  result = name_of(tokens_[place_]);
+  ++place_;
+  return true;
+}
+
+// A column name, perhaps qualified with its table's name or alias. Names that several tables have are SQLite's to refuse.
+bool Parser::column(Place& result) {
+  const size_t start = place_;
+  const auto back = [&] {
+    place_ = start;
+    return false;
+  };
+  std::string first, qualifier;
+  if (!name(first)) return false;
+  if (take(".")) {
+    qualifier = first;
+    if (!name(first)) return back();
+  }
+  if (at("(") || at(".")) return back();
+  int found = 0;
+  for (size_t i = 0; i < plan_->sources.size(); ++i) {
+    const AggregatePlan::Source& source = plan_->sources[i];
+    if (!qualifier.empty() && !same_word(qualifier, source.alias.empty() ? source.table : source.alias)) continue;
+    const int which = source.relation->column(first);
+    if (which < 0) continue;
+    result = {static_cast<int>(i), which};
+    ++found;
+  }
+  return found == 1 ? true : back();
+}
+
+// Whether an expression is reckoned with whole numbers alone.
+bool Parser::whole_numbers(int number) const {
+  if (number < 0) return true;
+  const Node& here = node(number);
+  switch (here.op) {
+    case Op::kColumn: return plan_->column(here).type == ValueType::kInteger;
+    case Op::kInteger: return true;
+    case Op::kReal:
+    case Op::kAggregate:
+    case Op::kTerm: return false;
+    default: return whole_numbers(here.left) && whole_numbers(here.right);
+  }
+}
+
+int Parser::factor(bool inside) {
+  if (place_ >= tokens_.size()) return -1;
+  if (take("(")) {
+    const int inner = sum(inside);
+    return inner >= 0 && take(")") ? inner : -1;
+  }
+  if (take("-")) {
+    const int inner = factor(inside);
+    return inner < 0 ? -1 : add({.op = Op::kNegate, .left = inner});
+  }
+  const Token& token = tokens_[place_];
+  if (token.kind == TokenKind::kNumber) {
+    Node number{.op = Op::kInteger};
+    const char* const end = token.text.data() + token.text.size();
+    if (const auto [stop, error] = std::from_chars(token.text.data(), end, number.integer); error != std::errc() || stop != end) {
+      if (inside) return -1;
+      number.op = Op::kReal;
+      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, number.real); wrong != std::errc() || far != end) return -1;
+    }
+    ++place_;
+    return add(number);
+  }
+  static constexpr std::pair<std::string_view, Function> kFunctions[] = {{"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
+                                                                         {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
+  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() && tokens_[place_ + 1].text == "(")
+    for (const auto& [word, function] : kFunctions) {
+      if (!same_word(token.text, word)) continue;
+      place_ += 2;
+      AggregatePlan::Aggregate aggregate{function, -1};
+      if (function == Function::kCount && take("*")) {
+        aggregate.function = Function::kCountRows;
+      } else {
+        aggregate.argument = sum(true);
+        if (aggregate.argument < 0) return -1;
+        const Node& argument = node(aggregate.argument);
+        if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger && function != Function::kCount) return -1;
+      }
+      if (!take(")") || at("over") || at("filter")) return -1;
+      plan_->aggregates.push_back(aggregate);
+      return add({.op = Op::kAggregate, .left = aggregate.argument, .right = static_cast<int>(plan_->aggregates.size()) - 1});
+    }
+  Place which;
+  if (!column(which)) return -1;
+  return add({.op = Op::kColumn, .source = which.source, .column = which.column});
+}
+
+int Parser::product(bool inside) {
+  int left = factor(inside);
+  while (left >= 0) {
+    Op op;
+    if (take("*")) op = Op::kMultiply;
+    else if (take("/")) op = Op::kDivide;
+    else if (inside && take("%")) op = Op::kRemainder;
+    else break;
+    const int right = factor(inside);
+    if (right < 0) return -1;
+    left = add({.op = op, .left = left, .right = right});
+  }
+  return left;
+}
+
+int Parser::sum(bool inside) {
+  int left = product(inside);
+  while (left >= 0) {
+    Op op;
+    if (take("+")) op = Op::kAdd;
+    else if (take("-")) op = Op::kSubtract;
+    else break;
+    const int right = product(inside);
+    if (right < 0) return -1;
+    left = add({.op = op, .left = left, .right = right});
+  }
+  if (inside && left >= 0 && node(left).op != Op::kColumn && !whole_numbers(left)) return -1;
+  return left;
+}
+
+bool Parser::literal(Constraint& constraint) {
+  const bool negative = take("-");
+  if (place_ >= tokens_.size()) return false;
+  const Token& token = tokens_[place_];
+  const char* const end = token.text.data() + token.text.size();
+  if (token.kind == TokenKind::kNumber) {
+    constraint.type = ValueType::kInteger;
+    if (const auto [stop, error] = std::from_chars(token.text.data(), end, constraint.integer); error != std::errc() || stop != end) {
+      constraint.type = ValueType::kReal;
+      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, constraint.real); wrong != std::errc() || far != end) return false;
+    }
+    if (negative) {
+      constraint.integer = -constraint.integer;
+      constraint.real = -constraint.real;
+    }
+  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 && token.text.back() == '\'') {
+    constraint.type = ValueType::kText;
+    for (size_t i = 1; i + 1 < token.text.size(); ++i) {
+      constraint.text += token.text[i];
+      if (token.text[i] == '\'') ++i;
+    }
+  } else {
+    return false;
+  }
+  ++place_;
+  return true;
+}
+
+bool Parser::comparison(Comparison& result) {
+  if (take("=")) {
+    take("=");
+    result = Comparison::kEqual;
+  } else if (take("<")) {
+    result = take("=") ? Comparison::kLessEqual : take(">") ? Comparison::kNotEqual : Comparison::kLess;
+  } else if (take(">")) {
+    result = take("=") ? Comparison::kGreaterEqual : Comparison::kGreater;
+  } else if (take("!")) {
+    if (!take("=")) return false;
+    result = Comparison::kNotEqual;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Parser::condition() {
+  Place which;
+  if (!column(which)) return false;
+  AggregatePlan::Source& source = plan_->sources[static_cast<size_t>(which.source)];
+  const ColumnInfo& about = source.relation->columns[static_cast<size_t>(which.column)];
+  Constraint constraint;
+  constraint.column = which.column;
+  const auto fits = [&](const Constraint& value) {
+    return about.type == ValueType::kText ? value.type == ValueType::kText : value.type != ValueType::kText;
+  };
+  if (take("between")) {
+    constraint.comparison = Comparison::kGreaterEqual;
+    Constraint upper = constraint;
+    upper.comparison = Comparison::kLessEqual;
+    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper)) return false;
+    source.constraints.push_back(constraint);
+    source.constraints.push_back(upper);
+    return true;
+  }
+  if (take("like")) {
+    constraint.comparison = Comparison::kLike;
+    if (about.type != ValueType::kText) return false;
+  } else if (take("glob")) {
+    constraint.comparison = Comparison::kGlob;
+    if (about.type != ValueType::kText) return false;
+  } else if (!comparison(constraint.comparison)) {
+    return false;
+  }
+  if (constraint.comparison == Comparison::kEqual) {
+    Place other;
+    if (column(other)) {
+      if (at("collate") || at_any({"+", "-", "*", "/", "%", "|", "&", "<", ">", "="})) return false;
+      equalities_.emplace_back(which, other);
+      return true;
+    }
+  }
+  if (!literal(constraint) || !fits(constraint) || at("escape") || at("collate")) return false;
+  if (at_any({"+", "-", "*", "/", "%", "|", "&", "<", ">", "="})) return false;
+  source.constraints.push_back(constraint);
+  return true;
+}
+
+bool Parser::conditions() {
+  do {
+    if (!condition()) return false;
+  } while (take("and"));
+  return true;
+}
+
+bool Parser::source() {
+  AggregatePlan::Source source;
+  std::string schema;
+  if (!name(source.table)) return false;
+  if (take(".")) {
+    schema = source.table;
+    if (!name(source.table)) return false;
+  }
+  if (take("as")) {
+    if (!name(source.alias)) return false;
+  } else {
+    name(source.alias);
+  }
+  const Module::Found found = module_.find(schema, source.table);
+  if (found.relation == nullptr) return false;
+  source.relation = found.relation;
+  source.store = found.store;
+  plan_->sources.push_back(std::move(source));
+  return plan_->sources.size() <= 8;
+}
+
+// FROM: tables, and where the conditions of joins stand. Those are read when all tables are known.
+bool Parser::sources() {
+  if (!source()) return false;
+  while (true) {
+    if (!take(",")) {
+      const bool inner = take("inner"), cross = !inner && take("cross");
+      if (!take("join")) return !inner && !cross;
+    }
+    if (!source()) return false;
+    if (!take("on")) continue;
+    const size_t from = place_;
+    int depth = 0;
+    while (place_ < tokens_.size() && !(depth == 0 && at_any({",", "inner", "cross", "join", "where", "group", "having", "order", "limit"}))) {
+      if (tokens_[place_].text == "(") ++depth;
+      if (tokens_[place_].text == ")") --depth;
+      ++place_;
+    }
+    size_t end = place_;
+    size_t begin = from;
+    if (end > begin + 1 && tokens_[begin].text == "(" && tokens_[end - 1].text == ")") {
+      ++begin;
+      --end;
+    }
+    on_.emplace_back(begin, end);
+  }
+}
+
+bool Parser::items() {
+  while (true) {
+    AggregatePlan::Item item;
+    const size_t from = place_;
+    item.node = sum(false);
+    if (item.node < 0) return false;
+    const size_t to = place_;
+    item.text = words(from, to);
+    const size_t end = tokens_[to - 1].at + tokens_[to - 1].text.size();
+    item.title = sql_.substr(tokens_[from].at, end - tokens_[from].at);
+    if (node(item.node).op == Op::kColumn) item.title = plan_->column(node(item.node)).name;
+    if (take("as")) {
+      if (!name(item.title)) return false;
+    } else if (!at(",") && !at("from")) {
+      if (!name(item.title)) return false;
+    }
+    plan_->items.push_back(std::move(item));
+    if (take(",")) continue;
+    return at("from");
+  }
+}
+
+// A number that stands for an item of the SELECT list.
+bool Parser::ordinal(size_t& item) {
+  if (place_ >= tokens_.size() || tokens_[place_].kind != TokenKind::kNumber) return false;
+  const size_t after = place_ + 1;
+  if (after < tokens_.size() && tokens_[after].kind == TokenKind::kSymbol && tokens_[after].text != ",") return false;
+  const std::string_view text = tokens_[place_].text;
+  size_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() || number < 1 || number > plan_->items.size()) return false;
+  item = number - 1;
+  ++place_;
+  return true;
+}
+
+bool Parser::groups() {
+  do {
+    size_t item = plan_->items.size();
+    int term = -1;
+    std::string text;
+    if (place_ < tokens_.size() && tokens_[place_].kind == TokenKind::kNumber) {
+      if (!ordinal(item)) return false;
+    } else {
+      const size_t from = place_;
+      term = sum(true);
+      if (term >= 0) {
+        text = words(from, place_);
+      } else {
+        place_ = from;
+        std::string alias;
+        if (!name(alias)) return false;
+        for (size_t i = 0; i < plan_->items.size(); ++i)
+          if (same_word(plan_->items[i].title, alias)) item = i;
+        if (item == plan_->items.size()) return false;
+      }
+    }
+    if (term < 0) {
+      term = plan_->items[item].node;
+      text = plan_->items[item].text;
+    }
+    if (node(term).op != Op::kColumn && !whole_numbers(term)) return false;
+    plan_->terms.push_back(term);
+    term_texts_.push_back(std::move(text));
+  } while (take(","));
+  return true;
+}
+
+bool Parser::having() {
+  do {
+    AggregatePlan::Condition condition;
+    condition.node = sum(false);
+    if (condition.node < 0 || !comparison(condition.comparison) || !literal(condition.value) || condition.value.type == ValueType::kText) return false;
+    if (at_any({"+", "-", "*", "/", "%", "|", "&", "<", ">", "="})) return false;
+    plan_->having.push_back(std::move(condition));
+  } while (take("and"));
+  return true;
+}
+
+bool Parser::order() {
+  do {
+    AggregatePlan::Order term{plan_->items.size(), false};
+    const size_t from = place_;
+    if (!ordinal(term.item)) {
+      int brackets = 0;
+      while (place_ < tokens_.size() && !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
+        if (tokens_[place_].text == "(") ++brackets;
+        if (tokens_[place_].text == ")") --brackets;
+        ++place_;
+      }
+      const std::string text = words(from, place_);
+      for (size_t i = plan_->items.size(); i-- > 0;) {
+        const bool alias = place_ == from + 1 && same_word(name_of(tokens_[from]), plan_->items[i].title);
+        if (alias || plan_->items[i].text == text) term.item = i;
+      }
+      if (term.item == plan_->items.size()) return false;
+    }
+    if (take("desc")) term.descending = true;
+    else take("asc");
+    plan_->order.push_back(term);
+  } while (take(","));
+  return true;
+}
+
+bool Parser::limit() {
+  if (place_ >= tokens_.size()) return false;
+  const Token& token = tokens_[place_++];
+  const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
+  return error == std::errc() && stop == token.text.data() + token.text.size();
+}
+
+// Columns outside aggregates must be what is grouped by: they become values of the group.
+bool Parser::settle(int number, bool whole_item) {
+  if (number < 0) return true;
+  Node& here = plan_->nodes[static_cast<size_t>(number)];
+  if (here.op == Op::kAggregate || here.op == Op::kTerm) return true;
+  if (here.op != Op::kColumn) return settle(here.left, false) && settle(node(number).right, false);
+  for (size_t i = 0; i < plan_->terms.size(); ++i) {
+    const Node& term = node(plan_->terms[i]);
+    if (term.op != Op::kColumn || term.source != here.source || term.column != here.column) continue;
+    // Arithmetic with texts is SQLite's business.
+    if (!whole_item && plan_->column(here).type != ValueType::kInteger) return false;
+    here = {.op = Op::kTerm, .left = static_cast<int>(i)};
+    return true;
+  }
+  return false;
+}
+
+// One table is gone through; of every other one rows are found by their id in a column of one before it. All equalities of
+// columns must be used up by that.
+bool Parser::join() {
+  const size_t count = plan_->sources.size();
+  const auto info = [&](const Place& place) -> const ColumnInfo& {
+    return plan_->sources[static_cast<size_t>(place.source)].relation->columns[static_cast<size_t>(place.column)];
+  };
+  if (equalities_.size() != count - 1) return false;
+  for (size_t base = 0; base < count; ++base) {
+    std::vector<size_t> order = {base};
+    std::vector<std::pair<Place, Place>> left = equalities_;
+    std::vector<Place> keys(count);
+    while (order.size() < count) {
+      bool found = false;
+      for (size_t i = 0; i < left.size() && !found; ++i)
+        for (const auto& [from, to] : {left[i], std::pair(left[i].second, left[i].first)}) {
+          const bool known = std::find(order.begin(), order.end(), static_cast<size_t>(from.source)) != order.end();
+          const bool fresh = std::find(order.begin(), order.end(), static_cast<size_t>(to.source)) == order.end();
+          if (!known || !fresh || !(info(to).id || info(to).key) || info(from).type != ValueType::kInteger) continue;
+          keys[static_cast<size_t>(to.source)] = from;
+          order.push_back(static_cast<size_t>(to.source));
+          left.erase(left.begin() + static_cast<ptrdiff_t>(i));
+          found = true;
+          break;
+        }
+      if (!found) break;
+    }
+    if (order.size() < count) continue;
+    std::vector<int> place_of(count);
+    for (size_t i = 0; i < count; ++i) place_of[order[i]] = static_cast<int>(i);
+    std::vector<AggregatePlan::Source> sorted(count);
+    for (size_t i = 0; i < count; ++i) {
+      AggregatePlan::Source& source = sorted[static_cast<size_t>(place_of[i])];
+      source = std::move(plan_->sources[i]);
+      if (i == base) continue;
+      source.from = place_of[static_cast<size_t>(keys[i].source)];
+      source.from_column = keys[i].column;
+    }
+    plan_->sources = std::move(sorted);
+    for (Node& one : plan_->nodes)
+      if (one.op == Op::kColumn) one.source = place_of[static_cast<size_t>(one.source)];
+    return true;
+  }
+  return false;
+}
+
+AggregatePlanPointer Parser::parse() {
+  while (!tokens_.empty() && tokens_.back().text == ";") tokens_.pop_back();
+  if (!take("select")) return nullptr;
+  // The tables first: they say what the names mean.
+  const size_t list = place_;
+  int depth = 0;
+  while (place_ < tokens_.size() && !(depth == 0 && at("from"))) {
+    if (tokens_[place_].text == "(") ++depth;
+    if (tokens_[place_].text == ")") --depth;
+    if (at("select")) return nullptr;
+    ++place_;
+  }
+  if (!take("from") || !sources()) return nullptr;
+  const size_t behind = place_;
+  for (const auto& [from, to] : on_) {
+    place_ = from;
+    if (!conditions() || place_ != to) return nullptr;
+  }
+  place_ = list;
+  if (!items()) return nullptr;
+  place_ = behind;
+  if (take("where") && !conditions()) return nullptr;
+  if (take("group") && (!take("by") || !groups())) return nullptr;
+  if (take("having") && (plan_->terms.empty() || !having())) return nullptr;
+  if (take("order") && (!take("by") || !order())) return nullptr;
+  if (take("limit") && !limit()) return nullptr;
+  if (place_ != tokens_.size() || plan_->aggregates.empty()) return nullptr;
+
+  for (AggregatePlan::Item& item : plan_->items) {
+    int term = -1;
+    for (size_t i = 0; i < plan_->terms.size(); ++i)
+      if (plan_->terms[i] == item.node || term_texts_[i] == item.text) term = static_cast<int>(i);
+    if (term >= 0) item.node = add({.op = Op::kTerm, .left = term});
+    else if (!settle(item.node, true)) return nullptr;
+  }
+  for (const AggregatePlan::Condition& condition : plan_->having)
+    if (!settle(condition.node, false)) return nullptr;
+  if (!join()) return nullptr;
+  return std::move(plan_);
+}
+
+}  // namespace
+
+AggregatePlanPointer plan_aggregate(const std::string& sql, const Module& module) { return Parser(sql, module).parse(); }
+
+}  // namespace tacho::query

@@ -1,0 +1,79 @@
+// Calls and time by name, of any number of names: what `top` and its like are made of. Numbers of many names lie in temporary
+// files, their texts stay where they are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/sorted_file.h"
+#include "query/group_table.h"
+#include "query/relation.h"
+
+namespace tacho::query {
+
+class NamedSums {
+ public:
+  enum class Order {
+    kTotal,  ///< longest first, then by name
+    kRpd,    ///< as rpd's views: whole microseconds, longest first, then by name backwards
+    kRocpd,  ///< as rocpd's: longest first, then by name backwards
+  };
+  struct Row {
+    int64_t code, calls, total;
+  };
+  /// `text` gives the name of a code; codes with equal names become one row. `exists`, where given, says which codes have a
+  /// name at all: others are left out.
+  explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
+
+  /// Counts may be taken back by negative ones. Times in ns.
+  void add(int64_t code, int64_t calls, int64_t total);
+  /// Merges and sorts; rows without calls are left out. No add() after it.
+  Status finish(Order order);
+
+  size_t size() const { return ordered_.all().size(); }
+  Row row(size_t index) const;
+  /// Valid as long as `scratch` is left alone and no other name is asked for.
+  std::string_view name(int64_t code, std::string& scratch) const { return text_(code, scratch); }
+
+ private:
+  using Prefix = std::array<uint64_t, 3>;  // of the name, ordered as it is: most comparisons end there
+  struct Sum {
+    int64_t code, calls, total;
+    int64_t sort_key() const { return code; }
+    bool operator<(const Sum& other) const { return code < other.code; }
+  };
+  struct Hashed {
+    int64_t hash;
+    Sum sum;
+    Prefix prefix;
+    int64_t sort_key() const { return hash; }
+    bool operator<(const Hashed& other) const { return hash < other.hash; }
+  };
+  struct Ordered {
+    int64_t key;
+    Sum sum;
+    Prefix prefix;
+  };
+  struct Before {
+    const NamedSums* sums;
+    bool operator()(const Ordered& a, const Ordered& b) const;
+  };
+  static Prefix prefix_of(std::string_view name);
+  void spill();
+
+  TextOf text_;
+  std::function<bool(int64_t)> exists_;
+  GroupTable table_;
+  SortedFile<Sum> by_code_;
+  bool spilled_ = false;
+  Order order_ = Order::kTotal;
+  SortedFile<Ordered, Before> ordered_;
+  mutable std::string left_, right_;
+};
+
+}  // namespace tacho::query

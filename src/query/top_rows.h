@@ -1,0 +1,44 @@
+// The rows of views that list names by time: rpd's top and ktop, rocpd's top and top_kernels.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "query/module.h"
+#include "query/named_sums.h"
+
+namespace tacho::query {
+
+class TopRows : public ResultRows {
+ public:
+  enum class Shape {
+    kRpd2,   ///< whole microseconds
+    kRpd3,   ///< the mean with decimals
+    kRocpd,  ///< microseconds with decimals
+  };
+  /// `sums` must be finished; `total`: ns, what percentages are of.
+  TopRows(std::shared_ptr<const NamedSums> sums, int64_t total, Shape shape) : sums_(std::move(sums)), total_(total), shape_(shape) {}
+  size_t size() const override { return sums_->size(); }
+  void row(size_t index, std::vector<report::Cell>& cells) const override {
+    const NamedSums::Row row = sums_->row(index);
+    std::string scratch;
+    const int64_t mean = row.calls > 0 ? row.total / row.calls : 0;
+    const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1000.0; };
+    cells.clear();
+    cells.emplace_back(std::string(sums_->name(row.code, scratch)));
+    cells.emplace_back(row.calls);
+    cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total)) : report::Cell(row.total / 1000));
+    cells.emplace_back(shape_ == Shape::kRpd2 ? report::Cell(mean / 1000) : report::Cell(us(mean)));
+    cells.emplace_back(total_ != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(total_)) : report::Cell());
+  }
+
+ private:
+  std::shared_ptr<const NamedSums> sums_;
+  int64_t total_;
+  Shape shape_;
+};
+
+}  // namespace tacho::query

@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string name, path, subpath, output_directory, set, replay = "", format = "csv", device, ids = "3.3";
+  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device, ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
   std::string arch, list_metrics_arch, list_blocks_arch;
@@ -88,6 +88,9 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
          "spread the passes over the launches of each kernel: kernel or kernel_launch_params (default)")
       ->expected(0, 1)
       ->type_name("POLICY");
+  how->add_option("--cache-control", a.cache_control,
+                  "NVIDIA: all sweeps the L2 before each measured kernel (default where kernels are replayed), none leaves it")
+      ->check(CLI::IsMember({"all", "none"}));
   how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("SECONDS");
@@ -160,6 +163,9 @@ Status check_conflicts(const Arguments& a) {
     return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
   if (a.multiplexing && a.replay == "kernel")
     return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay kernel");
+  if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
+    return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
+                a.multiplexing ? "--iteration-multiplexing" : "--replay application");
   if (a.torch_trace)
     return fail("--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
                 "command collects counters per kernel");
@@ -430,6 +436,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.filter.dispatches = ranges;
   request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : counter::Replay::Default;
   if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
+  request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
+  if (request.caches != counter::Caches::Default && chosen.device.vendor != "nvidia")
+    return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 

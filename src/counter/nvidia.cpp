@@ -289,12 +289,17 @@ class NvidiaProvider : public Provider {
                                 : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)", metrics.size(),
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
     observer.note("Kernels are run one after the other while they are measured");
+    // A kernel that runs again would find in the L2 what its last execution left.
+    const bool replays = !multiplex && !application && config->passes > 1;
+    const bool sweeps = request.caches == Caches::All || (request.caches == Caches::Default && replays);
+    if (sweeps) observer.note("The L2 is swept before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
     std::vector<std::pair<std::string, std::string>> settings = {
         {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
         {"passes", std::to_string(config->passes)},
-        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"}};
+        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
+        {"cache", sweeps ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
@@ -354,6 +359,8 @@ class NvidiaProvider : public Provider {
         launches.clear();
         break;
       }
+      if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
+        observer.warn(fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
       if (spools.back()->state().attached.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
       if (interrupted(run->result.signal)) break;

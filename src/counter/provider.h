@@ -73,6 +73,13 @@ enum class Multiplex : std::uint8_t {
   LaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
 };
 
+/// What is in the caches when a measured kernel starts.
+enum class Caches : std::uint8_t {
+  Default,  ///< All where kernels are replayed, else None
+  All,      ///< nothing of the kernel's own, nothing to write back
+  None,     ///< what the program left there
+};
+
 /// One dispatch as a pass saw it.
 struct Dispatch {
   std::uint64_t index = 0;  ///< 0-based over all dispatches of the run, filtered ones counted
@@ -123,6 +130,7 @@ struct CollectRequest {
   Filter filter;
   Replay replay = Replay::Default;
   Multiplex multiplex = Multiplex::None;
+  Caches caches = Caches::Default;
   double max_time_s = 0;  ///< virtual: longest interpretation wanted; 0 = no limit
   std::string folder;     ///< of the workload: temporary files may lie in it under names that begin with a dot
 };

@@ -367,6 +367,8 @@ std::string nothing_matched(const Arguments& a, const counter::Outcome& outcome)
     }
     text = fmt::format("no dispatch passed -k {}{}{}; the program launched {}", joined(a.kernels, " "),
                        a.dispatches.empty() ? "" : " and -d " + joined(a.dispatches, " "), near, names);
+  } else if (a.dispatches.empty()) {
+    text = fmt::format("none of the {} launches has values", outcome.seen);
   } else {
     text = fmt::format("no dispatch passed -d {}; the program launched {}, numbered from 0", joined(a.dispatches, " "), outcome.seen);
   }

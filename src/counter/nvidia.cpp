@@ -295,6 +295,7 @@ class NvidiaProvider : public Provider {
     if (sweeps) observer.note("The L2 is swept before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
+    std::uint64_t begun = 0;
     std::vector<std::pair<std::string, std::string>> settings = {
         {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
         {"passes", std::to_string(config->passes)},
@@ -352,8 +353,13 @@ class NvidiaProvider : public Provider {
       if (cut > 0) observer.warn("records were cut off where the program was killed; those launches are left out");
       if (const std::uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
+      // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
+      const bool crashed = run->result.exit_code != 0 && application;
+      begun = std::max<std::uint64_t>(begun, spools.back()->state().dispatches.load());
       if (run_number == 0) {
         launches = std::move(*seen);
+      } else if (crashed) {
+        observer.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
       } else if (!same_launches(launches, *seen, run_number, observer)) {
         observer.warn("application replay needs the same launches in every run: the values of this profile are not complete");
         launches.clear();
@@ -361,15 +367,20 @@ class NvidiaProvider : public Provider {
       }
       if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
         observer.warn(fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
-      if (spools.back()->state().attached.load() == 0)
+      if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
-      if (interrupted(run->result.signal)) break;
-      if (last || !application)
+      const bool ends = interrupted(run->result.signal) || crashed;
+      if (last || !application || ends)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
+      if (ends) break;
     }
     if (group == 0) {
       outcome.seen = 0;
       for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
+      if (begun > outcome.seen && outcome.exit_code != 0)
+        observer.warn(fmt::format("the last {} launches before the end have no values: the program ended before they were run again",
+                                  begun - outcome.seen));
+      outcome.seen = std::max(outcome.seen, begun);
     }
     std::set<std::string> names;
     for (const nvidia::Launch& launch : launches)

@@ -623,6 +623,7 @@ int64_t boot_now() {
 constinit bool g_measuring = false;
 constinit bool g_carrying = false;  // it runs in the session, but the filter leaves it out
 constinit bool g_alone = false;     // it is a batch of its own
+constinit bool g_swept = false;     // the L2 is swept before it
 constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
 constinit int64_t g_entered = 0;
 
@@ -648,6 +649,7 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 // True: the launch runs in the session that is open now.
 bool measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
   if (g_running && context != g_context) close_session();
+  g_swept = selected && g_sweep && replay::can_sweep(context);
   if (!g_own_replay) return g_running || open_session(context);
   if (function->generation != replay::generation()) {
     if (!replay::prepare(call) && g_running) close_session();
@@ -657,7 +659,7 @@ bool measure_replayed(void* context, Function* function, const replay::Call& cal
   if (host && g_running) close_session();
   if (!g_running && (!selected || !open_batch(context, host))) return false;
   if (!g_batch) return true;
-  if (!replay::keep(call, selected && g_sweep)) {
+  if (!replay::keep(call, g_swept)) {
     close_session();
     if (!selected) return false;
     leave_batches("a kernel's arguments are not told by the driver");
@@ -724,8 +726,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect) {
   }
   key |= 1;
   bool measure = false;
-  g_alone = false;
-  g_carrying = false;
+  g_alone = g_carrying = g_swept = false;
   if (!selected) {
     // Between launches that pass the filter a few others are cheaper to let through than the session is to close.
     if (g_running && g_mode == Mode::kKernel && (g_batch || g_passes == 1) && context == g_context && ++g_carried <= kMaxCarried)
@@ -745,7 +746,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect) {
     if (!g_measuring) unlock();
     return;
   }
-  const bool swept = g_sweep && g_running && g_mode == Mode::kKernel && (g_batch || g_passes == 1) && replay::sweep(context);
+  if (g_swept && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
   record.pid = static_cast<uint32_t>(g_pid);
   record.tid = thread_id();
   record.process = g_process;
@@ -769,7 +770,6 @@ void enter(const cupti::CallbackData& call_data, Effect effect) {
       function->passed_over.fetch_add(1, std::memory_order_relaxed);
     }
   } else {
-    if (swept) ++g_used;
     record.image = g_images;
     record.range = static_cast<uint32_t>(g_used);
     if (add_record(record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
@@ -979,6 +979,7 @@ void mark_process() {
 }
 
 bool refuse(const char* sentence) {
+  if (g_state != nullptr) g_state->refused.fetch_add(1);
   cuda::say_warning(sentence);
   return false;
 }

@@ -123,11 +123,14 @@ constinit uint32_t g_generation = 1;
 constinit bool g_peers = false, g_put_back = false;
 constinit void* g_batch_context = nullptr;
 
-// The kernels and the buffer of one context.
-constinit void* g_tools_context = nullptr;
-constinit void *g_compare = nullptr, *g_sweep = nullptr;
-constinit Address g_sweep_buffer = 0, g_flag_buffer = 0;
-constinit size_t g_sweep_bytes = 0, g_flag_bytes = 0;
+// Our kernels and buffers in one context.
+struct Tools {
+  void* context;
+  void *compare, *sweep;
+  Address sweep_buffer, flags;
+  size_t sweep_bytes, flag_bytes;
+};
+constinit List<Tools> g_tools{};
 
 constinit char g_why[256] = {};
 
@@ -223,52 +226,54 @@ size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // ---- the two kernels
 
-bool have_tools(void* context) {
-  if (g_tools_context == context) return g_compare != nullptr;
-  if (g_tools_context != nullptr) replay::forget(g_tools_context);
-  g_tools_context = context;
-  g_compare = g_sweep = nullptr;
+Tools* tools_of(void* context) {
+  for (size_t i = 0; i < g_tools.count; ++i)
+    if (g_tools.data[i].context == context) return &g_tools.data[i];
+  Tools tools{};
+  tools.context = context;
   void* module = nullptr;
   int device = 0, l2 = 0;
   constexpr int kL2Bytes = 38;  // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-  if (g_driver.module_load(&module, kKernels) != 0 || g_driver.module_function(&g_compare, module, "tacho_compare") != 0 ||
-      g_driver.module_function(&g_sweep, module, "tacho_sweep") != 0)
-    return false;
-  if (g_driver.context_device(&device) != 0 || g_driver.device_attribute(&l2, kL2Bytes, device) != 0 || l2 <= 0) return true;
-  g_sweep_bytes = static_cast<size_t>(l2) * 2 / 4096 * 4096;
-  if (g_driver.memory_alloc(&g_sweep_buffer, g_sweep_bytes + 256) != 0 ||
-      g_driver.fill(g_sweep_buffer, 0, g_sweep_bytes + 256) != 0)
-    g_sweep_bytes = 0;
-  return true;
+  if (g_driver.module_load(&module, kKernels) != 0 || g_driver.module_function(&tools.compare, module, "tacho_compare") != 0 ||
+      g_driver.module_function(&tools.sweep, module, "tacho_sweep") != 0)
+    tools.compare = tools.sweep = nullptr;
+  if (tools.sweep != nullptr && g_driver.context_device(&device) == 0 && g_driver.device_attribute(&l2, kL2Bytes, device) == 0 && l2 > 0) {
+    tools.sweep_bytes = static_cast<size_t>(l2) * 2 / 4096 * 4096;
+    if (g_driver.memory_alloc(&tools.sweep_buffer, tools.sweep_bytes + 256) != 0 ||
+        g_driver.fill(tools.sweep_buffer, 0, tools.sweep_bytes + 256) != 0)
+      tools.sweep_bytes = 0;
+  }
+  return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
 // Flags of all pieces one after the other, a byte for kChunk bytes; nullptr when everything counts as written.
 const uint8_t* compare() {
-  if (g_before.device == 0 || !have_tools(g_batch_context)) return nullptr;
+  Tools* const tools = g_before.device == 0 ? nullptr : tools_of(g_batch_context);
+  if (tools == nullptr || tools->compare == nullptr) return nullptr;
   size_t chunks = 0;
   for (size_t i = 0; i < g_pieces.count; ++i) chunks += (g_pieces.data[i].bytes + kChunk - 1) / kChunk;
-  if (g_flag_bytes < chunks) {
-    if (g_flag_buffer != 0) g_driver.memory_free(g_flag_buffer);
-    g_flag_buffer = 0;
-    g_flag_bytes = 0;
-    if (g_driver.memory_alloc(&g_flag_buffer, chunks) != 0) return nullptr;
-    g_flag_bytes = chunks;
+  if (tools->flag_bytes < chunks) {
+    if (tools->flags != 0) g_driver.memory_free(tools->flags);
+    tools->flags = 0;
+    tools->flag_bytes = 0;
+    if (g_driver.memory_alloc(&tools->flags, chunks) != 0) return nullptr;
+    tools->flag_bytes = chunks;
   }
-  if (g_driver.fill(g_flag_buffer, 0, chunks) != 0) return nullptr;
+  if (g_driver.fill(tools->flags, 0, chunks) != 0) return nullptr;
   size_t at = 0;
   for (size_t i = 0; i < g_pieces.count; ++i) {
     const Piece& piece = g_pieces.data[i];
     const size_t blocks = (piece.bytes + kChunk - 1) / kChunk;
-    Address a = piece.address, b = g_before.device + piece.saved, flags = g_flag_buffer + at;
+    Address a = piece.address, b = g_before.device + piece.saved, flags = tools->flags + at;
     uint64_t words = piece.bytes / 16;
     void* arguments[] = {&a, &b, &words, &flags};
     at += blocks;
     if (words == 0 || a % 16 != 0) continue;
-    if (g_driver.launch(g_compare, static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) != 0)
+    if (g_driver.launch(tools->compare, static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) != 0)
       return nullptr;
   }
   g_flags.count = 0;
-  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, g_flag_buffer, chunks) != 0) return nullptr;
+  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, tools->flags, chunks) != 0) return nullptr;
   return g_flags.data;
 }
 
@@ -560,7 +565,13 @@ bool touches_host(const Call& call) {
 }
 
 const char* begin(void* context, bool with_host) {
+  if (g_batch_context != nullptr && g_batch_context != context) {
+    const InContext old(g_batch_context);
+    release(g_before);
+    release(g_after);
+  }
   const InContext inside(context);
+  tools_of(context);  // their memory before that of copies, which may take all
   g_kept.count = 0;
   g_blob.count = 0;
   g_pieces.count = 0;
@@ -574,7 +585,6 @@ const char* begin(void* context, bool with_host) {
     total += rounded(memory.bytes);
   }
   if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
-  have_tools(context);
   if (!reserve(g_before, total)) {
     snprintf(g_why, sizeof g_why, "%zu MB of memory in use cannot be saved: neither the GPU nor the host has as much free", total >> 20);
     return g_why;
@@ -628,7 +638,7 @@ bool keep(const Call& call, bool swept) {
     }
     kept.layout = static_cast<uint32_t>(layout - g_layouts.data);
     uint8_t* const to = g_blob.grow(layout->bytes);
-    if (to == nullptr) return false;
+    if (to == nullptr && layout->bytes != 0) return false;
     for (uint32_t i = 0; i < layout->count; ++i)
       memcpy(to + g_offsets.data[layout->first + i], arguments.values[i], g_sizes.data[layout->first + i]);
   }
@@ -751,12 +761,18 @@ const char* end() {
   return result == 0 ? nullptr : failed("what the kernels wrote cannot be put back", result);
 }
 
+bool can_sweep(void* context) {
+  const Tools* const tools = tools_of(context);
+  return tools != nullptr && tools->sweep_bytes != 0;
+}
+
 bool sweep(void* context) {
-  if (!have_tools(context) || g_sweep_bytes == 0) return false;
-  Address from = g_sweep_buffer, sink = g_sweep_buffer + g_sweep_bytes;
-  uint64_t words = g_sweep_bytes / 16;
+  if (!can_sweep(context)) return false;
+  const Tools& tools = *tools_of(context);
+  Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
+  uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};
-  return g_driver.launch(g_sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0;
+  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0;
 }
 
 void give_memory_back() {
@@ -776,11 +792,8 @@ void forget(void* context) {
     release(g_after);
     g_batch_context = nullptr;
   }
-  if (context == g_tools_context) {
-    g_tools_context = nullptr;
-    g_sweep_buffer = g_flag_buffer = 0;
-    g_sweep_bytes = g_flag_bytes = 0;
-  }
+  for (size_t i = g_tools.count; i-- > 0;)
+    if (g_tools.data[i].context == context) g_tools.drop(i);
   for (size_t i = g_memory.count; i-- > 0;)
     if (g_memory.data[i].context == context && g_memory.data[i].where != Where::kHost) g_memory.drop(i);
   g_modules.count = 0;

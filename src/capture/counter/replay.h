@@ -66,7 +66,8 @@ const char* run_again();
 const char* end();
 
 /// Reads as much memory as fills the L2 twice, so that the next kernel finds nothing of its own in it and no line that
-/// has to be written back. False when that cannot be done.
+/// has to be written back. can_sweep() is false when there is no memory for that.
+bool can_sweep(void* context);
 bool sweep(void* context);
 
 /// The program wants memory: if little is left, what saved memory takes goes back to the device.

@@ -47,7 +47,11 @@ int main(int argc, char** argv) {
   uint64_t to = 0, from = 0;
   int host[kItems];
   if (cuInit(0) != 0) return 3;
-  if (strcmp(mode, "two") == 0) cuCtxCreate_v2(&context[1], 0, 1);
+  uint64_t second = 0;
+  if (strcmp(mode, "two") == 0) {
+    cuCtxCreate_v2(&context[1], 0, 1);
+    cuMemAlloc_v2(&second, sizeof host);
+  }
   cuCtxCreate_v2(&context[0], 0, 0);
   cuModuleLoadData(&g_module, "");
   if (cuMemAlloc_v2(&from, sizeof host) != 0) return 3;
@@ -84,7 +88,7 @@ int main(int argc, char** argv) {
     if (strcmp(mode, "two") == 0) cuCtxPushCurrent_v2(context[i % 2]);
     const char* const name = strcmp(mode, "global") == 0 ? "counting" : strcmp(mode, "crashing") == 0 ? "crashing"
                            : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty" : "add";
-    if (launch(name, to, from, blocks, NULL) != 0) return 4;
+    if (launch(name, second != 0 && i % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
     if (strcmp(mode, "two") == 0) cuCtxPopCurrent_v2(&other);
     if (i % 3 == 2) cuMemcpyDtoH_v2(host, to, sizeof host);
     if ((strcmp(mode, "managed") == 0 || strcmp(mode, "host") == 0) && i % 2 == 1) {

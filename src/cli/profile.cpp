@@ -441,6 +441,12 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
   if (request.caches != counter::Caches::Default && chosen.device.vendor != "nvidia")
     return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
+  // PC samples take a run of their own: only where they are asked for by name.
+  request.pc_samples = chosen.device.vendor == "nvidia" &&
+                       std::any_of(selected.selections.begin(), selected.selections.end(),
+                                   [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
+  if (request.pc_samples && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
+    return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 
@@ -500,6 +506,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     std::ostringstream existing;
     if (old) existing << old.rdbuf();
     TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
+  }
+  if (!outcome->samples.empty()) {
+    TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
+    TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome->samples)));
   }
   if (wants_roofline(a, catalog, wanted_selections)) {
     roofline::SuiteOptions roofs;

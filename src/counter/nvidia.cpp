@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "counter/nvidia/host.h"
 #include "counter/nvidia/images.h"
+#include "counter/nvidia/samples.h"
 #include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
@@ -268,10 +269,44 @@ class NvidiaProvider : public Provider {
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());
       if (outcome.exit_code != 0) break;
     }
+    if (request.pc_samples && outcome.exit_code == 0)
+      if (const auto status = sample(request, observer, outcome); !status) return tl::unexpected<launch::LaunchError>(status.error());
     return outcome;
   }
 
  private:
+  static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer, Outcome& outcome) {
+    auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
+    if (!spool) return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, spool.error().message});
+    observer.note("PC sampling: one more run of the program, in which kernels run as they would");
+    if (!request.filter.dispatches.empty()) observer.note("PC samples are of all dispatches: -d does not choose among them");
+    TargetRunOptions options;
+    options.command = request.command;
+    options.config = {{"counter_folder", spool->folder()}};
+    options.sources = tape::source_bit::kCounter;
+    options.folder = request.folder;
+    observer.run_begins({}, 1, 1);
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    outcome.exit_code = run->result.exit_code;
+    outcome.signal = run->result.signal;
+    std::vector<std::string> notes;
+    auto rows = nvidia::read_samples(spool->folder(), request.filter, notes);
+    for (const std::string& note : notes) observer.warn(note);
+    if (!rows) {
+      observer.warn(rows.error().message);
+      return {};
+    }
+    std::uint64_t count = 0;
+    for (const PcSample& row : *rows) count += row.count;
+    if (count == 0 && spool->state().refused.load() == 0)
+      observer.warn("there is not one PC sample: the kernels may be too short, or none was launched");
+    observer.note(fmt::format("{} PC samples at {} instructions and reasons", count, rows->size()));
+    outcome.samples = std::move(*rows);
+    return {};
+  }
+
   tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
                                                         const CollectRequest& request, Observer& observer, Outcome& outcome) const {
     const auto own_error = [](std::string message) {

@@ -131,8 +131,19 @@ struct CollectRequest {
   Replay replay = Replay::Default;
   Multiplex multiplex = Multiplex::None;
   Caches caches = Caches::Default;
+  bool pc_samples = false;  ///< nvidia: one more run, in which the program counter is sampled
   double max_time_s = 0;  ///< virtual: longest interpretation wanted; 0 = no limit
   std::string folder;     ///< of the workload: temporary files may lie in it under names that begin with a dot
+};
+
+/// Samples of the program counter at one instruction for one reason.
+struct PcSample {
+  std::string kernel;       ///< demangled
+  std::string instruction;  ///< "/*0120*/ LDG.E R2, [R4.64]"
+  std::string source;       ///< "gemm.cu:42", "" when not known
+  std::string reason;       ///< why the warp did not issue it, "" when it did
+  bool issued = false;
+  std::uint64_t count = 0;
 };
 
 struct Outcome {
@@ -142,6 +153,7 @@ struct Outcome {
   std::uint64_t seen = 0;      ///< dispatches of the first execution, before the filter
   std::uint64_t measured = 0;  ///< that passed it
   bool estimated = false;      ///< values were extrapolated from some of the work-groups
+  std::vector<PcSample> samples;          ///< where they were asked for
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most 1000
 };
 

@@ -39,6 +39,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/counter/pc_sampler.h"
 #include "capture/counter/range_abi.h"
 #include "capture/counter/replay.h"
 #include "capture/source/cuda/cupti_api.h"
@@ -51,7 +52,7 @@ namespace {
 
 namespace cupti = cuda::abi;
 
-enum class Mode { kKernel, kApplication, kMultiplex };
+enum class Mode { kKernel, kApplication, kMultiplex, kSampling };
 
 struct Functions {
   int (*initialize)(abi::Initialize*);
@@ -845,9 +846,24 @@ void write_counts() {
   unlock();
 }
 
+constexpr uint32_t kContextCreated = 1, kContextDestroyed = 2, kModuleLoaded = 6, kModuleUnloads = 7;
+
+void on_sampling_callback(int domain, uint32_t id, const void* data) {
+  if (domain == cupti::domain::kResource) {
+    const auto& resource = *static_cast<const cupti::ResourceData*>(data);
+    if (id == kContextCreated || id == kContextDestroyed) on_context(resource.context, id == kContextCreated);
+    if (id != kModuleLoaded && id != kModuleUnloads) return;
+    const auto& module = *static_cast<const cupti::ModuleResource*>(resource.descriptor);
+    on_module(resource.context, module.image, module.bytes, id == kModuleLoaded);
+  } else if (domain == cupti::domain::kDriver && static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
+    g_state->dispatches.fetch_add(1, std::memory_order_relaxed);
+    on_launch();
+  }
+}
+
 void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (*g_fork_word == 0) return;  // a forked child: CUDA does not work in it
-  constexpr uint32_t kContextDestroyed = 2, kModuleLoaded = 6;
+  if (g_mode == Mode::kSampling) return on_sampling_callback(domain, id, data);
   if (domain == cupti::domain::kResource) {
     if (id == kContextDestroyed && g_on.load(std::memory_order_relaxed) && g_context != nullptr) {
       finish_open();
@@ -876,6 +892,11 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
 
 void finish() {
   if (getpid() != g_pid || !g_on.load()) return;
+  if (g_mode == Mode::kSampling) {
+    finish_pc_sampler();
+    g_on.store(false);
+    return;
+  }
   finish_open();
   g_on.store(false);
   write_counts();
@@ -909,6 +930,7 @@ bool read_config() {
     } else if (const char* mode = value("mode"); mode != nullptr)
       g_mode = strcmp(mode, "application") == 0 ? Mode::kApplication
                : strcmp(mode, "multiplex") == 0 ? Mode::kMultiplex
+               : strcmp(mode, "sampling") == 0  ? Mode::kSampling
                                                 : Mode::kKernel;
     else if (const char* pass = value("pass"); pass != nullptr)
       g_pass = strtoull(pass, nullptr, 10);
@@ -921,7 +943,7 @@ bool read_config() {
     line = end != nullptr ? end + 1 : nullptr;
   }
   snprintf(path, sizeof path, "%s/counter.config", g_folder);
-  return g_metric_count != 0 && g_passes != 0 && read_file(path, g_config);
+  return g_mode == Mode::kSampling || (g_metric_count != 0 && g_passes != 0 && read_file(path, g_config));
 }
 
 bool map_state() {
@@ -999,7 +1021,7 @@ bool start_range_profiler(const char* folder) {
     snprintf(line, sizeof line, "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
     return refuse(line);
   }
-  if (!find_functions() || !find_driver()) {
+  if (g_mode != Mode::kSampling && (!find_functions() || !find_driver())) {
     snprintf(line, sizeof line, "counters cannot be collected: %s has no range profiler; CUDA 12.6 or newer is needed",
              g_cupti.path);
     return refuse(line);
@@ -1013,18 +1035,24 @@ bool start_range_profiler(const char* folder) {
   mark_process();
   g_on.store(true);
   g_process = static_cast<uint32_t>(g_state->attached.fetch_add(1));
+  if (g_mode == Mode::kSampling) {
+    const char* why = "";
+    if (!start_pc_sampler(g_cupti, g_folder, g_process, &why)) return refuse(why);
+    for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
+      g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
+  }
   g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && replay::find_functions();
   if (g_sweep && !g_own_replay && !replay::find_functions()) g_sweep = false;
   for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(cupti::domain::kDriver, id, &name) != 0 || name == nullptr) continue;
     const Effect effect = effect_of(name);
-    if (effect == Effect::kNone || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
+    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
     g_effects[id] = effect;
     g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
   }
-  g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, 2);
-  if (g_own_replay) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, 6);
+  g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);
+  if (g_own_replay) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
   atexit(finish);
   return true;
 }

@@ -48,12 +48,14 @@ static void on_module(const void* image, size_t bytes) {
   const struct { void *context, *handle; const void* descriptor; } about = {NULL, NULL, &module};
   if (g_callback && g_on[3][6]) g_callback(NULL, 3, 6, &about);
 }
-static void on_destroyed(void* context) {
+static void on_context(void* context, int created) {
   const struct { void *context, *handle, *descriptor; } about = {context, NULL, NULL};
-  if (g_callback && g_on[3][2]) g_callback(NULL, 3, 2, &about);
+  const uint32_t id = created ? 1 : 2;
+  if (g_callback && g_on[3][id]) g_callback(NULL, 3, id, &about);
 }
+EXPORT void fake_sample(const char* symbol);
 static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) {
-  (void)symbol;
+  fake_sample(symbol);
   if (!g_running || !g_work) return;
   if (g_next >= g_most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
   struct Range* const range = &g_work->range[g_next++];
@@ -75,7 +77,7 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
   g_callback = (callback_fn)callback;
   *subscriber = &g_callback;
-  const struct Hook hook = {on_call, on_module, on_destroyed, on_executing};
+  const struct Hook hook = {on_call, on_module, on_context, on_executing};
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   void (*set)(const struct Hook*) = driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
   if (set) set(&hook);
@@ -216,5 +218,66 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
     p->values[i] = range->seen >> pass & 1 ? (double)range->memory[pass] : NAN;
     if (strcmp(p->names[i], "gpu__time_duration.sum") == 0) p->values[i] = 1000;
   }
+  return 0;
+}
+
+/* ---- PC sampling: every kernel executed leaves three samples at its first instruction (two of them stalled) and one at
+ * its second, which is all of a reason that counts a part again */
+struct Reason { uint32_t index, samples; };
+struct Sampled { size_t size; uint64_t cubin, offset; uint32_t function, pad; char* name; size_t reasons_count; struct Reason* reasons; uint32_t correlation; } __attribute__((packed, aligned(8)));
+struct Data { size_t size, wanted; uint64_t total, dropped; size_t got, remaining; uint64_t range; struct Sampled* sampled; uint64_t others; uint8_t full; } __attribute__((packed, aligned(8)));
+struct PContext { size_t size; void *priv, *context; };
+struct PCount { size_t size; void *priv, *context; size_t* count; };
+struct PReasons { size_t size; void *priv, *context; size_t count; uint32_t* indices; char** names; };
+struct PConfigure { size_t size; void *priv, *context; size_t count; void* settings; };
+struct PData { size_t size; void *priv, *context; struct Data* data; };
+struct PCrc { size_t size, bytes; const void* image; uint64_t crc; };
+struct PLine { size_t size; const void* cubin; const char* function; size_t bytes; uint32_t line; uint64_t offset; char *file, *folder; };
+
+static int g_sampling;
+static uint64_t g_executed[2];  /* add, others */
+EXPORT void fake_sample(const char* symbol) {
+  if (g_sampling) ++g_executed[strcmp(symbol, "_Z3addPiPKii") != 0];
+}
+EXPORT int cuptiPCSamplingEnable(struct PContext* p) { (void)p; g_sampling = 1; return fails("sampling"); }
+EXPORT int cuptiPCSamplingDisable(struct PContext* p) { (void)p; g_sampling = 0; return 0; }
+EXPORT int cuptiPCSamplingGetNumStallReasons(struct PCount* p) { *p->count = 3; return 0; }
+EXPORT int cuptiPCSamplingGetStallReasons(struct PReasons* p) {
+  static const char* const names[] = {"smsp__pcsamp_warps_issue_stalled_selected", "smsp__pcsamp_warps_issue_stalled_long_scoreboard",
+                                      "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued"};
+  for (uint32_t i = 0; i < 3; ++i) {
+    p->indices[i] = i + 5;
+    strcpy(p->names[i], names[i]);
+  }
+  return 0;
+}
+EXPORT int cuptiPCSamplingSetConfigurationAttribute(struct PConfigure* p) { (void)p; return 0; }
+EXPORT int cuptiPCSamplingGetData(struct PData* p) {
+  struct Data* const data = p->data;
+  data->got = data->remaining = 0;
+  data->total = data->dropped = 0;
+  for (int kind = 0; kind < 2; ++kind)
+    for (int at = 0; at < 2 && g_executed[kind]; ++at) {
+      struct Sampled* const to = &data->sampled[data->got++];
+      const uint32_t n = (uint32_t)g_executed[kind];
+      to->cubin = 0xabc;
+      to->offset = (uint64_t)at * 0x10;
+      to->function = (uint32_t)kind;
+      to->name = kind ? "_Z5emptyv" : "_Z3addPiPKii";
+      to->reasons_count = at ? 2 : 3;
+      to->reasons[0] = (struct Reason){5, n};
+      to->reasons[1] = (struct Reason){at ? 7 : 6, at ? n : 2 * n};
+      if (!at) to->reasons[2] = (struct Reason){7, n};
+      data->total += at ? n : 3 * n;
+    }
+  g_executed[0] = g_executed[1] = 0;
+  return 0;
+}
+EXPORT int cuptiGetCubinCrc(struct PCrc* p) { p->crc = 0xabc; return 0; }
+EXPORT int cuptiGetSassToSourceCorrelation(struct PLine* p) {
+  if (p->offset != 0) return 1;
+  p->file = strdup("app.cu");
+  p->folder = strdup("/src");
+  p->line = strstr(p->function, "add") ? 42 : 43;
   return 0;
 }

@@ -94,6 +94,7 @@ EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
 EXPORT int cuCtxCreate_v2(void** context, unsigned flags, int device) {
   (void)flags;
   g_current = *context = &g_contexts[device];
+  if (g_hook.context) g_hook.context(*context, 1);
   return 0;
 }
 EXPORT int cuCtxGetCurrent(void** context) { *context = g_current; return 0; }
@@ -107,7 +108,7 @@ EXPORT int cuCtxSynchronize(void) {
 }
 EXPORT int cuCtxDestroy_v2(void* context) {
 #define ARGS {context}
-  CALL(DESTROY, NULL, if (g_hook.destroyed) g_hook.destroyed(context), void* context);
+  CALL(DESTROY, NULL, if (g_hook.context) g_hook.context(context, 0), void* context);
 #undef ARGS
 }
 

@@ -6,7 +6,7 @@
 struct Hook {
   void (*call)(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol, void* context);
   void (*module)(const void* image, size_t bytes);
-  void (*destroyed)(void* context);
+  void (*context)(void* context, int created);
   /* A kernel is about to run: what it finds in memory. */
   void (*executing)(const char* symbol, uint64_t threads, uint64_t memory);
 };

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -78,8 +79,8 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
 
   auto* how = app.add_option_group("How");
   how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")->type_name("DEVICE");
-  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again")
-      ->check(CLI::IsMember({"kernel", "application"}));
+  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again; cupti: as kernel, by NVIDIA's library")
+      ->check(CLI::IsMember({"kernel", "application", "cupti"}));
   how->add_option_function<std::vector<std::string>>(
          "--iteration-multiplexing",
          [&a](const std::vector<std::string>& values) {
@@ -161,8 +162,10 @@ Status check_conflicts(const Arguments& a) {
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
     return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
-  if (a.multiplexing && a.replay == "kernel")
-    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay kernel");
+  if (a.multiplexing && (a.replay == "kernel" || a.replay == "cupti"))
+    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}", a.replay);
+  if (a.cache_control == "all" && a.replay == "cupti")
+    return fail("--cache-control all goes with --replay kernel: CUPTI's own replay leaves the caches alone");
   if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
@@ -421,6 +424,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
+  if (a.replay == "cupti" && chosen.device.vendor != "nvidia") return fail("--replay cupti: {} is no NVIDIA GPU", chosen.device.name);
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
     return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
                 chosen.device.name);
@@ -436,7 +440,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.command = a.command;
   request.filter.kernels = a.kernels;
   request.filter.dispatches = ranges;
-  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : counter::Replay::Default;
+  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : a.replay == "cupti" ? counter::Replay::Cupti : counter::Replay::Default;
   if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
   request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
   if (request.caches != counter::Caches::Default && chosen.device.vendor != "nvidia")
@@ -473,7 +477,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
                                                       joined(a.command, " "), a.roof_only)));
   const bool replays = plan.passes.size() > 1 && !a.multiplexing;
   if (replays)
-    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
+    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
                                                ? "kernel, each kernel is run again with its memory put back"
                                                : "application, the program is run once a pass"));
   session.note("Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
@@ -500,6 +504,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.estimated = outcome->estimated;
   entry.roofline_only = a.roof_only;
   entry.exit_code = outcome->exit_code;
+  if (outcome->left_out != 0) {
+    constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+    entry.seen = static_cast<int>(std::min(kMost, outcome->measured + outcome->left_out));
+    entry.measured = static_cast<int>(std::min(kMost, outcome->measured));
+  }
   TACHO_TRY(writer.add_run(entry));
   if (!session.dispatches().empty()) {
     std::ifstream old(folder + "/timestamps.csv", std::ios::binary);

@@ -325,7 +325,7 @@ class NvidiaProvider : public Provider {
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
     observer.note("Kernels are run one after the other while they are measured");
     // A kernel that runs again would find in the L2 what its last execution left.
-    const bool replays = !multiplex && !application && config->passes > 1;
+    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
     const bool sweeps = request.caches == Caches::All || (request.caches == Caches::Default && replays);
     if (sweeps) observer.note("The L2 is swept before each measured kernel (--cache-control none leaves it)");
 
@@ -335,6 +335,7 @@ class NvidiaProvider : public Provider {
         {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
         {"passes", std::to_string(config->passes)},
         {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
+        {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
         {"cache", sweeps ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
@@ -423,8 +424,14 @@ class NvidiaProvider : public Provider {
     outcome.seen_kernels.assign(names.begin(), names.end());
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;
-    if (multiplex) warn_incomplete(launches, config->passes, observer);
-    if (group == 0) outcome.measured = result.dispatches.size();
+    if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
+    if (group == 0) {
+      outcome.measured = result.dispatches.size();
+      std::uint64_t passed = 0;
+      for (const nvidia::Launch& launch : launches)
+        if (launch.selected) passed += launch.samples_seen();
+      outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
+    }
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
     return {};
@@ -497,7 +504,8 @@ class NvidiaProvider : public Provider {
     return result;
   }
 
-  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, std::size_t passes, Observer& observer) {
+  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
+                              std::size_t passes, Observer& observer) {
     struct Count {
       std::size_t seen = 0, measured = 0;
     };
@@ -508,10 +516,15 @@ class NvidiaProvider : public Provider {
       count.seen += launch.samples_seen();
       count.measured += launch.measured;
     }
+    // The first round of passes holds each over up to eight launches.
+    std::string lost;
+    for (std::size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
+    if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)
-        observer.warn(fmt::format("{}: {} launches are too few for {} passes; it has no values (-k with kernel replay measures it)",
-                                  kernel, count.seen, passes));
+        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} (-k with kernel "
+                                  "replay measures it)",
+                                  kernel, count.seen, passes, 8 * passes, lost));
   }
 };
 

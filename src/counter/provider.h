@@ -65,6 +65,7 @@ struct Filter {
 enum class Replay : std::uint8_t {
   Default,      ///< kernel where the provider can, else application
   Kernel,       ///< each kernel is run again with its memory put back
+  Cupti,        ///< the same by NVIDIA's library, one kernel at a time
   Application,  ///< the program is run once a pass
 };
 enum class Multiplex : std::uint8_t {
@@ -152,6 +153,7 @@ struct Outcome {
   std::size_t runs = 0;
   std::uint64_t seen = 0;      ///< dispatches of the first execution, before the filter
   std::uint64_t measured = 0;  ///< that passed it
+  std::uint64_t left_out = 0;  ///< that passed it too, and have no values (multiplexing, a crash)
   bool estimated = false;      ///< values were extrapolated from some of the work-groups
   std::vector<PcSample> samples;          ///< where they were asked for
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most 1000

@@ -3,6 +3,8 @@
 
 usage: cuda_profile.py [--build DIR] [--out DIR] [--limit SECONDS] [SECTION...]
 Sections, each ended after a time of its own:
+  costs        what starting, stopping and reading cost by the number of ranges, and what becomes a range
+  cupti        kernel replay in batches against CUPTI's own
   time         kernel replay per kernel against ncu's, one pass per launch against a bare session
   multiplex    1000 launches against a bare single-pass session, values against kernel replay, a mixture of kernels
   values       each counter against ncu's, kernel by kernel
@@ -13,7 +15,6 @@ Sections, each ended after a time of its own:
   every        every metric of the catalog is collected: those without a value are listed
   identities   sums that must hold between counters (hits + misses = requests)
   seed         the command lines of the users' documents
-  image        keeps a counter data image and its values, for tests without a GPU
 """
 import argparse
 import csv
@@ -295,7 +296,7 @@ def every(t):
 
 def identities(t):
     print("Sums that must hold")
-    rows, _, _ = t.profile("identities", ["--config-dir", t.folder] if False else [], ["all", "1"])
+    rows, _, _ = t.profile("identities", [], ["all", "1"])
     known = [  # whole, parts; tolerance in per cent for counts of different passes
         ("l1tex__t_sectors_lookup_hit.sum + l1tex__t_sectors_lookup_miss.sum", "l1tex__t_sectors.sum", 2),
         ("lts__t_sectors_lookup_hit.sum + lts__t_sectors_lookup_miss.sum", "lts__t_sectors.sum", 2),
@@ -342,15 +343,25 @@ def seed(t):
     record("analyze of the first", f"{len(out.splitlines())} lines", "", judge(len(out.splitlines()) > 100))
 
 
-def image(t):
-    print("A counter data image for tests")
-    keep = os.path.join(t.out, "range_image")
-    rows, _, _ = t.profile("image", ["-b", "2.1.1", "2.1.4", "10"], ["all", "1"], env={"TACHO_KEEP_IMAGES": keep})
-    record("counter data image", f"{os.listdir(keep) if os.path.isdir(keep) else 'none'}; {len(rows)} kernels")
+def costs(t):
+    print("What CUPTI's calls cost, and what becomes a range")
+    out, _, _ = t.run([os.path.join(t.build, "tests", "device", "range_costs")])
+    print("    " + out.replace("\n", "\n    "))
+    swept = re.search(r"^sweep kernel before.*\n +(\d+) ranges", out, re.M)
+    record("a sweep before each of 4 kernels makes one range each", swept.group(1) if swept else "not told", "8", judge(swept and swept.group(1) == "8"))
 
 
-SECTIONS = {"time": (times, 150), "multiplex": (multiplex, 100), "values": (values, 150), "pc": (pc, 60), "host": (host, 60), "unselected": (unselected, 60),
-            "application": (application, 60), "every": (every, 90), "identities": (identities, 90), "seed": (seed, 240), "image": (image, 30)}
+def cupti(t):
+    print("Batches of ours against CUPTI's own kernel replay")
+    ours, _, _ = t.profile("own", ["-b", "10"], ["all", "3"])
+    theirs, _, _ = t.profile("cupti", ["-b", "10", "--replay", "cupti"], ["all", "3"])
+    exact = [(kernel, metric) for kernel, rows in theirs.items() for metric in rows[0] if EXACT.search(metric)]
+    good = sum([row.get(metric) for row in ours.get(kernel, [])] == [row.get(metric) for row in theirs[kernel]] for kernel, metric in exact)
+    record("exact counts of both ways are equal", f"{good} of {len(exact)}", "all", judge(exact and good == len(exact)))
+
+
+SECTIONS = {"costs": (costs, 60), "cupti": (cupti, 40), "time": (times, 150), "multiplex": (multiplex, 100), "values": (values, 150), "pc": (pc, 60), "host": (host, 60), "unselected": (unselected, 60),
+            "application": (application, 60), "every": (every, 90), "identities": (identities, 90), "seed": (seed, 240)}
 
 
 def main():

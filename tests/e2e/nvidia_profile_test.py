@@ -106,6 +106,20 @@ class KernelReplay(StandIn):
         # Room for the program's two buffers of 4000 bytes and nothing of ours: no sweep, copies in host memory.
         self.replayed("loop", 10, "-b", "7", rows=10, FAKE_GPU_MEMORY="12000")
 
+    def test_cuptis_own_replay(self):
+        self.replayed("loop", 20, "-b", "7", "--replay", "cupti", rows=20)
+        self.assertEqual(self.lines("stop"), ["stop 16", "stop 4"])
+        self.one_sentence(self.profile("loop", 1, "--replay", "cupti", "--cache-control", "all", code=125), "CUPTI's own replay")
+
+    def test_ranges_that_are_no_launches(self):
+        # What the library counts beside launches would shift everything: the batch is thrown away, CUPTI replays the rest.
+        result = self.profile("changing", 6, "-b", "7", FAKE_CUPTI_EXTRA="1")
+        self.assertEqual(result.stdout, self.plain("changing", 6))
+        self.assertRegex(result.stderr.decode(), r"one by one by CUPTI from here on: CUPTI counted \d+ ranges for \d+ launches")
+        self.assertRegex(result.stderr.decode(), "1 batches of launches could not be run again")
+        rows = self.rows()
+        self.assertEqual([int(row["Dispatch_ID"]) for row in rows], [1, 2, 3, 4, 5])
+
     def test_one_pass_is_one_session(self):
         _, rows = self.replayed("loop", 100, "--set", "launch_stats", rows=100)
         self.assertEqual(self.lines("stop"), ["stop 64", "stop 36"])
@@ -134,10 +148,12 @@ class OtherWays(StandIn):
         rows = self.rows()
         self.assertGreaterEqual(len(rows), 8)
         self.assertTrue(all("" not in self.counts(row) for row in rows))
+        report = self.run_command(TACHO, "analyze", "-p", "workloads/a/Stand-in")
+        self.assertRegex((report.stdout + report.stderr).decode(), rf"of the {len(rows)} dispatches that were measured, of 200 \(run 1\)")
 
     def test_too_few_launches_for_multiplexing(self):
         result = self.profile("mixed", 6, "-b", "2", "--iteration-multiplexing")
-        self.assertRegex(result.stderr.decode(), r"too few for \d+ passes")
+        self.assertRegex(result.stderr.decode(), r"add.*: 3 launches are too few for \d+ passes \(\d+ are always enough\); lost for it: \w+__")
 
 
 class Faults(StandIn):

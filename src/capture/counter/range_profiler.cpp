@@ -64,6 +64,7 @@ struct Functions {
   int (*decode)(abi::DecodeData*);
   int (*image_size)(abi::ImageSize*);
   int (*image_initialize)(abi::ImageInitialize*);
+  int (*data_info)(abi::DataInfo*);
   int (*context_current)(void**);
   int (*context_device)(int*);
   int (*function_attribute)(int*, int, void*);
@@ -108,6 +109,7 @@ constinit Mode g_mode = Mode::kKernel;
 constinit size_t g_pass = 0, g_passes = 1;
 constinit bool g_sweep = false;       // the L2 before each measured launch
 constinit bool g_own_replay = false;  // launches are run again by the batch
+constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
 constinit bool g_batch = false;       // g_running is such a batch
 constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
@@ -446,10 +448,31 @@ bool replay_batch() {
   return good && decode();
 }
 
+// Launches are told apart by their place in the image: whatever else became a range would give one the counts of another.
+bool image_has(size_t launched) {
+  abi::DataInfo info{};
+  info.image = g_image.data;
+  info.bytes = g_image.used;
+  if (!call(g_call.data_info, info, "look into its counter data")) return false;
+  if (info.ranges == launched) return true;
+  g_state->failures_of_replay.fetch_add(1, std::memory_order_relaxed);
+  char line[192];
+  snprintf(line, sizeof line, "CUPTI counted %zu ranges for %zu launches", info.ranges, launched);
+  if (g_own_replay) {
+    leave_batches(line);
+  } else {
+    g_sweep = false;
+    cuda::say_warning(line);
+  }
+  return false;
+}
+
 void close_session() {
   if (!g_running) return;
   const size_t used = g_used;
-  const bool good = g_batch ? replay_batch() : stop() && decode();
+  const bool batch = g_batch;
+  bool good = batch ? replay_batch() : stop() && decode();
+  if (good && used != 0 && g_mode == Mode::kKernel && (batch || g_passes == 1)) good = image_has(used);
   if (good && used != 0) {
     flush_image();
   } else {
@@ -936,6 +959,8 @@ bool read_config() {
       g_pass = strtoull(pass, nullptr, 10);
     else if (const char* passes = value("passes"); passes != nullptr)
       g_passes = strtoull(passes, nullptr, 10);
+    else if (const char* replayer = value("replayer"); replayer != nullptr)
+      g_by_cupti = strcmp(replayer, "cupti") == 0;
     else if (const char* cache = value("cache"); cache != nullptr)
       g_sweep = strcmp(cache, "all") == 0;
     else if (const char* by = value("by"); by != nullptr)
@@ -970,6 +995,7 @@ bool find_functions() {
          find(g_call.start, "cuptiRangeProfilerStart") && find(g_call.stop, "cuptiRangeProfilerStop") &&
          find(g_call.decode, "cuptiRangeProfilerDecodeData") &&
          find(g_call.image_size, "cuptiRangeProfilerGetCounterDataSize") &&
+         find(g_call.data_info, "cuptiRangeProfilerGetCounterDataInfo") &&
          find(g_call.image_initialize, "cuptiRangeProfilerCounterDataImageInitialize");
 }
 
@@ -1041,7 +1067,7 @@ bool start_range_profiler(const char* folder) {
     for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
       g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
   }
-  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && replay::find_functions();
+  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && replay::find_functions();
   if (g_sweep && !g_own_replay && !replay::find_functions()) g_sweep = false;
   for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;

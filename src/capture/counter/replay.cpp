@@ -483,10 +483,18 @@ void note_call(const char* function, const void* parameters, void* context) {
   if (starts(function, "cuMemHostRegister"))
     return add_memory(word<Address>(parameters, 0), word<size_t>(parameters, 8), context, Where::kHost);
   if (starts(function, "cuMemMap")) {
-    if (starts(function, "cuMemMapArray")) g_problem = "the program uses arrays, whose contents cannot be saved";
-    return add_memory(word<Address>(parameters, 0), word<size_t>(parameters, 8), context, Where::kDevice);
+    if (!starts(function, "cuMemMapArray"))
+      return add_memory(word<Address>(parameters, 0), word<size_t>(parameters, 8), context, Where::kDevice);
+    g_problem = "the program uses arrays, whose contents cannot be saved";
   }
-  if (starts(function, "cuMemFree") || starts(function, "cuMemUnmap") || starts(function, "cuMemHostUnregister"))
+  if (starts(function, "cuMemUnmap")) {  // of several mappings at once
+    const auto from = word<Address>(parameters, 0);
+    const auto bytes = word<size_t>(parameters, 8);
+    for (size_t i = g_memory.count; i-- > 0;)
+      if (g_memory.data[i].where == Where::kDevice && g_memory.data[i].address - from < bytes) g_memory.drop(i);
+    return;
+  }
+  if (starts(function, "cuMemFree") || starts(function, "cuMemHostUnregister"))
     return remove_memory(word<Address>(parameters, 0));
   if (starts(function, "cuCtxEnablePeer")) g_peers = true;
   if (starts(function, "cuArray") || starts(function, "cuMipmapped")) g_problem = "the program uses arrays, whose contents cannot be saved";

@@ -2,6 +2,7 @@
  * checksum), so that values of one launch are equal over all passes exactly when each pass saw the same memory. Four
  * metrics fit in a pass. gpu__time_duration.sum is 1000.
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
+ *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration */
 #include <dlfcn.h>
 #include <math.h>
@@ -161,6 +162,8 @@ EXPORT int cuptiRangeProfilerDecodeData(struct PDecode* p) {
   p->dropped = 0;
   if (fails("decode")) return fails("decode");
   memcpy(g_image, g_work, sizeof *g_work + g_most * sizeof(struct Range));
+  static int extra;
+  if (getenv("FAKE_CUPTI_EXTRA") && g_replay == 3 && !extra++) ++g_image->ranges;
   return 0;
 }
 

@@ -363,9 +363,17 @@ std::string nothing_matched(const Arguments& a, const counter::Outcome& outcome)
     std::string names;
     for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
     if (outcome.seen_kernels.size() > 8) names += ", ...";
+    // People write the name without its arguments.
+    std::vector<std::string> short_names;
+    for (const std::string& kernel : outcome.seen_kernels) {
+      std::string name = kernel.substr(0, kernel.find_first_of("(<"));
+      name = name.substr(std::max(name.rfind(' ') + 1, name.rfind(':') + 1));
+      if (!name.empty()) short_names.push_back(std::move(name));
+    }
     std::string near;
     for (const std::string& kernel : a.kernels) {
-      const std::string best = nearest(kernel, outcome.seen_kernels);
+      std::string best = nearest(kernel, short_names);
+      if (best.empty()) best = nearest(kernel, outcome.seen_kernels);
       if (!best.empty()) near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", best);
     }
     text = fmt::format("no dispatch passed -k {}{}{}; the program launched {}", joined(a.kernels, " "),
@@ -526,7 +534,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
     TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
   }
-  if (outcome->measured == 0) session.warn(nothing_matched(a, *outcome));
+  if (outcome->measured == 0 && outcome->samples.empty()) session.warn(nothing_matched(a, *outcome));
   if (outcome->measured > 0)
     session.note(fmt::format("{} dispatches measured in {} {}; tacho analyze -p {}", outcome->measured, outcome->runs,
                              outcome->runs == 1 ? "run" : "runs", folder));

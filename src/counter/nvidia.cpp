@@ -298,6 +298,7 @@ class NvidiaProvider : public Provider {
       observer.warn(rows.error().message);
       return {};
     }
+    outcome.seen = std::max(outcome.seen, spool->state().dispatches.load());
     std::uint64_t count = 0;
     for (const PcSample& row : *rows) count += row.count;
     if (count == 0 && spool->state().refused.load() == 0)

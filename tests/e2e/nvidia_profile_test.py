@@ -121,12 +121,12 @@ class KernelReplay(StandIn):
         self.assertEqual([int(row["Dispatch_ID"]) for row in rows], [1, 2, 3, 4, 5])
 
     def test_one_pass_is_one_session(self):
-        _, rows = self.replayed("loop", 100, "--set", "launch_stats", rows=100)
+        _, rows = self.replayed("loop", 100, "--set", "launch_stats", rows=100, FAKE_CUPTI_WIDTH="64")
         self.assertEqual(self.lines("stop"), ["stop 64", "stop 36"])
         self.assertTrue(all(float(row["gpu__time_duration.sum"]) == 1000 for row in rows))
 
     def test_one_pass_with_sweeps(self):
-        self.replayed("loop", 10, "--set", "launch_stats", "--cache-control", "all", rows=10)
+        self.replayed("loop", 10, "--set", "launch_stats", "--cache-control", "all", rows=10, FAKE_CUPTI_WIDTH="64")
         self.assertEqual(self.lines("stop"), ["stop 20"])
 
     def test_sweeps_need_kernel_replay(self):
@@ -252,7 +252,8 @@ class Samples(StandIn):
 
     def test_instructions_lines_and_reasons(self):
         result = self.profile("mixed", 10, "-b", "21")
-        self.assertEqual(result.stdout, self.plain("mixed", 10) * 2)  # one run for the launches, one for the samples
+        self.assertEqual(result.stdout, self.plain("mixed", 10))
+        self.assertEqual(result.stderr, b"")
         rows = {(row["Instruction"], row["Stall_Reason"]): row for row in self.samples()}
         load = "/*0000*/ LDG.E R2, [R4.64]"
         self.assertEqual(rows[load, "long_scoreboard"]["Samples"], "10")
@@ -264,6 +265,11 @@ class Samples(StandIn):
         self.assertIn("LDG.E R2", report)
         self.assertIn("long scoreboard", report)
         self.assertIn("app.cu:42", report)
+
+    def test_beside_counters(self):
+        self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # a run of its own
+        self.assertEqual(len(self.rows()), 10)
+        self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
 
     def test_filter_and_second_run(self):
         self.profile("mixed", 10, "-b", "21", "-k", "add")

@@ -1,6 +1,6 @@
 /* A stand-in for CUPTI's range profiler and profiler host: every metric "counts" what the kernel finds in memory (a
  * checksum), so that values of one launch are equal over all passes exactly when each pass saw the same memory. Four
- * metrics fit in a pass. gpu__time_duration.sum is 1000.
+ * metrics fit in a pass (FAKE_CUPTI_WIDTH). gpu__time_duration.sum is 1000.
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration */
@@ -31,6 +31,10 @@ static int fails(const char* function) {
   const char* const text = getenv("FAKE_CUPTI_FAILS");
   const size_t length = strlen(function);
   return text && strncmp(text, function, length) == 0 && text[length] == ':' ? atoi(text + length + 1) : 0;
+}
+static size_t width(void) {
+  const char* const text = getenv("FAKE_CUPTI_WIDTH");
+  return text ? (size_t)atoi(text) : 4;
 }
 static void note(const char* what, size_t number) {
   const char* const path = getenv("FAKE_CUPTI_LOG");
@@ -200,7 +204,7 @@ EXPORT int cuptiProfilerHostConfigAddMetrics(struct HAdd* p) {
 }
 EXPORT int cuptiProfilerHostGetConfigImageSize(struct HSize* p) { p->bytes = 64; return 0; }
 EXPORT int cuptiProfilerHostGetConfigImage(struct HImage* p) {
-  const size_t passes = (*(size_t*)p->object + 3) / 4;
+  const size_t passes = (*(size_t*)p->object + width() - 1) / width();
   memset(p->image, 0, p->bytes);
   memcpy(p->image, &passes, sizeof passes);
   return 0;
@@ -217,7 +221,7 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
   if (p->range >= image->ranges) return 1;
   const struct Range* const range = &image->range[p->range];
   for (size_t i = 0; i < p->count; ++i) {
-    const size_t pass = i / 4;
+    const size_t pass = i / width();
     p->values[i] = range->seen >> pass & 1 ? (double)range->memory[pass] : NAN;
     if (strcmp(p->names[i], "gpu__time_duration.sum") == 0) p->values[i] = 1000;
   }

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BUILD, TACHO, Case, main
+from harness import BUILD, SOURCE, TACHO, Case, main
 
 FAKE = BUILD / "tests" / "fake_gpu"
 APP = FAKE / "fake_gpu_app"
@@ -253,7 +253,7 @@ class Samples(StandIn):
     def test_instructions_lines_and_reasons(self):
         result = self.profile("mixed", 10, "-b", "21")
         self.assertEqual(result.stdout, self.plain("mixed", 10))
-        self.assertEqual(result.stderr, b"")
+        self.assertEqual(result.stderr, b"tacho: some instructions have no source line: compile with nvcc -lineinfo\n")
         rows = {(row["Instruction"], row["Stall_Reason"]): row for row in self.samples()}
         load = "/*0000*/ LDG.E R2, [R4.64]"
         self.assertEqual(rows[load, "long_scoreboard"]["Samples"], "10")
@@ -281,6 +281,17 @@ class Samples(StandIn):
     def test_not_allowed(self):
         result = self.profile("loop", 4, "-b", "21", FAKE_CUPTI_FAILS="sampling:35")
         self.assertIn(b"only administrators", result.stderr)
+
+
+class OurKernels(Case):
+    def test_they_assemble(self):
+        assembler = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+        if not os.access(assembler, os.X_OK):
+            self.skipTest("no ptxas on this machine")
+        text = (SOURCE / "src" / "capture" / "counter" / "kernels.h").read_text()
+        (self.folder / "kernels.ptx").write_text(text.split('R"(')[1].split(')";')[0])
+        for architecture in ("sm_80", "sm_90", "sm_100"):
+            self.run_command(assembler, f"-arch={architecture}", "-o", "kernels.cubin", "kernels.ptx")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Every rule for NVIDIA GPUs and the virtual GPU on whole profile folders: a run with nothing to find, on which it is
-// silent, and that run with what it looks for.
+// Every rule for NVIDIA GPUs and the virtual GPU on whole profile folders: a run with nothing to find, on
+// which it is silent, and that run with what it looks for.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,7 +16,8 @@ namespace {
 
 using Row = std::map<std::string, double>;
 
-void write_run(const tacho::testing::Folder& folder, const std::map<std::string, std::string>& machine, const Row& row) {
+void write_run(const tacho::testing::Folder& folder, const std::map<std::string, std::string>& machine,
+               const Row& row) {
   std::string names, values;
   for (const auto& [name, value] : machine) {
     names += (names.empty() ? "" : ",") + name;
@@ -31,8 +32,8 @@ void write_run(const tacho::testing::Folder& folder, const std::map<std::string,
   folder.write("pmc_perf.csv", header + ",Start_Timestamp,End_Timestamp\n" + line + ",1000,2000\n");
 }
 
-void check(const std::string& architecture, const std::map<std::string, std::string>& machine, const Row& base,
-           const std::map<std::string, Row>& made) {
+void check(const std::string& architecture, const std::map<std::string, std::string>& machine,
+           const Row& base, const std::map<std::string, Row>& made) {
   const auto fired = [&](const Row& changes) {
     Row row = base;
     for (const auto& [name, value] : changes) {
@@ -62,18 +63,41 @@ void check(const std::string& architecture, const std::map<std::string, std::str
 }
 
 TEST(DeviceRules, Nvidia) {
-  const std::map<std::string, std::string> machine = {
-      {"gpu_arch", "sm_90"},       {"gpu_model", "H200"},     {"gpu_series", "NVIDIA"},         {"cu_per_gpu", "132"},
-      {"simd_per_cu", "4"},        {"wave_size", "32"},       {"max_waves_per_cu", "64"},       {"max_blocks_per_sm", "32"},
-      {"registers_per_sm", "65536"}, {"shared_per_sm", "233472"}, {"shared_reserved", "1024"}, {"max_sclk", "1980"},
-      {"num_xcd", "1"},            {"version", "tacho 1.0"},  {"lds_banks_per_cu", "32"}};
-  const std::string sm = "sm__throughput.avg.pct_of_peak_sustained_elapsed", memory = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-                    dram = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", occupancy = "sm__warps_active.avg.pct_of_peak_sustained_active",
+  const std::map<std::string, std::string> machine = {{"gpu_arch", "sm_90"},
+                                                      {"gpu_model", "H200"},
+                                                      {"gpu_series", "NVIDIA"},
+                                                      {"cu_per_gpu", "132"},
+                                                      {"simd_per_cu", "4"},
+                                                      {"wave_size", "32"},
+                                                      {"max_waves_per_cu", "64"},
+                                                      {"max_blocks_per_sm", "32"},
+                                                      {"registers_per_sm", "65536"},
+                                                      {"shared_per_sm", "233472"},
+                                                      {"shared_reserved", "1024"},
+                                                      {"max_sclk", "1980"},
+                                                      {"num_xcd", "1"},
+                                                      {"version", "tacho 1.0"},
+                                                      {"lds_banks_per_cu", "32"}};
+  const std::string sm = "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+                    memory = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+                    dram = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+                    occupancy = "sm__warps_active.avg.pct_of_peak_sustained_active",
                     threads = "smsp__average_thread_inst_executed_pred_on_per_inst_executed.ratio",
-                    conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", wavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
+                    conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+                    wavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
   // 8 blocks of 256 threads on each multiprocessor, 10 waves of them.
-  const Row base = {{"Grid_Size", 132.0 * 8 * 10 * 256}, {"Workgroup_Size", 256}, {"LDS_Per_Workgroup", 0}, {"Arch_VGPR", 32}, {sm, 55}, {memory, 55},
-                    {dram, 55}, {occupancy, 90}, {threads, 32}, {conflicts, 0}, {wavefronts, 1000}, {"gpu__time_duration.sum", 1000}};
+  const Row base = {{"Grid_Size", 132.0 * 8 * 10 * 256},
+                    {"Workgroup_Size", 256},
+                    {"LDS_Per_Workgroup", 0},
+                    {"Arch_VGPR", 32},
+                    {sm, 55},
+                    {memory, 55},
+                    {dram, 55},
+                    {occupancy, 90},
+                    {threads, 32},
+                    {conflicts, 0},
+                    {wavefronts, 1000},
+                    {"gpu__time_duration.sum", 1000}};
   check("sm_90", machine, base,
         {{"memory-bound", {{dram, 92}}},
          {"compute-bound", {{sm, 95}}},
@@ -86,18 +110,32 @@ TEST(DeviceRules, Nvidia) {
 }
 
 TEST(DeviceRules, Virtual) {
-  const std::map<std::string, std::string> machine = {{"gpu_arch", "virtual"}, {"gpu_model", "virtual"}, {"wave_size", "32"},       {"lds_banks_per_cu", "32"},
-                                                      {"lds_bank_bytes", "4"}, {"sector_bytes", "32"},   {"line_bytes", "128"},     {"version", "tacho 1.0"},
-                                                      {"num_xcd", "1"}};
+  const std::map<std::string, std::string> machine = {
+      {"gpu_arch", "virtual"},    {"gpu_model", "virtual"}, {"wave_size", "32"},
+      {"lds_banks_per_cu", "32"}, {"lds_bank_bytes", "4"},  {"sector_bytes", "32"},
+      {"line_bytes", "128"},      {"version", "tacho 1.0"}, {"num_xcd", "1"}};
   Row base = {{"Grid_Size", 25600}, {"Workgroup_Size", 256}, {"LDS_Per_Workgroup", 0}};
 #define TACHO_VIRTUAL_COUNTER(name, text) base[#name] = 0;
 #include "../../src/plugin/oclgrind/counters.def"
 #undef TACHO_VIRTUAL_COUNTER
-  for (const auto& [name, value] : Row{{"V_WORK_GROUPS", 100}, {"V_WORK_GROUPS_RUN", 100}, {"V_WORK_ITEMS", 25600}, {"V_WAVES", 800}, {"V_INST", 8000},
-                                       {"V_THREAD_INST", 256000}, {"V_INST_FP_ADD", 4000}, {"V_INST_INT32", 1000}, {"V_BRANCHES", 800},
-                                       {"V_INST_GLOBAL_LOAD", 800}, {"V_GLOBAL_LOAD_SECTORS", 3200}, {"V_GLOBAL_LOAD_USED_BYTES", 102400},
-                                       {"V_INST_GLOBAL_STORE", 800}, {"V_GLOBAL_STORE_SECTORS", 3200}, {"V_GLOBAL_STORE_USED_BYTES", 102400},
-                                       {"V_INST_LOCAL_LOAD", 800}, {"V_INST_GLOBAL_ATOMIC", 100}, {"V_INST_CONSTANT_LOAD", 100},
+  for (const auto& [name, value] : Row{{"V_WORK_GROUPS", 100},
+                                       {"V_WORK_GROUPS_RUN", 100},
+                                       {"V_WORK_ITEMS", 25600},
+                                       {"V_WAVES", 800},
+                                       {"V_INST", 8000},
+                                       {"V_THREAD_INST", 256000},
+                                       {"V_INST_FP_ADD", 4000},
+                                       {"V_INST_INT32", 1000},
+                                       {"V_BRANCHES", 800},
+                                       {"V_INST_GLOBAL_LOAD", 800},
+                                       {"V_GLOBAL_LOAD_SECTORS", 3200},
+                                       {"V_GLOBAL_LOAD_USED_BYTES", 102400},
+                                       {"V_INST_GLOBAL_STORE", 800},
+                                       {"V_GLOBAL_STORE_SECTORS", 3200},
+                                       {"V_GLOBAL_STORE_USED_BYTES", 102400},
+                                       {"V_INST_LOCAL_LOAD", 800},
+                                       {"V_INST_GLOBAL_ATOMIC", 100},
+                                       {"V_INST_CONSTANT_LOAD", 100},
                                        {"V_CONSTANT_LOAD_WORDS", 100}}) {
     ASSERT_TRUE(base.contains(name)) << name;
     base[name] = value;

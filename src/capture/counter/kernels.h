@@ -1,5 +1,5 @@
-// The two kernels that replays need, as text for the driver's own compiler: comparing memory with its saved copy, and
-// reading through a buffer that is larger than the L2.
+// The two kernels that replays need, as text for the driver's own compiler: comparing memory with its saved
+// copy, and reading through a buffer that is larger than the L2.
 #pragma once
 
 namespace tacho::capture::counter {
@@ -7,8 +7,9 @@ namespace tacho::capture::counter {
 /// Bytes that one flag of tacho_compare stands for.
 inline constexpr unsigned long long kChunk = 65536;
 
-/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte words
-/// [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words past the L1.
+/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte
+/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words
+/// past the L1.
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70

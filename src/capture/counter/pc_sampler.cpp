@@ -1,5 +1,6 @@
-// PC sampling on NVIDIA in the target (pc_sampler.h). CUPTI samples continuously, kernels run as they would; it adds up
-// samples by instruction and stall reason, and we fetch the sums before modules go, every second, and at the end.
+// PC sampling on NVIDIA in the target (pc_sampler.h). CUPTI samples continuously, kernels run as they would;
+// it adds up samples by instruction and stall reason, and we fetch the sums before modules go, every second,
+// and at the end.
 #include "capture/counter/pc_sampler.h"
 
 #include <dlfcn.h>
@@ -47,7 +48,8 @@ constinit std::atomic<int64_t> g_last{0};
 
 template <typename T>
 T* zeroed(size_t count) {
-  void* const map = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const map =
+      mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return map == MAP_FAILED ? nullptr : static_cast<T*>(map);
 }
 
@@ -114,7 +116,8 @@ void write_data() {
     record.cubin = each.cubin;
     record.offset = each.offset;
     record.function = each.function;
-    record.reasons = static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
+    record.reasons =
+        static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
     put(record, each.reasons, each.name);
   }
   plugin::SampleRecord totals{};
@@ -141,15 +144,21 @@ void fetch(void* context) {
   }
 }
 
-bool enter() { return !g_busy.exchange(true, std::memory_order_acquire); }
-void leave() { g_busy.store(false, std::memory_order_release); }
+bool enter() {
+  return !g_busy.exchange(true, std::memory_order_acquire);
+}
+void leave() {
+  g_busy.store(false, std::memory_order_release);
+}
 
 bool set_up(void* context) {
   abi::Context enable{sizeof enable, nullptr, context};
   if (const int result = g_call.enable(&enable); result != 0) {
     char line[256];
     snprintf(line, sizeof line, "PC samples cannot be taken: CUPTI refuses (error %d)%s", result,
-             result == cuda::abi::kInsufficientPrivileges ? "; the driver lets only administrators profile (ERR_NVGPUCTRPERM)" : "");
+             result == cuda::abi::kInsufficientPrivileges
+                 ? "; the driver lets only administrators profile (ERR_NVGPUCTRPERM)"
+                 : "");
     cuda::say_warning(line);
     return false;
   }
@@ -181,7 +190,8 @@ bool set_up(void* context) {
   abi::Configure configure{sizeof configure, nullptr, context, 4, settings};
   if (const int result = g_call.configure(&configure); result != 0) {
     char line[256];
-    snprintf(line, sizeof line, "PC samples cannot be taken: CUPTI does not take its settings (error %d; %d %d %d %d)", result,
+    snprintf(line, sizeof line,
+             "PC samples cannot be taken: CUPTI does not take its settings (error %d; %d %d %d %d)", result,
              settings[0].status, settings[1].status, settings[2].status, settings[3].status);
     cuda::say_warning(line);
     return false;
@@ -203,13 +213,15 @@ bool start_pc_sampler(const cuda::Cupti& cupti, const char* folder, unsigned num
   g_number = number;
   void* const library = dlopen(cupti.path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   const auto find = [&](auto& to, const char* symbol) {
-    to = library == nullptr ? nullptr : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
+    to = library == nullptr ? nullptr
+                            : reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, symbol));
     return to != nullptr;
   };
   if (find(g_call.enable, "cuptiPCSamplingEnable") && find(g_call.disable, "cuptiPCSamplingDisable") &&
-      find(g_call.reason_count, "cuptiPCSamplingGetNumStallReasons") && find(g_call.reasons, "cuptiPCSamplingGetStallReasons") &&
-      find(g_call.configure, "cuptiPCSamplingSetConfigurationAttribute") && find(g_call.get_data, "cuptiPCSamplingGetData") &&
-      find(g_call.crc, "cuptiGetCubinCrc"))
+      find(g_call.reason_count, "cuptiPCSamplingGetNumStallReasons") &&
+      find(g_call.reasons, "cuptiPCSamplingGetStallReasons") &&
+      find(g_call.configure, "cuptiPCSamplingSetConfigurationAttribute") &&
+      find(g_call.get_data, "cuptiPCSamplingGetData") && find(g_call.crc, "cuptiGetCubinCrc"))
     return true;
   *why = "this CUPTI has no PC sampling";
   return false;

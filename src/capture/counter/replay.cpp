@@ -38,8 +38,10 @@ struct Driver {
   Result (*kernel_function)(void**, void*);
   Result (*parameter_info)(void*, size_t, size_t*, size_t*);
   Result (*kernel_parameter_info)(void*, size_t, size_t*, size_t*);
-  Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-  Result (*launch_cooperative)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**);
+  Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                   void**);
+  Result (*launch_cooperative)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               void*, void**);
   Result (*launch_extended)(const void*, void*, void**, void**);
   Result (*launch_graph)(void*, void*);
   Result (*function_load)(void*);
@@ -58,7 +60,8 @@ struct List {
     if (count + more > capacity) {
       size_t want = capacity == 0 ? 4096 / sizeof(T) + 1 : capacity * 2;
       while (want < count + more) want *= 2;
-      void* const fresh = mmap(nullptr, want * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* const fresh =
+          mmap(nullptr, want * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (fresh == MAP_FAILED) return nullptr;
       if (count != 0) memcpy(fresh, data, count * sizeof(T));
       if (data != nullptr) munmap(data, capacity * sizeof(T));
@@ -153,18 +156,22 @@ class InContext {
   bool pushed_;
 };
 
-bool starts(const char* text, const char* prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+bool starts(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
 
 // ---- memory
 
 void add_memory(Address address, size_t bytes, void* context, Where where) {
   if (address == 0 || bytes == 0) return;
-  if (!g_memory.add({address, bytes, context, where})) g_problem = "there is no memory to keep a list of its allocations";
+  if (!g_memory.add({address, bytes, context, where}))
+    g_problem = "there is no memory to keep a list of its allocations";
 }
 
 void remove_memory(Address address) {
   for (size_t i = 0; i < g_memory.count; ++i)
-    if (g_memory.data[i].address == address && g_memory.data[i].where != Where::kGlobal) return g_memory.drop(i);
+    if (g_memory.data[i].address == address && g_memory.data[i].where != Where::kGlobal)
+      return g_memory.drop(i);
 }
 
 template <typename T>
@@ -214,15 +221,19 @@ bool reserve(Buffer& buffer, size_t bytes) {
 
 // Between a piece and its copy. Copies within the device run on behind one another; the caller synchronizes.
 Result save(const Buffer& buffer, const Piece& piece) {
-  if (buffer.device != 0) return g_driver.copy(buffer.device + piece.saved, piece.address, piece.bytes, nullptr);
+  if (buffer.device != 0)
+    return g_driver.copy(buffer.device + piece.saved, piece.address, piece.bytes, nullptr);
   return g_driver.copy_out(buffer.host + piece.saved, piece.address, piece.bytes);
 }
 Result restore(const Buffer& buffer, const Piece& piece) {
-  if (buffer.device != 0) return g_driver.copy(piece.address, buffer.device + piece.saved, piece.bytes, nullptr);
+  if (buffer.device != 0)
+    return g_driver.copy(piece.address, buffer.device + piece.saved, piece.bytes, nullptr);
   return g_driver.copy_in(piece.address, buffer.host + piece.saved, piece.bytes);
 }
 
-size_t rounded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+size_t rounded(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
 
 // ---- the two kernels
 
@@ -234,10 +245,12 @@ Tools* tools_of(void* context) {
   void* module = nullptr;
   int device = 0, l2 = 0;
   constexpr int kL2Bytes = 38;  // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-  if (g_driver.module_load(&module, kKernels) != 0 || g_driver.module_function(&tools.compare, module, "tacho_compare") != 0 ||
+  if (g_driver.module_load(&module, kKernels) != 0 ||
+      g_driver.module_function(&tools.compare, module, "tacho_compare") != 0 ||
       g_driver.module_function(&tools.sweep, module, "tacho_sweep") != 0)
     tools.compare = tools.sweep = nullptr;
-  if (tools.sweep != nullptr && g_driver.context_device(&device) == 0 && g_driver.device_attribute(&l2, kL2Bytes, device) == 0 && l2 > 0) {
+  if (tools.sweep != nullptr && g_driver.context_device(&device) == 0 &&
+      g_driver.device_attribute(&l2, kL2Bytes, device) == 0 && l2 > 0) {
     tools.sweep_bytes = static_cast<size_t>(l2) * 2 / 4096 * 4096;
     if (g_driver.memory_alloc(&tools.sweep_buffer, tools.sweep_bytes + 256) != 0 ||
         g_driver.fill(tools.sweep_buffer, 0, tools.sweep_bytes + 256) != 0)
@@ -246,7 +259,8 @@ Tools* tools_of(void* context) {
   return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
-// Flags of all pieces one after the other, a byte for kChunk bytes; nullptr when everything counts as written.
+// Flags of all pieces one after the other, a byte for kChunk bytes; nullptr when everything counts as
+// written.
 const uint8_t* compare() {
   Tools* const tools = g_before.device == 0 ? nullptr : tools_of(g_batch_context);
   if (tools == nullptr || tools->compare == nullptr) return nullptr;
@@ -269,27 +283,32 @@ const uint8_t* compare() {
     void* arguments[] = {&a, &b, &words, &flags};
     at += blocks;
     if (words == 0 || a % 16 != 0) continue;
-    if (g_driver.launch(tools->compare, static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) != 0)
+    if (g_driver.launch(tools->compare, static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, nullptr, arguments,
+                        nullptr) != 0)
       return nullptr;
   }
   g_flags.count = 0;
-  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, tools->flags, chunks) != 0) return nullptr;
+  if (g_flags.grow(chunks) == nullptr || g_driver.copy_out(g_flags.data, tools->flags, chunks) != 0)
+    return nullptr;
   return g_flags.data;
 }
 
 // ---- variables of modules
 
 bool names_variable(const Elf64_Sym& symbol, const Elf64_Shdr* sections, size_t count, const char* names) {
-  if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || symbol.st_shndx >= count) return false;
+  if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || symbol.st_shndx >= count)
+    return false;
   return starts(names + sections[symbol.st_shndx].sh_name, ".nv.global");
 }
 
 void resolve_module(void* function) {
   void* module = nullptr;
-  if (g_driver.function_load != nullptr) g_driver.function_load(function);  // modules may be loaded as late as by a launch
+  if (g_driver.function_load != nullptr)
+    g_driver.function_load(function);  // modules may be loaded as late as by a launch
   if (g_driver.function_module(&module, function) != 0) {
     void* inner = nullptr;
-    if (g_driver.kernel_function(&inner, function) != 0 || g_driver.function_module(&module, inner) != 0) return;
+    if (g_driver.kernel_function(&inner, function) != 0 || g_driver.function_module(&module, inner) != 0)
+      return;
   }
   for (size_t i = 0; i < g_modules.count; ++i)
     if (g_modules.data[i] == module) return;
@@ -301,7 +320,8 @@ void resolve_module(void* function) {
     size_t bytes = 0;
     if (g_driver.module_global(&address, &bytes, module, g_names.data + at) != 0) continue;
     bool known = false;
-    for (size_t i = 0; i < g_memory.count && !known; ++i) known = g_memory.data[i].address == address && g_memory.data[i].where == Where::kGlobal;
+    for (size_t i = 0; i < g_memory.count && !known; ++i)
+      known = g_memory.data[i].address == address && g_memory.data[i].where == Where::kGlobal;
     if (!known) add_memory(address, bytes, context, Where::kGlobal);
   }
 }
@@ -322,7 +342,8 @@ const Layout* layout_of(void* function) {
     for (size_t i = 0; i < 4096; ++i) {
       size_t offset = 0, bytes = 0;
       if ((result = ask(function, i, &offset, &bytes)) != 0) break;
-      if (!g_offsets.add(static_cast<uint32_t>(offset)) || !g_sizes.add(static_cast<uint32_t>(bytes))) return nullptr;
+      if (!g_offsets.add(static_cast<uint32_t>(offset)) || !g_sizes.add(static_cast<uint32_t>(bytes)))
+        return nullptr;
       layout.bytes = static_cast<uint32_t>(offset + bytes);
       ++layout.count;
     }
@@ -370,7 +391,8 @@ bool points_to_host(const uint8_t* bytes, size_t size) {
     memcpy(&value, bytes + at, sizeof value);
     for (size_t i = 0; i < g_memory.count; ++i) {
       const Memory& memory = g_memory.data[i];
-      if (memory.where == Where::kHost && value >= memory.address && value < memory.address + memory.bytes) return true;
+      if (memory.where == Where::kHost && value >= memory.address && value < memory.address + memory.bytes)
+        return true;
     }
   }
   return false;
@@ -459,27 +481,35 @@ bool find_functions() {
     return to != nullptr;
   };
   find(g_driver.function_load, "cuFuncLoad");
-  return find(g_driver.memory_info, "cuMemGetInfo_v2") && find(g_driver.memory_alloc, "cuMemAlloc_v2") && find(g_driver.memory_free, "cuMemFree_v2") &&
-         find(g_driver.copy, "cuMemcpyAsync") && find(g_driver.copy_out, "cuMemcpyDtoH_v2") &&
-         find(g_driver.copy_in, "cuMemcpyHtoD_v2") && find(g_driver.fill, "cuMemsetD8_v2") &&
-         find(g_driver.synchronize, "cuCtxSynchronize") && find(g_driver.push, "cuCtxPushCurrent_v2") &&
-         find(g_driver.pop, "cuCtxPopCurrent_v2") && find(g_driver.current, "cuCtxGetCurrent") &&
-         find(g_driver.context_device, "cuCtxGetDevice") && find(g_driver.device_attribute, "cuDeviceGetAttribute") &&
-         find(g_driver.module_load, "cuModuleLoadData") && find(g_driver.module_function, "cuModuleGetFunction") &&
-         find(g_driver.module_global, "cuModuleGetGlobal_v2") && find(g_driver.function_module, "cuFuncGetModule") &&
-         find(g_driver.kernel_function, "cuKernelGetFunction") && find(g_driver.parameter_info, "cuFuncGetParamInfo") &&
-         find(g_driver.kernel_parameter_info, "cuKernelGetParamInfo") && find(g_driver.launch, "cuLaunchKernel") &&
+  return find(g_driver.memory_info, "cuMemGetInfo_v2") && find(g_driver.memory_alloc, "cuMemAlloc_v2") &&
+         find(g_driver.memory_free, "cuMemFree_v2") && find(g_driver.copy, "cuMemcpyAsync") &&
+         find(g_driver.copy_out, "cuMemcpyDtoH_v2") && find(g_driver.copy_in, "cuMemcpyHtoD_v2") &&
+         find(g_driver.fill, "cuMemsetD8_v2") && find(g_driver.synchronize, "cuCtxSynchronize") &&
+         find(g_driver.push, "cuCtxPushCurrent_v2") && find(g_driver.pop, "cuCtxPopCurrent_v2") &&
+         find(g_driver.current, "cuCtxGetCurrent") && find(g_driver.context_device, "cuCtxGetDevice") &&
+         find(g_driver.device_attribute, "cuDeviceGetAttribute") &&
+         find(g_driver.module_load, "cuModuleLoadData") &&
+         find(g_driver.module_function, "cuModuleGetFunction") &&
+         find(g_driver.module_global, "cuModuleGetGlobal_v2") &&
+         find(g_driver.function_module, "cuFuncGetModule") &&
+         find(g_driver.kernel_function, "cuKernelGetFunction") &&
+         find(g_driver.parameter_info, "cuFuncGetParamInfo") &&
+         find(g_driver.kernel_parameter_info, "cuKernelGetParamInfo") &&
+         find(g_driver.launch, "cuLaunchKernel") &&
          find(g_driver.launch_cooperative, "cuLaunchCooperativeKernel") &&
          find(g_driver.launch_extended, "cuLaunchKernelEx") && find(g_driver.launch_graph, "cuGraphLaunch");
 }
 
 void note_call(const char* function, const void* parameters, void* context) {
   if (starts(function, "cuMemAllocPitch"))
-    return add_memory(pointed(parameters), *word<const size_t*>(parameters, 8) * word<size_t>(parameters, 24), context, Where::kDevice);
+    return add_memory(pointed(parameters), *word<const size_t*>(parameters, 8) * word<size_t>(parameters, 24),
+                      context, Where::kDevice);
   if (starts(function, "cuMemAllocManaged") || starts(function, "cuMemAllocHost"))
     return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kHost);
-  if (starts(function, "cuMemAlloc")) return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kDevice);
-  if (starts(function, "cuMemHostAlloc")) return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kHost);
+  if (starts(function, "cuMemAlloc"))
+    return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kDevice);
+  if (starts(function, "cuMemHostAlloc"))
+    return add_memory(pointed(parameters), word<size_t>(parameters, 8), context, Where::kHost);
   if (starts(function, "cuMemHostRegister"))
     return add_memory(word<Address>(parameters, 0), word<size_t>(parameters, 8), context, Where::kHost);
   if (starts(function, "cuMemMap")) {
@@ -491,16 +521,20 @@ void note_call(const char* function, const void* parameters, void* context) {
     const auto from = word<Address>(parameters, 0);
     const auto bytes = word<size_t>(parameters, 8);
     for (size_t i = g_memory.count; i-- > 0;)
-      if (g_memory.data[i].where == Where::kDevice && g_memory.data[i].address - from < bytes) g_memory.drop(i);
+      if (g_memory.data[i].where == Where::kDevice && g_memory.data[i].address - from < bytes)
+        g_memory.drop(i);
     return;
   }
   if (starts(function, "cuMemFree") || starts(function, "cuMemHostUnregister"))
     return remove_memory(word<Address>(parameters, 0));
   if (starts(function, "cuCtxEnablePeer")) g_peers = true;
-  if (starts(function, "cuArray") || starts(function, "cuMipmapped")) g_problem = "the program uses arrays, whose contents cannot be saved";
-  if (starts(function, "cuGraphics") || starts(function, "cuGL") || starts(function, "cuEGL") || starts(function, "cuImportExternal"))
+  if (starts(function, "cuArray") || starts(function, "cuMipmapped"))
+    g_problem = "the program uses arrays, whose contents cannot be saved";
+  if (starts(function, "cuGraphics") || starts(function, "cuGL") || starts(function, "cuEGL") ||
+      starts(function, "cuImportExternal"))
     g_problem = "the program shares memory with a graphics interface";
-  if (starts(function, "cuIpcOpen") || starts(function, "cuMulticast")) g_problem = "the program shares memory with other processes or GPUs";
+  if (starts(function, "cuIpcOpen") || starts(function, "cuMulticast"))
+    g_problem = "the program shares memory with other processes or GPUs";
   if (starts(function, "cuGraphAddMemAlloc")) g_problem = "the program's graphs allocate memory";
   if (starts(function, "cuModuleUnload") || starts(function, "cuLibraryUnload")) {
     // Whose variables these were is not told: all are looked up again.
@@ -517,24 +551,31 @@ void note_module(const void* image, size_t bytes) {
   Elf64_Ehdr head;
   if (image == nullptr || bytes < sizeof head) return;
   memcpy(&head, file, sizeof head);
-  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shoff > bytes ||
-      head.e_shnum > (bytes - head.e_shoff) / sizeof(Elf64_Shdr) || head.e_shstrndx >= head.e_shnum)
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr) ||
+      head.e_shoff > bytes || head.e_shnum > (bytes - head.e_shoff) / sizeof(Elf64_Shdr) ||
+      head.e_shstrndx >= head.e_shnum)
     return;
   const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + head.e_shoff);
-  const auto inside = [&](const Elf64_Shdr& section) { return section.sh_offset <= bytes && section.sh_size <= bytes - section.sh_offset; };
+  const auto inside = [&](const Elf64_Shdr& section) {
+    return section.sh_offset <= bytes && section.sh_size <= bytes - section.sh_offset;
+  };
   const Elf64_Shdr& names = sections[head.e_shstrndx];
   if (!inside(names) || names.sh_size == 0 || file[names.sh_offset + names.sh_size - 1] != '\0') return;
   for (size_t s = 0; s < head.e_shnum; ++s)
     if (sections[s].sh_name >= names.sh_size) return;
   for (size_t s = 0; s < head.e_shnum; ++s) {
     const Elf64_Shdr& table = sections[s];
-    if (table.sh_type != SHT_SYMTAB || !inside(table) || table.sh_link >= head.e_shnum || !inside(sections[table.sh_link])) continue;
+    if (table.sh_type != SHT_SYMTAB || !inside(table) || table.sh_link >= head.e_shnum ||
+        !inside(sections[table.sh_link]))
+      continue;
     const Elf64_Shdr& strings = sections[table.sh_link];
     if (strings.sh_size == 0 || file[strings.sh_offset + strings.sh_size - 1] != '\0') continue;
     for (size_t i = 0; i < table.sh_size / sizeof(Elf64_Sym); ++i) {
       Elf64_Sym symbol;
       memcpy(&symbol, file + table.sh_offset + i * sizeof symbol, sizeof symbol);
-      if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) || symbol.st_name >= strings.sh_size) continue;
+      if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) ||
+          symbol.st_name >= strings.sh_size)
+        continue;
       const char* const name = file + strings.sh_offset + symbol.st_name;
       const size_t length = strlen(name) + 1;
       if (char* const to = g_names.grow(length); to != nullptr) memcpy(to, name, length);
@@ -544,8 +585,12 @@ void note_module(const void* image, size_t bytes) {
   }
 }
 
-const char* problem() { return g_problem; }
-uint32_t generation() { return g_generation; }
+const char* problem() {
+  return g_problem;
+}
+uint32_t generation() {
+  return g_generation;
+}
 
 Call::Kind kind_of(const char* function) {
   return starts(function, "cuLaunchKernelEx")            ? Call::Kind::kExtended
@@ -568,7 +613,8 @@ bool touches_host(const Call& call) {
   const Layout* const layout = layout_of(call.handle);
   if (layout == nullptr || arguments.values == nullptr) return layout == nullptr;
   for (uint32_t i = 0; i < layout->count; ++i)
-    if (points_to_host(static_cast<const uint8_t*>(arguments.values[i]), g_sizes.data[layout->first + i])) return true;
+    if (points_to_host(static_cast<const uint8_t*>(arguments.values[i]), g_sizes.data[layout->first + i]))
+      return true;
   return false;
 }
 
@@ -589,17 +635,23 @@ const char* begin(void* context, bool with_host) {
   for (size_t i = 0; i < g_memory.count; ++i) {
     const Memory& memory = g_memory.data[i];
     if (memory.where == Where::kHost ? !with_host : memory.context != context && !g_peers) continue;
-    if (!g_pieces.add({memory.address, memory.bytes, total})) return "there is no memory for a list of what is saved";
+    if (!g_pieces.add({memory.address, memory.bytes, total}))
+      return "there is no memory for a list of what is saved";
     total += rounded(memory.bytes);
   }
-  if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
+  if (const Result result = g_driver.synchronize(); result != 0)
+    return failed("the GPU reports an error", result);
   if (!reserve(g_before, total)) {
-    snprintf(g_why, sizeof g_why, "%zu MB of memory in use cannot be saved: neither the GPU nor the host has as much free", total >> 20);
+    snprintf(g_why, sizeof g_why,
+             "%zu MB of memory in use cannot be saved: neither the GPU nor the host has as much free",
+             total >> 20);
     return g_why;
   }
   for (size_t i = 0; i < g_pieces.count; ++i)
-    if (const Result result = save(g_before, g_pieces.data[i]); result != 0) return failed("memory in use cannot be read", result);
-  if (const Result result = g_driver.synchronize(); result != 0) return failed("memory in use cannot be read", result);
+    if (const Result result = save(g_before, g_pieces.data[i]); result != 0)
+      return failed("memory in use cannot be read", result);
+  if (const Result result = g_driver.synchronize(); result != 0)
+    return failed("memory in use cannot be read", result);
   return nullptr;
 }
 
@@ -653,11 +705,14 @@ bool keep(const Call& call, bool swept) {
   return g_kept.add(kept);
 }
 
-size_t kept() { return g_kept.count; }
+size_t kept() {
+  return g_kept.count;
+}
 
 const char* first_done() {
   const InContext inside(g_batch_context);
-  if (const Result result = g_driver.synchronize(); result != 0) return failed("the GPU reports an error", result);
+  if (const Result result = g_driver.synchronize(); result != 0)
+    return failed("the GPU reports an error", result);
   const uint8_t* const flags = compare();
   g_written.count = 0;
   size_t total = 0, at = 0;
@@ -670,7 +725,8 @@ const char* first_done() {
       const size_t offset = c * kChunk, bytes = piece.bytes - offset < kChunk ? piece.bytes - offset : kChunk;
       if (seen && flags[at + c] == 0 && bytes % 16 == 0) continue;
       Piece* const last = g_written.count == 0 ? nullptr : &g_written.data[g_written.count - 1];
-      if (last != nullptr && last->address + last->bytes == piece.address + offset && last->saved + last->bytes == piece.saved + offset)
+      if (last != nullptr && last->address + last->bytes == piece.address + offset &&
+          last->saved + last->bytes == piece.saved + offset)
         last->bytes += bytes;
       else if (!g_written.add({piece.address + offset, bytes, piece.saved + offset}))
         return "there is no memory for a list of what was written";
@@ -679,7 +735,8 @@ const char* first_done() {
     at += chunks;
   }
   // What the first execution wrote lies at the same offsets of a buffer of its own, without the gaps.
-  if (!reserve(g_after, total + g_written.count * 256)) return "there is no memory for what the kernels wrote";
+  if (!reserve(g_after, total + g_written.count * 256))
+    return "there is no memory for what the kernels wrote";
   size_t place = 0;
   for (size_t i = 0; i < g_written.count; ++i) {
     const Piece& piece = g_written.data[i];
@@ -695,7 +752,8 @@ const char* put_back() {
   const InContext inside(g_batch_context);
   g_put_back = true;
   for (size_t i = 0; i < g_written.count; ++i)
-    if (const Result result = restore(g_before, g_written.data[i]); result != 0) return failed("memory cannot be put back", result);
+    if (const Result result = restore(g_before, g_written.data[i]); result != 0)
+      return failed("memory cannot be put back", result);
   const Result result = g_driver.synchronize();
   return result == 0 ? nullptr : failed("memory cannot be put back", result);
 }
@@ -720,12 +778,13 @@ const char* run_again() {
     Result result = 0;
     switch (each.kind) {
       case Call::Kind::kKernel:
-        result = g_driver.launch(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0], each.block[1], each.block[2],
-                                 each.shared, each.stream, pointers, packed);
+        result = g_driver.launch(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
+                                 each.block[1], each.block[2], each.shared, each.stream, pointers, packed);
         break;
       case Call::Kind::kCooperative:
-        result = g_driver.launch_cooperative(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0], each.block[1],
-                                             each.block[2], each.shared, each.stream, pointers);
+        result =
+            g_driver.launch_cooperative(each.handle, each.grid[0], each.grid[1], each.grid[2], each.block[0],
+                                        each.block[1], each.block[2], each.shared, each.stream, pointers);
         break;
       case Call::Kind::kExtended: {
         struct {  // CUlaunchConfig

@@ -1,9 +1,10 @@
-// Running a batch of launches again: which driver calls end a batch, the memory that kernels can write, saved before the
-// batch and put back before every further pass, and the launches kept with copies of their arguments. The program only
-// ever sees what the first execution wrote: after the last pass that is put back as well.
+// Running a batch of launches again: which driver calls end a batch, the memory that kernels can write, saved
+// before the batch and put back before every further pass, and the launches kept with copies of their
+// arguments. The program only ever sees what the first execution wrote: after the last pass that is put back
+// as well.
 //
-// Not saved: arrays (surfaces), memory of other processes and of graphics interfaces, device-side heaps. While a program
-// has any of the first two, problem() says so and CUPTI's own kernel replay is used.
+// Not saved: arrays (surfaces), memory of other processes and of graphics interfaces, device-side heaps.
+// While a program has any of the first two, problem() says so and CUPTI's own kernel replay is used.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ namespace replay {
 /// Looks up the driver's functions; false when the driver is too old (12.4: arguments can be asked for).
 bool find_functions();
 
-/// After a call of effect kChanges: notes what was allocated and given back. `function` is the name that CUPTI gives.
+/// After a call of effect kChanges: notes what was allocated and given back. `function` is the name that
+/// CUPTI gives.
 void note_call(const char* function, const void* parameters, void* context);
 /// Images of modules (cubins) as they are loaded: the names of variables in them.
 void note_module(const void* image, size_t bytes);
@@ -46,7 +48,8 @@ struct Call {
 };
 Call::Kind kind_of(const char* function);
 
-/// Loads the function's module and notes its variables. False: there are new ones, which an open batch has not saved.
+/// Loads the function's module and notes its variables. False: there are new ones, which an open batch has
+/// not saved.
 bool prepare(const Call& call);
 /// True if an argument points to memory that the host can write too: such a launch is a batch of its own.
 bool touches_host(const Call& call);
@@ -65,8 +68,8 @@ const char* run_again();
 /// Memory as the first execution left it; the batch is over.
 const char* end();
 
-/// Reads as much memory as fills the L2 twice, so that the next kernel finds nothing of its own in it and no line that
-/// has to be written back. can_sweep() is false when there is no memory for that.
+/// Reads as much memory as fills the L2 twice, so that the next kernel finds nothing of its own in it and no
+/// line that has to be written back. can_sweep() is false when there is no memory for that.
 bool can_sweep(void* context);
 bool sweep(void* context);
 

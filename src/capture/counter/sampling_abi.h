@@ -76,7 +76,8 @@ struct Crc {  // CUpti_GetCubinCrcParams
   uint64_t crc;
 };
 
-inline constexpr int kScratchBuffer = 3, kCollectionMode = 5, kOutputFormat = 7, kDataBuffer = 8;  // of Setting
+inline constexpr int kScratchBuffer = 3, kCollectionMode = 5, kOutputFormat = 7,
+                     kDataBuffer = 8;  // of Setting
 inline constexpr uint32_t kContinuous = 1, kParsed = 1;
 
 }  // namespace tacho::capture::counter::sampling

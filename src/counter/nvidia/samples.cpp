@@ -37,7 +37,8 @@ std::string contents(const fs::path& path) {
 std::string find_disassembler() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* const home = std::getenv(variable); home != nullptr) folders.push_back(std::string(home) + "/bin");
+    if (const char* const home = std::getenv(variable); home != nullptr)
+      folders.push_back(std::string(home) + "/bin");
   folders.emplace_back("/usr/local/cuda/bin");
   if (const char* const path = std::getenv("PATH"); path != nullptr) {
     std::istringstream parts(path);
@@ -74,12 +75,13 @@ struct Correlation {  // CUpti_GetSassToSourceCorrelationParams
   char *file, *folder;
 };
 
-// "long_scoreboard" of "smsp__pcsamp_warps_issue_stalled_long_scoreboard". Names that end in _not_issued count a part of
-// the samples of the same reason again: "".
+// "long_scoreboard" of "smsp__pcsamp_warps_issue_stalled_long_scoreboard". Names that end in _not_issued
+// count a part of the samples of the same reason again: "".
 std::string reason_of(std::string_view name) {
   if (name.ends_with("_not_issued") || name.find("pcsamp_sample") != std::string_view::npos) return {};
   constexpr std::string_view kMark = "stalled_";
-  if (const std::size_t at = name.find(kMark); at != std::string_view::npos) name.remove_prefix(at + kMark.size());
+  if (const std::size_t at = name.find(kMark); at != std::string_view::npos)
+    name.remove_prefix(at + kMark.size());
   return std::string(name);
 }
 
@@ -99,7 +101,8 @@ std::map<std::uint32_t, std::string> parse_reasons(std::string_view text) {
   return reasons;
 }
 
-bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons, RawSamples& out) {
+bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons,
+                   RawSamples& out) {
   std::map<std::tuple<std::uint64_t, std::string, std::uint64_t>, std::size_t> known;
   for (std::size_t i = 0; i < out.places.size(); ++i)
     known[{out.places[i].cubin, out.places[i].function, out.places[i].offset}] = i;
@@ -107,14 +110,17 @@ bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::st
     plugin::SampleRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
-    const std::uint64_t need = sizeof record + std::uint64_t{record.reasons} * 8 + (std::uint64_t{record.name_bytes} + 7) / 8 * 8;
+    const std::uint64_t need =
+        sizeof record + std::uint64_t{record.reasons} * 8 + (std::uint64_t{record.name_bytes} + 7) / 8 * 8;
     if (record.magic != plugin::kSampleMagic || record.bytes != need || need > bytes.size()) return false;
     if (record.function == plugin::kNoSamples) {
       out.total += record.total;
       out.dropped += record.dropped;
     } else {
-      const std::string_view name = bytes.substr(sizeof record + std::size_t{record.reasons} * 8, record.name_bytes);
-      const auto [place, fresh] = known.try_emplace({record.cubin, std::string(name), record.offset}, out.places.size());
+      const std::string_view name =
+          bytes.substr(sizeof record + std::size_t{record.reasons} * 8, record.name_bytes);
+      const auto [place, fresh] =
+          known.try_emplace({record.cubin, std::string(name), record.offset}, out.places.size());
       if (fresh) {
         SampledPlace& added = out.places.emplace_back();
         added.cubin = record.cubin;
@@ -126,7 +132,8 @@ bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::st
         memcpy(pair, bytes.data() + sizeof record + std::size_t{r} * 8, sizeof pair);
         if (pair[1] == 0) continue;
         const auto reason = reasons.find(pair[0]);
-        out.places[place->second].reasons[reason == reasons.end() ? fmt::format("reason {}", pair[0]) : reason->second] += pair[1];
+        out.places[place->second]
+            .reasons[reason == reasons.end() ? fmt::format("reason {}", pair[0]) : reason->second] += pair[1];
       }
     }
     bytes.remove_prefix(record.bytes);
@@ -148,19 +155,21 @@ Disassembly parse_disassembly(std::string_view text) {
       function = &result[std::string(name)];
       continue;
     }
-    // "        /*0120*/                   LDG.E R2, [R4.64] ;      /* 0x... */"; lines with the second half of the code
-    // word have no instruction.
+    // "        /*0120*/                   LDG.E R2, [R4.64] ;      /* 0x... */"; lines with the second half
+    // of the code word have no instruction.
     const std::size_t open = line.find_first_not_of(" \t");
     if (function == nullptr || open == std::string_view::npos || line.substr(open, 2) != "/*") continue;
     std::uint64_t offset = 0;
     const char* const begin = line.data() + open + 2;
     const auto [at, error] = std::from_chars(begin, line.data() + line.size(), offset, 16);
-    if (error != std::errc() || std::string_view(at, static_cast<std::size_t>(line.data() + line.size() - at)).substr(0, 2) != "*/")
+    if (error != std::errc() ||
+        std::string_view(at, static_cast<std::size_t>(line.data() + line.size() - at)).substr(0, 2) != "*/")
       continue;
     std::string_view rest(at + 2, static_cast<std::size_t>(line.data() + line.size() - at - 2));
     const std::size_t semicolon = rest.find(';');
     const std::size_t first = rest.find_first_not_of(" \t");
-    if (semicolon == std::string_view::npos || first == std::string_view::npos || first >= semicolon) continue;
+    if (semicolon == std::string_view::npos || first == std::string_view::npos || first >= semicolon)
+      continue;
     rest = rest.substr(first, semicolon - first);
     while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
     (*function)[offset] = std::string(rest);
@@ -173,19 +182,23 @@ std::string source_line(std::string_view cubin, const std::string& function, std
   static const Correlate correlate = [] {
     const std::string path = Host::library();
     void* const library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    return library == nullptr ? nullptr : reinterpret_cast<Correlate>(dlsym(library, "cuptiGetSassToSourceCorrelation"));
+    return library == nullptr
+               ? nullptr
+               : reinterpret_cast<Correlate>(dlsym(library, "cuptiGetSassToSourceCorrelation"));
   }();
   if (correlate == nullptr || cubin.empty()) return {};
   Correlation ask{sizeof ask, cubin.data(), function.c_str(), cubin.size(), 0, offset, nullptr, nullptr};
   const int result = correlate(&ask);
   std::string text;
-  if (result == 0 && ask.file != nullptr && ask.line != 0) text = fmt::format("{}:{}", fs::path(ask.file).filename().string(), ask.line);
+  if (result == 0 && ask.file != nullptr && ask.line != 0)
+    text = fmt::format("{}:{}", fs::path(ask.file).filename().string(), ask.line);
   std::free(ask.file);
   std::free(ask.folder);
   return text;
 }
 
-Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter, std::vector<std::string>& notes) {
+Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,
+                                           std::vector<std::string>& notes) {
   RawSamples raw;
   std::error_code error;
   std::size_t cut = 0;
@@ -205,7 +218,8 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
   });
   const std::string disassembler = find_disassembler();
   if (disassembler.empty() && !raw.places.empty())
-    notes.push_back("cuobjdump of the CUDA toolkit was not found (PATH, CUDA_HOME): instructions are shown as offsets");
+    notes.push_back(
+        "cuobjdump of the CUDA toolkit was not found (PATH, CUDA_HOME): instructions are shown as offsets");
   std::vector<PcSample> rows;
   std::string cubin;
   Disassembly sass;
@@ -217,13 +231,15 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
       cubin = contents(path);
       sass.clear();
       if (!disassembler.empty() && !cubin.empty())
-        sass = parse_disassembly(output_of(fmt::format("{} -sass {} 2>/dev/null", quoted(disassembler), quoted(path))));
+        sass = parse_disassembly(
+            output_of(fmt::format("{} -sass {} 2>/dev/null", quoted(disassembler), quoted(path))));
     }
     const std::string kernel = demangle(place.function);
     if (!filter.kernel(kernel)) continue;
     std::string instruction = fmt::format("/*{:04x}*/", place.offset);
     if (const auto function = sass.find(place.function); function != sass.end())
-      if (const auto text = function->second.find(place.offset); text != function->second.end()) instruction += " " + text->second;
+      if (const auto text = function->second.find(place.offset); text != function->second.end())
+        instruction += " " + text->second;
     const std::string source = source_line(cubin, place.function, place.offset);
     without_lines = without_lines || source.empty();
     for (const auto& [name, count] : place.reasons) {
@@ -233,7 +249,8 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
       rows.push_back({kernel, instruction, source, issued ? std::string() : reason, issued, count});
     }
   }
-  if (without_lines && !rows.empty()) notes.push_back("some instructions have no source line: compile with nvcc -lineinfo");
+  if (without_lines && !rows.empty())
+    notes.push_back("some instructions have no source line: compile with nvcc -lineinfo");
   return rows;
 }
 

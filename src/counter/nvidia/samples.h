@@ -1,4 +1,5 @@
-// PC samples that the in-process half left (plugin/cupti_samples.h), with the instructions and source lines they are at.
+// PC samples that the in-process half left (plugin/cupti_samples.h), with the instructions and source lines
+// they are at.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace tacho::counter::nvidia {
 /// One instruction of one function of one module.
 struct SampledPlace {
   std::uint64_t cubin = 0, offset = 0;
-  std::string function;  ///< mangled
+  std::string function;                          ///< mangled
   std::map<std::string, std::uint64_t> reasons;  ///< samples by reason, as CUPTI calls them
 };
 
@@ -24,8 +25,10 @@ struct RawSamples {
   std::uint64_t total = 0, dropped = 0;
 };
 
-/// Adds the records in one file's bytes; `reasons` by CUPTI's index. False when something is wrong from some point on.
-bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons, RawSamples& out);
+/// Adds the records in one file's bytes; `reasons` by CUPTI's index. False when something is wrong from some
+/// point on.
+bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons,
+                   RawSamples& out);
 /// "3 smsp__pcsamp_..." a line.
 std::map<std::uint32_t, std::string> parse_reasons(std::string_view text);
 
@@ -37,6 +40,7 @@ Disassembly parse_disassembly(std::string_view text);
 std::string source_line(std::string_view cubin, const std::string& function, std::uint64_t offset);
 
 /// Rows of a run's folder: kernels that pass `filter` only. `notes` gets what could not be told.
-Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter, std::vector<std::string>& notes);
+Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,
+                                           std::vector<std::string>& notes);
 
 }  // namespace tacho::counter::nvidia

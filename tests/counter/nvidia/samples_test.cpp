@@ -1,4 +1,5 @@
-// PC samples of NVIDIA GPUs: records, disassembly, and source lines of a real module (lines.cubin, of lines.cu).
+// PC samples of NVIDIA GPUs: records, disassembly, and source lines of a real module (lines.cubin, of
+// lines.cu).
 #include "counter/nvidia/samples.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ namespace {
 using namespace tacho::counter;
 using tacho::plugin::SampleRecord;
 
-std::string record(std::uint64_t cubin, std::uint64_t offset, std::string name, std::vector<std::pair<std::uint32_t, std::uint32_t>> reasons) {
+std::string record(std::uint64_t cubin, std::uint64_t offset, std::string name,
+                   std::vector<std::pair<std::uint32_t, std::uint32_t>> reasons) {
   SampleRecord head{};
   head.magic = tacho::plugin::kSampleMagic;
   head.cubin = cubin;
@@ -37,11 +39,13 @@ const std::map<std::uint32_t, std::string> kReasons = {{1, "stalled_wait"}, {2, 
 
 TEST(PcSamples, RecordsOfOnePlaceAreAddedUp) {
   nvidia::RawSamples raw;
-  const std::string bytes = record(7, 16, "kernel", {{1, 3}, {2, 0}}) + record(7, 16, "kernel", {{1, 4}, {2, 5}}) +
-                            record(7, 32, "kernel", {{9, 1}}) + record(8, 16, "kernel", {{1, 1}});
+  const std::string bytes = record(7, 16, "kernel", {{1, 3}, {2, 0}}) +
+                            record(7, 16, "kernel", {{1, 4}, {2, 5}}) + record(7, 32, "kernel", {{9, 1}}) +
+                            record(8, 16, "kernel", {{1, 1}});
   ASSERT_TRUE(nvidia::parse_samples(bytes, kReasons, raw));
   ASSERT_EQ(raw.places.size(), 3u);
-  EXPECT_EQ(raw.places[0].reasons, (std::map<std::string, std::uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
+  EXPECT_EQ(raw.places[0].reasons,
+            (std::map<std::string, std::uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
   EXPECT_EQ(raw.places[1].reasons.begin()->first, "reason 9");
 }
 
@@ -73,7 +77,8 @@ TEST(PcSamples, EveryPrefixIsRefusedOrWhole) {
 }
 
 TEST(PcSamples, Reasons) {
-  EXPECT_EQ(nvidia::parse_reasons("3 wait\nnonsense\n12 long name\n5"), (std::map<std::uint32_t, std::string>{{3, "wait"}, {12, "long name"}}));
+  EXPECT_EQ(nvidia::parse_reasons("3 wait\nnonsense\n12 long name\n5"),
+            (std::map<std::uint32_t, std::string>{{3, "wait"}, {12, "long name"}}));
 }
 
 TEST(PcSamples, Disassembly) {
@@ -90,7 +95,8 @@ TEST(PcSamples, Disassembly) {
         /*0000*/                   BRA 0x0;                               /* 0xfffffffc00fc7947 */
 )");
   ASSERT_EQ(sass.size(), 2u);
-  EXPECT_EQ(sass.at("_Z4axpyfPKfPfi"), (std::map<std::uint64_t, std::string>{{0, "LDC R1, c[0x0][0x28]"}, {16, "@!P0 EXIT"}}));
+  EXPECT_EQ(sass.at("_Z4axpyfPKfPfi"),
+            (std::map<std::uint64_t, std::string>{{0, "LDC R1, c[0x0][0x28]"}, {16, "@!P0 EXIT"}}));
   EXPECT_EQ(sass.at("other").at(0), "BRA 0x0");
 }
 

@@ -55,6 +55,18 @@ struct CallbackData {
 };
 inline constexpr int kEnter = 0, kExit = 1;
 
+/// CUpti_ResourceData and CUpti_ModuleResourceData, for the resource domain.
+struct ResourceData {
+  Context context;
+  void* handle;
+  void* descriptor;
+};
+struct ModuleResource {
+  uint32_t module;
+  size_t bytes;
+  const char* image;
+};
+
 /// CUpti_SubscriberParams.
 struct SubscriberParameters {
   size_t size;

@@ -654,7 +654,8 @@ class Renderer {
     }
     TextTable table;
     table.columns = {{"#"},  {"GFLOP/s"},  {"of"},       {"AI HBM"},   {"L2"},    {"L1"},
-                     {"HBM GB/s"}, {"bound by"}, {"% of it"}, {"headroom"}, {"kernel"}};
+                     {"GB/s"}, {"bound"}, {"%"}, {"headroom"}, {"kernel"}};
+    table.columns[6].decimals = 0;
     table.columns[10].shrink = true;
     table.columns[10].wrap = 40;
     table.columns[10].max_lines = 2;
@@ -677,6 +678,14 @@ class Renderer {
                             bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
                             run_.workload().kernels[point.kernel]});
     }
+    // Room for names: the type where there are FLOPs, bytes a second where there are none.
+    const std::span<const IntensityPoint> shown(points.data(), count);
+    const auto drop = [&](std::size_t column) {
+      table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
+      for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+    };
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; })) drop(6);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; })) drop(2);
     out_ += report::to_text(table, style_);
     if (!run_.uncounted_flops().empty()) {
       std::string names;

@@ -46,8 +46,9 @@ class Device {
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
   /// How long a run should take, ns.
   virtual double run_time() const { return 3e6; }
-  /// 0: an experiment is one run. Else an experiment lasts this many ns and four runs at least, and the fastest of its runs counts: for CPUs, whose cores
-  /// other programs take away for a slice of time, so that some runs are whole and others are not.
+  /// 0: an experiment is one run. Else this many ns for each experiment are spent on runs, which are then dealt out to the
+  /// experiments (four at least to each), and the fastest of each counts: for CPUs, whose cores other programs take away for a slice
+  /// of time, so that some runs are whole and others are not.
   virtual double experiment_time() const { return 0; }
 };
 

@@ -145,12 +145,51 @@ class Roofline(Case):
         self.assertIn("thread-level SASS", document["roofline"]["definition"])
         self.assertEqual(document["roofline"]["data_types"], ["FP64", "FP32", "FP16", "BF16"])
         text = self.run_it("analyze", "-p", folder, "-b", "4").stdout
-        self.assertRegex(text, r"(?m)^ +\d +0\.00 +0\.00 .*4194\.30 +hbm +93\.2 +1\.07x +copy")
+        self.assertRegex(text, r"(?m)^ +\d +0\.00 +0\.00 .*4194 +hbm +93\.2 +1\.07x +copy")
         self.assertRegex(text, r"BF16 .* product")
         self.assertIn("1 point lies above a roof", text)
         self.assertIn("mfma BF16", text)
         chosen = self.run_it("analyze", "-p", folder, "-b", "4", "-R", "FP64").stdout
         self.assertNotIn("mfma", chosen)
+
+    def test_ceilings_of_a_profile(self):
+        """--roof-only: measured once, kept in the folder, taken from the cache for another one; a stranger's or damaged file is put aside."""
+        program = BUILD / "examples" / "vcopy"
+        if not self.devices() or not program.exists():
+            self.skipTest("no device to measure, or no OpenCL examples")
+        self.assertEqual(self.run_it("roofline", "-q", "--backend", "opencl", "--experiments", "2").returncode in (0, 1), True)
+
+        def profile(name, *options):
+            done = self.run_it("profile", "--name", name, "--roof-only", *options, "--", program, "-n", "4096")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            folder = next((self.folder / "workloads" / name).iterdir())
+            return folder, [line for line in (done.stdout + done.stderr).splitlines() if "[roofline]" in line]
+
+        folder, lines = profile("one")
+        self.assertRegex(lines[0], r"\[roofline\] Checking for roofline.csv in .*workloads/one")
+        self.assertRegex(lines[1], "No roofline data found. Taking what was measured on this device")
+        before = (folder / "roofline.csv").read_bytes()
+        _, lines = profile("one")
+        self.assertRegex(lines[1], "Found roofline.csv of .*not run again")
+        self.assertEqual((folder / "roofline.csv").read_bytes(), before)
+        for text, why in (("device,HBMBw\n0,1388.8\n", "does not say which device"), ("device,HBMBw\n0\n", "another number of fields|no row")):
+            (folder / "roofline.csv").write_text(text)
+            _, lines = profile("one")
+            self.assertRegex(lines[1], f"roofline.csv cannot be used: .*({why}).*Kept as .*roofline.csv.[12]")
+            self.assertEqual((folder / "roofline.csv").read_bytes(), before)
+        driver = next(csv.DictReader(before.decode().splitlines()))["Driver"]
+        (folder / "roofline.csv").write_bytes(before.replace(f",{driver},opencl".encode(), b",0.1,opencl"))
+        _, lines = profile("one")
+        self.assertRegex(lines[1], "measured with driver 0.1, now it is")
+        self.assertEqual([p.name for p in sorted(folder.glob("roofline.csv*"))], ["roofline.csv", "roofline.csv.1", "roofline.csv.2", "roofline.csv.3"])
+        page = self.folder / "r.html"
+        done = self.run_it("analyze", "-p", folder, "--output-format", "html", "--output-name", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"roofline_ceilings_dev0"', page.read_text())
+        done = self.run_it("profile", "--name", "two", "--no-roof", "-b", "2", "--", program, "-n", "4096")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("[roofline]", done.stderr)
+        self.assertEqual(list((self.folder / "workloads" / "two").rglob("roofline.csv")), [])
 
     def test_what_is_missing_is_said_and_the_rest_drawn(self):
         folder, _ = self.known("nodram", drop=("dram__bytes.sum",))

@@ -157,7 +157,12 @@ class Builder {
       line_.push_back(next);
       if (tree_.frames[line_.back()].part == StackPart::kPython) last_python = line_.size();
     }
-    if (last_python != 0 && !options_.startup) line_.resize(last_python);
+    if (last_python != 0 && last_python < line_.size() && !options_.startup) {
+      // That more was there and is cut is not startup.
+      const uint32_t outermost = line_.back();
+      line_.resize(last_python);
+      if (tree_.frames[outermost].part == StackPart::kTruncated) line_.push_back(outermost);
+    }
     uint32_t node = root;
     for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
     at->second = node;

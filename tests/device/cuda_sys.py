@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -31,8 +32,14 @@ def check(what, ok, measured=""):
     record(what, measured, "", "ok" if ok else "FAILED")
 
 
+# Seconds a section may take, from its start: what is not done then is FAILED, and the next section begins.
+LIMITS = {"lines": 60, "nvtx": 45, "telemetry": 45, "folder": 90, "flame": 45, "overhead": 240}
+DEADLINE = 0.0
+
+
 def run(*command, **more):
-    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            timeout=max(DEADLINE - time.monotonic(), 1), **more)
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))} exited with {result.returncode}: {result.stderr[-600:]}")
     return result
@@ -183,16 +190,19 @@ def main():
     parser.add_argument("--out", default=".")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--cases", type=int, default=4, help="of the section overhead: the first N of it")
+    parser.add_argument("--patience", type=float, default=1, help="factor on the time that each section may take")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("sections", nargs="*", default=["lines", "nvtx", "telemetry", "folder", "flame", "overhead"])
     options = parser.parse_args()
     session = Session(options)
+    global DEADLINE
     for section in options.sections:
-        print(section, flush=True)
+        print(f"{section} ({time.strftime('%T')})", flush=True)
+        DEADLINE = time.monotonic() + LIMITS[section] * options.patience
         try:
             getattr(session, section)()
         except (RuntimeError, OSError, ValueError, KeyError, AttributeError, subprocess.SubprocessError) as error:
-            record(section, f"{type(error).__name__}: {error}", "", "FAILED")
+            record(section, f"{type(error).__name__}: {str(error)[-300:]}", "", "FAILED")
     width = max(len(what) for what, *_ in TABLE)
     print("\n" + "\n".join(f"{what:<{width}}  {measured[:90]:<40}  {goal:<10}  {verdict}" for what, measured, goal, verdict in TABLE))
     (pathlib.Path(options.out) / "cuda_sys.json").write_text(json.dumps(TABLE, indent=1))

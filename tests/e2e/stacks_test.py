@@ -201,6 +201,36 @@ class Stacks(harness.Case):
         self.run_command(FORBID, TACHO, "sys", "sample", "-q", "-f", "250", "-o", "u.tacho", "--", SHARES, "3000")
         self.assertIn("heavy", {row["Name"] for row in self.rows("function", "u.tacho")})
 
+        # The frames of a thread that waits for a launch are read by a call that is forbidden here: nothing is guessed.
+        self.run_command(FORBID, TACHO, "sys", "sample", "-q", "-o", "a.tacho", "--", PYTHON, TARGETS_SOURCE / "autograd" / "autograd.py", TARGETS / "autograd_engine.so", "2",
+                         env={"PYTHONDONTWRITEBYTECODE": "1"})
+        kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel", "a.tacho").items()}
+        self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
+        rows = self.rows("line", "a.tacho")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in rows), sum(kernels.values()))
+        self.assertFalse([row for row in rows if row["GpuTotalNs"] and row["File"].endswith("autograd.py")])
+
+    def test_deep_recursion_of_python(self):
+        (self.folder / "deep.py").write_text("import time\n"
+                                             "def spin():\n"
+                                             "    end = time.process_time() + 0.6\n"
+                                             "    while time.process_time() < end:\n"
+                                             "        pass\n"
+                                             "def down(n):\n"
+                                             "    if n:\n"
+                                             "        return down(n - 1)\n"
+                                             "    spin()\n"
+                                             "down(900)\n")
+        for python in interpreters():
+            with self.subTest(python):
+                self.sample(python, "deep.py", options=["-f", "250", "--overwrite"])
+                stacks = [row for row in self.rows("stack") if ";spin (deep.py:" in row["Name"]]
+                self.assertGreater(sum(row["SelfNs"] for row in stacks), 0.4e9)
+                for row in stacks:  # the newest 128 frames, and a word about the others
+                    self.assertGreaterEqual(row["Name"].count("down (deep.py:8);"), 100)
+                    self.assertIn("down (deep.py:9);", row["Name"])
+                    self.assertIn("[truncated];", row["Name"])
+
     def test_setuid(self):
         if os.geteuid() != 0:
             self.skipTest("only root can make a setuid program for another user")

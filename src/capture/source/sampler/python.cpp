@@ -240,7 +240,7 @@ class DataStack {
   }
   bool holds(uintptr_t frame, size_t bytes) const {
     for (uint32_t i = 0; i < count_; ++i)
-      if (frame >= chunks_[i].begin && frame + bytes <= chunks_[i].end) return true;
+      if (frame >= chunks_[i].begin && frame < chunks_[i].end && bytes <= chunks_[i].end - frame) return true;
     return false;
   }
 
@@ -284,7 +284,7 @@ event::PythonState interpreter_frames(Memory& prober, uintptr_t state, uintptr_t
     if (data.holds(frame, kFrameBytes)) {
       if (!prober.copy(frame, bytes, kFrameBytes)) return event::PythonState::kBroken;
       expected = kThread;
-    } else if (layout.minor >= 12 && frame >= sp && stack_high != 0 && frame + kFrameBytes <= stack_high) {
+    } else if (layout.minor >= 12 && frame >= sp && frame < stack_high && kFrameBytes <= stack_high - frame) {
       if (!prober.copy(frame, bytes, kFrameBytes)) return event::PythonState::kBroken;
       expected = kShim;
     } else {

@@ -259,7 +259,8 @@ constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_R
 // frame's address and its return address. Within [low, high) the stack is surely there.
 uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
   uint32_t count = 0;
-  while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame + 16 <= high) {
+  // Subtracted, not added: the register may hold anything, also the highest addresses there are.
+  while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame <= high - 16) {
     uintptr_t words[2];
     memcpy(words, reinterpret_cast<const void*>(frame), sizeof words);
     if (words[1] < 4096) break;
@@ -302,13 +303,13 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
       uintptr_t frame = bp;
       const uintptr_t end = begin + wanted;
       // First along the chain inside the slice, which needs no copy, then onwards.
-      while (frame % 8 == 0 && frame >= begin && frame + 16 <= end) {
+      while (frame % 8 == 0 && frame >= begin && frame <= end - 16) {
         uintptr_t next;
         memcpy(&next, reinterpret_cast<const void*>(frame), sizeof next);
         if (next <= frame) break;
         frame = next;
       }
-      if (frame + 16 > end)
+      if (frame > end - 16)
         header.chain =
             static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
     }

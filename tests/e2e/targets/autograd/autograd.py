@@ -35,7 +35,8 @@ def main():
         idle.set()
         end.wait()
 
-    threading.Thread(target=sleeper, daemon=True).start()
+    other = threading.Thread(target=sleeper)
+    other.start()
     idle.wait()
     for _ in range(int(sys.argv[2])):
         step(engine, 5)
@@ -46,6 +47,7 @@ def main():
         thread.join()
     elsewhere(engine, 20)
     end.set()
+    other.join()
     print("done")
 
 

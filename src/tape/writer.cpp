@@ -598,7 +598,7 @@ bool attach() {
 }
 
 PoolHeader* pool() {
-  return writer_internal::g_pool.load(std::memory_order_relaxed);
+  return writer_internal::g_pool.load(std::memory_order_acquire);  // what attach() read and mapped comes before
 }
 
 size_t pool_bytes() {

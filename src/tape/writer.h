@@ -56,7 +56,7 @@ std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
 
 inline uint64_t generation() {
-  return g_generation.load(std::memory_order_relaxed)->load(std::memory_order_relaxed);
+  return g_generation.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
 }
 /// value += change in one instruction: a signal handler of this thread comes before or after it, never
 /// between.
@@ -77,13 +77,13 @@ inline T add_unbroken(T& value, uint64_t change) {
 /// (then one line on stderr says why). Cheap after the first call; callable from any thread at any time
 /// outside signal handlers.
 bool attach();
-/// True once attached. A relaxed load.
+/// True once attached. One load.
 inline bool attached() {
   return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr;
 }
 /// True if `bits` (source_bit) are to be recorded now.
 inline bool enabled(uint64_t bits) {
-  const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_relaxed);
+  const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_acquire);
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();

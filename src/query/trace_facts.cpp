@@ -2,7 +2,6 @@
 #include "query/trace_facts.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/demangle.h"
 
@@ -131,11 +130,7 @@ Status TraceFacts::index_causes() {
     range.first = cells;
     cells += span;
   }
-  if (cells > 0) {
-    constexpr uint64_t kInMemory = 8u << 20;
-    const char* const chosen = std::getenv("TMPDIR");
-    rows_ = trace::Scratch(cells * 4, cells * 4 <= kInMemory ? std::string() : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
-  }
+  if (cells > 0) rows_ = trace::Scratch::temporary(cells * 4);
   auto* const rows = static_cast<uint32_t*>(rows_.data());
   int64_t row = 0;
   TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {

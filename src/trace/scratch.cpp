@@ -41,6 +41,12 @@ Scratch::Scratch(size_t bytes, const std::string& folder) : bytes_(bytes) {
   data_ = data;
 }
 
+Scratch Scratch::temporary(size_t bytes) {
+  constexpr size_t kInMemory = 8u << 20;
+  const char* const chosen = getenv("TMPDIR");
+  return Scratch(bytes, bytes <= kInMemory ? std::string() : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+}
+
 Scratch::Scratch(Scratch&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 

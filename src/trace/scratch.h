@@ -13,6 +13,8 @@ class Scratch {
   /// `bytes` zeroed bytes, behind them a file in `folder`; ordinary memory when `folder` is empty or has no
   /// room for them (then nothing is lost but the bound). Throws std::bad_alloc as new does.
   Scratch(size_t bytes, const std::string& folder);
+  /// As that, in $TMPDIR (or /tmp); ordinary memory up to 8 MiB.
+  static Scratch temporary(size_t bytes);
   Scratch(Scratch&& other) noexcept;
   Scratch& operator=(Scratch&& other) noexcept;
   ~Scratch();

@@ -1,6 +1,4 @@
 // Writing of rocpd databases: regions first, in order of time, so that operations find the thread that caused them.
-#include <tsl/robin_map.h>
-
 #include <algorithm>
 #include <map>
 #include <random>
@@ -15,6 +13,7 @@
 #include "format/view/agents.h"
 #include "format/view/causes.h"
 #include "format/view/clock.h"
+#include "format/view/hash_ids.h"
 #include "format/view/names.h"
 #include "report/text.h"
 
@@ -82,10 +81,11 @@ class Writer {
   Agents agents_;
   std::vector<Process> processes_;
   std::vector<Track> tracks_;
-  tsl::robin_map<std::string, int64_t> texts_;
+  HashIds texts_;
   int64_t next_text_ = 1, next_event_ = 1, empty_text_ = 0;
-  std::map<std::array<int64_t, 7>, int64_t> symbols_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> symbol_of_;  // (process, kernel row)
+  HashIds symbols_;     // by process, name and needs
+  HashIds symbol_of_;   // by process and row of table kernel
+  int64_t symbol_count_ = 0;
   std::map<int64_t, int64_t> code_objects_;
   int64_t host_agent_ = 0;
   Causes threads_;  // of API calls: id of the calling thread
@@ -97,13 +97,17 @@ class Writer {
   KeyIndex<int64_t, Place> dispatch_events_;
 };
 
+template <size_t kCount>
+std::string_view bytes_of(const int64_t (&numbers)[kCount]) {
+  return {reinterpret_cast<const char*>(numbers), sizeof numbers};
+}
+
 int64_t Writer::text(std::string_view value) {
-  std::string clean = sqlite::valid_utf8(value);
-  const auto found = texts_.find(clean);
-  if (found != texts_.end()) return found->second;
-  const int64_t id = next_text_++;
+  const std::string clean = sqlite::valid_utf8(value);
+  int64_t& known = texts_.of(clean);
+  if (known != 0) return known;
+  const int64_t id = known = next_text_++;
   begin(table("rocpd_string"), id).text(clean).end();
-  texts_.emplace(std::move(clean), id);
   return id;
 }
 
@@ -245,13 +249,15 @@ void Writer::agents_and_queues() {
 }
 
 int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
-  const auto known = symbol_of_.find({process_row, kernel});
-  if (known != symbol_of_.end()) return known->second;
+  const int64_t place[] = {process_row, kernel};
+  int64_t& known = symbol_of_.of(bytes_of(place));
+  if (known != 0) return known;
   using K = column::Kernel;
   const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
-  const std::array<int64_t, 7> key = {process_row, cell(K::name), cell(K::registers), cell(K::accum_registers), cell(K::scalar_registers), cell(K::shared_static), cell(K::private_bytes)};
-  const auto [found, fresh] = symbols_.try_emplace(key, static_cast<int64_t>(symbols_.size()) + 1);
-  if (fresh) {
+  const int64_t key[] = {process_row, cell(K::name), cell(K::registers), cell(K::accum_registers), cell(K::scalar_registers), cell(K::shared_static), cell(K::private_bytes)};
+  int64_t& id = symbols_.of(bytes_of(key));
+  if (id == 0) {
+    id = ++symbol_count_;
     const Process& of = process(process_row);
     const auto [object, first] = code_objects_.try_emplace(process_row, static_cast<int64_t>(code_objects_.size()) + 1);
     if (first) begin(table("rocpd_info_code_object"), object->second).integer(of.node).integer(of.id).null().text("").integer(0).integer(0).integer(0).null().text("{}").end();
@@ -259,14 +265,13 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
     const std::string readable = demangle(raw), truncated = short_name(readable);
     const std::string shown = options_.mangled ? std::string(raw) : options_.truncate ? truncated : readable;
     BulkTable& info = table("rocpd_info_kernel_symbol");
-    begin(info, found->second).integer(of.node).integer(of.id).integer(object->second).text(sqlite::valid_utf8(raw)).text(sqlite::valid_utf8(shown)).null().null().null();
+    begin(info, id).integer(of.node).integer(of.id).integer(object->second).text(sqlite::valid_utf8(raw)).text(sqlite::valid_utf8(shown)).null().null().null();
     info.known(cell(K::shared_static)).known(cell(K::private_bytes)).known(cell(K::scalar_registers)).known(cell(K::registers)).known(cell(K::accum_registers));
-    info.text(fmt::format("{{\"kernel_id\": {}, \"formatted_kernel_name\": {}, \"demangled_kernel_name\": {}, \"truncated_kernel_name\": {}}}", found->second, report::json_quoted(readable),
+    info.text(fmt::format("{{\"kernel_id\": {}, \"formatted_kernel_name\": {}, \"demangled_kernel_name\": {}, \"truncated_kernel_name\": {}}}", id, report::json_quoted(readable),
                           report::json_quoted(readable), report::json_quoted(truncated)))
         .end();
   }
-  symbol_of_.emplace(std::pair{process_row, kernel}, found->second);
-  return found->second;
+  return known = id;
 }
 
 Status Writer::regions() {

@@ -1,7 +1,5 @@
 // Writing of .rpd files: calls and operations in order of time, numbered from 1; the rows that hang on calls are sorted by
 // the call's number at the end.
-#include <tsl/robin_map.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,6 +14,7 @@
 #include "format/sqlite/output.h"
 #include "format/view/causes.h"
 #include "format/view/clock.h"
+#include "format/view/hash_ids.h"
 
 namespace tacho::format::rpd {
 namespace {
@@ -65,8 +64,8 @@ class Writer {
   sqlite::BulkFile& file_;
   ClockMap clock_;
   std::vector<Track> tracks_;
-  tsl::robin_map<std::string, int64_t> texts_;
-  tsl::robin_map<int64_t, int64_t> rows_, kernel_rows_, arguments_;
+  HashIds texts_;
+  RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)}, arguments_{trace_.rows(Table::kString)};
   int64_t next_text_ = 1, next_argument_ = 1;
   Causes causes_;  // of API calls: id * 2, + 1 for functions whose grids are in work-items
   SortedFile<LaunchRow> launch_rows_;
@@ -74,10 +73,9 @@ class Writer {
 };
 
 int64_t Writer::text(std::string_view value) {
-  const auto found = texts_.find(std::string(value));
-  if (found != texts_.end()) return found->second;
-  const int64_t id = next_text_++;
-  texts_.emplace(std::string(value), id);
+  int64_t& known = texts_.of(value);
+  if (known != 0) return known;
+  const int64_t id = known = next_text_++;
   BulkTable& table = file_.table("rocpd_string");
   table.begin(id);
   table.null().text(sqlite::valid_utf8(value)).end();
@@ -85,22 +83,18 @@ int64_t Writer::text(std::string_view value) {
 }
 
 int64_t Writer::text_of_row(int64_t row, bool kernel) {
-  auto& map = kernel ? kernel_rows_ : rows_;
-  const auto found = map.find(row);
-  if (found != map.end()) return found->second;
+  int64_t& known = (kernel ? kernel_rows_ : rows_).of(row);
+  if (known != 0) return known;
   const std::string_view raw = trace_.string(row);
-  const int64_t id = kernel && !options_.mangled ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw)) : text(raw);
-  map.emplace(row, id);
-  return id;
+  return known = kernel && !options_.mangled ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw)) : text(raw);
 }
 
 int64_t Writer::argument(int64_t row) {
   if (version_ < 3) return text_of_row(row, false);
   if (row == 0) return 1;
-  const auto found = arguments_.find(row);
-  if (found != arguments_.end()) return found->second;
-  const int64_t id = next_argument_++;
-  arguments_.emplace(row, id);
+  int64_t& known = arguments_.of(row);
+  if (known != 0) return known;
+  const int64_t id = known = next_argument_++;
   BulkTable& table = file_.table("rocpd_ustring");
   table.begin(id);
   table.null().text(sqlite::valid_utf8(trace_.string(row))).end();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <tuple>
 
 #include "base/demangle.h"
@@ -15,13 +17,37 @@ using event::Table;
 
 std::string_view KernelNames::name(int64_t kernel) {
   const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
-  const auto [at, fresh] = of_string_.try_emplace(string);
-  if (fresh) {
-    const std::string_view raw = trace_.string(string);
-    at->second = options_.mangled ? std::string(raw) : demangle(raw);
-    if (options_.truncate) at->second = short_name(at->second);
+  const std::string_view raw = trace_.string(string);
+  const bool changes = raw.starts_with("_Z") || raw.ends_with(".kd") || raw.ends_with(".kd]") || raw.ends_with(".kd)");
+  if (!options_.truncate && (options_.mangled || !changes)) return raw;
+  int64_t& where = names_.of(string);
+  if (where != 0) {
+    const char* const at = reinterpret_cast<const char*>(where);
+    uint32_t length;
+    std::memcpy(&length, at, sizeof length);
+    return {at + sizeof length, length};
   }
-  return at->second;
+  const std::string shown = options_.mangled ? std::string(raw) : demangle(raw);
+  return keep(options_.truncate ? short_name(shown) : shown, where);
+}
+
+// Names are kept in blocks; the first ones in memory, further ones in temporary files.
+std::string_view KernelNames::keep(std::string_view text, int64_t& where) {
+  constexpr size_t kBlock = 4u << 20, kInMemory = 8;
+  const auto length = static_cast<uint32_t>(text.size());
+  const size_t bytes = sizeof length + length;
+  if (room_ - used_ < bytes) {
+    room_ = std::max(kBlock, bytes);
+    used_ = 0;
+    const char* const chosen = std::getenv("TMPDIR");
+    blocks_.emplace_back(room_, blocks_.size() < kInMemory ? "" : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+  }
+  char* const at = static_cast<char*>(blocks_.back().data()) + used_;
+  used_ += bytes;
+  std::memcpy(at, &length, sizeof length);
+  std::memcpy(at + sizeof length, text.data(), length);
+  where = reinterpret_cast<int64_t>(at);
+  return {at + sizeof length, length};
 }
 
 int64_t KernelNames::id(int64_t kernel) {
@@ -30,7 +56,9 @@ int64_t KernelNames::id(int64_t kernel) {
     if (std::from_chars(own->data(), own->data() + own->size(), value).ec == std::errc()) return value;
   }
   const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
-  return id_of_string_.try_emplace(string, static_cast<int64_t>(id_of_string_.size()) + 1).first->second;
+  int64_t& id = ids_.of(string);
+  if (id == 0) id = ++last_id_;
+  return id;
 }
 
 Threads::Threads(const trace::Trace& trace) {

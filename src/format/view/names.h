@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "format/format.h"
+#include "format/view/hash_ids.h"
 #include "trace/trace.h"
 
 namespace tacho::format {
@@ -15,7 +15,7 @@ namespace tacho::format {
 /// Display names of kernels (options mangled, truncate), each worked out once.
 class KernelNames {
  public:
-  KernelNames(const trace::Trace& trace, const ExportOptions& options) : trace_(trace), options_(options) {}
+  KernelNames(const trace::Trace& trace, const ExportOptions& options) : trace_(trace), options_(options), names_(trace.rows(event::Table::kString)), ids_(trace.rows(event::Table::kString)) {}
   /// Of a row of table kernel. Valid as long as this object.
   std::string_view name(int64_t kernel);
   /// A number for the kernel whatever its launch shape: the source's own (property kernel_id) or, from 1, in
@@ -25,8 +25,12 @@ class KernelNames {
  private:
   const trace::Trace& trace_;
   ExportOptions options_;
-  std::unordered_map<int64_t, std::string> of_string_;
-  std::unordered_map<int64_t, int64_t> id_of_string_;
+  std::string_view keep(std::string_view text, int64_t& where);
+  RowNumbers names_;  // by rows of strings: where the name lies, its length before it; only those that differ from the string
+  RowNumbers ids_;
+  int64_t last_id_ = 0;
+  std::vector<trace::Scratch> blocks_;
+  size_t used_ = 0, room_ = 0;  // of the last block
 };
 
 /// Threads of a trace: number within their process in order of tid (the main thread, whose tid is the pid, is

@@ -230,6 +230,8 @@ class NvidiaProvider : public Provider {
     if (wanted.empty() && !plan.unavailable.empty()) return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
     std::vector<std::string> kernel, links;
     for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
+    // Nothing is counted (-b 21, launch statistics): the launches alone, with their times.
+    if (wanted.empty()) kernel.emplace_back(kDuration);
     for (std::vector<std::string>* const group : {&kernel, &links}) {
       if (group->empty()) continue;
       TACHO_ASSIGN(Host::Config config, host->config(*group));

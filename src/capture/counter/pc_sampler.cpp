@@ -91,7 +91,7 @@ void write_data() {
   if (s_bytes == nullptr) return;
   size_t used = 0;
   const auto put = [&](plugin::SampleRecord record, const abi::Reason* reasons, const char* name) {
-    const size_t name_bytes = name == nullptr ? 0 : strlen(name), padded = (name_bytes + 7) / 8 * 8;
+    const size_t name_bytes = strlen(name), padded = (name_bytes + 7) / 8 * 8;
     const size_t bytes = sizeof record + record.reasons * sizeof(abi::Reason) + padded;
     if (bytes > kBytes) return;
     if (used + bytes > kBytes) {
@@ -118,13 +118,13 @@ void write_data() {
     record.function = each.function;
     record.reasons =
         static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
-    put(record, each.reasons, each.name);
+    put(record, each.reasons, each.name == nullptr ? "" : each.name);
   }
   plugin::SampleRecord totals{};
   totals.function = plugin::kNoSamples;
   totals.total = g_data.total;
   totals.dropped = g_data.dropped;
-  if (g_data.total != 0 || g_data.dropped != 0) put(totals, nullptr, nullptr);
+  if (g_data.total != 0 || g_data.dropped != 0) put(totals, g_data.sampled[0].reasons, "");
   append("samples", s_bytes, used);
   g_data.got = 0;
   g_data.total = g_data.dropped = 0;

@@ -1,4 +1,5 @@
-// The roofline as an SVG file that needs nothing else: several runs over each other, texts under the pointer, light and dark.
+// The roofline as an SVG file that needs nothing else: several runs over each other, texts under the pointer,
+// light and dark.
 #pragma once
 
 #include <span>
@@ -24,8 +25,9 @@ struct SvgOptions {
   RooflineAxes axes = RooflineAxes::Fit;
 };
 
-/// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without FLOPs stand on the
-/// left axis, as far below the roof of a level there as their bandwidth is below its. The error: no run has a point.
+/// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without
+/// FLOPs stand on the left axis, as far below the roof of a level there as their bandwidth is below its. The
+/// error: no run has a point.
 Result<std::string> roofline_svg(std::span<const Analysis> runs, const SvgOptions& options);
 
 }  // namespace tacho::metric

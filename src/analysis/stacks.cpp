@@ -35,7 +35,8 @@ struct PairHash {
   }
 };
 
-// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id = 31".
+// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id
+// = 31".
 std::string_view operator_name(std::string_view text) {
   for (const std::string_view counter : {", seq = ", ", op_id = ", ", sizes = "})
     text = text.substr(0, text.find(counter));
@@ -244,8 +245,9 @@ class Builder {
                                    : node_of(track, stack);
     if (const auto open = open_.find(track); open != open_.end())
       for (const Open& marker : open->second)
-        node = child(node, frame(StackPart::kMarker,
-                                 operator_name(trace_.text(Table::kLabel, marker.label, column::Label::name))));
+        node =
+            child(node, frame(StackPart::kMarker,
+                              operator_name(trace_.text(Table::kLabel, marker.label, column::Label::name))));
     return child(node,
                  frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
@@ -480,8 +482,8 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
       if (node.samples == 0 && node.launches == 0) continue;
-      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and to Python's
-      // where there is Python: what a line calls in a library is that line's.
+      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and
+      // to Python's where there is Python: what a line calls in a library is that line's.
       size_t owner = SIZE_MAX;
       bool owner_python = false;
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {

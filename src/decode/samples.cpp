@@ -138,7 +138,8 @@ NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
   frame.module = map->module;
   frame.rule = &frame.module->rule(frame.in_module);
   // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
-  if (return_address && frame.rule->kind == UnwindRule::Kind::kNone) frame.rule = &frame.module->rule(frame.in_module + 1);
+  if (return_address && frame.rule->kind == UnwindRule::Kind::kNone)
+    frame.rule = &frame.module->rule(frame.in_module + 1);
   native(frame);
   // Addresses come from targets: no more of them than a program could have.
   if (address < 1ULL << 47 && places_.size() < 200'000) places_.emplace(key, frame);
@@ -498,10 +499,11 @@ int64_t ProcessSamples::python(uint64_t word) {
   if (number == 0 || number >= codes_.size() || codes_[number].version == 0)
     return plain_frame(event::FrameKind::kPython, "");
   const Code& code = codes_[number];
-  const int line =
-      python_line(code.version, code.first_line, code.table, static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
-  const int64_t row = writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name,
-                                                        code.file, line > 0 ? line : kUnknown, 0, 0});
+  const int line = python_line(code.version, code.first_line, code.table,
+                               static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
+  const int64_t row =
+      writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name, code.file,
+                                        line > 0 ? line : kUnknown, 0, 0});
   python_rows_.emplace(word, row);
   return row;
 }
@@ -509,7 +511,8 @@ int64_t ProcessSamples::python(uint64_t word) {
 // The row of the stack in line_.
 int64_t ProcessSamples::stack_of_line() {
   size_t known = 0;
-  while (known < last_line_.size() && known < line_.size() && last_line_[known].first == line_[line_.size() - 1 - known])
+  while (known < last_line_.size() && known < line_.size() &&
+         last_line_[known].first == line_[line_.size() - 1 - known])
     ++known;
   int64_t row = known == 0 ? 0 : last_line_[known - 1].second;
   last_line_.resize(known);

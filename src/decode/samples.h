@@ -39,9 +39,9 @@ struct FrameFacts {
 struct NativeFrame {
   uint64_t address = 0;  // as executed; the look-up address is one less where it is a return address
   Module* module = nullptr;
-  uint64_t in_module = 0;              // look-up address in the module's own terms
-  const UnwindRule* rule = nullptr;    // with a module
-  FrameFacts* facts = nullptr;         // null: not asked for yet
+  uint64_t in_module = 0;            // look-up address in the module's own terms
+  const UnwindRule* rule = nullptr;  // with a module
+  FrameFacts* facts = nullptr;       // null: not asked for yet
 };
 
 class ProcessSamples {
@@ -122,13 +122,14 @@ class ProcessSamples {
   int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
   std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
-  std::unordered_map<uint64_t, FrameFacts> strange_;                        // addresses outside of all files
-  tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;                     // address << 1 | return address; while maps_ stay
-  tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;                    // words of Python frames without their flags
-  tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;                         // parent row << 32 | frame row
-  tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;                         // tid << 1 | clock
-  std::vector<int64_t> line_;                                               // scratch: frame rows, innermost first
-  // Frame rows of the last stack, outermost first, and the row of the stack up to each: the next has most of them too.
+  std::unordered_map<uint64_t, FrameFacts> strange_;      // addresses outside of all files
+  tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;   // address << 1 | return address; while maps_ stay
+  tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;  // words of Python frames without their flags
+  tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;       // parent row << 32 | frame row
+  tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;       // tid << 1 | clock
+  std::vector<int64_t> line_;                             // scratch: frame rows, innermost first
+  // Frame rows of the last stack, outermost first, and the row of the stack up to each: the next has most of
+  // them too.
   std::vector<std::pair<int64_t, int64_t>> last_line_;
   Unwound unwound_;
 };

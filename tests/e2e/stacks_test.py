@@ -114,7 +114,7 @@ class Stacks(harness.Case):
         """Device time by kernel, and that below the lines that asked for it by those lines' comments."""
         folder = TARGETS_SOURCE / "autograd"
         comments = {number: text.rsplit("# ", 1)[1] for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
-        self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", *words, options=["--overwrite"],
+        self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", *words, options=["--overwrite", "-f", "25"],
                     env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
         kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
         self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})

@@ -1,4 +1,5 @@
-// Telemetry from a /proc of the test's own: right numbers, and what is missing there is said once while the rest is kept.
+// Telemetry from a /proc of the test's own: right numbers, and what is missing there is said once while the
+// rest is kept.
 #include "launch/telemetry.h"
 
 #include <gtest/gtest.h>
@@ -31,16 +32,20 @@ void put(const fs::path& path, const std::string& text) {
 // Process `pid` with 300 ticks in user mode and 100 in the kernel, two threads, 25 resident pages.
 void put_process(const fs::path& proc, int pid, int parent) {
   const std::string stat = fmt::format(
-      "{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 25 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
+      "{} (a (strange) name) S {} 1 1 0 -1 0 70 0 5 0 300 100 0 0 20 0 2 0 1000 1048576 25 "
+      "18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0\n",
       pid, parent);
   put(proc / std::to_string(pid) / "stat", stat);
   put(proc / std::to_string(pid) / "status", "Name:\ta\nVmHWM:\t     200 kB\n");
-  put(proc / std::to_string(pid) / "io", "rchar: 11\nwchar: 12\nsyscr: 1\nsyscw: 1\nread_bytes: 13\nwrite_bytes: 14\n");
+  put(proc / std::to_string(pid) / "io",
+      "rchar: 11\nwchar: 12\nsyscr: 1\nsyscw: 1\nread_bytes: 13\nwrite_bytes: 14\n");
   for (const int tid : {pid, pid + 1})
-    put(proc / std::to_string(pid) / "task" / std::to_string(tid) / "status", "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t2\n");
+    put(proc / std::to_string(pid) / "task" / std::to_string(tid) / "status",
+        "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t2\n");
 }
 void put_machine(const fs::path& proc, int busy, int idle) {
-  put(proc / "stat", fmt::format("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 {} 0 0 {} 0 0 0 0 0 0\nintr 0\n", busy, idle));
+  put(proc / "stat",
+      fmt::format("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 {} 0 0 {} 0 0 0 0 0 0\nintr 0\n", busy, idle));
   put(proc / "meminfo", "MemTotal:     1000 kB\nMemFree:  1 kB\nMemAvailable:  400 kB\n");
   put(proc / "cpuinfo", "processor\t: 0\ncpu MHz\t\t: 2500.5\n");
 }
@@ -102,7 +107,8 @@ TEST(Telemetry, numbers_of_the_machine_and_of_processes) {
   EXPECT_EQ(of("CPU Utilization [0]"), (std::vector<double>{75}));
   EXPECT_EQ(of("CPU Frequency [0]"), (std::vector<double>{2500.5, 2500.5}));
   EXPECT_EQ(of("Memory Used"), (std::vector<double>{600 * 1024, 600 * 1024}));
-  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK)), page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK)),
+               page = static_cast<double>(sysconf(_SC_PAGESIZE));
   EXPECT_EQ(of("CPU User Time"), std::vector<double>(4, 300 * tick)) << "two processes, two rounds";
   EXPECT_EQ(of("CPU Kernel Time"), std::vector<double>(4, 100 * tick));
   EXPECT_EQ(of("CPU Memory Usage"), std::vector<double>(4, 25 * page));
@@ -126,12 +132,19 @@ TEST(Telemetry, missing_entries_are_said_once) {
       {"stat", "/stat cannot be read: no utilisation", {"CPU Utilization [0]"}},
       {"meminfo", "/meminfo cannot be read", {"Memory Used", "Memory Available"}},
       {"cpuinfo", "frequency of CPU cores", {"CPU Frequency [0]"}},
-      {"40/stat", "/40/stat cannot be read", {"CPU User Time", "CPU Memory Usage", "IO Read", "Threads", "CPU Peak Memory", "CPU Context Switches", "CPU Usage"}},
-      {"40/io", "/io of process a (strange) name cannot be read", {"IO Read", "IO Written", "Disk Read", "Disk Written"}},
+      {"40/stat",
+       "/40/stat cannot be read",
+       {"CPU User Time", "CPU Memory Usage", "IO Read", "Threads", "CPU Peak Memory", "CPU Context Switches",
+        "CPU Usage"}},
+      {"40/io",
+       "/io of process a (strange) name cannot be read",
+       {"IO Read", "IO Written", "Disk Read", "Disk Written"}},
       {"40/status", nullptr, {"CPU Peak Memory"}},
       {"40/task", nullptr, {}},
   };
-  const std::vector<std::string> everything = {"CPU Utilization [0]", "CPU Frequency [0]", "Memory Used", "CPU User Time", "CPU Memory Usage", "CPU Peak Memory", "IO Read", "Threads"};
+  const std::vector<std::string> everything = {
+      "CPU Utilization [0]", "CPU Frequency [0]", "Memory Used", "CPU User Time",
+      "CPU Memory Usage",    "CPU Peak Memory",   "IO Read",     "Threads"};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.file);
     const Folder folder;
@@ -151,7 +164,8 @@ TEST(Telemetry, missing_entries_are_said_once) {
       EXPECT_NE(readings.notes[0].find(one.note), std::string::npos) << readings.notes[0];
     }
     for (const std::string& name : everything) {
-      const bool gone = std::find_if(one.gone.begin(), one.gone.end(), [&](const char* text) { return name == text; }) != one.gone.end();
+      const bool gone = std::find_if(one.gone.begin(), one.gone.end(),
+                                     [&](const char* text) { return name == text; }) != one.gone.end();
       EXPECT_EQ(readings.values.contains(name), !gone) << name;
     }
   }

@@ -1,5 +1,5 @@
-// Reading of memory that may not be there, without faults: the thread's own, where the kernel is asked page by page
-// (Prober, also inside signal handlers), and that of threads that go on running meanwhile (Snapshot).
+// Reading of memory that may not be there, without faults: the thread's own, where the kernel is asked page
+// by page (Prober, also inside signal handlers), and that of threads that go on running meanwhile (Snapshot).
 #pragma once
 
 #include <errno.h>
@@ -58,8 +58,9 @@ class Prober {
   uintptr_t known_[kSlots] = {};
 };
 
-/// Memory that other threads use: a page may go between a question and a look at it, so that the kernel copies. What
-/// was read is kept, and whether all of it is still the same is one call: what was concluded from it then holds.
+/// Memory that other threads use: a page may go between a question and a look at it, so that the kernel
+/// copies. What was read is kept, and whether all of it is still the same is one call: what was concluded
+/// from it then holds.
 class Snapshot {
  public:
   void clear() {
@@ -109,7 +110,8 @@ class Snapshot {
 
  private:
   const std::byte* keep(uintptr_t at, size_t bytes) {
-    if (count_ == kMostPieces || bytes > sizeof bytes_ - used_ || !read_now(at, bytes_ + used_, bytes)) return nullptr;
+    if (count_ == kMostPieces || bytes > sizeof bytes_ - used_ || !read_now(at, bytes_ + used_, bytes))
+      return nullptr;
     pieces_[count_++] = {at, static_cast<uint32_t>(bytes), used_};
     used_ += static_cast<uint32_t>(bytes);
     return bytes_ + used_ - bytes;

@@ -227,7 +227,9 @@ class DataStack {
         !prober.load(state + static_cast<uintptr_t>(offset) + 8, end))
       return;
     constexpr uintptr_t kMostAtOnce = 16384;
-    if (end > chunk) prober.expect(end - chunk > kMostAtOnce ? end - kMostAtOnce : chunk, end - chunk > kMostAtOnce ? kMostAtOnce : end - chunk);
+    if (end > chunk)
+      prober.expect(end - chunk > kMostAtOnce ? end - kMostAtOnce : chunk,
+                    end - chunk > kMostAtOnce ? kMostAtOnce : end - chunk);
     while (chunk != 0 && count_ < kMost) {
       chunks_[count_++] = {chunk + 24, end};
       uintptr_t head[2];
@@ -318,8 +320,8 @@ event::PythonState interpreter_frames(Memory& prober, uintptr_t state, uintptr_t
 
 // Frames of the thread behind a thread state, innermost first, into scratch.frames.
 template <typename Memory>
-event::PythonState chain_of(Memory& memory, uintptr_t state, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
-                            uint32_t& found) {
+event::PythonState chain_of(Memory& memory, uintptr_t state, uintptr_t sp, uintptr_t stack_high,
+                            PythonScratch& scratch, uint32_t& found) {
   const Layout& layout = g_python.layout;
   found = 0;
   uintptr_t frame = 0;
@@ -352,8 +354,8 @@ event::PythonState describe(Prober& prober, event::PythonState result, uint32_t 
 
 // ---- threads that wait for others ----------------------------------------------------------------
 
-// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its thread state:
-// the number in it is another, or it is not there.
+// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its
+// thread state: the number in it is another, or it is not there.
 struct KnownThread {
   std::atomic<uintptr_t> state;  // 0 = free
   std::atomic<uintptr_t> thread;
@@ -363,7 +365,7 @@ constexpr uint32_t kKnownThreads = 16;
 constinit KnownThread g_known_threads[kKnownThreads] = {};
 constinit std::atomic<uint32_t> g_threads_known{1};  // changes of the list
 constexpr int64_t kAnswerHolds = 100'000'000;        // ns
-constexpr uint32_t kMostWaiting = 48;                // threads of Python: with more the search would take too long
+constexpr uint32_t kMostWaiting = 48;  // threads of Python: with more the search would take too long
 
 void remember(uintptr_t state, uintptr_t thread) {
   const uint64_t generation = tape::process_generation();
@@ -428,8 +430,8 @@ bool is_backward(uintptr_t address) {
 }
 
 // State of the one thread that waits in torch/autograd, 0 = none or several, or it cannot be told. All of the
-// interpreter's threads count, also those that have not shown themselves: the list of their states is followed from one
-// that has. It may change meanwhile; what does not fit together ends the search.
+// interpreter's threads count, also those that have not shown themselves: the list of their states is
+// followed from one that has. It may change meanwhile; what does not fit together ends the search.
 uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   const Layout& layout = g_python.layout;
   Snapshot& memory = waiting.memory;
@@ -450,8 +452,8 @@ uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
   for (const KnownThread& entry : g_known_threads) {
     const uintptr_t state = entry.state.load(std::memory_order_acquire);
     uintptr_t thread = 0;
-    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation && links_of(state, links) &&
-        memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
+    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation &&
+        links_of(state, links) && memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
         thread == entry.thread.load(std::memory_order_relaxed)) {
       first = state;
       break;

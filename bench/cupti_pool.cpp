@@ -164,6 +164,7 @@ int main(int argc, char** argv) {
     _exit(127);
   }
   tape::Drainer drainer(*pool);
+  const tape::Grower grower(*pool);
   const tape::Drainer::Sink sink = [&](const tape::Piece& piece) {
     if (piece.block->kind == tape::BlockKind::kDefinitions) counter.definitions(piece.bytes);
     if (piece.block->kind == tape::BlockKind::kCupti) counter.buffer(*piece.block, piece.bytes);

@@ -50,6 +50,7 @@ for items in 64 1024 16384; do
   trace=("$tacho" trace -q -o storm.tacho --overwrite -- "$storm" "${options[@]}")
   paired "storm, $items work-items: traced / untraced" 1.05 "${each[@]}" -- "${trace[@]}" --vs "$storm" "${options[@]}"
   paired "storm, $items work-items: traced / PoCL measuring itself" 1.05 "${each[@]}" -- "${trace[@]}" --vs "$storm" "${options[@]}" -p
+  paired "storm, $items work-items: traced / a program that asks PoCL for the times itself" 1.05 "${each[@]}" -- "${trace[@]}" --vs "$storm" "${options[@]}" -q
 done
 "$tacho" trace -q -o storm.tacho --overwrite -- "$storm" >/dev/null
 events=$("$tacho" info --tables storm.tacho | awk '/^(dispatch|api|copy|fill|allocation|sync)/ {sum += $2} END {print sum}')

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What system profiling costs and how right it is. usage: bench/sys.sh [BUILD] [SECTION...]
-#   overhead   CPU time of a program with 100 Hz and 1 kHz against without, paired     goals 1.01, 1.03
+#   overhead   CPU time of a program with 100 Hz and 1 kHz (timers of CPU time and of wall time) against without, paired;
+#              goals 1.01, 1.03; and what a timer of 1 kHz with an empty handler costs on this machine (CLOCKS, RATES, PAIRS)
 #   decode     unwinding and symbolising a million samples                             goal 5 s
 #   bytes      MB/s of trace at 100 Hz with 16 busy threads                            goal 1
 #   shares     a program of known shares (70/20/10), with and without frame pointers   goal within 2 points
@@ -56,19 +57,26 @@ for t in threads: t.join()'
       echo "16 threads at 100 Hz: $(stat -c %s "$work/b.tacho") bytes in $seconds ms = $(( $(stat -c %s "$work/b.tacho") / seconds )) kB/s (goal 1000)" ;;
     overhead)
       cat > "$work/cpu.py" <<'PYTHON'
-import resource, subprocess, sys
+import os, resource, subprocess, sys
+if "TIMER_FLOOR" in os.environ: os.environ["LD_PRELOAD"] = os.environ["TIMER_FLOOR"]
 subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 print("cpu", usage.ru_utime + usage.ru_stime)
 PYTHON
-      for hz in 100 1000; do
-        goal=$([ $hz = 100 ] && echo 1.01 || echo 1.03)
-        for program in "$work/shares_nofp 5000" "/usr/bin/python3 $tests/shares.py 400"; do
-          "$here/paired.py" --pairs "${PAIRS:-15}" --goal $goal --value 'cpu ([0-9.]+)' --name "$hz Hz, ${program##*/}" -- \
-            "$tacho" trace -q --overwrite -o "$work/t.tacho" --sampler timer --sample-hz $hz -- /usr/bin/python3 "$work/cpu.py" $program \
-            --vs /usr/bin/python3 "$work/cpu.py" $program
+      cc -O2 -shared -fPIC -o "$work/floor.so" "$here/timer_floor.c"
+      for clock in ${CLOCKS:-cpu wall}; do
+        for hz in ${RATES:-100 1000}; do
+          goal=$([ "$hz" = 100 ] && echo 1.01 || echo 1.03)
+          for program in "$work/shares_nofp 5000" "/usr/bin/python3 $tests/shares.py 400"; do
+            "$here/paired.py" --pairs "${PAIRS:-21}" --goal "$goal" --value 'cpu ([0-9.]+)' --name "$hz Hz of $clock time, ${program##*/}" -- \
+              "$tacho" trace -q --overwrite -o "$work/t.tacho" --sampler timer --sample-hz "$hz" --sample-clock "$clock" -- /usr/bin/python3 "$work/cpu.py" $program \
+              --vs /usr/bin/python3 "$work/cpu.py" $program
+          done
         done
-      done ;;
+      done
+      program="$work/shares_nofp 5000"
+      "$here/paired.py" --pairs "${PAIRS:-21}" --value 'cpu ([0-9.]+)' --name "an empty handler, 1000 Hz of wall time, ${program##*/}" -- \
+        /usr/bin/env TIMER_FLOOR="$work/floor.so" /usr/bin/python3 "$work/cpu.py" $program --vs /usr/bin/python3 "$work/cpu.py" $program ;;
     *) echo "sys.sh: no section '$section'" >&2; exit 2 ;;
   esac
 done

@@ -1,15 +1,18 @@
 // many_kernels: a storm of small launches of many kernels, as small-batch inference does it, and what one
 // launch costs.
-//   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]
+//   many_kernels [-n launches] [-k different kernels] [-s work-items] [-p | -q]
 // With -p the queue measures every launch (CL_QUEUE_PROFILING_ENABLE), as a profiler makes it do: what that
-// alone costs.
+// alone costs. With -q the program also asks for the four times of every launch, a few launches at a time as
+// they end, and only adds them up: what the runtime takes from whoever wants to know them.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+#include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -21,20 +24,57 @@ void check(const char* what, cl_int code) {
   exit(1);
 }
 
+// The times of launches, asked for as these end.
+class Times {
+ public:
+  void add(cl_event event) {
+    running_.push_back(event);
+    constexpr size_t kBatch = 48;
+    if (++added_ % kBatch == 0) collect(2 * kBatch);
+  }
+  /// Looks at no more than `most` launches, from the oldest on, until one still runs.
+  void collect(size_t most) {
+    for (; most > 0 && !running_.empty(); --most) {
+      const cl_event event = running_.front();
+      cl_int state = CL_QUEUED;
+      check("clGetEventInfo",
+            clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));
+      if (state != CL_COMPLETE) return;
+      cl_ulong times[4] = {};
+      constexpr cl_profiling_info kWhat[] = {CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT,
+                                             CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+      for (int i = 0; i < 4; ++i)
+        check("clGetEventProfilingInfo",
+              clGetEventProfilingInfo(event, kWhat[i], sizeof times[i], &times[i], nullptr));
+      sum_ += times[3] - times[2];
+      check("clReleaseEvent", clReleaseEvent(event));
+      running_.pop_front();
+    }
+  }
+  uint64_t sum() const { return sum_; }
+
+ private:
+  std::deque<cl_event> running_;
+  size_t added_ = 0;
+  uint64_t sum_ = 0;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   long launches = 20000, kinds = 16, items = 256;
   cl_command_queue_properties properties = 0;
-  for (int option; (option = getopt(argc, argv, "n:k:s:ph")) != -1;) {
-    if (option == 'p') {
+  bool ask = false;
+  for (int option; (option = getopt(argc, argv, "n:k:s:pqh")) != -1;) {
+    if (option == 'p' || option == 'q') {
       properties = CL_QUEUE_PROFILING_ENABLE;
+      ask = option == 'q';
       continue;
     }
     char* end = nullptr;
     long* const value = option == 'n' ? &launches : option == 'k' ? &kinds : option == 's' ? &items : nullptr;
     if (value == nullptr || (*value = strtol(optarg, &end, 10), *end != '\0' || *value < 1)) {
-      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items] [-p]\n");
+      fprintf(stderr, "usage: many_kernels [-n launches] [-k different kernels] [-s work-items] [-p | -q]\n");
       return option == 'h' ? 0 : 1;
     }
   }
@@ -74,11 +114,17 @@ int main(int argc, char** argv) {
   check("clFinish", clFinish(queue));
 
   const auto start = std::chrono::steady_clock::now();
-  for (long i = 0; i < launches; ++i)
-    check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1,
-                                                           nullptr, &global, local, 0, nullptr, nullptr));
+  Times times;
+  for (long i = 0; i < launches; ++i) {
+    cl_event event = nullptr;
+    check("clEnqueueNDRangeKernel",
+          clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1, nullptr, &global, local, 0,
+                                 nullptr, ask ? &event : nullptr));
+    if (ask) times.add(event);
+  }
   const auto enqueued = std::chrono::steady_clock::now();
   check("clFinish", clFinish(queue));
+  times.collect(SIZE_MAX);
   const auto end = std::chrono::steady_clock::now();
   check("clEnqueueReadBuffer", clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, global * sizeof(int),
                                                    values.data(), 0, nullptr, nullptr));
@@ -91,6 +137,7 @@ int main(int argc, char** argv) {
   };
   printf("%ld launches of %ld kernels: %.0f ns each to enqueue, %.0f ns each until all were done\n", launches,
          kinds, each(enqueued - start), each(end - start));
+  if (ask) printf("%.0f ns each on the device\n", static_cast<double>(times.sum()) / static_cast<double>(launches));
   if (values[0] != static_cast<int>(expected)) {
     fprintf(stderr, "many_kernels: the sum is %d, not %ld\n", values[0], expected);
     return 1;

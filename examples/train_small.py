@@ -19,9 +19,12 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=20)
     parser.add_argument("--profiler", choices=["none", "cuda", "both"], default="none")
+    parser.add_argument("--profiler-early", action="store_true", help="torch.profiler takes its memory on the GPU before the "
+                        "program does (needs --warmup); it records the timed steps either way")
     parser.add_argument("--counts", help="JSON file for what torch.profiler saw")
     parser.add_argument("--trace", help="Chrome JSON file that torch.profiler writes")
     parser.add_argument("--mark-region", action="store_true", help="cudaProfilerStart/Stop around the timed steps")
+    parser.add_argument("--nvtx", action="store_true", help="an NVTX range per operator in the timed steps (emit_nvtx)")
     parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
 
@@ -31,6 +34,24 @@ def main():
         sys.exit("train_small.py: this Python has no torch; use one that has")
     if arguments.device == "cuda" and not torch.cuda.is_available():
         sys.exit("train_small.py: torch sees no CUDA device; --device cpu trains on the CPU")
+
+    profiler = None
+
+    def start_profiler(schedule=None):
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CUDA]
+        if arguments.profiler == "both":
+            activities.append(ProfilerActivity.CPU)
+        profiler = profile(activities=activities, schedule=schedule)
+        profiler.__enter__()
+        return profiler
+
+    early = arguments.profiler_early and arguments.profiler != "none"
+    if early:
+        if arguments.warmup < 1:
+            sys.exit("train_small.py: --profiler-early needs --warmup 1 or more")
+        profiler = start_profiler(torch.profiler.schedule(wait=0, warmup=arguments.warmup, active=arguments.steps, repeat=1))
 
     torch.manual_seed(1)
     device = torch.device(arguments.device)
@@ -55,18 +76,16 @@ def main():
 
     for _ in range(arguments.warmup):
         step()
+        if early:
+            synchronize()
+            profiler.step()
     synchronize()
+    if arguments.profiler != "none" and not early:
+        profiler = start_profiler()
 
-    profiler = None
-    if arguments.profiler != "none":
-        from torch.profiler import ProfilerActivity, profile
-
-        activities = [ProfilerActivity.CUDA]
-        if arguments.profiler == "both":
-            activities.append(ProfilerActivity.CPU)
-        profiler = profile(activities=activities)
-        profiler.__enter__()
-
+    ranges = torch.autograd.profiler.emit_nvtx() if arguments.nvtx else None
+    if ranges is not None:
+        ranges.__enter__()
     if arguments.mark_region:
         torch.cuda.profiler.start()
     times = []
@@ -76,9 +95,13 @@ def main():
         loss = step()
         synchronize()
         times.append(time.perf_counter() - begin)
+        if early:
+            profiler.step()
 
     if arguments.mark_region:
         torch.cuda.profiler.stop()
+    if ranges is not None:
+        ranges.__exit__(None, None, None)
     if profiler is not None:
         profiler.__exit__(None, None, None)
         if arguments.trace:

@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/packages.sh build run
 scripts/build.sh release
-out=$(mktemp -d)
-build/bin/tacho trace -o "$out/vcopy.tacho" -- build/examples/vcopy -n 1048576 -b 256 -i 20
+mkdir -p build/quickstart
+build/bin/tacho trace --overwrite -o build/quickstart/vcopy.tacho -- build/examples/vcopy -n 1048576 -b 256 -i 20

@@ -35,6 +35,14 @@ struct PairHash {
   }
 };
 
+// PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id
+// = 31".
+std::string_view operator_name(std::string_view text) {
+  for (const std::string_view counter : {", seq = ", ", op_id = ", ", sizes = "})
+    text = text.substr(0, text.find(counter));
+  return text;
+}
+
 // Calls of device APIs whose work may still come: the newest of them.
 constexpr size_t kMostCalls = 2'000'000;
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many
@@ -150,7 +158,12 @@ class Builder {
       line_.push_back(next);
       if (tree_.frames[line_.back()].part == StackPart::kPython) last_python = line_.size();
     }
-    if (last_python != 0 && !options_.startup) line_.resize(last_python);
+    if (last_python != 0 && last_python < line_.size() && !options_.startup) {
+      // That more was there and is cut is not startup.
+      const uint32_t outermost = line_.back();
+      line_.resize(last_python);
+      if (tree_.frames[outermost].part == StackPart::kTruncated) line_.push_back(outermost);
+    }
     uint32_t node = root;
     for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
     at->second = node;
@@ -232,8 +245,9 @@ class Builder {
                                    : node_of(track, stack);
     if (const auto open = open_.find(track); open != open_.end())
       for (const Open& marker : open->second)
-        node = child(
-            node, frame(StackPart::kMarker, trace_.text(Table::kLabel, marker.label, column::Label::name)));
+        node =
+            child(node, frame(StackPart::kMarker,
+                              operator_name(trace_.text(Table::kLabel, marker.label, column::Label::name))));
     return child(node,
                  frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
@@ -468,8 +482,8 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
       if (node.samples == 0 && node.launches == 0) continue;
-      // Device time belongs to the innermost frame of the host's code; by line, to Python's where there is
-      // Python.
+      // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and
+      // to Python's where there is Python: what a line calls in a library is that line's.
       size_t owner = SIZE_MAX;
       bool owner_python = false;
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent) {
@@ -485,7 +499,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
           owner = row;
           owner_python = python;
         }
-        if (at == i) {
+        if (at == i && by == StackBy::kFunction) {
           rows[row].self_ns += node.host_ns;
           rows[row].samples += node.samples;
         }
@@ -500,6 +514,10 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
         rows[owner].gpu_ns += node.gpu_ns;
       }
       if (owner != SIZE_MAX) rows[owner].gpu_self_ns += node.gpu_ns;
+      if (by == StackBy::kLine) {
+        rows[owner].self_ns += node.host_ns;
+        rows[owner].samples += node.samples;
+      }
     }
     std::erase_if(rows, [](const StackRow& row) { return row.total_ns == 0 && row.gpu_ns == 0; });
   }

@@ -73,13 +73,14 @@ struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'
   int64_t samples = 0;
-  int64_t self_ns = 0;      // the innermost frame
+  int64_t self_ns = 0;      // the innermost frame; by line: what is below it without a line of its own (kLine) as well
   int64_t total_ns = 0;     // somewhere on the stack, counted once
   int64_t gpu_ns = 0;       // device work launched from it or from what it called
   int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack
 };
 enum class StackBy { kStack, kFunction, kLine };
-/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line. The
+/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line; the time of a
+/// stack belongs to its innermost Python line, else to its innermost line, so that own times add up to the whole. The
 /// tree must have been made with lines for kLine.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 

@@ -21,6 +21,7 @@
 #include "metric/analysis_json.h"
 #include "metric/analysis_text.h"
 #include "metric/compare.h"
+#include "metric/roofline_svg.h"
 #include "report/page_server.h"
 #include "workload/csv.h"
 
@@ -35,7 +36,7 @@ struct Arguments {
   metric::TextOptions text;
   std::vector<std::string> include_columns;
   std::vector<std::string> memory_levels;
-  std::string sort = "kernels", sampling_sort = "count";
+  std::string sort = "kernels", sampling_sort = "count", axes = "fit";
   std::string ratio = "avg", compat, ids = "3.3", format = "text", output_name, save_folder, specs;
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
@@ -186,18 +187,23 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--run", o.run, "of a folder with several runs of tacho profile: the number of one")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
-  app.add_option("--output-format", a.format, "text, json, csv or html")
-      ->check(CLI::IsMember({"text", "json", "csv", "html", "stdout", "txt"}))
+  app.add_option("--output-format", a.format, "text, json, csv, html, or svg: the roofline alone")
+      ->check(CLI::IsMember({"text", "json", "csv", "html", "svg", "stdout", "txt"}))
       ->type_name("FORMAT")
       ->capture_default_str();
   app.add_option("-o,--output-name,--output", a.output_name, "write there instead of to standard output")
       ->type_name("NAME");
   app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
       ->type_name("DIR");
-  app.add_option("-R,--roofline-data-type", a.text.data_types, "data types of the roofs: FP32, FP64, I8, ...")
+  app.add_option("-R,--roofline-data-type", a.text.data_types,
+                 face == AnalyzeFace::Tacho ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
+                                            : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
       ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"}))
       ->expected(1, -1)
-      ->type_name("TYPE")
+      ->type_name("TYPE");
+  app.add_option("--roofline-axes", a.axes, "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)")
+      ->check(CLI::IsMember({"fit", "points", "whole"}))
+      ->type_name("RANGE")
       ->capture_default_str();
   app.add_option("--pc-sampling-sorting-type", a.sampling_sort,
                  "table 21.1 by count, or by source line (offset)")
@@ -232,6 +238,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
 std::string with_ending(const std::string& name, std::string_view format) {
   const std::string_view ending = format == "json"   ? ".json"
                                   : format == "html" ? ".html"
+                                  : format == "svg"  ? ".svg"
                                   : format == "csv"  ? ".csv"
                                                      : ".txt";
   const std::size_t slash = name.rfind('/');
@@ -375,6 +382,8 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       return fail("--gui serves the report; --output-format and --output-name write one: give one of them");
     a.format = "html";
   }
+  if (a.format == "svg" && a.analysis.blocks.empty()) a.analysis.blocks = {"4"};
+  if (face == AnalyzeFace::RocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
   a.analysis.every_normalisation = a.format == "html";
   a.analysis.errors = a.text.errors || a.format == "html" || a.format == "json";
   std::vector<metric::Analysis> runs;
@@ -414,6 +423,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       out = metric::to_json(runs, {a.text.per_kernel, false});
     } else if (a.format == "html") {
       TACHO_ASSIGN(out, metric::to_html(runs));
+    } else if (a.format == "svg") {
+      metric::SvgOptions svg;
+      svg.data_types = a.text.data_types;
+      svg.memory_levels = a.text.memory_levels;
+      svg.dispatches = a.text.roofline_dispatches;
+      svg.axes = a.axes == "whole"    ? metric::RooflineAxes::Whole
+                 : a.axes == "points" ? metric::RooflineAxes::Points
+                                      : metric::RooflineAxes::Fit;
+      TACHO_ASSIGN(out, metric::roofline_svg(runs, svg));
     } else if (a.format == "csv") {
       out = report::to_csv(metric::tidy_table(runs));
     } else {

@@ -76,11 +76,15 @@ int run_avail(int argc, char** argv) {
   } else if (!opencl.usable()) {
     sources.rows.push_back({"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
   } else {
-    const auto found = opencl.list();
+    std::string problem;
+    const auto found = opencl.list(&problem);
     for (const OpenClLibrary::Device& device : found)
       devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type), static_cast<int64_t>(device.units),
                               report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
-    sources.rows.push_back({"opencl", found.empty() ? "no device" : "ready",
+    if (!problem.empty())
+      sources.rows.push_back({"opencl", "unusable", problem});
+    else
+      sources.rows.push_back({"opencl", found.empty() ? "no device" : "ready",
                             found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
                                           : "calls, kernels, copies, fills, maps, allocations"});
   }

@@ -2,8 +2,17 @@
 #include "cli/devices.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -20,7 +29,89 @@ OpenClLibrary::OpenClLibrary() {
   device_info_ = reinterpret_cast<Info>(dlsym(handle_, "clGetDeviceInfo"));
 }
 
-std::vector<OpenClLibrary::Device> OpenClLibrary::list() const {
+namespace {
+
+// Between the child that asks and us: fields and devices end with these, and the list with kEnd.
+constexpr char kField = '\x1f', kDevice = '\x1e', kEnd = '\x04';
+
+// Everything that comes through a pipe until it is closed; nothing for `seconds` is an end, too.
+std::string read_all(int file, int seconds) {
+  std::string text;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wait{file, POLLIN, 0};
+    const int ready = poll(&wait, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return text;
+    char part[4096];
+    const ssize_t size = read(file, part, sizeof part);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(part, static_cast<size_t>(size));
+  }
+}
+
+}  // namespace
+
+std::vector<OpenClLibrary::Device> OpenClLibrary::list(std::string* problem) const {
+  constexpr int kPatience = 60;  // seconds; a driver may compile at its first start
+  int channel[2];
+  if (pipe2(channel, O_CLOEXEC) != 0) return {};
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_DUMPABLE, 0);  // no core file
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+    std::string text;
+    for (const Device& device : ask()) {
+      for (const std::string& field : {device.platform, device.name, device.version, device.driver}) text += field + kField;
+      text += fmt::format("{}{}{}{}{}{}", device.type, kField, device.units, kField, device.memory, kField);
+      text += kDevice;
+    }
+    text += kEnd;
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t size = write(channel[1], text.data() + at, text.size() - at);
+      if (size <= 0) break;
+      at += static_cast<size_t>(size);
+    }
+    _exit(0);
+  }
+  close(channel[1]);
+  std::string text;
+  if (child > 0) text = read_all(channel[0], kPatience);
+  close(channel[0]);
+  const bool whole = text.ends_with(kEnd);
+  int status = 0;
+  if (child > 0) {
+    if (!whole) kill(child, SIGKILL);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (!whole) {
+    if (problem != nullptr)
+      *problem = child > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
+                     ? fmt::format("an OpenCL driver crashes when it is asked for its devices ({}): see /etc/OpenCL/vendors for "
+                                   "which are installed, and remove or update the broken one",
+                                   strsignal(WTERMSIG(status)))
+                     : fmt::format("an OpenCL driver does not answer within {} s, or ends the program, when it is asked for its "
+                                   "devices: see /etc/OpenCL/vendors for which are installed",
+                                   kPatience);
+    return {};
+  }
+  std::vector<Device> found;
+  for (size_t at = 0, end; (end = text.find(kDevice, at)) != std::string::npos; at = end + 1) {
+    std::vector<std::string> fields;
+    for (size_t from = at, to; from < end && (to = text.find(kField, from)) != std::string::npos; from = to + 1)
+      fields.push_back(text.substr(from, to - from));
+    if (fields.size() != 7) continue;
+    found.push_back({fields[0], fields[1], fields[2], fields[3], strtoull(fields[4].c_str(), nullptr, 10),
+                     static_cast<uint32_t>(strtoul(fields[5].c_str(), nullptr, 10)), strtoull(fields[6].c_str(), nullptr, 10)});
+  }
+  return found;
+}
+
+std::vector<OpenClLibrary::Device> OpenClLibrary::ask() const {
   std::vector<Device> found;
   uint32_t count = 0;
   if (platforms_(0, nullptr, &count) != 0 || count == 0 || count > 64) return found;

@@ -24,9 +24,12 @@ class OpenClLibrary {
     uint32_t units = 0;
     uint64_t memory = 0;
   };
-  std::vector<Device> list() const;
+  /// Asked in a process of its own: a driver that crashes, aborts or hangs takes that one with it. Then the list is empty and
+  /// `problem`, where given, says so in a sentence. The caller must be single-threaded.
+  std::vector<Device> list(std::string* problem = nullptr) const;
 
  private:
+  std::vector<Device> ask() const;
   using Platforms = int32_t (*)(uint32_t, void**, uint32_t*);
   using Devices = int32_t (*)(void*, uint64_t, uint32_t, void**, uint32_t*);
   using Info = int32_t (*)(void*, uint32_t, size_t, void*, size_t*);

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -33,7 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string name, path, subpath, output_directory, set, replay = "", format = "csv", device, ids = "3.3";
+  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device, ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
   std::string arch, list_metrics_arch, list_blocks_arch;
@@ -78,8 +79,8 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
 
   auto* how = app.add_option_group("How");
   how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")->type_name("DEVICE");
-  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again")
-      ->check(CLI::IsMember({"kernel", "application"}));
+  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again; cupti: as kernel, by NVIDIA's library")
+      ->check(CLI::IsMember({"kernel", "application", "cupti"}));
   how->add_option_function<std::vector<std::string>>(
          "--iteration-multiplexing",
          [&a](const std::vector<std::string>& values) {
@@ -88,6 +89,9 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
          "spread the passes over the launches of each kernel: kernel or kernel_launch_params (default)")
       ->expected(0, 1)
       ->type_name("POLICY");
+  how->add_option("--cache-control", a.cache_control,
+                  "NVIDIA: all sweeps the L2 before each measured kernel (default where kernels are replayed), none leaves it")
+      ->check(CLI::IsMember({"all", "none"}));
   how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("SECONDS");
@@ -158,8 +162,13 @@ Status check_conflicts(const Arguments& a) {
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
     return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
-  if (a.multiplexing && a.replay == "kernel")
-    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay kernel");
+  if (a.multiplexing && (a.replay == "kernel" || a.replay == "cupti"))
+    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}", a.replay);
+  if (a.cache_control == "all" && a.replay == "cupti")
+    return fail("--cache-control all goes with --replay kernel: CUPTI's own replay leaves the caches alone");
+  if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
+    return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
+                a.multiplexing ? "--iteration-multiplexing" : "--replay application");
   if (a.torch_trace)
     return fail("--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
                 "command collects counters per kernel");
@@ -354,13 +363,23 @@ std::string nothing_matched(const Arguments& a, const counter::Outcome& outcome)
     std::string names;
     for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
     if (outcome.seen_kernels.size() > 8) names += ", ...";
+    // People write the name without its arguments.
+    std::vector<std::string> short_names;
+    for (const std::string& kernel : outcome.seen_kernels) {
+      std::string name = kernel.substr(0, kernel.find_first_of("(<"));
+      name = name.substr(std::max(name.rfind(' ') + 1, name.rfind(':') + 1));
+      if (!name.empty()) short_names.push_back(std::move(name));
+    }
     std::string near;
     for (const std::string& kernel : a.kernels) {
-      const std::string best = nearest(kernel, outcome.seen_kernels);
+      std::string best = nearest(kernel, short_names);
+      if (best.empty()) best = nearest(kernel, outcome.seen_kernels);
       if (!best.empty()) near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", best);
     }
     text = fmt::format("no dispatch passed -k {}{}{}; the program launched {}", joined(a.kernels, " "),
                        a.dispatches.empty() ? "" : " and -d " + joined(a.dispatches, " "), near, names);
+  } else if (a.dispatches.empty()) {
+    text = fmt::format("none of the {} launches has values", outcome.seen);
   } else {
     text = fmt::format("no dispatch passed -d {}; the program launched {}, numbered from 0", joined(a.dispatches, " "), outcome.seen);
   }
@@ -413,6 +432,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
+  if (a.replay == "cupti" && chosen.device.vendor != "nvidia") return fail("--replay cupti: {} is no NVIDIA GPU", chosen.device.name);
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
     return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
                 chosen.device.name);
@@ -428,8 +448,17 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.command = a.command;
   request.filter.kernels = a.kernels;
   request.filter.dispatches = ranges;
-  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : counter::Replay::Default;
+  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : a.replay == "cupti" ? counter::Replay::Cupti : counter::Replay::Default;
   if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
+  request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
+  if (request.caches != counter::Caches::Default && chosen.device.vendor != "nvidia")
+    return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
+  // PC samples take a run of their own: only where they are asked for by name.
+  request.pc_samples = chosen.device.vendor == "nvidia" &&
+                       std::any_of(selected.selections.begin(), selected.selections.end(),
+                                   [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
+  if (request.pc_samples && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
+    return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 
@@ -456,7 +485,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
                                                       joined(a.command, " "), a.roof_only)));
   const bool replays = plan.passes.size() > 1 && !a.multiplexing;
   if (replays)
-    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
+    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
                                                ? "kernel, each kernel is run again with its memory put back"
                                                : "application, the program is run once a pass"));
   session.note("Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
@@ -483,6 +512,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.estimated = outcome->estimated;
   entry.roofline_only = a.roof_only;
   entry.exit_code = outcome->exit_code;
+  if (outcome->left_out != 0) {
+    constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+    entry.seen = static_cast<int>(std::min(kMost, outcome->measured + outcome->left_out));
+    entry.measured = static_cast<int>(std::min(kMost, outcome->measured));
+  }
   TACHO_TRY(writer.add_run(entry));
   if (!session.dispatches().empty()) {
     std::ifstream old(folder + "/timestamps.csv", std::ios::binary);
@@ -490,13 +524,17 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     if (old) existing << old.rdbuf();
     TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
   }
+  if (!outcome->samples.empty()) {
+    TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
+    TACHO_TRY(writer.write("ps_file_kernel_trace.csv", pc_kernels_csv(outcome->samples)));
+  }
   if (wants_roofline(a, catalog, wanted_selections)) {
     roofline::SuiteOptions roofs;
     roofs.line = [&](std::string_view line) { session.header(line); };
     roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
     TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
   }
-  if (outcome->measured == 0) session.warn(nothing_matched(a, *outcome));
+  if (outcome->measured == 0 && outcome->samples.empty()) session.warn(nothing_matched(a, *outcome));
   if (outcome->measured > 0)
     session.note(fmt::format("{} dispatches measured in {} {}; tacho analyze -p {}", outcome->measured, outcome->runs,
                              outcome->runs == 1 ? "run" : "runs", folder));

@@ -77,6 +77,24 @@ std::string long_csv(const counter::PassResult& result) {
   return out;
 }
 
+std::string pc_samples_csv(const std::vector<counter::PcSample>& samples) {
+  std::string out = "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
+  KernelNumbers kernels;
+  for (const counter::PcSample& each : samples)
+    out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_cell(each.instruction), csv_cell(each.source),
+                       each.issued ? 1 : 0, csv_cell(each.reason), each.count);
+  return out;
+}
+
+std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
+  std::string out = "Dispatch_Id,Kernel_Name\n";
+  KernelNumbers kernels;
+  std::size_t told = 0;
+  for (const counter::PcSample& each : samples)
+    if (kernels.of(each.kernel) == told) out += fmt::format("{},{}\n", told++, csv_cell(each.kernel));
+  return out;
+}
+
 std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches) {
   std::string out(existing);
   if (out.empty()) out = "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp\n";

@@ -74,6 +74,10 @@ class ProfileSession : public counter::Observer {
 std::string wide_csv(const counter::PassResult& result);
 /// The long csv: one row a dispatch and counter.
 std::string long_csv(const counter::PassResult& result);
+/// The file of PC samples that analyze reads, its text, and that of ps_file_kernel_trace.csv beside it: one "dispatch" a kernel.
+inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochastic.csv";
+std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
+std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);
 /// timestamps.csv: `existing` and a row for each dispatch of a run.
 std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches);
 

@@ -926,6 +926,7 @@ Status write_folder(const trace::Trace& trace, Request& request, Plan& plan,
     combined = true;
     format::timemory::Options tables = plan.tables;
     tables.process = row;
+    tables.name = fs::path(request.command[0]).filename().string();
     TACHO_TRY(write_tables(
         trace, request, plan, tables,
         [&](const std::string& name, const char* ending) { return path_of(row, name, ending); }, written));
@@ -948,6 +949,9 @@ Status write_folder(const trace::Trace& trace, Request& request, Plan& plan,
     }
     if (error) return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.output);
     say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(main_row), path));
+    if (trace.rows(Table::kSample) > 0)
+      say(request, fmt::format("[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
+                               of_process(main_row), path));
   }
   return {};
 }

@@ -148,7 +148,7 @@ constexpr Setting kSettings[] = {
     // behaviour
     {"VERBOSE", kInteger, "0", "core debug", kUsed, false, "how much is said; -1 = nothing"},
     {"DEBUG", kBool, "false", "core debug", kUsed, false, "say everything"},
-    {"MONOCHROME", kBool, "false", "core debug", kUsed, true, "no colours"},
+    {"MONOCHROME", kBool, "false", "core debug", kUsed, true, "no colours (tacho never writes any)"},
     {"CONFIG_FILE", kText, "", "core", kUsed, false, "config files, separated by spaces or semicolons"},
     {"STRICT_CONFIG", kBool, "true", "core", kUsed, true, "unknown keys in config files are errors"},
     {"SUPPRESS_CONFIG", kBool, "false", "core", kUsed, true, "do not read ~/.rocprof-sys.cfg"},

@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "counter/nvidia/host.h"
 #include "counter/nvidia/images.h"
+#include "counter/nvidia/samples.h"
 #include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
@@ -229,6 +230,8 @@ class NvidiaProvider : public Provider {
     if (wanted.empty() && !plan.unavailable.empty()) return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
     std::vector<std::string> kernel, links;
     for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
+    // Nothing is counted (-b 21, launch statistics): the launches alone, with their times.
+    if (wanted.empty()) kernel.emplace_back(kDuration);
     for (std::vector<std::string>* const group : {&kernel, &links}) {
       if (group->empty()) continue;
       TACHO_ASSIGN(Host::Config config, host->config(*group));
@@ -268,10 +271,45 @@ class NvidiaProvider : public Provider {
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());
       if (outcome.exit_code != 0) break;
     }
+    if (request.pc_samples && outcome.exit_code == 0)
+      if (const auto status = sample(request, observer, outcome); !status) return tl::unexpected<launch::LaunchError>(status.error());
     return outcome;
   }
 
  private:
+  static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer, Outcome& outcome) {
+    auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
+    if (!spool) return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, spool.error().message});
+    observer.note("PC sampling: one more run of the program, in which kernels run as they would");
+    if (!request.filter.dispatches.empty()) observer.note("PC samples are of all dispatches: -d does not choose among them");
+    TargetRunOptions options;
+    options.command = request.command;
+    options.config = {{"counter_folder", spool->folder()}};
+    options.sources = tape::source_bit::kCounter;
+    options.folder = request.folder;
+    observer.run_begins({}, 1, 1);
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    outcome.exit_code = run->result.exit_code;
+    outcome.signal = run->result.signal;
+    std::vector<std::string> notes;
+    auto rows = nvidia::read_samples(spool->folder(), request.filter, notes);
+    for (const std::string& note : notes) observer.warn(note);
+    if (!rows) {
+      observer.warn(rows.error().message);
+      return {};
+    }
+    outcome.seen = std::max(outcome.seen, spool->state().dispatches.load());
+    std::uint64_t count = 0;
+    for (const PcSample& row : *rows) count += row.count;
+    if (count == 0 && spool->state().refused.load() == 0)
+      observer.warn("there is not one PC sample: the kernels may be too short, or none was launched");
+    observer.note(fmt::format("{} PC samples at {} instructions and reasons", count, rows->size()));
+    outcome.samples = std::move(*rows);
+    return {};
+  }
+
   tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
                                                         const CollectRequest& request, Observer& observer, Outcome& outcome) const {
     const auto own_error = [](std::string message) {
@@ -289,12 +327,19 @@ class NvidiaProvider : public Provider {
                                 : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)", metrics.size(),
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
     observer.note("Kernels are run one after the other while they are measured");
+    // A kernel that runs again would find in the L2 what its last execution left.
+    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
+    const bool sweeps = request.caches == Caches::All || (request.caches == Caches::Default && replays);
+    if (sweeps) observer.note("The L2 is swept before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
+    std::uint64_t begun = 0;
     std::vector<std::pair<std::string, std::string>> settings = {
         {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
         {"passes", std::to_string(config->passes)},
-        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"}};
+        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
+        {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
+        {"cache", sweeps ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
@@ -347,22 +392,34 @@ class NvidiaProvider : public Provider {
       if (cut > 0) observer.warn("records were cut off where the program was killed; those launches are left out");
       if (const std::uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
+      // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
+      const bool crashed = run->result.exit_code != 0 && application;
+      begun = std::max<std::uint64_t>(begun, spools.back()->state().dispatches.load());
       if (run_number == 0) {
         launches = std::move(*seen);
+      } else if (crashed) {
+        observer.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
       } else if (!same_launches(launches, *seen, run_number, observer)) {
         observer.warn("application replay needs the same launches in every run: the values of this profile are not complete");
         launches.clear();
         break;
       }
-      if (spools.back()->state().attached.load() == 0)
+      if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
+        observer.warn(fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
+      if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
-      if (interrupted(run->result.signal)) break;
-      if (last || !application)
+      const bool ends = interrupted(run->result.signal) || crashed;
+      if (last || !application || ends)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
+      if (ends) break;
     }
     if (group == 0) {
       outcome.seen = 0;
       for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
+      if (begun > outcome.seen && outcome.exit_code != 0)
+        observer.warn(fmt::format("the last {} launches before the end have no values: the program ended before they were run again",
+                                  begun - outcome.seen));
+      outcome.seen = std::max(outcome.seen, begun);
     }
     std::set<std::string> names;
     for (const nvidia::Launch& launch : launches)
@@ -370,8 +427,14 @@ class NvidiaProvider : public Provider {
     outcome.seen_kernels.assign(names.begin(), names.end());
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;
-    if (multiplex) warn_incomplete(launches, config->passes, observer);
-    if (group == 0) outcome.measured = result.dispatches.size();
+    if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
+    if (group == 0) {
+      outcome.measured = result.dispatches.size();
+      std::uint64_t passed = 0;
+      for (const nvidia::Launch& launch : launches)
+        if (launch.selected) passed += launch.samples_seen();
+      outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
+    }
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
     return {};
@@ -444,7 +507,8 @@ class NvidiaProvider : public Provider {
     return result;
   }
 
-  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, std::size_t passes, Observer& observer) {
+  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
+                              std::size_t passes, Observer& observer) {
     struct Count {
       std::size_t seen = 0, measured = 0;
     };
@@ -455,10 +519,15 @@ class NvidiaProvider : public Provider {
       count.seen += launch.samples_seen();
       count.measured += launch.measured;
     }
+    // The first round of passes holds each over up to eight launches.
+    std::string lost;
+    for (std::size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
+    if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)
-        observer.warn(fmt::format("{}: {} launches are too few for {} passes; it has no values (-k with kernel replay measures it)",
-                                  kernel, count.seen, passes));
+        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} (-k with kernel "
+                                  "replay measures it)",
+                                  kernel, count.seen, passes, 8 * passes, lost));
   }
 };
 

@@ -65,12 +65,20 @@ struct Filter {
 enum class Replay : std::uint8_t {
   Default,      ///< kernel where the provider can, else application
   Kernel,       ///< each kernel is run again with its memory put back
+  Cupti,        ///< the same by NVIDIA's library, one kernel at a time
   Application,  ///< the program is run once a pass
 };
 enum class Multiplex : std::uint8_t {
   None,
   Kernel,        ///< dispatch i of a kernel reads pass i mod n
   LaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
+};
+
+/// What is in the caches when a measured kernel starts.
+enum class Caches : std::uint8_t {
+  Default,  ///< All where kernels are replayed, else None
+  All,      ///< nothing of the kernel's own, nothing to write back
+  None,     ///< what the program left there
 };
 
 /// One dispatch as a pass saw it.
@@ -123,8 +131,20 @@ struct CollectRequest {
   Filter filter;
   Replay replay = Replay::Default;
   Multiplex multiplex = Multiplex::None;
+  Caches caches = Caches::Default;
+  bool pc_samples = false;  ///< nvidia: one more run, in which the program counter is sampled
   double max_time_s = 0;  ///< virtual: longest interpretation wanted; 0 = no limit
   std::string folder;     ///< of the workload: temporary files may lie in it under names that begin with a dot
+};
+
+/// Samples of the program counter at one instruction for one reason.
+struct PcSample {
+  std::string kernel;       ///< demangled
+  std::string instruction;  ///< "/*0120*/ LDG.E R2, [R4.64]"
+  std::string source;       ///< "gemm.cu:42", "" when not known
+  std::string reason;       ///< why the warp did not issue it, "" when it did
+  bool issued = false;
+  std::uint64_t count = 0;
 };
 
 struct Outcome {
@@ -133,7 +153,9 @@ struct Outcome {
   std::size_t runs = 0;
   std::uint64_t seen = 0;      ///< dispatches of the first execution, before the filter
   std::uint64_t measured = 0;  ///< that passed it
+  std::uint64_t left_out = 0;  ///< that passed it too, and have no values (multiplexing, a crash)
   bool estimated = false;      ///< values were extrapolated from some of the work-groups
+  std::vector<PcSample> samples;          ///< where they were asked for
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most 1000
 };
 

@@ -56,6 +56,7 @@ bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
 
 void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
   if (record.end <= record.start || maps_.size() > 100'000) return;
+  places_.clear();
   maps_.insert_or_assign(record.start, Map{record.start, record.end, record.offset, std::string(path)});
 }
 
@@ -79,6 +80,7 @@ void ProcessSamples::read_maps() {
     fresh.emplace(start, Map{start, end, offset, std::move(name)});
   }
   std::fclose(file);
+  places_.clear();
   // A process that ends meanwhile shows nothing: what is known stays. Libraries that were closed give way to
   // what is there.
   for (auto& [start, map] : fresh) {
@@ -123,13 +125,25 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
   return map;
 }
 
-void ProcessSamples::place(NativeFrame& frame, bool return_address) {
-  const uint64_t address = frame.address - (return_address ? 1 : 0);
-  frame.in_module = address;
-  const Map* const map = find_map(address);
-  if (map == nullptr || map->module == nullptr || !map->module->readable()) return;
-  frame.in_module = map->module->address_of(address - map->start + map->offset);
+NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
+  const uint64_t key = address << 1 | (return_address ? 1 : 0);
+  if (const auto known = places_.find(key); known != places_.end()) return known->second;
+  NativeFrame frame;
+  frame.address = address;
+  const uint64_t look_up = address - (return_address ? 1 : 0);
+  frame.in_module = look_up;
+  const Map* const map = find_map(look_up);
+  if (map == nullptr || map->module == nullptr || !map->module->readable()) return frame;
+  frame.in_module = map->module->address_of(look_up - map->start + map->offset);
   frame.module = map->module;
+  frame.rule = &frame.module->rule(frame.in_module);
+  // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
+  if (return_address && frame.rule->kind == UnwindRule::Kind::kNone)
+    frame.rule = &frame.module->rule(frame.in_module + 1);
+  native(frame);
+  // Addresses come from targets: no more of them than a program could have.
+  if (address < 1ULL << 47 && places_.size() < 200'000) places_.emplace(key, frame);
+  return frame;
 }
 
 // ---- unwinding -----------------------------------------------------------------------------------
@@ -332,20 +346,14 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
   out.whole = false;
   bool return_address = false;
   while (out.frames.size() < kMostFrames) {
-    NativeFrame frame;
-    frame.address = registers[event::kRegisterIp];
-    if (frame.address == 0) {
+    if (registers[event::kRegisterIp] == 0) {
       out.whole = !out.frames.empty();
       return;
     }
-    place(frame, return_address);
-    out.frames.push_back(frame);
+    out.frames.push_back(place(registers[event::kRegisterIp], return_address));
+    const NativeFrame& frame = out.frames.back();
     static const UnwindRule kNoRule;
-    const UnwindRule* found = frame.module != nullptr ? &frame.module->rule(frame.in_module) : &kNoRule;
-    // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
-    if (return_address && frame.module != nullptr && found->kind == UnwindRule::Kind::kNone)
-      found = &frame.module->rule(frame.in_module + 1);
-    const UnwindRule& rule = *found;
+    const UnwindRule& rule = frame.rule != nullptr ? *frame.rule : kNoRule;
     if (rule.kind == UnwindRule::Kind::kOutermost) {
       out.whole = true;
       return;
@@ -367,9 +375,7 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
         size_t at = 0;
         while (at + 2 <= chain.size() && chain[at] != bp) at += 2;
         for (; at + 2 <= chain.size() && out.frames.size() < kMostFrames; at += 2) {
-          NativeFrame further;
-          further.address = chain[at + 1];
-          place(further, true);
+          const NativeFrame further = place(chain[at + 1], true);
           if (further.module == nullptr && find_map(further.address - 1) == nullptr) break;
           out.frames.push_back(further);
         }
@@ -412,10 +418,12 @@ std::string_view ProcessSamples::jitted(uint64_t address) {
   return name;
 }
 
-ProcessSamples::FrameFacts& ProcessSamples::native(const NativeFrame& frame) {
+FrameFacts& ProcessSamples::native(NativeFrame& frame) {
+  if (frame.facts != nullptr) return *frame.facts;
   auto& known = frame.module != nullptr ? frames_[frame.module] : strange_;
   const auto [found, fresh] = known.try_emplace(frame.in_module);
   FrameFacts& facts = found->second;
+  frame.facts = &facts;
   if (!fresh) return facts;
   const auto native_kind = static_cast<int64_t>(event::FrameKind::kNative);
   if (frame.module == nullptr) {
@@ -438,7 +446,7 @@ ProcessSamples::FrameFacts& ProcessSamples::native(const NativeFrame& frame) {
 }
 
 // Asked only for samples with Python frames: elsewhere symbols can wait.
-bool ProcessSamples::evaluates(const NativeFrame& frame) {
+bool ProcessSamples::evaluates(NativeFrame& frame) {
   FrameFacts& facts = native(frame);
   if (facts.evaluates == FrameFacts::kNotAsked)
     facts.evaluates =
@@ -475,6 +483,7 @@ void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::
     return;
   if (codes_.size() <= number) codes_.resize(number + 1);
   Code& code = codes_[number];
+  if (code.version != 0) python_rows_.clear();
   code.name = writer_.string(name);
   code.file = writer_.string(file);
   code.first_line = record.first_line;
@@ -483,26 +492,38 @@ void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::
   code.table.assign(table, table + record.table_bytes);
 }
 
-int64_t ProcessSamples::python(uint32_t number, int64_t offset) {
-  if (number == 0 || number >= codes_.size() || codes_[number].version == 0) {
+int64_t ProcessSamples::python(uint64_t word) {
+  word &= ~(event::kPythonShim | event::kPythonEnd);
+  if (const auto known = python_rows_.find(word); known != python_rows_.end()) return known->second;
+  const auto number = static_cast<uint32_t>(word >> 32);
+  if (number == 0 || number >= codes_.size() || codes_[number].version == 0)
     return plain_frame(event::FrameKind::kPython, "");
-  }
   const Code& code = codes_[number];
-  const int line = python_line(code.version, code.first_line, code.table, offset);
-  const uint64_t key = static_cast<uint64_t>(number) << 32 | static_cast<uint32_t>(line);
-  const auto [found, fresh] = python_rows_.try_emplace(key, 0);
-  if (fresh)
-    found->second =
-        writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name,
-                                          code.file, line > 0 ? line : kUnknown, 0, 0});
-  return found->second;
+  const int line = python_line(code.version, code.first_line, code.table,
+                               static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
+  const int64_t row =
+      writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name, code.file,
+                                        line > 0 ? line : kUnknown, 0, 0});
+  python_rows_.emplace(word, row);
+  return row;
 }
 
-int64_t ProcessSamples::stack(int64_t parent, int64_t frame) {
-  const auto [found, fresh] =
-      stacks_.try_emplace(static_cast<uint64_t>(parent) << 32 | static_cast<uint64_t>(frame), 0);
-  if (fresh) found->second = writer_.dimension(Table::kStack, {parent, frame});
-  return found->second;
+// The row of the stack in line_.
+int64_t ProcessSamples::stack_of_line() {
+  size_t known = 0;
+  while (known < last_line_.size() && known < line_.size() &&
+         last_line_[known].first == line_[line_.size() - 1 - known])
+    ++known;
+  int64_t row = known == 0 ? 0 : last_line_[known - 1].second;
+  last_line_.resize(known);
+  for (size_t i = line_.size() - known; i-- > 0;) {
+    const auto [found, fresh] =
+        stacks_.try_emplace(static_cast<uint64_t>(row) << 32 | static_cast<uint64_t>(line_[i]), 0);
+    if (fresh) found.value() = writer_.dimension(Table::kStack, {row, line_[i]});
+    row = found->second;
+    last_line_.emplace_back(line_[i], row);
+  }
+  return row;
 }
 
 bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleRecord& record,
@@ -548,7 +569,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   line_.clear();
   size_t loops = 0, segments = 0;
   if (!frames.empty())
-    for (const NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
+    for (NativeFrame& frame : unwound_.frames) loops += evaluates(frame);
   for (const uint64_t word : frames) segments += (word & (event::kPythonEnd | event::kPythonShim)) != 0;
   // When the newest loop has no frame of its own yet (or the chain was read while it changed), the outer ends
   // agree.
@@ -560,12 +581,11 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
     while (next < frames.size()) {
       const uint64_t word = frames[next++];
       if ((word & event::kPythonShim) != 0) return;
-      line_.push_back(python(static_cast<uint32_t>(word >> 32),
-                             static_cast<int64_t>(word & event::kPythonOffsetMask) - 2));
+      line_.push_back(python(word));
       if ((word & event::kPythonEnd) != 0) return;
     }
   };
-  for (const NativeFrame& frame : unwound_.frames) {
+  for (NativeFrame& frame : unwound_.frames) {
     const FrameFacts& facts = native(frame);
     if (facts.hidden) continue;
     if (next >= frames.size() || !evaluates(frame)) {
@@ -582,8 +602,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   if (!unwound_.whole || header.python == event::PythonState::kTruncated)
     line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
 
-  int64_t row = 0;
-  for (size_t i = line_.size(); i-- > 0;) row = stack(row, line_[i]);
+  const int64_t row = stack_of_line();
 
   const uint64_t track_key = static_cast<uint64_t>(record.tid) << 1 | static_cast<uint64_t>(header.clock);
   int64_t& track = tracks_[track_key];

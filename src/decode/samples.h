@@ -3,6 +3,8 @@
 // frame, stack and sample.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,11 +24,24 @@
 
 namespace tacho::decode {
 
+/// What is known of a frame of a native stack.
+struct FrameFacts {
+  int64_t row = 0;
+  bool hidden = false;  // our own
+  enum : uint8_t {
+    kNotAsked,
+    kNo,
+    kYes
+  } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
+};
+
 /// A native frame of an unwound stack.
 struct NativeFrame {
   uint64_t address = 0;  // as executed; the look-up address is one less where it is a return address
   Module* module = nullptr;
-  uint64_t in_module = 0;  // look-up address in the module's own terms
+  uint64_t in_module = 0;            // look-up address in the module's own terms
+  const UnwindRule* rule = nullptr;  // with a module
+  FrameFacts* facts = nullptr;       // null: not asked for yet
 };
 
 class ProcessSamples {
@@ -64,14 +79,12 @@ class ProcessSamples {
     uint32_t version = 0;
     std::vector<uint8_t> table;
   };
-  struct FrameFacts {
-    int64_t row = 0;
-    bool hidden = false;  // our own
-    enum : uint8_t {
-      kNotAsked,
-      kNo,
-      kYes
-    } evaluates = kNotAsked;  // the interpreter's loop: stands for Python frames
+  // Numbers that are made of addresses and rows: their low bits say little.
+  struct Mixed {
+    size_t operator()(uint64_t key) const {
+      key *= 0x9e3779b97f4a7c15ull;
+      return static_cast<size_t>(key ^ key >> 32);
+    }
   };
   struct Memory {
     const std::byte* bytes;
@@ -85,15 +98,15 @@ class ProcessSamples {
 
   const Map* find_map(uint64_t address);
   void read_maps();
-  void place(NativeFrame& frame, bool return_address);
+  NativeFrame place(uint64_t address, bool return_address);
   void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
               uint64_t (&registers)[17], Unwound& out);
   bool step(const NativeFrame& frame, const UnwindRule& rule, const Memory& memory, uint64_t (&registers)[17],
             bool& missing);
-  FrameFacts& native(const NativeFrame& frame);
-  bool evaluates(const NativeFrame& frame);
-  int64_t python(uint32_t number, int64_t offset);
-  int64_t stack(int64_t parent, int64_t frame);
+  FrameFacts& native(NativeFrame& frame);
+  bool evaluates(NativeFrame& frame);
+  int64_t python(uint64_t word);
+  int64_t stack_of_line();
   int64_t plain_frame(event::FrameKind kind, std::string_view function);
   std::string_view jitted(uint64_t address);
 
@@ -109,11 +122,15 @@ class ProcessSamples {
   int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
   std::unordered_map<Module*, std::unordered_map<uint64_t, FrameFacts>> frames_;
-  std::unordered_map<uint64_t, FrameFacts> strange_;   // addresses outside of all files
-  std::unordered_map<uint64_t, int64_t> python_rows_;  // code number << 32 | line
-  std::unordered_map<uint64_t, int64_t> stacks_;       // parent row << 32 | frame row
-  std::unordered_map<uint64_t, int64_t> tracks_;       // tid << 1 | clock
-  std::vector<int64_t> line_;                          // scratch: frame rows, innermost first
+  std::unordered_map<uint64_t, FrameFacts> strange_;      // addresses outside of all files
+  tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;   // address << 1 | return address; while maps_ stay
+  tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;  // words of Python frames without their flags
+  tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;       // parent row << 32 | frame row
+  tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;       // tid << 1 | clock
+  std::vector<int64_t> line_;                             // scratch: frame rows, innermost first
+  // Frame rows of the last stack, outermost first, and the row of the stack up to each: the next has most of
+  // them too.
+  std::vector<std::pair<int64_t, int64_t>> last_line_;
   Unwound unwound_;
 };
 

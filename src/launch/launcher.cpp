@@ -21,12 +21,9 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -58,6 +55,7 @@ class DrainThread {
         writer_(writer),
         telemetry_(telemetry),
         drainer_(pool),
+        grower_(std::in_place, pool),
         decoder_(writer, clocks_),
         perf_(std::move(perf)),
         outside_(writer, decoder_) {
@@ -70,18 +68,15 @@ class DrainThread {
   /// Last pass (every target gone, or given up), then what decoding still has.
   void stop() {
     if (!thread_.joinable()) return;
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_.store(true);
-    }
-    wake_.notify_one();
+    stopping_.store(true);
+    drainer_.wake();
     thread_.join();
+    grower_.reset();
     last_pass();
   }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   int64_t rows() const { return rows_.load(std::memory_order_relaxed); }
   uint64_t file_bytes() const { return file_bytes_.load(std::memory_order_relaxed); }
-  double pressure() const { return pressure_.load(std::memory_order_relaxed); }
   double cpu_s() const { return cpu_s_; }
   decode::Decoder& decoder() { return decoder_; }
 
@@ -97,7 +92,6 @@ class DrainThread {
     tuple();
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
-    pressure_.store(drainer_.pressure(), std::memory_order_relaxed);
     // After the pool: what libtacho.so says about a process comes first.
     if (perf_ != nullptr)
       if (const uint64_t lost = perf_->read(outside_); lost != 0)
@@ -120,10 +114,7 @@ class DrainThread {
       for (size_t i = 0; i < static_cast<size_t>(Table::kLink); ++i) rows += writer_.rows(static_cast<Table>(i));
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
-      const double pressure = drainer_.pressure();
-      const std::chrono::microseconds wait(pressure > 0.5 ? 200 : pressure > 0.25 ? 2'000 : 20'000);
-      std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, wait, [this] { return stopping_.load(std::memory_order_relaxed); });
+      drainer_.sleep();
     }
     cpu_s_ = thread_cpu_s();
   }
@@ -143,16 +134,14 @@ class DrainThread {
   Telemetry& telemetry_;
   decode::ClockMap clocks_;
   tape::Drainer drainer_;
+  std::optional<tape::Grower> grower_;
   decode::Decoder decoder_;
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
   int64_t last_tuple_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0}, file_bytes_{0};
   std::atomic<int64_t> rows_{0};
-  std::atomic<double> pressure_{0};
   double cpu_s_ = 0;
   std::thread thread_;
 };
@@ -545,7 +534,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
   bool drew_status = false;
-  bool opencl_loaded = false;
+  bool opencl_loaded = false, ours_loaded = false;
   int wait_status = 0;
   for (int64_t last_look = began;;) {
     const int change_ms = gate.tick();
@@ -580,6 +569,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (now - last_look > 500'000'000) {
       last_look = now;
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
+      if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
       if (status_line && now - began > 2'000'000'000) {
         fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk", static_cast<double>(now - began) * 1e-9,
                    drain.rows(), human_size(static_cast<double>(drain.file_bytes())));
@@ -621,8 +611,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                        [](const auto& process) { return process.opencl_attached; });
-  // Libraries such as torch bring OpenCL along without a call: in a process that is attached nothing is missing.
-  if (opencl_loaded && !opencl_seen && result.processes.empty() && options.inject)
+  // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
+  if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
@@ -630,6 +620,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                                      [](const auto& process) { return process.cuda_attached; });
   if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
     result.warnings.push_back(problem);
+  else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
+    result.warnings.push_back(
+        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a sampler: "
+        "tacho sys sample, rocprof-sys-sample)");
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "

@@ -598,11 +598,12 @@ struct Analysis::Impl {
     return entry;
   }
 
-  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch; 0 where there is no formula.
-  std::array<Program::Node, 6> add_intensities(Program& program) const {
-    std::array<Program::Node, 6> nodes{};
-    const std::array<std::string_view, 6> texts = {kDurationFormula,   intensity.flops,     intensity.l1_bytes,
-                                                   intensity.l2_bytes, intensity.hbm_bytes, intensity.lds_bytes};
+  // Duration, FLOPs and bytes at L1, L2, HBM and LDS of every dispatch, then FLOPs by kind; 0 where there is no formula.
+  std::vector<Program::Node> add_intensities(Program& program) const {
+    std::vector<std::string_view> texts = {kDurationFormula,   intensity.flops,     intensity.l1_bytes,
+                                           intensity.l2_bytes, intensity.hbm_bytes, intensity.lds_bytes};
+    for (const IntensityFormulas::Kind& kind : intensity.kinds) texts.push_back(kind.flops);
+    std::vector<Program::Node> nodes(texts.size());
     for (std::size_t i = 0; i < texts.size(); ++i)
       if (const Formula* formula = texts[i].empty() ? nullptr : formulas.find(texts[i]))
         nodes[i] = program.add(*formula, {});
@@ -631,7 +632,7 @@ struct Analysis::Impl {
     for (std::size_t n = 0; n < kNormalisations.size(); ++n)
       page.values[n].assign(wanted.begin() + static_cast<std::ptrdiff_t>(n * count),
                             wanted.begin() + static_cast<std::ptrdiff_t>((n + 1) * count));
-    std::copy_n(wanted.end() - 6, 6, page.dispatch_values.begin());
+    page.dispatch_values.assign(wanted.begin() + static_cast<std::ptrdiff_t>(kNormalisations.size() * count), wanted.end());
     return page;
   }
 
@@ -639,7 +640,7 @@ struct Analysis::Impl {
     if (intensity.flops.empty()) return;
     Program program(environment(rows));
     IntensityInputs inputs;
-    const std::array<Program::Node, 6> nodes = add_intensities(program);
+    const std::vector<Program::Node> nodes = add_intensities(program);
     program.run();
     inputs.duration = program.column(nodes[0]);
     inputs.flops = program.column(nodes[1]);
@@ -647,6 +648,7 @@ struct Analysis::Impl {
     inputs.l2_bytes = program.column(nodes[3]);
     inputs.hbm_bytes = program.column(nodes[4]);
     inputs.lds_bytes = program.column(nodes[5]);
+    for (std::size_t i = 6; i < nodes.size(); ++i) inputs.kinds.push_back(program.column(nodes[i]));
     kernel_points = intensity_points(workload, rows, inputs, true, options.compat);
     dispatch_points = intensity_points(workload, rows, inputs, false, options.compat);
   }
@@ -746,6 +748,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
         intensity_formulas(*architecture, impl->workload.sysinfo.get("gpu_series"), options.compat,
                            [&](std::string_view name) { return counters.has(name); }));
     if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
+    for (const IntensityFormulas::Kind& kind : impl->intensity.kinds) TACHO_TRY(impl->formulas.get(kind.flops));
   }
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
@@ -799,6 +802,18 @@ const std::vector<IntensityPoint>& Analysis::kernel_points() const {
   return impl_->kernel_points;
 }
 std::string_view Analysis::intensity_definition() const { return impl_->intensity.definition; }
+std::vector<FlopKind> Analysis::flop_kinds() const {
+  std::vector<FlopKind> kinds;
+  for (const IntensityFormulas::Kind& each : impl_->intensity.kinds) kinds.push_back(each.kind);
+  return kinds;
+}
+std::string_view Analysis::data_type(const IntensityPoint& point) const {
+  return main_data_type(point, impl_->intensity.kinds);
+}
+std::vector<std::string> Analysis::roofline_types() const {
+  const auto& ceilings = impl_->workload.ceilings;
+  return data_types_of(impl_->kernel_points, impl_->intensity.kinds, ceilings.empty() ? nullptr : &ceilings.front());
+}
 
 const std::optional<workload::PcSamples>& Analysis::pc_samples() const {
   return impl_->pc_samples;

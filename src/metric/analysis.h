@@ -80,6 +80,15 @@ struct NotComputable {
   bool on_this_gpu = true;           ///< false: the architecture cannot count it; with nothing missing: 0 / 0
 };
 
+/// A unit that does FLOPs of one data type: {"FP32", false} is the vector unit, {"BF16", true} the matrix unit.
+struct FlopKind {
+  std::string_view type;
+  bool matrix = false;
+};
+constexpr std::size_t kMostFlopKinds = 10;
+/// Levels of memory of the roofline, in the order of arrays over them.
+constexpr std::array<std::string_view, 4> kRooflineLevels = {"hbm", "l2", "l1", "lds"};
+
 /// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.
 struct IntensityPoint {
   std::uint32_t kernel = 0;
@@ -88,6 +97,9 @@ struct IntensityPoint {
   double total_duration = 0;       ///< ns
   double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;          ///< GFLOP/s; NaN: not computable
+  std::array<double, kMostFlopKinds> flops{};  ///< by Analysis::flop_kinds(), of all dispatches; NaN: not counted
+  /// By kRooflineLevels: of all dispatches, and for each ns of them. NaN: not computable.
+  std::array<double, kRooflineLevels.size()> bytes{}, bandwidth{};
 };
 
 struct Evidence {
@@ -128,8 +140,8 @@ struct PageProgram {
   Program::Graph graph;
   /// Of each normalisation: the operation behind each place, 0 where it is not computable.
   std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
-  /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2 and HBM.
-  std::array<std::uint32_t, 6> dispatch_values{};
+  /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2, HBM and LDS, then FLOPs of each kind.
+  std::vector<std::uint32_t> dispatch_values;
 };
 
 class Analysis {
@@ -164,6 +176,12 @@ class Analysis {
   const std::vector<std::string>& uncounted_flops() const;
   /// Which counters the intensities come from, for people; "" where there are none.
   std::string_view intensity_definition() const;
+  /// What the FLOPs of the points consist of.
+  std::vector<FlopKind> flop_kinds() const;
+  /// The data type that did most of a point's FLOPs, "" for a point without any.
+  std::string_view data_type(const IntensityPoint& point) const;
+  /// The data types whose roofs belong over the points of this run (roofline_points.h).
+  std::vector<std::string> roofline_types() const;
   /// Table 21.1, nothing without PC samples or where -b leaves it out.
   const std::optional<workload::PcSamples>& pc_samples() const;
   const std::vector<Finding>& findings() const;

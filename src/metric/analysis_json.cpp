@@ -164,6 +164,7 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   const workload::RooflineCeilings& ceilings = workload.ceilings.empty() ? kNone : workload.ceilings.front();
   std::vector<std::pair<std::string_view, std::vector<Roof>>> types;
   for (const std::string_view type : roofline_data_types(ceilings)) types.emplace_back(type, roofs(ceilings, type));
+  const std::vector<FlopKind> kinds = run.flop_kinds();
   double total = 0;
   for (const IntensityPoint& point : run.kernel_points()) total += point.total_duration;
   const auto write = [&](std::string_view name, const std::vector<IntensityPoint>& points, bool dispatches) {
@@ -175,13 +176,23 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
       if (dispatches) json.key("dispatch").value(workload.dispatches[point.row].id);
       json.key("calls").value(point.calls).key("duration").value(point.total_duration);
       json.key("share").value(point.total_duration / total * 100).key("performance").value(point.performance);
+      json.key("type").value(run.data_type(point));
       json.key("intensity").begin_object();
-      for (const std::string_view level : {"hbm", "l2", "l1", "lds"}) json.key(level).value(intensity_at(point, level));
+      for (const std::string_view level : kRooflineLevels) json.key(level).value(intensity_at(point, level));
+      json.end_object().key("flops").begin_object();
+      for (std::size_t k = 0; k < kinds.size(); ++k)
+        if (!(point.flops[k] == 0))
+          json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type)).value(point.flops[k]);
+      json.end_object().key("bytes").begin_object();
+      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bytes[k]);
+      json.end_object().key("bandwidth").begin_object();
+      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
       json.end_object().key("bounds").begin_object();
       for (const auto& [type, lines] : types) {
         const Bound bound = bound_of(point, lines);
         if (bound.roof == nullptr) continue;
         json.key(type).begin_object().key("roof").value(bound.roof->name).key("attainable").value(bound.attainable);
+        if (bound.bandwidth) json.key("unit").value("GB/s");
         json.key("reached").value(bound.reached).key("headroom").value(bound.headroom).end_object();
       }
       json.end_object().end_object();
@@ -191,6 +202,9 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   json.newline().key("roofline").begin_object().key("definition").value(run.intensity_definition());
   json.key("device").value(ceilings.text("DeviceName")).key("driver").value(ceilings.text("Driver"));
   json.key("measured").value(ceilings.text("Measured")).key("backend").value(ceilings.text("Backend"));
+  json.key("data_types").begin_array();
+  for (const std::string& type : run.roofline_types()) json.value(type);
+  json.end_array();
   write("kernels", run.kernel_points(), false);
   write("dispatches", run.dispatch_points(), true);
   json.end_object();

@@ -80,12 +80,17 @@ void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page)
   if (run.kernels().size() > 1)
     for (const KernelStatistics& kernel : run.kernels())
       if (kernel.selected && written++ < kMostKernels) write(kernel.kernel);
+  const std::vector<FlopKind> kinds = run.flop_kinds();
   json.end_array().newline().key("points").begin_array();
   for (const IntensityPoint& point : run.kernel_points()) {
     json.begin_object().key("kernel").value(std::int64_t{point.kernel}).key("calls").value(point.calls);
     json.key("duration").value(point.total_duration).key("flops").value(point.performance);
     json.key("l1").value(point.l1).key("l2").value(point.l2).key("hbm").value(point.hbm);
-    json.key("lds").value(point.lds).end_object();
+    json.key("lds").value(point.lds).key("kinds").begin_array();
+    for (std::size_t k = 0; k < kinds.size(); ++k) json.value(point.flops[k]);
+    json.end_array().key("bandwidth").begin_array();
+    for (const double bandwidth : point.bandwidth) json.value(bandwidth);
+    json.end_array().end_object();
   }
   json.end_array().newline().key("statistics").begin_array();
   for (const KernelStatistics& kernel : run.kernels()) {
@@ -110,6 +115,9 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   write_numbers(json, "repeats", run.repeats());
   for (std::size_t i = 0; i < kNames.size(); ++i)
     json.key(kNames[i]).value(std::int64_t{page.dispatch_values[i]});
+  json.key("kinds").begin_array();
+  for (std::size_t i = kNames.size(); i < page.dispatch_values.size(); ++i) json.value(std::int64_t{page.dispatch_values[i]});
+  json.end_array();
   json.end_object();
 }
 
@@ -194,6 +202,9 @@ void write_page(JsonWriter& json, const Analysis& run) {
   write_list(json, "dispatches", given.dispatches);
   write_list(json, "gpus", given.gpus);
   json.end_object();
+  json.newline().key("flop_kinds").begin_array();
+  for (const FlopKind& kind : run.flop_kinds()) json.value(kind.type);
+  json.end_array();
   write_tables(json, page);
   json.newline().key("places").begin_array();
   for (const PageProgram::Place& at : page.places) json.value(at.table).value(at.row).value(at.column);

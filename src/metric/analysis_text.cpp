@@ -627,46 +627,65 @@ class Renderer {
     block_heading(4, "Roofline");
     table_heading("4.1", "Roofline");
     const bool measured = !run_.workload().ceilings.empty();
-    std::vector<Roof> plotted;  // of the first data type that was measured
+    const bool automatic = options_.data_types.empty();
+    std::map<std::string, std::vector<Roof>, std::less<>> of_type;
+    std::string first;  // data type that was measured
     TextTable ceilings;
     ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
-    for (const std::string& type : options_.data_types) {
+    const std::vector<std::string> types = automatic ? run_.roofline_types() : options_.data_types;
+    for (const std::string& type : types) {
       std::vector<Roof> lines;
       if (measured) lines = roofs(run_.workload().ceilings.front(), type);
       std::erase_if(lines, [&](const Roof& roof) {
-        const bool memory = roof.name != "valu" && roof.name != "mfma";
-        return memory && !options_.memory_levels.empty() &&
+        return !is_compute(roof) && !options_.memory_levels.empty() &&
                std::find(options_.memory_levels.begin(), options_.memory_levels.end(), roof.name) ==
                    options_.memory_levels.end();
       });
       for (const Roof& roof : lines) {
-        const bool compute = roof.name == "valu" || roof.name == "mfma";
-        if (!compute && !plotted.empty()) continue;  // the memory roofs are the same for every type
-        ceilings.rows.push_back({roof.name, compute ? type : std::string(), roof.peak,
-                                 std::string(compute ? "GFLOP/s" : "GB/s")});
+        if (!is_compute(roof) && !first.empty()) continue;  // the memory roofs are the same for every type
+        ceilings.rows.push_back({roof.name, is_compute(roof) ? type : std::string(), roof.peak,
+                                 std::string(is_compute(roof) ? "GFLOP/s" : "GB/s")});
       }
       if (lines.empty() && measured)
         out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::Dim);
-      if (plotted.empty()) plotted = std::move(lines);
+      else if (first.empty())
+        first = type;
+      of_type[type] = std::move(lines);
     }
     TextTable table;
-    table.columns = {{"#"}, {"GFLOP/s"}, {"AI HBM"}, {"L2"}, {"L1"}, {"bound by"}, {"% of it"}, {"headroom"}, {"kernel"}};
-    table.columns[8].shrink = true;
-    table.columns[8].wrap = 40;
-    table.columns[8].max_lines = 2;
-    table.columns[6].decimals = 1;
+    table.columns = {{"#"},  {"GFLOP/s"},  {"of"},       {"AI HBM"},   {"L2"},    {"L1"},
+                     {"GB/s"}, {"bound"}, {"%"}, {"headroom"}, {"kernel"}};
+    table.columns[6].decimals = 0;
+    table.columns[10].shrink = true;
+    table.columns[10].wrap = 40;
+    table.columns[10].max_lines = 2;
+    table.columns[8].decimals = 1;
     const std::size_t count = std::min<std::size_t>(points.size(), 10);
-    for (std::size_t i = 0; i < count; ++i) {
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {
       const IntensityPoint& point = points[i];
-      const Bound bound = bound_of(point, plotted);
+      const std::string_view own = run_.data_type(point);
+      const auto lines = of_type.find(automatic && of_type.contains(own) ? own : std::string_view(first));
+      const Bound bound = lines == of_type.end() ? Bound() : bound_of(point, lines->second);
       const bool bounded = bound.roof != nullptr;
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance), report::number_cell(point.hbm),
-                            report::number_cell(point.l2), report::number_cell(point.l1),
+      above += bounded && bound.reached > kAboveRoof ? 1 : 0;
+      if (i >= count) continue;
+      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance), std::string(own),
+                            report::number_cell(point.hbm), report::number_cell(point.l2), report::number_cell(point.l1),
+                            report::number_cell(bandwidth_at(point, "hbm")),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
                             bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
                             run_.workload().kernels[point.kernel]});
     }
+    // Room for names: the type where there are FLOPs, bytes a second where there are none.
+    const std::span<const IntensityPoint> shown(points.data(), count);
+    const auto drop = [&](std::size_t column) {
+      table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
+      for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+    };
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; })) drop(6);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; })) drop(2);
     out_ += report::to_text(table, style_);
     if (!run_.uncounted_flops().empty()) {
       std::string names;
@@ -676,6 +695,9 @@ class Renderer {
           "  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
           Paint::Dim);
     }
+    if (above > 0)
+      out_ += paint("  " + report::wrapped(above_roof_text(above), std::max<std::size_t>(options_.screen.width, 60), 2) + "\n",
+                    Paint::Dim);
     if (!run_.intensity_definition().empty())
       out_ += paint("  " + report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
                                            std::max<std::size_t>(options_.screen.width, 60), 2) + "\n", Paint::Dim);
@@ -688,6 +710,17 @@ class Renderer {
       out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device), source.text("Backend"),
                                 source.text("Measured")), Paint::Dim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
+    std::vector<Roof> plotted = of_type[first];
+    for (const auto& [type, lines] : of_type)
+      for (const Roof& roof : lines) {
+        const auto same = std::find_if(plotted.begin(), plotted.end(), [&](const Roof& each) { return each.name == roof.name; });
+        if (type == first) continue;
+        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1) *same = roof;  // up to the highest peak
+        if (is_compute(roof)) {
+          plotted.push_back(roof);
+          plotted.back().name += " " + type;
+        }
+      }
     out_ +=
         roofline_plot(plotted, {points.data(), count}, std::min<std::size_t>(options_.screen.width, 110), 20);
   }

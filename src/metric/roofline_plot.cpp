@@ -25,8 +25,9 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     return point.hbm > 0 ? point.hbm : point.l2 > 0 ? point.l2 : point.l1;
   };
   for (const IntensityPoint& point : points) include(intensity(point), point.performance);
+
   for (const Roof& roof : roofs) {
-    if (roof.name == "valu" || roof.name == "mfma")
+    if (is_compute(roof))
       include(std::max(roof.x0 * 8, 1.0), roof.y1);
     else
       include(std::max(roof.x1 / 300, 0.01), std::max(roof.x1 / 300, 0.01) * roof.peak);
@@ -35,6 +36,12 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   if (x_high == 0) return {};
   const double left = std::floor(std::log10(x_low)),
                right = std::max(std::ceil(std::log10(x_high)), left + 1);
+  // Kernels without FLOPs stand on the left axis, as far below the memory's roof there as their bandwidth is.
+  const auto on_axis = [&](const IntensityPoint& point) {
+    return point.performance == 0 ? bandwidth_at(point, "hbm") * std::pow(10, left) : 0;
+  };
+  for (const IntensityPoint& point : points)
+    if (on_axis(point) > 0) y_low = std::min(y_low, on_axis(point));
   const double bottom = std::floor(std::log10(y_low)),
                top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
   std::vector<std::vector<std::string>> cells(height, std::vector<std::string>(columns, " "));
@@ -50,7 +57,7 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
       cells[static_cast<std::size_t>(row)][column] = mark;
   };
   for (const Roof& roof : roofs) {
-    const bool compute = roof.name == "valu" || roof.name == "mfma";
+    const bool compute = is_compute(roof);
     std::size_t first = columns;
     double first_row = 0;
     for (std::size_t c = 0; c < columns; ++c) {
@@ -66,13 +73,14 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     }
     if (first == columns) continue;
     // The name at the line: at its right end for compute roofs, in front of its lower end for memory.
-    const std::string label = roof.name == "valu" || roof.name == "mfma" ? " " + roof.name + " " : roof.name;
+    const std::string label = compute ? " " + roof.name + " " : roof.name;
     const std::size_t from = compute ? columns - label.size() - 1
                                      : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
     for (std::size_t i = 0; i < label.size(); ++i) put(from + i, first_row, label.substr(i, 1));
   }
   for (std::size_t p = points.size(); p-- > 0;) {
     const double x = intensity(points[p]);
+    if (on_axis(points[p]) > 0) put(0, row_of(on_axis(points[p])), p < 10 ? std::to_string(p) : "*");
     if (!(x > 0) || !(points[p].performance > 0)) continue;
     const double column = (std::log10(x) - left) / (right - left) * static_cast<double>(columns);
     if (column >= 0)

@@ -13,25 +13,55 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+// NVIDIA's half-precision FLOPs. The assembler also uses HFMA2 to put constants into registers (HFMA2 R5, -RZ, RZ, 0, 4.8e-07), a
+// few of them before the work of a thread begins, in kernels that know no halves: up to kConstants of a thread, or one in
+// kRare of its instructions, they are such loads and no FLOPs, unless there are adds or multiplies of halves beside them.
+template <typename AddTerm, typename Has>
+void add_half(const AddTerm& add_term, const Has& has, std::vector<std::string>& left_out) {
+  constexpr int kConstants = 4, kRare = 16;
+  const auto name = [](std::string_view kind) {
+    return fmt::format("smsp__sass_thread_inst_executed_op_{}_pred_on.sum", kind);
+  };
+  const std::string add = name("hadd"), mul = name("hmul"), fma = name("hfma");
+  const std::string all = "smsp__sass_thread_inst_executed_pred_on.sum";
+  bool complete = true;
+  for (const std::string& counter : {add, mul, fma})
+    if (has && !has(counter)) {
+      left_out.push_back(counter);
+      complete = false;
+    }
+  if (!complete) return;
+  const std::string rare = !has || has(all) ? fmt::format(" and {} * {} > {}", kRare, fma, all) : std::string();
+  add_term({"FP16"}, fmt::format("{1} + {2} + ((2 * {0}) if ({1} + {2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)", fma, add,
+                                 mul, kConstants, rare));
+}
+
 }  // namespace
 
 IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
                                      const std::function<bool(std::string_view)>& has) {
   IntensityFormulas formulas;
   if (architecture == "gfx908") return formulas;
-  const auto add = [&](int factor, std::string counter, bool optional) {
-    if (has && !has(counter) && (optional || compat)) {
+  const auto add_term = [&](FlopKind kind, const std::string& term) {
+    formulas.flops += (formulas.flops.empty() ? "" : " + ") + term;
+    auto at = std::find_if(formulas.kinds.begin(), formulas.kinds.end(), [&](const IntensityFormulas::Kind& each) {
+      return each.kind.type == kind.type && each.kind.matrix == kind.matrix;
+    });
+    if (at == formulas.kinds.end()) at = formulas.kinds.insert(at, {kind, ""});
+    at->flops += (at->flops.empty() ? "" : " + ") + term;
+  };
+  const auto add = [&](FlopKind kind, int factor, std::string counter, bool optional) {
+    if (has && !has(counter) && (optional || compat))
       formulas.left_out.push_back(std::move(counter));
-      return;
-    }
-    formulas.flops += fmt::format("{}{} * {}", formulas.flops.empty() ? "" : " + ", factor, counter);
+    else
+      add_term(kind, fmt::format("{} * {}", factor, counter));
   };
   if (architecture == "virtual") {
     formulas.definition =
         "operations of work-items; bytes asked for (L1) and 32-byte sectors touched (memory; there is no cache)";
-    for (const std::string_view type : {"F16", "F32", "F64"})
+    for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
       for (const auto& [kind, factor] : {std::pair{"ADD", 1}, {"MUL", 1}, {"FMA", 2}, {"OTHER", 1}})
-        add(factor, fmt::format("V_OPS_{}_{}", kind, type), false);
+        add({type}, factor, fmt::format("V_OPS_{}_{}", kind, name), false);
     formulas.l1_bytes = "V_GLOBAL_LOAD_BYTES + V_GLOBAL_STORE_BYTES + V_GLOBAL_ATOMIC_BYTES";
     formulas.hbm_bytes = "32 * (V_GLOBAL_LOAD_SECTORS + V_GLOBAL_STORE_SECTORS + V_GLOBAL_ATOMIC_SECTORS)";
     formulas.lds_bytes = "V_LOCAL_LOAD_BYTES + V_LOCAL_STORE_BYTES + V_LOCAL_ATOMIC_BYTES";
@@ -39,25 +69,28 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   }
   if (architecture.starts_with("sm_")) {
     formulas.definition =
-        "SASS operations and tensor operations; bytes at the tag stages of L1 and L2 and at the DRAM interface";
-    for (const char type : {'h', 'f', 'd'})
+        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on, tensor operations; "
+        "bytes at the tag stages of L1 and L2 (l1tex__t_bytes, lts__t_bytes), at the DRAM interface and 128 a wavefront of "
+        "shared memory";
+    for (const auto& [letter, type] : {std::pair{'f', "FP32"}, {'d', "FP64"}})
       for (const auto& [kind, factor] : {std::pair{"add", 1}, {"mul", 1}, {"fma", 2}})
-        add(factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", type, kind), type == 'h');
+        add({type}, factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", letter, kind), false);
+    add_half(add_term, has, formulas.left_out);
     const bool split = architecture != "sm_90";  // Hopper alone has one counter for FP16 inputs
     if (split) {
-      add(1, "sm__ops_path_tensor_src_fp16_dst_fp16.sum", true);
-      add(1, "sm__ops_path_tensor_src_fp16_dst_fp32.sum", true);
+      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16_dst_fp16.sum", true);
+      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16_dst_fp32.sum", true);
     } else {
-      add(1, "sm__ops_path_tensor_src_fp16.sum", true);
-      add(1, "sm__ops_path_tensor_src_fp8.sum", true);
+      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16.sum", true);
+      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp8.sum", true);
     }
     if (architecture == "sm_100") {
-      add(1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp16.sum", true);
-      add(1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32.sum", true);
+      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp16.sum", true);
+      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32.sum", true);
     }
-    add(1, "sm__ops_path_tensor_src_bf16_dst_fp32.sum", true);
-    add(1, "sm__ops_path_tensor_src_tf32_dst_fp32.sum", true);
-    add(1, "sm__ops_path_tensor_src_fp64.sum", true);
+    add({"BF16", true}, 1, "sm__ops_path_tensor_src_bf16_dst_fp32.sum", true);
+    add({"TF32", true}, 1, "sm__ops_path_tensor_src_tf32_dst_fp32.sum", true);
+    add({"FP64", true}, 1, "sm__ops_path_tensor_src_fp64.sum", true);
     formulas.l1_bytes = "l1tex__t_bytes.sum";
     formulas.l2_bytes = "lts__t_bytes.sum";
     formulas.hbm_bytes = "dram__bytes.sum";
@@ -66,14 +99,14 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   }
   if (!architecture.starts_with("gfx")) return formulas;
   formulas.definition = "rocprof-compute 3.3: SQ_INSTS_VALU and MFMA operations; 64 bytes a request of L1 and L2";
-  for (const std::string_view type : {"F16", "F32", "F64"})
+  for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
     for (const auto& [kind, factor] : {std::pair{"ADD", 64}, {"MUL", 64}, {"FMA", 128}, {"TRANS", 64}})
-      add(factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, type), false);
-  for (const std::string_view type : {"F16", "BF16", "F32", "F64"})
-    add(512, fmt::format("SQ_INSTS_VALU_MFMA_MOPS_{}", type), false);
+      add({type}, factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, name), false);
+  for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"BF16", "BF16"}, {"F32", "FP32"}, {"F64", "FP64"}})
+    add({type, true}, 512, fmt::format("SQ_INSTS_VALU_MFMA_MOPS_{}", name), false);
   if (architecture.starts_with("gfx94") || architecture == "gfx950")
-    add(512, "SQ_INSTS_VALU_MFMA_MOPS_F8", true);
-  if (architecture == "gfx950") add(512, "SQ_INSTS_VALU_MFMA_MOPS_F6F4", true);
+    add({"FP8", true}, 512, "SQ_INSTS_VALU_MFMA_MOPS_F8", true);
+  if (architecture == "gfx950") add({"FP6", true}, 512, "SQ_INSTS_VALU_MFMA_MOPS_F6F4", true);
   if (formulas.flops.empty() && compat) formulas.flops = "0";
   formulas.l1_bytes = "64 * TCP_TOTAL_CACHE_ACCESSES_sum";
   formulas.l2_bytes =
@@ -112,6 +145,8 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
   struct Group {
     IntensityPoint point;
     Pair l1, l2, hbm, lds, rate;
+    std::array<Pair, kRooflineLevels.size()> bandwidth;
+    std::array<bool, kMostFlopKinds> counted{};  // of any dispatch
   };
   std::vector<Group> groups;
   std::map<std::string_view, std::size_t> group_of;
@@ -137,14 +172,28 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     group.hbm.add(flops, value(inputs.hbm_bytes, i), compat);
     group.lds.add(flops, value(inputs.lds_bytes, i), false);
     group.rate.add(flops, duration, compat);
+    const std::array bytes = {inputs.hbm_bytes, inputs.l2_bytes, inputs.l1_bytes, inputs.lds_bytes};
+    for (std::size_t level = 0; level < bytes.size(); ++level)
+      group.bandwidth[level].add(bytes[level].empty() ? kNaN : bytes[level][i], duration, false);
+    for (std::size_t kind = 0; kind < inputs.kinds.size(); ++kind)
+      if (!inputs.kinds[kind].empty() && !std::isnan(inputs.kinds[kind][i])) {
+        group.point.flops[kind] += inputs.kinds[kind][i];
+        group.counted[kind] = true;
+      }
   }
   std::vector<IntensityPoint> points;
   for (Group& group : groups) {
+    for (std::size_t kind = 0; kind < inputs.kinds.size(); ++kind)
+      if (!group.counted[kind]) group.point.flops[kind] = kNaN;
     group.point.l1 = group.l1.ratio(compat);
     group.point.l2 = group.l2.ratio(compat);
     group.point.hbm = group.hbm.ratio(compat);
     group.point.lds = group.lds.ratio(false);
     group.point.performance = group.rate.ratio(compat);
+    for (std::size_t level = 0; level < kRooflineLevels.size(); ++level) {
+      group.point.bytes[level] = group.bandwidth[level].count == 0 ? kNaN : group.bandwidth[level].above;
+      group.point.bandwidth[level] = group.bandwidth[level].ratio(false);
+    }
     points.push_back(group.point);
   }
   std::stable_sort(points.begin(), points.end(), [](const IntensityPoint& a, const IntensityPoint& b) {
@@ -185,16 +234,29 @@ double intensity_at(const IntensityPoint& point, std::string_view level) {
   return level == "hbm" ? point.hbm : level == "l2" ? point.l2 : level == "l1" ? point.l1 : level == "lds" ? point.lds : kNaN;
 }
 
+double bandwidth_at(const IntensityPoint& point, std::string_view level) {
+  for (std::size_t i = 0; i < kRooflineLevels.size(); ++i)
+    if (kRooflineLevels[i] == level) return point.bandwidth[i];
+  return kNaN;
+}
+
 Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   Bound bound;
+  if (point.performance == 0) {
+    for (const Roof& roof : roofs) {
+      const double achieved = bandwidth_at(point, roof.name), reached = achieved / roof.peak * 100;
+      if (!(achieved > 0) || !std::isfinite(reached) || (bound.roof != nullptr && reached <= bound.reached)) continue;
+      bound = {&roof, roof.peak, reached, roof.peak / achieved, true};
+    }
+    return bound;
+  }
   if (!(point.performance > 0)) return bound;
   const Roof* compute = nullptr;
   for (const Roof& roof : roofs)
-    if ((roof.name == "valu" || roof.name == "mfma") && (compute == nullptr || roof.peak > compute->peak)) compute = &roof;
+    if (is_compute(roof) && (compute == nullptr || roof.peak > compute->peak)) compute = &roof;
   for (const Roof& roof : roofs) {
-    const bool is_compute = roof.name == "valu" || roof.name == "mfma";
-    if (is_compute && &roof != compute) continue;
-    const double limit = is_compute ? roof.peak : roof.peak * intensity_at(point, roof.name);
+    if (is_compute(roof) && &roof != compute) continue;
+    const double limit = is_compute(roof) ? roof.peak : roof.peak * intensity_at(point, roof.name);
     if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable)) continue;
     bound.roof = &roof;
     bound.attainable = limit;
@@ -204,6 +266,42 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
     bound.headroom = bound.attainable / point.performance;
   }
   return bound;
+}
+
+std::string above_roof_text(std::size_t count) {
+  if (count == 0) return {};
+  return fmt::format(
+      "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run at a higher clock, "
+      "and bytes may come from a level nearer than the one that the roof measures",
+      count, count == 1 ? "point lies" : "points lie");
+}
+
+std::string_view main_data_type(const IntensityPoint& point, std::span<const IntensityFormulas::Kind> kinds) {
+  std::string_view best;
+  double most = 0;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    double sum = 0;  // of the vector and the matrix unit
+    for (std::size_t k = 0; k < kinds.size(); ++k)
+      if (kinds[k].kind.type == kinds[i].kind.type && point.flops[k] > 0) sum += point.flops[k];
+    if (sum > most) {
+      most = sum;
+      best = kinds[i].kind.type;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> data_types_of(std::span<const IntensityPoint> points, std::span<const IntensityFormulas::Kind> kinds,
+                                       const workload::RooflineCeilings* ceilings) {
+  const std::vector<std::string_view> known = ceilings == nullptr ? std::vector<std::string_view>() : roofline_data_types(*ceilings);
+  std::vector<std::string> types;
+  for (const IntensityPoint& point : points) {
+    const std::string_view type = main_data_type(point, kinds);
+    const bool usable = !type.empty() && (known.empty() || std::find(known.begin(), known.end(), type) != known.end());
+    if (usable && std::find(types.begin(), types.end(), type) == types.end()) types.emplace_back(type);
+  }
+  if (types.empty()) types.emplace_back("FP32");
+  return types;
 }
 
 std::vector<std::string_view> roofline_data_types(const workload::RooflineCeilings& ceilings) {

@@ -20,6 +20,8 @@ struct SpoolState {
   std::atomic<std::uint64_t> groups_done;
   std::atomic<std::uint64_t> attached;          ///< processes in which the plugin was loaded
   std::atomic<std::uint64_t> failures;          ///< records that could not be written
+  std::atomic<std::uint64_t> refused;           ///< processes in which nothing can be counted; they have said why
+  std::atomic<std::uint64_t> failures_of_replay;  ///< batches of launches that could not be run again
 };
 
 /// Head of a record; then `name_bytes` bytes of kernel name, then `values` doubles at the next multiple of 8.

@@ -44,9 +44,12 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
-  /// How many runs make one experiment, the fastest of which counts: 1 where nothing else runs on the device;
-  /// more on CPUs, whose cores other programs use too.
-  virtual int runs_per_experiment() const { return 1; }
+  /// How long a run should take, ns.
+  virtual double run_time() const { return 3e6; }
+  /// 0: an experiment is one run. Else this many ns for each experiment are spent on runs, which are then dealt out to the
+  /// experiments (four at least to each), and the fastest of each counts: for CPUs, whose cores other programs take away for a slice
+  /// of time, so that some runs are whole and others are not.
+  virtual double experiment_time() const { return 0; }
 };
 
 /// What can be opened on this machine.

@@ -9,7 +9,7 @@ namespace tacho::roofline {
 inline constexpr std::uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
 
 /// Every kernel: tables, target, out, count, first, stride, mask, region; local_set has its memory as tenth
-/// argument.
+/// argument. The region is where the dram kernels begin, in vectors.
 inline constexpr std::string_view kOpenClSource = R"(
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef HALF
@@ -55,7 +55,7 @@ kernel void vector_units(global const V* restrict table, global const V* restric
 
 #ifdef TRIAD
 kernel void dram_triad(ARGUMENTS(V)) {
-  size_t at = (size_t)get_global_id(0) * first;
+  size_t at = (size_t)get_global_id(0) * first + region;
   for (uint i = 0; i < count; ++i) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {
@@ -75,7 +75,7 @@ uint sum_of(V v) {
 }
 
 kernel void dram_read(ARGUMENTS(V)) {
-  size_t at = (size_t)get_global_id(0) * first;
+  size_t at = (size_t)get_global_id(0) * first + region;
   V s0 = (V)(0), s1 = s0, s2 = s0, s3 = s0;
   for (uint i = 0; i < count; ++i) {
 #pragma unroll
@@ -91,7 +91,7 @@ kernel void dram_read(ARGUMENTS(V)) {
 }
 
 kernel void dram_write(ARGUMENTS(V)) {
-  size_t at = (size_t)get_global_id(0) * first;
+  size_t at = (size_t)get_global_id(0) * first + region;
   const V value = table[get_global_id(0)];
   for (uint i = 0; i < count; ++i) {
 #pragma unroll
@@ -103,7 +103,7 @@ kernel void dram_write(ARGUMENTS(V)) {
 }
 
 kernel void dram_copy(ARGUMENTS(V)) {
-  size_t at = (size_t)get_global_id(0) * first;
+  size_t at = (size_t)get_global_id(0) * first + region;
   for (uint i = 0; i < count; ++i) {
 #pragma unroll
     for (int u = 0; u < UNROLL; ++u) {

@@ -23,7 +23,7 @@ std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::s
 
 struct SuiteOptions {
   std::uint32_t experiments = 100;  ///< at most; fewer where they would take more than `seconds`
-  double target = 3e6;              ///< ns of one experiment
+  double target = 0;                ///< ns of one run; 0 = the device's own
   double seconds = 0.8;             ///< for the experiments of one benchmark
   std::vector<std::string> only;    ///< columns; empty = all
   /// Lines for people as the seed prints them, without a newline; may be empty.
@@ -35,6 +35,8 @@ struct SuiteOptions {
 /// cannot run, or whose results are wrong, becomes a measurement with `skipped`; the error is for a device
 /// that cannot be used.
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options);
+/// The same of a device that is open.
+Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options);
 
 /// Sets stdev, low, high, mean, duration of `measurement` from the experiments' durations in ns and its work,
 /// and judges it against its peaks: above 1.02 of the peak is an error, below 0.7 a warning, a deviation of

@@ -23,7 +23,7 @@
 namespace tacho::tape {
 
 inline constexpr uint32_t kBlockSize = 64 * 1024;
-inline constexpr uint32_t kPoolVersion = 1;
+inline constexpr uint32_t kPoolVersion = 2;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;
 inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
@@ -93,7 +93,7 @@ struct PoolHeader {
   alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
   std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
   alignas(64) std::atomic<uint32_t> populated_blocks;
-  std::atomic<uint32_t> hint;        // where to look for a free block next
+  std::atomic<uint32_t> hint;        // no block below it is free, as far as known: the lowest is taken first
   std::atomic<int32_t> free_blocks;  // of the populated ones
   std::atomic<uint32_t> next_slot;   // next process slot
   std::atomic<uint64_t> sequence;
@@ -101,6 +101,11 @@ struct PoolHeader {
   alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) +
                                             1];                   // by table; last: unknown
   alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
+  // Who takes a block looks whether fewer free ones are left than this, and then wakes who sleeps on the word (sleep.h).
+  alignas(64) std::atomic<int32_t> drain_below, grow_below;
+  std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
+  std::atomic<uint32_t> wanted_blocks;  // asked for by a source that knows what it will need
+  std::atomic<uint32_t> growable;       // 1 while more blocks can come: somebody grows the pool, and there is room
 };
 
 inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;

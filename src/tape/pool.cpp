@@ -4,15 +4,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "base/clock.h"
+#include "tape/sleep.h"
 
 namespace tacho::tape {
 namespace {
@@ -45,6 +51,19 @@ int allocate(int file, size_t from, size_t bytes) {
   while (error == EINTR);
   return error;
 }
+
+// Writes zeros over backed bytes that nobody uses yet. Allocated pages are cleared by the kernel at their first use, and
+// only then does one fault map several of them: both should not be the target's to pay. Failing costs only time.
+void clear(int file, size_t from, size_t bytes) {
+  static const char kZeros[kBlockSize] = {};
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t one = pwrite(file, kZeros, std::min(bytes - done, sizeof kZeros), static_cast<off_t>(from + done));
+    if (one <= 0) return;
+    done += static_cast<size_t>(one);
+  }
+}
+// What a quiet program uses: freed blocks are used again before others.
+constexpr size_t kClearedAtFirst = 4 << 20;
 
 const char* reason(int error) {
   if (error == EFBIG) return "larger than the file size limit (ulimit -f)";
@@ -95,7 +114,8 @@ Result<Pool> Pool::create(const PoolOptions& options) {
     return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free", tried);
   pool.owner_ = true;
 
-  void* const at = mmap(nullptr, pool.size_, PROT_READ | PROT_WRITE, MAP_SHARED, pool.file_, 0);
+  clear(pool.file_, pool.data_offset_, std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
+  void* const at = map_pool(pool.file_, pool.size_);
   if (at == MAP_FAILED) {
     const int error = errno;
     pool.unlink();
@@ -180,14 +200,82 @@ bool Pool::grow(uint32_t blocks) {
   PoolHeader& head = header();
   const uint32_t populated = head.populated_blocks.load(std::memory_order_relaxed);
   blocks = std::min(blocks, max_blocks_ - populated);
-  if (blocks == 0 || out_of_space_) return false;
-  if (0 != allocate(file_, data_offset_ + static_cast<size_t>(populated) * kBlockSize, static_cast<size_t>(blocks) * kBlockSize)) {
-    out_of_space_ = true;
-    return false;
+  const size_t from = data_offset_ + static_cast<size_t>(populated) * kBlockSize;
+  // The last bit of room is worth having, too.
+  while (blocks != 0 && !out_of_space_ && allocate(file_, from, static_cast<size_t>(blocks) * kBlockSize) != 0) {
+    blocks /= 2;
+    out_of_space_ = blocks == 0;
   }
+  if (blocks == 0 || out_of_space_) return false;
+  clear(file_, from, static_cast<size_t>(blocks) * kBlockSize);
   head.free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
   head.populated_blocks.store(populated + blocks, std::memory_order_release);
+  wake_all(head.populated_blocks);
   return true;
+}
+
+bool Pool::spacious(uint32_t blocks) const {
+  struct statvfs status {};
+  if (fstatvfs(file_, &status) != 0) return false;
+  const uint64_t whole = uint64_t{status.f_blocks} * status.f_frsize, left = uint64_t{status.f_bavail} * status.f_frsize;
+  return left >= uint64_t{blocks} * kBlockSize + std::min<uint64_t>(whole / 2, 1ull << 30);
+}
+
+namespace {
+constexpr int32_t kAhead = 128;       // free blocks that are kept ahead of a quiet program
+constexpr int32_t kMostAhead = 1024;  // and of one that takes them as fast as they come
+constexpr int32_t kUrgent = 64;       // so few free ones that room for others does not count
+constexpr uint32_t kStep = 32;        // at a time: some 0.8 ms
+}  // namespace
+
+Grower::Grower(Pool& pool) : pool_(pool), ahead_(kAhead) {
+  PoolHeader& head = pool_.header();
+  head.grow_below.store(ahead_);
+  head.growable.store(head.populated_blocks.load() < pool_.max_blocks());
+  thread_ = std::thread([this] { loop(); });
+}
+
+Grower::~Grower() {
+  pool_.header().growable.store(0);
+  stopping_.store(true);
+  wake_sleeper(pool_.header().grower_sleeps);
+  thread_.join();
+}
+
+uint32_t Grower::wanted() {
+  PoolHeader& head = pool_.header();
+  if (head.growable.load() == 0) {
+    head.grow_below.store(std::numeric_limits<int32_t>::min());
+    return 0;
+  }
+  const int32_t free = std::max(head.free_blocks.load(), 0);
+  const auto populated = static_cast<int32_t>(head.populated_blocks.load());
+  asked_ = head.wanted_blocks.load();
+  const auto asked = static_cast<int32_t>(std::min(asked_, pool_.max_blocks()));
+  const int32_t missing = std::max(ahead_ - free, asked - populated);
+  head.grow_below.store(ahead_);
+  if (missing <= 0) return 0;
+  const uint32_t blocks = std::min(static_cast<uint32_t>(missing), kStep);
+  if (free < kUrgent || pool_.spacious(blocks)) return blocks;
+  head.grow_below.store(kUrgent);
+  return 0;
+}
+
+void Grower::loop() {
+  pthread_setname_np(pthread_self(), "tacho-grow");
+  PoolHeader& head = pool_.header();
+  while (!stopping_.load()) {
+    sleep_on(head.grower_sleeps, -1, [&] {
+      return stopping_.load() || head.free_blocks.load() < head.grow_below.load() || head.wanted_blocks.load() != asked_;
+    });
+    const int64_t now = raw_now();
+    uint32_t blocks = wanted();
+    if (blocks != 0 && last_growth_ != 0 && now - last_growth_ < 100'000'000) ahead_ = std::min(ahead_ * 2, kMostAhead);
+    for (; blocks != 0 && !stopping_.load(); blocks = wanted()) {
+      if (!pool_.grow(blocks) || head.populated_blocks.load() == pool_.max_blocks()) head.growable.store(0);
+      last_growth_ = raw_now();
+    }
+  }
 }
 
 Drainer::Drainer(Pool& pool) : pool_(pool) {
@@ -213,7 +301,28 @@ void Drainer::release(uint32_t index) {
     }
     pool_.state(index + i).store(static_cast<uint32_t>(BlockState::kFree), std::memory_order_release);
   }
-  pool_.header().free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
+  PoolHeader& head = pool_.header();
+  head.free_blocks.fetch_add(static_cast<int32_t>(blocks), std::memory_order_relaxed);
+  uint32_t hint = head.hint.load(std::memory_order_relaxed);
+  while (index < hint && !head.hint.compare_exchange_weak(hint, index, std::memory_order_relaxed)) {
+  }
+}
+
+void Drainer::sleep() {
+  PoolHeader& head = pool_.header();
+  const int32_t free = std::max(head.free_blocks.load(), 0);
+  // In time for what is left, and while what was written still lies in a cache.
+  constexpr int32_t kMany = 32;
+  const int32_t below = free > 2 * kMany ? free - kMany : free / 2;
+  head.drain_below.store(below);
+  const int64_t ns = free <= 8 ? 500'000 : 20'000'000;
+  sleep_on(head.drainer_sleeps, ns, [&] { return woken_.load() || head.free_blocks.load() < below; });
+  woken_.store(false);
+}
+
+void Drainer::wake() {
+  woken_.store(true);
+  wake_sleeper(pool_.header().drainer_sleeps);
 }
 
 namespace {
@@ -351,8 +460,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     data.push_back({i, committed, state == BlockState::kFull, committed == 0 ? 0 : block.sequence});
   }
   pressure_ = count == 0 ? 0 : static_cast<double>(used) / count;
-  if (pressure_ > 0.5 && !final) pool_.grow(std::max(count / 2, 16u));
-  const bool look_for_ends = final || passes_ % 16 == 0 || pressure_ > 0.5;
+  const bool look_for_ends = final || passes_ % (pressure_ > 0.5 ? 4 : 16) == 0;
 
   uint64_t bytes = 0;
   const Sink counting = [&](const Piece& piece) {

@@ -2,11 +2,13 @@
 // whose tacho has died.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -19,7 +21,7 @@ namespace tacho::tape {
 
 struct PoolOptions {
   uint64_t initial_bytes = 16ull << 20;  // backed by memory before the target starts
-  uint64_t max_bytes = 256ull << 20;     // grown to at most this while the drainer falls behind
+  uint64_t max_bytes = 256ull << 20;     // grown to at most this (Grower)
   uint64_t sources = source_bit::kAll;
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
@@ -48,8 +50,10 @@ class Pool {
   BlockHeader& block(uint32_t index) {
     return *reinterpret_cast<BlockHeader*>(base_ + data_offset_ + static_cast<size_t>(index) * kBlockSize);
   }
-  /// Backs more blocks with memory, up to the maximum. False when nothing could be added.
+  /// Backs up to so many more blocks with memory, within the maximum. False when nothing could be added.
   bool grow(uint32_t blocks);
+  /// True if the pool may take so many more blocks ahead of need: much of its filesystem stays free for others.
+  bool spacious(uint32_t blocks) const;
   /// True once grow() failed for lack of memory or space: the limit is the machine's, not ours.
   bool out_of_space() const { return out_of_space_; }
   /// Removes the file's name (mappings stay).
@@ -65,6 +69,26 @@ class Pool {
   int file_ = -1;
   bool owner_ = false;
   bool out_of_space_ = false;
+};
+
+/// Grows the pool in a thread of its own, ahead of its writers: they wake it when fewer than `ahead` blocks are free, more
+/// the more often they do. The pool must stay where it is meanwhile.
+class Grower {
+ public:
+  explicit Grower(Pool& pool);
+  ~Grower();
+
+ private:
+  void loop();
+  /// Blocks to add now; 0 = none. Sets from where on the writers are to wake us.
+  uint32_t wanted();
+
+  Pool& pool_;
+  int32_t ahead_;            // blocks that should be free
+  uint32_t asked_ = 0;       // PoolHeader::wanted_blocks when last looked at
+  int64_t last_growth_ = 0;  // raw clock
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
 };
 
 /// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For kCupti and
@@ -87,8 +111,12 @@ class Drainer {
   uint64_t pass(const Sink& sink, bool final);
   /// Makes kept and partly drained definitions count as new: for a pool whose tacho died, before pass(sink, true).
   void rewind_definitions();
-  /// Share of the populated blocks that was not free at the last pass, 0..1: how urgent the next pass is.
+  /// Share of the populated blocks that was not free at the last pass, 0..1.
   double pressure() const { return pressure_; }
+  /// Until the next pass is due: some 20 ms, less when writers take many blocks or wake() is called.
+  void sleep();
+  /// Ends a sleep(), or the next one, of another thread at once.
+  void wake();
 
  private:
   void take(uint32_t index, uint32_t committed, const Sink& sink, bool whole);
@@ -99,6 +127,7 @@ class Drainer {
 
   Pool& pool_;
   double pressure_ = 0;
+  std::atomic<bool> woken_{false};
   uint32_t kept_ = 0;
   uint64_t passes_ = 0;
   uint64_t pid_namespace_ = 0;                         // inode of ours

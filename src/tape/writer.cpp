@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tape/sleep.h"
+
 namespace tacho::tape {
 
 thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
@@ -122,12 +124,33 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   block->aux = 0;
 }
 
+// The block at `index`, just taken. It is read before it is written: see map_pool().
+BlockHeader* touch(uint32_t index) {
+  BlockHeader* const block = block_at(index);
+  static_cast<void>(block->committed.load(std::memory_order_relaxed));
+  return block;
+}
+
+// Counts blocks as taken, and wakes tacho when few are left.
+void count_taken(PoolHeader* pool, uint32_t blocks) {
+  const int32_t left = pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
+  if (left < pool->drain_below.load(std::memory_order_relaxed)) wake_sleeper(pool->drainer_sleeps);
+  if (left < pool->grow_below.load(std::memory_order_relaxed)) wake_sleeper(pool->grower_sleeps);
+}
+
+// Below what was taken nothing is free, unless the drainer has lowered the hint meanwhile.
+void move_hint(PoolHeader* pool, uint32_t seen, uint32_t next) {
+  pool->hint.compare_exchange_strong(seen, next, std::memory_order_relaxed);
+}
+
+// The lowest free block: what was freed is used again before blocks whose pages this process has not touched yet.
 BlockHeader* open_block(BlockKind kind) {
   PoolHeader* const pool = tape::pool();
   if (pool->free_blocks.load(std::memory_order_relaxed) <= 0) return nullptr;
   const uint32_t count = usable_blocks();
   if (count == 0) return nullptr;
-  const uint32_t first = pool->hint.fetch_add(1, std::memory_order_relaxed) % count;
+  const uint32_t hint = pool->hint.load(std::memory_order_relaxed);
+  const uint32_t first = hint < count ? hint : 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t index = first + i;
     if (index >= count) index -= count;
@@ -137,8 +160,9 @@ BlockHeader* open_block(BlockKind kind) {
     if (!state.compare_exchange_strong(expected, static_cast<uint32_t>(BlockState::kOpen),
                                        std::memory_order_acq_rel))
       continue;
-    pool->free_blocks.fetch_sub(1, std::memory_order_relaxed);
-    BlockHeader* const block = block_at(index);
+    move_hint(pool, hint, index + 1);
+    count_taken(pool, 1);
+    BlockHeader* const block = touch(index);
     fill_header(block, kind, 1, 0);
     return block;
   }
@@ -339,6 +363,12 @@ void adopt_identity() {
   state.generation = g_wiped->generation.load(std::memory_order_relaxed);
 }
 
+// All records of the thread's block up to its cursor.
+void publish(const ThreadState& state) {
+  if (state.block != nullptr)
+    state.block->committed.store(static_cast<uint32_t>(state.cursor - payload(state.block)), std::memory_order_release);
+}
+
 // A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds
 // no room.
 bool open_thread_block() {
@@ -347,6 +377,8 @@ bool open_thread_block() {
   if (block == nullptr) return false;
   state.limit = nullptr;
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  // A handler that came in before has left its record behind `committed`.
+  publish(state);
   state.block = block;
   state.cursor = payload(block);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -445,7 +477,7 @@ bool try_attach() {
     return false;
   }
   auto size = static_cast<size_t>(status.st_size);
-  void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* at = map_pool(file, size);
   if (at == MAP_FAILED) {
     // Address space may be limited: the header and the blocks that exist now will do.
     void* const header = mmap(nullptr, kHeaderBytes, PROT_READ, MAP_SHARED, file, 0);
@@ -454,7 +486,7 @@ bool try_attach() {
       size = pool->data_offset +
              static_cast<size_t>(pool->populated_blocks.load(std::memory_order_acquire)) * kBlockSize;
       munmap(header, kHeaderBytes);
-      at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      at = map_pool(file, size);
     }
   }
   close(file);
@@ -518,6 +550,11 @@ std::byte* reserve_slow(uint32_t size, event::Table table) {
     }
     // No room: the pool is full, or a signal handler interrupted a record that filled the block.
     count_dropped(table);
+    if (state.depth == 1 && state.block != nullptr &&
+        state.generation == g_wiped->generation.load(std::memory_order_relaxed)) {
+      commit_again();  // what handlers nested in this record while it was tried
+      return nullptr;
+    }
   }
   state.depth = state.depth - 1;
   return nullptr;
@@ -529,9 +566,7 @@ void commit_again() {
     state.depth = 1;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     std::byte* const end = state.cursor;
-    BlockHeader* const block = state.block;
-    if (block != nullptr)
-      block->committed.store(static_cast<uint32_t>(end - payload(block)), std::memory_order_release);
+    publish(state);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state.cursor == end) return;
@@ -563,7 +598,7 @@ bool attach() {
 }
 
 PoolHeader* pool() {
-  return writer_internal::g_pool.load(std::memory_order_relaxed);
+  return writer_internal::g_pool.load(std::memory_order_acquire);  // what attach() read and mapped comes before
 }
 
 size_t pool_bytes() {
@@ -705,8 +740,8 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
   const uint32_t count = usable_blocks();
   if (count < blocks) return nullptr;
   const auto free_state = static_cast<uint32_t>(BlockState::kFree);
-  const uint32_t first = pool->hint.fetch_add(blocks, std::memory_order_relaxed) % count;
-  uint32_t begin = first;
+  const uint32_t hint = pool->hint.load(std::memory_order_relaxed);
+  uint32_t begin = hint < count ? hint : 0;
   for (uint32_t tried = 0; tried < count + blocks;) {
     if (begin + blocks > count) {
       tried += count - begin;
@@ -721,8 +756,10 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
         break;
     }
     if (taken == blocks) {
-      pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks), std::memory_order_relaxed);
-      BlockHeader* const extent = block_at(begin);
+      if (begin == hint) move_hint(pool, hint, begin + blocks);
+      count_taken(pool, blocks);
+      for (uint32_t i = 1; i < blocks; ++i) touch(begin + i);
+      BlockHeader* const extent = touch(begin);
       fill_header(extent, kind, blocks, vendor_version);
       return extent;
     }
@@ -731,6 +768,30 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
     begin += taken + 1;
   }
   return nullptr;
+}
+
+bool can_grow() {
+  const PoolHeader* const pool = tape::pool();
+  return pool != nullptr && pool->growable.load(std::memory_order_relaxed) != 0;
+}
+
+void want_blocks(uint32_t blocks) {
+  PoolHeader* const pool = tape::pool();
+  if (pool == nullptr) return;
+  uint32_t wanted = pool->wanted_blocks.load();
+  while (wanted < blocks && !pool->wanted_blocks.compare_exchange_weak(wanted, blocks)) {
+  }
+  wake_sleeper(pool->grower_sleeps);
+}
+
+void wait_for_growth(uint32_t seen, int64_t ns) {
+  PoolHeader* const pool = tape::pool();
+  if (pool == nullptr) return;
+  const int error = errno;
+  wake_sleeper(pool->drainer_sleeps);
+  wake_sleeper(pool->grower_sleeps);
+  wait_on(pool->populated_blocks, seen, ns);
+  errno = error;
 }
 
 void close_extent(BlockHeader* extent, uint32_t bytes) {

@@ -56,7 +56,7 @@ std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
 
 inline uint64_t generation() {
-  return g_generation.load(std::memory_order_relaxed)->load(std::memory_order_relaxed);
+  return g_generation.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
 }
 /// value += change in one instruction: a signal handler of this thread comes before or after it, never
 /// between.
@@ -77,13 +77,13 @@ inline T add_unbroken(T& value, uint64_t change) {
 /// (then one line on stderr says why). Cheap after the first call; callable from any thread at any time
 /// outside signal handlers.
 bool attach();
-/// True once attached. A relaxed load.
+/// True once attached. One load.
 inline bool attached() {
   return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr;
 }
 /// True if `bits` (source_bit) are to be recorded now.
 inline bool enabled(uint64_t bits) {
-  const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_relaxed);
+  const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_acquire);
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
@@ -175,6 +175,13 @@ void loss(event::Table table, event::LossReason reason, uint64_t count);
 /// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
 /// counted). The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
+/// True while tacho can still back more blocks, ahead of or after they run out.
+bool can_grow();
+/// Asks tacho to back so many blocks in all, soon: for sources whose threads will take many at once.
+void want_blocks(uint32_t blocks);
+/// Waits until more than `seen` blocks are backed (PoolHeader::populated_blocks), at most `ns`; wakes tacho first. Only for
+/// callers that may wait: vendors' callbacks that ask for memory.
+void wait_for_growth(uint32_t seen, int64_t ns);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);
 /// Gives an extent back unused.

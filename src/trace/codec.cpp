@@ -12,6 +12,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/multiversion.h"
 #include "event/schema.h"
 #include "trace/bitpack.h"
 
@@ -31,6 +32,8 @@ constexpr size_t kSlots = 8192;          // of the hash table that counts them
 constexpr int kZstdLevel = 1;
 constexpr size_t kZstdTrial = 32 * 1024;  // bytes that a trial of zstd looks at
 constexpr uint32_t kMaxBackoff = 64;
+constexpr size_t kPairsSeen = 4096;  // neighbours that are looked at before such a trial
+constexpr size_t kPairSlots = 8192;
 // What a column can take before zstd, for a reader's check: a body that exceeds it was not written by us.
 constexpr size_t max_body(size_t count) {
   return count * 9 + 64 * 1024;
@@ -67,7 +70,7 @@ struct Plan {
 
 // The cheapest width for `count` offsets from `base` of which none needs more than `full` bits: every value
 // that needs more becomes an exception of position and high part.
-Plan plan_widths(const uint64_t* values, size_t count, uint64_t base, unsigned full) {
+TACHO_MULTIVERSION Plan plan_widths(const uint64_t* values, size_t count, uint64_t base, unsigned full) {
   uint32_t needs[2][65] = {};  // two, so that equal neighbours do not wait for one counter
   for (size_t i = 0; i < count; ++i) ++needs[i & 1][bits_of(values[i] - base)];
   Plan best;
@@ -85,7 +88,7 @@ Plan plan_widths(const uint64_t* values, size_t count, uint64_t base, unsigned f
 
 // Plans one block of at most kBlock values. The base is the smallest value, or, when a few values lie far
 // below the rest (the jump back in time where the next track begins), the smallest of the rest.
-Plan plan_block(const uint64_t* values, size_t count) {
+TACHO_MULTIVERSION Plan plan_block(const uint64_t* values, size_t count) {
   constexpr size_t kGroups = kBlock / kPackGroup;
   int64_t lows[kGroups] = {};
   int64_t highs[kGroups] = {};
@@ -129,7 +132,7 @@ Plan plan_block(const uint64_t* values, size_t count) {
 }
 
 // Whole bytes per value and no exceptions, so that zstd sees equal values as equal bytes.
-Plan align_plan(const uint64_t* values, size_t count) {
+TACHO_MULTIVERSION Plan align_plan(const uint64_t* values, size_t count) {
   int64_t low = static_cast<int64_t>(values[0]);
   int64_t high = low;
   for (size_t i = 1; i < count; ++i) {
@@ -141,7 +144,7 @@ Plan align_plan(const uint64_t* values, size_t count) {
   return Plan{static_cast<uint64_t>(low), width, 0, 0, count * width};
 }
 
-void write_block(const uint64_t* values, size_t count, const Plan& plan, std::vector<uint8_t>& out) {
+TACHO_MULTIVERSION void write_block(const uint64_t* values, size_t count, const Plan& plan, std::vector<uint8_t>& out) {
   uint64_t positions[kBlock];
   uint64_t tops[kBlock];
   size_t exceptions = 0;
@@ -199,6 +202,7 @@ struct ColumnEncoder::Scratch {
   std::vector<uint64_t> slot_value;  // hash table of distinct values
   std::vector<uint16_t> slot_id;     // id + 1; 0 = free
   std::vector<uint16_t> slots_used;
+  std::vector<uint64_t> pairs;     // hashes of neighbours
   std::vector<uint64_t> distinct;  // by id
   std::vector<uint32_t> counts;    // by id
   ZSTD_CCtx* zstd = nullptr;
@@ -261,7 +265,7 @@ struct ColumnEncoder::Scratch {
   struct Estimate {
     size_t packed = 0, delta = 0, delta_delta = 0, dictionary = 0;
   };
-  Estimate estimate(std::span<const uint64_t> values) {
+  TACHO_MULTIVERSION Estimate estimate(std::span<const uint64_t> values) {
     Estimate sum;
     forget_distinct();
     bool few = true;
@@ -303,7 +307,7 @@ struct ColumnEncoder::Scratch {
   }
 
   // Makes `stream` the first or second differences of the values.
-  void make_deltas(std::span<const uint64_t> values, bool twice) {
+  TACHO_MULTIVERSION void make_deltas(std::span<const uint64_t> values, bool twice) {
     stream.resize(values.size());
     stream[0] = 0;
     for (size_t i = 1; i < values.size(); ++i) stream[i] = values[i] - values[i - 1];
@@ -345,6 +349,23 @@ struct ColumnEncoder::Scratch {
     }
   }
 
+  // Does the column repeat itself, so that zstd may find what packing cannot? Judged by how many of the first pairs of
+  // neighbours came before: in traces of training steps and of loops nearly all do, and zstd never paid where under a
+  // quarter did, while its trial costs ten times this look.
+  TACHO_MULTIVERSION bool repeats(std::span<const uint64_t> packed) {
+    pairs.assign(kPairSlots, 0);
+    const size_t looked = std::min(packed.size() - 1, kPairsSeen);
+    size_t found = 0;
+    for (size_t i = 0; i < looked; ++i) {
+      const uint64_t pair = (packed[i] * 0x9e3779b97f4a7c15ULL ^ std::rotl(packed[i + 1] * 0xd6e8feb86659fd93ULL, 32)) *
+                            0x9e3779b97f4a7c15ULL;
+      uint64_t& slot = pairs[pair >> 51];  // 13 bits
+      found += slot == pair;
+      slot = pair;
+    }
+    return found * 4 >= looked;
+  }
+
   // zstd's output of the first `bytes` bytes of `other` in `squeezed`; false when it failed.
   bool compress(size_t bytes) {
     if (zstd == nullptr) zstd = ZSTD_createCCtx();
@@ -361,7 +382,7 @@ struct ColumnEncoder::Scratch {
 ColumnEncoder::ColumnEncoder() : scratch_(std::make_unique<Scratch>()) {}
 ColumnEncoder::~ColumnEncoder() = default;
 
-void ColumnEncoder::encode(std::span<const int64_t> input, std::vector<uint8_t>& out, ColumnMemory* memory) {
+TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, std::vector<uint8_t>& out, ColumnMemory* memory) {
   Scratch& s = *scratch_;
   const size_t count = input.size();
   std::span<const uint64_t> values(reinterpret_cast<const uint64_t*>(input.data()), count);
@@ -439,12 +460,14 @@ void ColumnEncoder::encode(std::span<const int64_t> input, std::vector<uint8_t>&
 
   // zstd finds what packing cannot: sequences that repeat, as the kernels of a training step do.
   bool zstd = false;
+  const bool differences = encoding == Encoding::kDelta || encoding == Encoding::kDeltaDelta;
   constexpr size_t kWorthTrying = 512;
   if (encoding != Encoding::kConstant && s.body.size() >= kWorthTrying &&
-      (memory == nullptr || memory->wait == 0)) {
+      (memory == nullptr || memory->wait == 0) &&
+      s.repeats(differences || encoding == Encoding::kDictionary ? s.stream : values)) {
     s.other.assign(s.body.begin(), s.body.begin() + static_cast<ptrdiff_t>(prefix));
     s.write_body(values, encoding, true, s.other);
-    const auto pays = [&](size_t bytes) { return bytes + bytes / 8 < s.body.size(); };
+    const auto pays = [&](size_t bytes) { return bytes + bytes / 16 < s.body.size(); };
     const size_t trial = std::min(s.other.size(), kZstdTrial);
     if (s.compress(trial)) {
       zstd = pays(static_cast<size_t>(static_cast<double>(s.squeezed.size()) *
@@ -489,7 +512,7 @@ struct Input {
   }
 };
 
-bool read_block(Input& in, uint64_t* out, size_t count) {
+TACHO_MULTIVERSION bool read_block(Input& in, uint64_t* out, size_t count) {
   const uint8_t* header = in.take(kBlockHeader);
   if (header == nullptr) return false;
   const unsigned width = header[0];
@@ -524,7 +547,7 @@ bool read_blocks(Input& in, uint64_t* out, size_t count) {
   return true;
 }
 
-bool read_deltas(Input& in, uint64_t* out, size_t count, bool twice) {
+TACHO_MULTIVERSION bool read_deltas(Input& in, uint64_t* out, size_t count, bool twice) {
   uint64_t value = 0;
   uint64_t step = 0;
   if (!in.get(value) || (twice && !in.get(step))) return false;

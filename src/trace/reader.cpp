@@ -779,7 +779,9 @@ Result<std::vector<Busy>> FileTrace::merged_busy(Table table) const {
   }
   for (const Entry& entry : entries) {
     if (entry.overlaps) {
-      to_read[entry.chunk].push_back(entry.busy.track);
+      // Only a damaged file names a track twice; its rows are read once.
+      std::vector<int64_t>& tracks = to_read[entry.chunk];
+      if (tracks.empty() || tracks.back() != entry.busy.track) tracks.push_back(entry.busy.track);
     } else {
       merger.add(std::span(&entry.busy, 1));
     }

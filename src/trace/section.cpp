@@ -7,6 +7,8 @@
 #include <bit>
 #include <limits>
 
+#include "base/multiversion.h"
+
 namespace tacho::trace {
 namespace {
 
@@ -48,7 +50,7 @@ void sort_track(std::span<StartAndRow> rows) {
 
 }  // namespace
 
-bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start,
+TACHO_MULTIVERSION bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start,
                 std::vector<uint32_t>& order) {
   const size_t rows = track.size();
   size_t wrong = 0;

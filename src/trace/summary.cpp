@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/multiversion.h"
 #include "trace/layout.h"
 
 namespace tacho::trace {
@@ -112,7 +113,7 @@ struct Summarizer::Scratch {
 Summarizer::Summarizer() : scratch_(std::make_unique<Scratch>()) {}
 Summarizer::~Summarizer() = default;
 
-const ChunkStatistics& Summarizer::compute(const TimedRows& rows, What what) {
+TACHO_MULTIVERSION const ChunkStatistics& Summarizer::compute(const TimedRows& rows, What what) {
   const bool histogram = what == What::kAll || what == What::kHistogram;
   const bool second_pass = histogram || what == What::kSummaries;  // m2 needs the means
   Scratch& s = *scratch_;

@@ -77,7 +77,8 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
                     source = position(header, "Instruction_Comment"),
                     dispatch = position(header, "Dispatch_Id"),
                     issued = position(header, "Wave_Issued_Instruction"),
-                    stall = position(header, "Stall_Reason");
+                    stall = position(header, "Stall_Reason"),
+                    counts = position(header, "Samples");  // ours: a row stands for so many
   if (instruction == kNowhere || dispatch == kNowhere)
     return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
                 result.file);
@@ -94,6 +95,14 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
                                     : "row has another number of fields than the header",
               "left out", reader.row(), fmt::format("{} of {} fields", fields.size(), header.size()));
       continue;
+    }
+    std::uint64_t count = 1;
+    if (counts != kNowhere) {
+      const std::string_view text = fields[counts];
+      if (std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc() || count > (std::uint64_t{1} << 48)) {
+        log.add("row has no number of samples", "left out", reader.row(), std::string(text));
+        continue;
+      }
     }
     const auto kernel = kernels.find(fields[dispatch]);
     const std::string_view kernel_name = kernel == kernels.end() ? std::string_view() : kernel->second;
@@ -115,17 +124,17 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
       stalls.emplace_back();
     }
     SampledInstruction& at = result.instructions[place->second];
-    ++result.samples;
-    ++at.samples;
+    result.samples += count;
+    at.samples += count;
     if (issued != kNowhere &&
         (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true")) {
-      ++at.issued;
+      at.issued += count;
     } else if (stall != kNowhere && !fields[stall].empty()) {
       const auto found = stalls[place->second].find(fields[stall]);
       if (found != stalls[place->second].end())
-        ++found->second;
+        found->second += count;
       else
-        stalls[place->second].emplace(std::string(fields[stall]), 1);
+        stalls[place->second].emplace(std::string(fields[stall]), count);
     }
   }
   log.report(warnings);

@@ -122,6 +122,8 @@ bool read_entry(LineReader& reader, RunEntry& run) {
     bool ok = true;
     if (key == "run") ok = reader.number(run.number);
     else if (key == "exit_code") ok = reader.number(run.exit_code);
+    else if (key == "seen") ok = reader.number(run.seen);
+    else if (key == "measured") ok = reader.number(run.measured);
     else if (key == "command") ok = reader.list(run.command);
     else if (key == "kernels") ok = reader.list(run.kernels);
     else if (key == "dispatches") ok = reader.list(run.dispatches);
@@ -223,6 +225,7 @@ std::string config_text(const std::vector<RunEntry>& runs) {
     text("replay", run.replay);
     text("multiplexing", run.multiplexing);
     list("files", run.files);
+    if (run.seen != 0) out += fmt::format("\"seen\": {}, \"measured\": {}, ", run.seen, run.measured);
     out += fmt::format("\"estimated\": {}, \"roofline_only\": {}, \"exit_code\": {}}}\n", run.estimated,
                        run.roofline_only, run.exit_code);
   }

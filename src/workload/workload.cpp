@@ -167,6 +167,9 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     const RunEntry& run = runs[index];
     workload.estimated = workload.estimated || run.estimated;
     everything = everything || run.blocks.empty();
+    if (run.measured < run.seen)
+      workload.warnings.push_back(fmt::format("{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
+                                              folder, run.measured, run.seen, run.number));
     for (const std::string& block : run.blocks)
       if (std::find(workload.recorded_blocks.begin(), workload.recorded_blocks.end(), block) ==
           workload.recorded_blocks.end())

@@ -24,6 +24,7 @@ struct RunEntry {
   bool estimated = false;          ///< values were extrapolated; the CI gate refuses them
   bool roofline_only = false;
   int exit_code = 0;
+  int seen = 0, measured = 0;  ///< dispatches that passed the filter, and those with values; 0 = not told
 
   /// Runs with the same are joined by analyze.
   bool same_target(const RunEntry& other) const {

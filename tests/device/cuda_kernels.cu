@@ -4,6 +4,10 @@
 //   steady N launches of a triad over 600 MB, which no cache holds; prints the milliseconds
 //   mixed  N rounds of three kernels in an order that repeats
 //   storm  N empty kernels and one copy at the end; prints the milliseconds of the empty ones
+//   gemm   N matrix products
+//   memory N launches that add to device memory, a variable of the module, pinned and managed memory, which the host
+//          changes as well; prints what they hold at the end
+//   graph  N launches of a graph of three kernels, after launches of its own
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -60,6 +64,11 @@ __global__ void triad_kernel(const float4* a, const float4* b, float4* c, int n)
   }
 }
 __global__ void empty_kernel() {}
+__device__ unsigned total;
+__global__ void adding_kernel(unsigned* sum, unsigned value) {
+  atomicAdd(sum, value);
+  atomicAdd(&total, value);
+}
 
 static float *x, *y, *z;
 static int* bins;
@@ -114,10 +123,45 @@ int main(int argc, char** argv) {
   } else if (mode == "mixed") {
     for (int i = 0; i < n; ++i)
       for (const int kind : {0, 2, 2, 4}) launch(kind);
+  } else if (mode == "gemm") {
+    for (int i = 0; i < n; ++i) launch(1);
+  } else if (mode == "memory") {
+    unsigned *device, *pinned, *managed, sum = 0, all = 0;
+    check(cudaMalloc(&device, 4), "malloc");
+    check(cudaMemset(device, 0, 4), "memset");
+    check(cudaMallocHost(&pinned, 4), "pinned");
+    check(cudaMallocManaged(&managed, 4), "managed");
+    *pinned = *managed = 0;
+    for (int i = 0; i < n; ++i) {
+      for (unsigned* const to : {device, pinned, managed}) adding_kernel<<<2, 64>>>(to, static_cast<unsigned>(i));
+      check(cudaDeviceSynchronize(), "run");
+      *pinned += 3;
+      *managed += 5;
+      if (i % 4 == 3) check(cudaMemcpy(&sum, device, 4, cudaMemcpyDeviceToHost), "copy");
+    }
+    check(cudaMemcpy(&sum, device, 4, cudaMemcpyDeviceToHost), "copy");
+    check(cudaMemcpyFromSymbol(&all, total, 4), "copy");
+    std::printf("sums %u %u %u %u\n", sum, all, *pinned, *managed);
+  } else if (mode == "graph") {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t ready;
+    check(cudaStreamCreate(&stream), "stream");
+    launch(0);
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+    copy_kernel<<<kItems / 256, 256, 0, stream>>>(x, y, kItems);
+    reduce_kernel<<<264, 256, 0, stream>>>(x, z, kItems);
+    copy_kernel<<<kItems / 256, 256, 0, stream>>>(y, z, kItems);
+    check(cudaStreamEndCapture(stream, &graph), "capture");
+    check(cudaGraphInstantiate(&ready, graph, 0), "graph");
+    for (int i = 0; i < n; ++i) {
+      check(cudaGraphLaunch(ready, stream), "graph");
+      launch(4);
+    }
   } else if (mode == "storm") {
     for (int i = 0; i < n; ++i) launch(5);
   } else {
-    std::fprintf(stderr, "usage: cuda_kernels all|loop|mixed|storm [N]\n");
+    std::fprintf(stderr, "usage: cuda_kernels all|loop|steady|mixed|storm|gemm|memory|graph [N]\n");
     return 2;
   }
   check(cudaDeviceSynchronize(), "run");

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # System profiling on this machine's NVIDIA GPU: Python line -> torch operator -> API call -> kernel, telemetry through
 # NVML, overhead; prints a table of verdicts. Needs a build (TACHO_BUILD, default ../../build) and a Python with torch.
-#   cuda_sys.sh [sections...]     sections of cuda_sys.py; OUT: folder for results (default .)
+#   cuda_sys.sh [options] [sections...]     those of cuda_sys.py; OUT: folder for results (default .)
+# All sections take about six minutes; each ends by itself when its time is over. What to run first: lines nvtx telemetry.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}

@@ -208,7 +208,7 @@ class Reports(Analyze):
         self.assertRegex(text, r"valu +FP64 +17127\.40 +GFLOP/s")
         self.assertRegex(text, r"hbm +1173\.45 +GB/s")
         self.assertNotIn("l2 ", text.split("roof  of")[1])
-        self.assertRegex(text, r"#.*bound by")
+        self.assertRegex(text, r"#.*bound +%")
         self.assertRegex(text, r"(?m)^ +10k ┤")
         self.assertIn("--mem-level", self.sentence("-p", SYNTH, "-m", "L9"))
         self.assertIn("no roofline.csv", self.text("-p", WORKLOADS / "synth_a" / "MI350", "-b", "roofline"))

@@ -1,5 +1,6 @@
 """CUDA without a GPU: the way of CUPTI's records from a program to the trace, on a stand-in for CUPTI; and the sentences
 for machines without a driver, without CUPTI, without permission."""
+import csv
 import os
 import re
 import shutil
@@ -50,6 +51,25 @@ class Cuda(harness.Case):
             self.assertEqual(got + (int(lost.group(1).replace(",", "")) if lost else 0), 40000, text)
             self.assertNotIn("unknown record kind", text)
 
+    def lost(self, reason, file="t.tacho"):
+        """Records lost for a reason, as `tacho info` says."""
+        return sum(int(count.replace(",", "")) for count in re.findall(rf"([\d,]+) [^\n]*{reason}", self.losses(file)))
+
+    def test_500_threads_in_one_instant(self):
+        # How much memory is ready in that instant depends on the machine. What is not kept is counted.
+        result = self.fake("burst", 3)
+        self.assertEqual(result.stdout.decode(), "burst 1500\n")
+        kept = self.calls("kernel", "vecAdd(float*, int)") + self.calls("api", "cudaLaunchKernel")
+        self.assertEqual(kept + self.lost("pool full"), 3000, self.losses())
+
+    def test_500_threads_once_memory_is_ready(self):
+        if os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize < 256 << 20:
+            self.skipTest("/dev/shm is too small for 64 MiB ahead of need")
+        self.fake("backed", 40)
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 20000, self.losses())
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 20000)
+        self.assertIn("nothing was lost", self.losses())
+
     def test_chosen_kernels(self):
         self.fake("names", 100, options=["--kernel-include", "kernel_1", "--kernel-exclude", "kernel_.5"])
         self.assertEqual(set(self.stats("kernel")), {"kernel_1", *(f"kernel_1{n}" for n in range(10) if n != 5)})
@@ -75,9 +95,18 @@ class Cuda(harness.Case):
         process = subprocess.Popen([TACHO, "trace", "-q", "-o", "t.tacho", "--", APP, "hang", "100"], cwd=self.folder,
                                    stdout=subprocess.PIPE, env={**os.environ, "CUDA_HOME": str(FAKE)})
         self.assertEqual(process.stdout.readline(), b"hang 100\n")
-        time.sleep(0.3)
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+            target = int(file.read().split()[0])
+        with open(f"/proc/{target}/environ", "rb") as file:
+            pool = next(v for v in file.read().split(b"\0") if v.startswith(b"TACHO_POOL=")).split(b"=", 1)[1]
+        # Every 50 ms a thread in the program looks for new names. Records hold pointers: the text is in the pool once it did.
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with open(pool, "rb") as file:
+                if b"_Z6vecAddPfi" in file.read(16 << 20):
+                    break
+            time.sleep(0.01)
+        os.kill(target, signal.SIGKILL)
         self.assertEqual(process.wait(60), 137)
         process.stdout.close()
         self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
@@ -105,10 +134,38 @@ class Cuda(harness.Case):
         self.assertEqual(self.stats("kernel"), {})
         self.assertIn("--yield-to-app", self.losses())
 
-    def test_not_permitted(self):
-        result = self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "35"})
-        self.one_sentence(result, "only administrators")
-        self.assertEqual(self.stats("kernel"), {})
+    def refused(self, code, *needles):
+        """CUPTI refuses to start, or starts and refuses kernels: one sentence each time, and the program runs to its end."""
+        for variable in ("FAKE_CUPTI_REFUSES", "FAKE_CUPTI_REFUSES_KERNELS"):
+            result = self.fake("done", 50, env={variable: str(code)}, options=["--overwrite"])
+            self.assertEqual(result.stdout.decode(), "done 50\n")
+            self.one_sentence(result, *needles, "the program runs")
+            self.assertEqual(self.stats("kernel"), {})
+            self.assertIn(needles[0], self.losses())
+
+    def test_profiling_is_for_administrators_only(self):
+        self.refused(35, "only administrators", "NVreg_RestrictProfilingToAdminUsers")
+
+    def test_virtual_gpu(self):
+        self.refused(33, "virtual GPU", "enable_profiling")
+        self.refused(40, "virtual GPU", "enable_profiling")
+
+    def test_mig(self):
+        self.refused(43, "MIG instance", "a whole GPU")
+
+    def test_confidential_computing_and_wsl(self):
+        self.refused(41, "confidential computing")
+        self.refused(45, "WSL")
+
+    def test_avail_on_a_driver_with_a_problem(self):
+        def avail(**env):
+            text = self.run_command(TACHO, "avail", env={"LD_LIBRARY_PATH": str(FAKE / "driver"), "CUDA_HOME": str(FAKE), **env}).stdout.decode()
+            return next(line for line in text.splitlines() if re.match(r" *cuda ", line))
+        self.assertIn("no usable GPU", avail(FAKE_CUDA_INIT="100"))
+        self.assertIn("does not exist", avail(FAKE_CUDA_INIT="101"))
+        self.assertIn("different versions", avail(FAKE_CUDA_INIT="803"))
+        self.assertIn("too old: it supports CUDA 10.2", avail(FAKE_CUDA_VERSION="10020"))
+        self.assertRegex(avail(), r"ready +CUPTI 130001 \(.*fake_cuda/lib64/libcupti.so.13\)")
 
     def test_old_driver(self):
         version = self.folder / "version"
@@ -118,6 +175,28 @@ class Cuda(harness.Case):
 
     def test_other_profiler(self):
         self.one_sentence(self.fake("done", 50, env={"FAKE_CUPTI_REFUSES": "39"}), "another profiler")
+
+    def test_newer_cupti_names_the_other_profiler(self):
+        newer = {"CUDA_HOME": str(FAKE / "v2")}
+        self.assertEqual(self.fake("done", 50, env=newer).stderr, b"")
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        result = self.fake("done", 50, env={**newer, "FAKE_CUPTI_OTHER": "nsight"}, options=["--overwrite"])
+        self.one_sentence(result, "another profiler, nsight already", "keeps its GPU records")
+        self.assertEqual(self.stats("kernel"), {})
+
+    def test_rocprofv3_writes_cuda_files(self):
+        result = self.run_command(BUILD / "personalities" / "rocprofv3", "--sys-trace", "-f", "csv", "-d", ".", "-o", "out", "--", APP,
+                                  "done", "20", code=5, env={"CUDA_HOME": str(FAKE)})
+        self.assertEqual(result.stdout.decode(), "done 20\n")
+        with open(self.folder / "out_cuda_api_trace.csv") as file:
+            calls = list(csv.DictReader(file))
+        with open(self.folder / "out_kernel_trace.csv") as file:
+            kernels = list(csv.DictReader(file))
+        self.assertEqual({(row["Domain"], row["Function"]) for row in calls}, {("CUDA_RUNTIME_API", "cudaLaunchKernel")})
+        self.assertEqual({row["Kernel_Name"] for row in kernels}, {"vecAdd(float*, int)"})
+        # Every kernel by the call that launched it.
+        self.assertEqual(sorted(row["Correlation_Id"] for row in kernels), sorted(row["Correlation_Id"] for row in calls))
+        self.assertEqual(len(calls), 20)
 
     def test_unusable_cupti(self):
         # Without a driver the real CUPTI refuses; without the toolkit there is none: one sentence, and the program runs.

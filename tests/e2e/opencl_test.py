@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, DEBIAN_PYTHON, EXAMPLES, TARGETS, Case, main
+from harness import BUILD, Case, DEBIAN_PYTHON, EXAMPLES, TACHO, TARGETS, main
 
 CASES = TARGETS / "opencl_cases"
 CACHE = pathlib.Path(tempfile.gettempdir()) / "tacho-test-pocl"
@@ -67,6 +67,24 @@ class Programs(Case):
     def test_children(self):
         self.trace(CASES, "forked")
         self.assertEqual(self.calls("kernel", "add_one"), 101)
+
+    def test_64_threads_with_markers_and_launches(self):
+        self.trace(CASES, "marked_threads", "50")
+        self.assertEqual(self.calls("kernel", "add_one"), 64 * 50)
+        self.assertEqual(self.calls("api", "clEnqueueNDRangeKernel"), 64 * 50)
+        markers = self.stats("marker")
+        self.assertEqual({name: row["Calls"] for name, row in markers.items()}, {f"thread {t}": 50 for t in range(64)})
+        self.assertIn("nothing was lost", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+
+    def test_avail_with_a_driver_that_crashes(self):
+        vendors = self.folder / "vendors"
+        vendors.mkdir()
+        (vendors / "bad.icd").write_text(f"{TARGETS / 'bad_icd.so'}\n")
+        for way, word in (("abort", "Aborted"), ("segv", "Segmentation fault"), ("exit", "ends the program")):
+            result = self.run_command(TACHO, "avail", env={"OCL_ICD_VENDORS": f"{vendors}/", "BAD_ICD": way})
+            line = next(line for line in result.stdout.decode().splitlines() if re.match(r" *opencl ", line))
+            self.assertRegex(line, f"unusable +an OpenCL driver .*{word}.*/etc/OpenCL/vendors")
+            self.assertEqual(result.stderr, b"")
 
     def test_kernel_filter(self):
         self.trace(CASES, "shapes", options=("--kernel-include", "^(shape|add)", "--kernel-exclude", "one$"))

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 from harness import BUILD, Case, DATA, TACHO, need_data
 
@@ -57,6 +58,202 @@ class Roofline(Case):
             self.assertEqual(done.returncode, 1, (args, done.stderr))
             self.assertIn(expected, done.stderr)
             self.assertEqual(done.stdout, "") if args[0] != "--only" else None
+
+    def test_a_poor_device(self):
+        """A layer takes FP64 away, then memory, then lets every result be wrong, every launch fail: named, and the rest goes on."""
+        layer = BUILD / "tests" / "targets" / "small_device.so"
+        if not self.devices():
+            self.skipTest("no device to measure")
+
+        def measure(words, *columns, experiments=2):
+            environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), OPENCL_LAYERS=str(layer), SMALL_DEVICE=words)
+            done = subprocess.run([str(TACHO), "roofline", "--backend", "opencl", "--format", "json", "-q", "--experiments", str(experiments), "--only", *columns],
+                                  capture_output=True, text=True, check=False, timeout=300, cwd=self.folder, env=environment)
+            ceilings = json.loads(done.stdout)["devices"][0]["ceilings"] if done.stdout else []
+            return done, {c["column"]: c for c in ceilings}
+
+        done, found = measure("nofp64", "FP64Flops", "L1Bw")
+        self.assertIn("no FP64 (cl_khr_fp64)", found["FP64Flops"]["skipped"])
+        self.assertGreater(found["L1Bw"]["mean"], 0)
+        self.assertGreaterEqual(found["L1Bw"]["runs"], 4 * found["L1Bw"]["experiments"], "the fastest of several runs")
+        self.assertIn("not measured: the device has no FP64", done.stderr)
+        done, found = measure("nomemory", "HBMReadBw", "L1Bw")
+        self.assertIn("out of device memory", found["HBMReadBw"]["skipped"])
+        self.assertGreater(found["L1Bw"]["mean"], 0)
+        done, found = measure("nomemory", "HBMReadBw", "HBMCopyBw")
+        self.assertEqual((done.returncode, found), (1, {}))
+        self.assertIn("nothing could be measured", done.stderr)
+        for column in ("HBMReadBw", "HBMWriteBw", "HBMTriadBw", "L2Bw", "FP32Flops", "I8Ops"):
+            done, found = measure("wrong", column)
+            self.assertEqual(done.returncode, 1, (column, done.stdout))
+            self.assertRegex(done.stderr, "must be|another value", column)
+        done, found = measure("broken", "L1Bw")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("out of resources", done.stderr)
+        done, found = measure("amdgpu", "MFMABF16Flops", "L1Bw")
+        self.assertIn("matrix peaks are not measured", found["MFMABF16Flops"]["skipped"])
+
+    def known(self, name="known", drop=(), zero=()):
+        """A folder as an NVIDIA run leaves it, with counts that are known; counters in `drop` are missing, kernels in `zero` took no time."""
+        threads = 1 << 20
+        counter = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum".format
+        tensor = "sm__ops_path_tensor_{}.sum".format
+        names = [counter(k) for k in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma", "hadd", "hmul", "hfma")]
+        names += [tensor(k) for k in ("src_fp16", "src_fp8", "src_bf16_dst_fp32", "src_tf32_dst_fp32", "src_fp64")]
+        names += ["smsp__sass_thread_inst_executed_pred_on.sum", "l1tex__t_bytes.sum", "lts__t_bytes.sum", "dram__bytes.sum",
+                  "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"]
+        common = {names[-5]: 100 * threads, "l1tex__t_bytes.sum": 16 * threads, "lts__t_bytes.sum": 12 * threads, "dram__bytes.sum": 8 * threads}
+        kernels = [("copy", 2000, {counter("hfma"): 2 * threads}),  # constants that the assembler loads with HFMA2
+                   ("single", 4000, {counter("ffma"): 64 * threads, counter("fadd"): threads, counter("hfma"): 2 * threads}),
+                   ("double", 8000, {counter("dfma"): 64 * threads, counter("dmul"): threads}),
+                   ("half", 3000, {counter("hfma"): 64 * threads}),
+                   ("half_add", 3000, {counter("hadd"): threads, counter("hfma"): threads}),
+                   ("product", 1000, {tensor("src_bf16_dst_fp32"): 850_000_000, counter("ffma"): 1000})]
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "sysinfo.csv").write_text("workload_name,gpu_arch,gpu_model,cu_per_gpu,wave_size,max_sclk\nknown,sm_90,NVIDIA H200,132,32,1980\n")
+        names = [n for n in names if n not in drop]
+        lines = [",".join(["Dispatch_ID", "Kernel_Name", "GPU_ID", "Grid_Size", "Workgroup_Size", "Start_Timestamp", "End_Timestamp", *names])]
+        for i, (kernel, ns, values) in enumerate(kernels):
+            values = {**common, **values}
+            lines.append(f"{i},{kernel},0,{threads},256,0,{0 if kernel in zero else ns}," + ",".join(str(values.get(n, 0)) for n in names))
+        (folder / "pmc_perf.csv").write_text("\n".join(lines) + "\n")
+        (folder / "roofline.csv").write_text("device,HBMBw,L2Bw,L1Bw,LDSBw,FP32Flops,FP64Flops,FP16Flops,MFMABF16Flops,DeviceName,DeviceId,Driver,Backend,Measured\n"
+                                             "0,4500,9500,32700,33000,65700,33300,129700,766000,NVIDIA H200,0000:01:00.0,580.1,cuda,2026-01-01T00:00:00Z\n")
+        return folder, threads
+
+    def points(self, folder, *args):
+        document = json.loads(self.run_it("analyze", "-p", folder, "-b", "4", "--output-format", "json", *args).stdout)
+        return {p["kernel"]: p for p in document["roofline"]["kernels"]}, document
+
+    def test_nvidia_flops_by_type(self):
+        folder, threads = self.known()
+        points, document = self.points(folder)
+        flops = {name: {k: v for k, v in p["flops"].items() if v} for name, p in points.items()}
+        self.assertEqual(flops, {"copy": {}, "single": {"FP32": 129 * threads}, "double": {"FP64": 129 * threads}, "half": {"FP16": 128 * threads},
+                                 "half_add": {"FP16": 3 * threads}, "product": {"FP32": 2000, "matrix BF16": 850_000_000}})
+        self.assertEqual({name: p["type"] for name, p in points.items()},
+                         {"copy": "", "single": "FP32", "double": "FP64", "half": "FP16", "half_add": "FP16", "product": "BF16"})
+        self.assertEqual(points["single"]["bytes"], {"hbm": 8 * threads, "l2": 12 * threads, "l1": 16 * threads, "lds": 0})
+        self.assertAlmostEqual(points["single"]["intensity"]["hbm"], 129 / 8, delta=1e-9)
+        self.assertAlmostEqual(points["single"]["intensity"]["l1"], 129 / 16, delta=1e-9)
+        self.assertAlmostEqual(points["single"]["performance"], 129 * threads / 4000, delta=1e-6)
+        self.assertEqual(points["copy"]["performance"], 0)
+        self.assertAlmostEqual(points["copy"]["bandwidth"]["hbm"], 8 * threads / 2000, delta=1e-9)
+        self.assertEqual((points["copy"]["bounds"]["FP32"]["roof"], points["copy"]["bounds"]["FP32"]["unit"]), ("hbm", "GB/s"))
+        self.assertAlmostEqual(points["product"]["bounds"]["BF16"]["attainable"], 4500 * 850_002_000 / (8 * threads), delta=1)
+        self.assertIn("thread-level SASS", document["roofline"]["definition"])
+        self.assertEqual(document["roofline"]["data_types"], ["FP64", "FP32", "FP16", "BF16"])
+        text = self.run_it("analyze", "-p", folder, "-b", "4").stdout
+        self.assertRegex(text, r"(?m)^ +\d +0\.00 +0\.00 .*4194 +hbm +93\.2 +1\.07x +copy")
+        self.assertRegex(text, r"BF16 .* product")
+        self.assertIn("1 point lies above a roof", text)
+        self.assertIn("mfma BF16", text)
+        chosen = self.run_it("analyze", "-p", folder, "-b", "4", "-R", "FP64").stdout
+        self.assertNotIn("mfma", chosen)
+
+    def test_ceilings_of_a_profile(self):
+        """--roof-only: measured once, kept in the folder, taken from the cache for another one; a stranger's or damaged file is put aside."""
+        program = BUILD / "examples" / "vcopy"
+        if not self.devices() or not program.exists():
+            self.skipTest("no device to measure, or no OpenCL examples")
+        self.assertEqual(self.run_it("roofline", "-q", "--backend", "opencl", "--experiments", "2").returncode in (0, 1), True)
+
+        def profile(name, *options):
+            done = self.run_it("profile", "--name", name, "--roof-only", *options, "--", program, "-n", "4096")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            folder = next((self.folder / "workloads" / name).iterdir())
+            return folder, [line for line in (done.stdout + done.stderr).splitlines() if "[roofline]" in line]
+
+        folder, lines = profile("one")
+        self.assertRegex(lines[0], r"\[roofline\] Checking for roofline.csv in .*workloads/one")
+        self.assertRegex(lines[1], "No roofline data found. Taking what was measured on this device")
+        before = (folder / "roofline.csv").read_bytes()
+        _, lines = profile("one")
+        self.assertRegex(lines[1], "Found roofline.csv of .*not run again")
+        self.assertEqual((folder / "roofline.csv").read_bytes(), before)
+        for text, why in (("device,HBMBw\n0,1388.8\n", "does not say which device"), ("device,HBMBw\n0\n", "another number of fields|no row")):
+            (folder / "roofline.csv").write_text(text)
+            _, lines = profile("one")
+            self.assertRegex(lines[1], f"roofline.csv cannot be used: .*({why}).*Kept as .*roofline.csv.[12]")
+            self.assertEqual((folder / "roofline.csv").read_bytes(), before)
+        driver = next(csv.DictReader(before.decode().splitlines()))["Driver"]
+        (folder / "roofline.csv").write_bytes(before.replace(f",{driver},opencl".encode(), b",0.1,opencl"))
+        _, lines = profile("one")
+        self.assertRegex(lines[1], "measured with driver 0.1, now it is")
+        self.assertEqual([p.name for p in sorted(folder.glob("roofline.csv*"))], ["roofline.csv", "roofline.csv.1", "roofline.csv.2", "roofline.csv.3"])
+        page = self.folder / "r.html"
+        done = self.run_it("analyze", "-p", folder, "--output-format", "html", "--output-name", page)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"roofline_ceilings_dev0"', page.read_text())
+        done = self.run_it("profile", "--name", "two", "--no-roof", "-b", "2", "--", program, "-n", "4096")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("[roofline]", done.stderr)
+        self.assertEqual(list((self.folder / "workloads" / "two").rglob("roofline.csv")), [])
+
+    def test_what_is_missing_is_said_and_the_rest_drawn(self):
+        folder, _ = self.known("nodram", drop=("dram__bytes.sum",))
+        points, _ = self.points(folder)
+        for name, point in points.items():
+            self.assertIsNone(point["intensity"]["hbm"], name)
+            self.assertGreaterEqual(point["intensity"]["l2"], 0, name)
+        self.assertEqual(points["copy"]["bounds"]["FP32"]["roof"], "l2")
+        done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn('class="point level-hbm', done.stdout)
+        self.assertIn('class="point level-l2', done.stdout)
+        folder, _ = self.known("notime", zero=("single", "double", "half", "half_add", "product", "copy"))
+        points, _ = self.points(folder)
+        self.assertTrue(all(p["performance"] is None and p["bounds"] == {} for p in points.values()), points)
+        done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn('class="point', done.stdout, "no time, no rate; the roofs stand")
+        self.assertIn('data-roof="hbm"', done.stdout)
+        folder, _ = self.known("some", zero=("single",))
+        points, _ = self.points(folder)
+        self.assertIsNone(points["single"]["performance"])
+        self.assertGreater(points["double"]["performance"], 0)
+        folder, _ = self.known("notensor", drop=("sm__ops_path_tensor_src_bf16_dst_fp32.sum", "smsp__sass_thread_inst_executed_op_hadd_pred_on.sum"))
+        _, document = self.points(folder)
+        self.assertEqual(document["roofline_uncounted"], ["smsp__sass_thread_inst_executed_op_hadd_pred_on.sum", "sm__ops_path_tensor_src_bf16_dst_fp32.sum"])
+        (folder / "roofline.csv").unlink()
+        done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
+        self.assertIn("no measured roofs", done.stdout)
+        (folder / "pmc_perf.csv").write_text("Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,lts__t_bytes.sum\n0,k,0,64,64,0,10,640\n")
+        done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("nothing to draw", done.stderr)
+
+    def test_svg_of_two_vendors(self):
+        need_data()
+        folder, _ = self.known()
+        out = self.folder / "both.svg"
+        command = ("analyze", "-p", DATA / "workloads" / "synth_a" / "MI200", "-p", folder, "--output-format", "svg", "-o", out)
+        done = self.run_it(*command)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = out.read_text()
+        root = xml.etree.ElementTree.fromstring(text)
+        name = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(len(root.findall(f"{name}circle")), 15)
+        self.assertEqual(len([p for p in root.findall(f"{name}path") if p.get("data-run") == "1"]), 18)
+        self.assertIn("NVIDIA H200", text)
+        again = self.run_it(*command)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("exists", again.stderr)
+        whole = self.run_it("analyze", "-p", folder, "--output-format", "svg", "--roofline-axes", "whole").stdout
+        self.assertRegex(whole, r'data-range="-2 3 ')
+        one = self.run_it("analyze", "-p", folder, "--output-format", "svg", "-m", "L2", "-R", "FP32").stdout
+        self.assertIn('data-roof="l2"', one)
+        self.assertNotIn('data-roof="hbm"', one)
+        self.assertNotIn('data-type="BF16"', one)
+        each = self.run_it("analyze", "-p", folder, "--output-format", "svg", "--sort", "dispatches").stdout
+        self.assertIn("dispatch 3", each)
+        # Names of kernels are text, whatever they hold.
+        hostile = (folder / "pmc_perf.csv").read_text().replace(",copy,", ',"</title><script>alert(1)</script>",')
+        (folder / "pmc_perf.csv").write_text(hostile)
+        text = self.run_it("analyze", "-p", folder, "--output-format", "svg").stdout
+        self.assertNotIn("<script", text)
+        xml.etree.ElementTree.fromstring(text)
 
     def test_personality_leaves_the_plot_here(self):
         need_data()

@@ -3,6 +3,7 @@ browser, PyTorch, sampling from outside, and what goes wrong."""
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ import harness
 import proto
 from harness import BUILD, SOURCE, TACHO, TARGETS
 
-LAUNCHES = SOURCE / "tests" / "e2e" / "targets" / "launches.py"
+TARGETS_SOURCE = SOURCE / "tests" / "e2e" / "targets"
+LAUNCHES = TARGETS_SOURCE / "launches.py"
 # Numbers of the lines that launch.
 HEAVY, LIGHT, COPY = (next(number for number, text in enumerate(LAUNCHES.read_text().splitlines(), 1) if text.endswith("# " + word)) for word in ("heavy", "light", "copy"))
 PYTHON = harness.DEBIAN_PYTHON
@@ -22,6 +24,17 @@ FORBID = TARGETS / "forbid"
 
 def have(module):
     return subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def interpreters():
+    """Pythons of this machine whose frames can be read, one a version."""
+    found = {}
+    for path in [pathlib.Path(PYTHON), *sorted(pathlib.Path.home().glob(".pyenv/versions/*/bin/python3"))]:
+        result = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:3], sep='.')"], capture_output=True, text=True)
+        version = result.stdout.strip()
+        if result.returncode == 0 and (3, 9) <= tuple(map(int, version.split(".")[:2])) <= (3, 13):
+            found.setdefault(version, str(path))
+    return list(found.values())
 
 
 class Stacks(harness.Case):
@@ -69,12 +82,57 @@ class Stacks(harness.Case):
         self.assertRegex(text, r"[\d.]+ % by the nearest sample")
         self.assertEqual(sum(row["GpuSelfNs"] for row in self.rows("line", "n.tacho")), self.device_ns("n.tacho"))
 
+    def test_launches_of_threads_that_python_waits_for(self):
+        # As PyTorch's autograd: the kernels of a backward pass belong to the line that called backward(), whichever line it
+        # was before; not when two threads wait in backward passes, nor when the thread waits elsewhere.
+        for python in interpreters():
+            with self.subTest(python):
+                kernels, lines = self.waited_for(python)
+                lost = re.search(r"sample records?: pool full", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+                for name in ("first", "second"):
+                    self.assertTrue(lines[name] == kernels[name] or (lost and lines[name] < kernels[name]), (name, lines, kernels))
+                self.assertEqual(set(lines), {"first", "second"})
+                for stack in (row["Name"] for row in self.rows("stack") if row["GpuSelfNs"]):
+                    if "of_two" in stack or "of_nobody" in stack:
+                        self.assertNotIn(".py", stack, "whose work it is cannot be told")
+                    elif not lost:
+                        self.assertRegex(stack, r"step \(autograd\.py:\d+\);backward \(__init__\.py:\d+\);_engine_run_backward \(__init__\.py:\d+\);clEnqueueNDRangeKernel;")
+
+    def test_launches_of_threads_that_python_waits_for_in_cuda(self):
+        for python in interpreters()[-1:]:
+            kernels, lines = self.waited_for(python, "cuda", env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+            # Exactly these are known; the stand-in gives all its records one thread, so that others may be near a sample of it.
+            if re.search(r"sample records?: pool full", self.run_command(TACHO, "info", "t.tacho").stdout.decode()):
+                continue
+            for name in ("first", "second"):
+                self.assertGreaterEqual(lines[name], kernels[name])
+            text = self.run_command(TACHO, "stats", "t.tacho", "--by", "line").stdout.decode()
+            exact = float(re.search(r"([\d.]+) % by the stack read at its launch", text).group(1))
+            self.assertAlmostEqual(exact, 100 * (kernels["first"] + kernels["second"]) / sum(kernels.values()), delta=0.06)
+
+    def waited_for(self, python, *words, env=None):
+        """Device time by kernel, and that below the lines that asked for it by those lines' comments."""
+        folder = TARGETS_SOURCE / "autograd"
+        comments = {number: text.rsplit("# ", 1)[1] for number, text in enumerate((folder / "autograd.py").read_text().splitlines(), 1) if re.search(r"  # \w+$", text)}
+        self.sample(python, folder / "autograd.py", TARGETS / "autograd_engine.so", "12", *words, options=["--overwrite", "-f", "25"],
+                    env={"PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+        kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel").items()}
+        self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
+        rows = self.rows("line")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in rows), sum(kernels.values()))
+        return kernels, {comments[row["Line"]]: row["GpuTotalNs"] for row in rows if row["File"].endswith("autograd.py") and row["GpuTotalNs"] and row["Line"] in comments}
+
     @unittest.skipUnless(have("torch"), "no python3-torch")
     def test_torch(self):
         self.sample(PYTHON, SOURCE / "examples" / "train_cpu.py", "--steps", "4", "--width", "128", options=["--trace", "-f", "250"], timeout=300)
         functions = {row["Name"]: row for row in self.rows("function")}
         self.assertTrue(any("at::_ops::" in name for name in functions), "torch's operators are on the stacks")
         self.assertIn("main", functions)
+        # By line the time of what is called in libraries is the line's that called it: own times add up to the whole, and
+        # the lines of Python that compute stand before those of C libraries.
+        by_line = self.rows("line")
+        self.assertEqual(sum(row["SelfNs"] for row in by_line), sum(row["SelfNs"] for row in self.rows("function")))
+        self.assertTrue(any(row["SelfNs"] > 0 and row["Name"] == "Linear.forward" for row in by_line))
         lines = [row for row in self.rows("line") if row["File"].endswith("train_cpu.py")]
         self.assertTrue(lines)
         chain = [row["Name"] for row in self.rows("stack")]
@@ -142,6 +200,36 @@ class Stacks(harness.Case):
         self.assertFalse(self.rows("function"))
         self.run_command(FORBID, TACHO, "sys", "sample", "-q", "-f", "250", "-o", "u.tacho", "--", SHARES, "3000")
         self.assertIn("heavy", {row["Name"] for row in self.rows("function", "u.tacho")})
+
+        # The frames of a thread that waits for a launch are read by a call that is forbidden here: nothing is guessed.
+        self.run_command(FORBID, TACHO, "sys", "sample", "-q", "-o", "a.tacho", "--", PYTHON, TARGETS_SOURCE / "autograd" / "autograd.py", TARGETS / "autograd_engine.so", "2",
+                         env={"PYTHONDONTWRITEBYTECODE": "1"})
+        kernels = {name: row["TotalDurationNs"] for name, row in self.stats("kernel", "a.tacho").items()}
+        self.assertEqual(set(kernels), {"first", "second", "of_two", "of_nobody"})
+        rows = self.rows("line", "a.tacho")
+        self.assertEqual(sum(row["GpuSelfNs"] for row in rows), sum(kernels.values()))
+        self.assertFalse([row for row in rows if row["GpuTotalNs"] and row["File"].endswith("autograd.py")])
+
+    def test_deep_recursion_of_python(self):
+        (self.folder / "deep.py").write_text("import time\n"
+                                             "def spin():\n"
+                                             "    end = time.process_time() + 0.6\n"
+                                             "    while time.process_time() < end:\n"
+                                             "        pass\n"
+                                             "def down(n):\n"
+                                             "    if n:\n"
+                                             "        return down(n - 1)\n"
+                                             "    spin()\n"
+                                             "down(900)\n")
+        for python in interpreters():
+            with self.subTest(python):
+                self.sample(python, "deep.py", options=["-f", "250", "--overwrite"])
+                stacks = [row for row in self.rows("stack") if ";spin (deep.py:" in row["Name"]]
+                self.assertGreater(sum(row["SelfNs"] for row in stacks), 0.4e9)
+                for row in stacks:  # the newest 128 frames, and a word about the others
+                    self.assertGreaterEqual(row["Name"].count("down (deep.py:8);"), 100)
+                    self.assertIn("down (deep.py:9);", row["Name"])
+                    self.assertIn("[truncated];", row["Name"])
 
     def test_setuid(self):
         if os.geteuid() != 0:

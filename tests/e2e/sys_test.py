@@ -61,8 +61,8 @@ class Sys(harness.Case):
         variables = {"HOME": str(self.folder), "TACHO_NVML": str(SMI / "libstandin_nvml.so") if smi else "", "TACHO_AMD_SMI": "", "TACHO_ROCM_SMI": "",
                      **(env or {})}
         result = self.run_command(PERSONALITIES / f"rocprof-sys-{tool}", *words, "--", *program, code=code, env=variables, cwd=folder)
-        if code == 0:
-            self.assertEqual(result.stdout, b"done\n" if program[0] == PROGRAM else result.stdout, "the program's output stays")
+        if code == 0 and program[0] == PROGRAM:
+            self.assertRegex(result.stdout, rb"^(\d+ of \d+\n)?done\n$", "the program's output stays")
         return Run(folder, result)
 
     def set(self, *settings, **more):
@@ -101,6 +101,8 @@ class Sys(harness.Case):
             (["MEMORY_UNITS=KB"], lambda r: "KB peak_rss" in r.stderr),
             (["PROFILE=true", "TREE_OUTPUT=false"], lambda r: "graph" not in json.loads(r.one(r"wall_clock.*json").read_text())["timemory"]["wall_clock"]),
             ([f"TMPDIR={self.folder}"], lambda r: r.has(r"tacho-\d+\.tacho")),
+            (["USE_ROCPD=true"], lambda r: r.has(r"rocpd-\d+\.db")),
+            (["MONOCHROME=true", "VERBOSE=2"], lambda r: "\x1b" not in r.stderr),
         ]:
             with self.subTest(settings):
                 run = self.set(*settings)
@@ -166,9 +168,9 @@ class Sys(harness.Case):
             (on + ["SAMPLING_CPUTIME=true", "PROFILE=true"], lambda r: r.has(r"sampling_cpu_clock-\d+\.txt")),
             (on + ["SAMPLING_REALTIME=true", "PROFILE=true"], lambda r: r.has(r"sampling_wall_clock-\d+\.txt") and r.has(r"sampling_percent-\d+\.txt")),
             (on + ["SAMPLING_REALTIME=true", "SAMPLING_REALTIME_FREQ=2000"], lambda r: count(r) > 1.5 * count(base)),
-            (["USE_SAMPLING=true", "SAMPLING_DELAY=30"], lambda r: count(r) == 0),
-            (["USE_SAMPLING=true", "SAMPLING_CPUTIME_DELAY=30"], lambda r: count(r) == 0),
-            (["USE_SAMPLING=true", "SAMPLING_REALTIME=true", "SAMPLING_REALTIME_DELAY=30"], lambda r: count(r) == 0),
+            (["USE_SAMPLING=true", "SAMPLING_DELAY=600"], lambda r: count(r) == 0),
+            (["USE_SAMPLING=true", "SAMPLING_CPUTIME_DELAY=600"], lambda r: count(r) == 0),
+            (["USE_SAMPLING=true", "SAMPLING_REALTIME=true", "SAMPLING_REALTIME_DELAY=600"], lambda r: count(r) == 0),
             (on + ["SAMPLING_DURATION=0.05"], lambda r: count(r) < count(base)),
             (on + ["SAMPLING_TIDS=1"], lambda r: only(r, 1) and not only(r, 0)),
             (on + ["SAMPLING_CPUTIME_TIDS=0"], lambda r: only(r, 0) and not only(r, 1)),
@@ -180,7 +182,7 @@ class Sys(harness.Case):
 
     def test_settings_of_telemetry(self):
         host = ["CPU_FREQ_ENABLED=true", "PROCESS_SAMPLING_FREQ=50"]
-        program = (PROGRAM, "200", "host")
+        program = (PROGRAM, "500", "host")
         base = self.set(*host, program=program).trace()
         for name, unit in [("CPU Utilization [0] (S)", "%"), ("CPU Frequency [0] (S)", "MHz"), ("CPU Memory Usage (S)", "MB"), ("CPU Virtual Memory Usage (S)", "MB"),
                            ("CPU Peak Memory (S)", "MB"), ("CPU Context Switches (S)", ""), ("CPU Page Faults (S)", ""), ("CPU User Time (S)", "sec"),
@@ -235,16 +237,27 @@ class Sys(harness.Case):
             (["ENABLE_CATEGORIES=rocm_marker_api"], lambda r: names(r) == {"step"}),
             (["DISABLE_CATEGORIES=rocm_hip_api rocm_kernel_dispatch"], lambda r: names(r) == {"step", "MEMORY_COPY_HOST_TO_DEVICE"}),
             (["PERFETTO_ANNOTATIONS=false"], lambda r: not r.trace().annotations and "twice" in names(r)),
-            (["TRACE_DELAY=30"], lambda r: not names(r)),
-            (["TRACE_PERIODS=30:1"], lambda r: not names(r)),
+            (["TRACE_DELAY=600"], lambda r: not names(r)),
+            (["TRACE_PERIODS=600:1"], lambda r: not names(r)),
         ]:
             with self.subTest(settings):
                 run = self.set(*settings, program=(PROGRAM, "150"))
                 self.assertTrue(check(run), (settings, names(run), run.stderr))
-        # Part of five steps; long enough that a busy machine starts the program meanwhile.
-        for settings in (["TRACE_DURATION=1"], ["TRACE_PERIODS=0:1:1", "TRACE_PERIOD_CLOCK_ID=monotonic"]):
-            run = self.set(*settings, program=(PROGRAM, "2500", "host"))
-            self.assertTrue(0 < run.trace().on("opencl_sys").count("step") < 5, (settings, run.trace().slices))
+        # The program goes on until it has seen the end of the period, and says how many of its steps were in it.
+        for settings in (["TRACE_DURATION=2"], ["TRACE_PERIODS=0:2:1", "TRACE_PERIOD_CLOCK_ID=monotonic"]):
+            for _ in range(3):
+                run = self.set(*settings, program=(PROGRAM, "window"), code=None)
+                if run.result.returncode != 77:
+                    break  # else the program did not start within the period
+            self.assertEqual(run.result.returncode, 0, run.stderr)
+            within, steps = map(int, re.match(rb"(\d+) of (\d+)", run.result.stdout).groups())
+            self.assertTrue(0 < within < steps, (within, steps))
+            self.assertTrue(within <= run.trace().on("opencl_sys").count("step") <= within + 2, (settings, within, run.trace().slices))
+        # Where streams are known, lines are named after them, or after queues.
+        for settings, track in ([], r"HIP Activity Stream 7"), (["ROCM_GROUP_BY_QUEUE=true"], r"GPU Kernel Dispatch \[\d+\] Queue \d+"):
+            run = self.set("TRACE=true", *settings, program=(BUILD / "tests" / "fake_cuda" / "fake_cuda", "done", "10"), code=5, env={"CUDA_HOME": str(BUILD / "tests" / "fake_cuda")})
+            lines = [t for t in run.trace().tracks if re.fullmatch(r"HIP Activity.*|GPU Kernel.*", t)]
+            self.assertTrue(lines and all(re.fullmatch(track, t) for t in lines), (settings, run.trace().tracks))
         self.assertIn("CLOCK_ID", self.set("TRACE_PERIOD_CLOCK_ID=cputime", code=125).stderr)
         # One trace for all processes, or one each.
         each = self.set("TRACE=true", program=(PROGRAM, "10", "fork"))
@@ -287,6 +300,16 @@ class Sys(harness.Case):
         self.assertIn("no setting", self.sys("-c", str(config), env={"ROCPROFSYS_STRICT_CONFIG": "false"}).stderr)
         self.assertIn("no/such", self.sys("-c", "no/such.cfg", code=125).stderr)
 
+    def test_program_without_a_gpu_call(self):
+        # Its root row and its time are there, one sentence says why there is nothing else; no word about OpenCL that it did not use.
+        run = self.sys("--profile", "--trace", program=("/bin/sleep", "4"))
+        rows = run.table()
+        self.assertEqual([row[0] for row in rows], ["|00>>> sleep"])
+        self.assertGreaterEqual(float(rows[0][5]), 4)
+        said = [line for line in run.stderr.splitlines() if line.startswith("tacho:")]
+        self.assertEqual(len(said), 1, run.stderr)
+        self.assertIn("rocprof-sys-sample", said[0])
+
     def test_sources_on_and_off(self):
         everything = self.sys("--trace", "-I", "all").trace()
         self.assertTrue(everything.on("GPU Kernel Dispatch") and any(c.startswith("GPU") for c in everything.counters))
@@ -311,7 +334,7 @@ class Sys(harness.Case):
             (["--profile-format", "json"], lambda r: r.has("wall_clock.*json") and not r.has("wall_clock.*txt")),
             (["-o", "there", "pre-"], lambda r: r.has(r"pre-perfetto.*") and "there" in str(r.files[0])),
             (["--trace-file", "y.proto"], lambda r: r.has(r"y-\d+\.proto")),
-            (["--trace-wait", "20"], lambda r: not r.trace().slices),
+            (["--trace-wait", "600"], lambda r: not r.trace().slices),
             (["-S", "realtime", "-f", "500", "--sampling-wait", "0", "-P"], lambda r: r.has(r"sampling_wall_clock.*")),
             (["--sample-cputime", "200", "0.001", "0", "-P"], lambda r: r.has(r"sampling_cpu_clock.*")),
             (["--use-rocm=false"], lambda r: not r.trace().slices),
@@ -384,10 +407,11 @@ class Sys(harness.Case):
         self.one_sentence(avail("-r", "(", code=1), "regular expression")
         self.one_sentence(avail("--nope", code=1), "--nope")
         # What was written can be read, and the seed's lines run as they are printed.
-        result = self.run_command(PERSONALITIES / "rocprof-sys-sample", "-c", "a.cfg", PROGRAM, "700", "host", env={"HOME": str(self.folder)})
+        result = self.run_command(PERSONALITIES / "rocprof-sys-sample", "-c", "a.cfg", PROGRAM, "2000", "host", env={"HOME": str(self.folder)})
         self.assertEqual(result.stdout, b"done\n")
         run = Run(self.folder / "rocprof-sys-opencl_sys-output", result)
         self.assertIn("spin", run.trace().on("(S)"))
+        self.assertRegex(run.stderr, r"Call stacks: tacho stats \S+\.tacho --by line")
 
     # ---- tacho's own face
 
@@ -412,7 +436,7 @@ class Sys(harness.Case):
 
     def counters(self, library, **env):
         variable = {"amd": "TACHO_AMD_SMI", "rocm": "TACHO_ROCM_SMI", "nvml": "TACHO_NVML"}[library]
-        run = self.sys("--process-freq", "50", "--amd-smi-metrics", "all", program=(PROGRAM, "300", "host"), smi=False,
+        run = self.sys("--process-freq", "50", "--amd-smi-metrics", "all", program=(PROGRAM, "600", "host"), smi=False,
                        env={variable: str(SMI / f"libstandin_{library}.so"), **env})
         return run.trace().counters, run
 

@@ -16,6 +16,7 @@
 #include "roofline/numbers.h"
 #include "roofline/nvidia_peaks.h"
 #include "roofline/ptx.h"
+#include "roofline/suite.h"
 #include "workload/ceilings.h"
 
 namespace tacho::roofline {
@@ -134,6 +135,118 @@ TEST(RooflineJudge, AboveThePeakIsAnErrorFarBelowAWarning) {
   EXPECT_FALSE(nothing.skipped.empty()) << "zero durations";
 }
 
+// A device that is what a test wants: offers, how long runs take, which benchmarks fail.
+class FakeDevice : public Device {
+ public:
+  struct Unit {
+    std::string column = {}, skipped = {}, prepare_error = {}, check_error = {};
+    std::vector<double> durations = {1e6};  // of the runs, one after the other, again and again
+  };
+  class Runs : public Benchmark {
+   public:
+    explicit Runs(const Unit& unit) : unit_(unit) {}
+    Status calibrate(double) override { return {}; }
+    Result<Sample> run() override { return Sample{unit_.durations[count_++ % unit_.durations.size()], 1000}; }
+    Status check() override { return unit_.check_error.empty() ? Status() : fail("{}", unit_.check_error); }
+    double work() const override { return 1e9; }
+    std::uint32_t group_size() const override { return 256; }
+    std::uint32_t groups() const override { return 10; }
+
+   private:
+    Unit unit_;
+    std::size_t count_ = 0;
+  };
+  explicit FakeDevice(std::vector<Unit> units, double experiment_time = 0)
+      : units_(std::move(units)), experiment_time_(experiment_time) {
+    info_.name = "fake";
+    info_.max_clock = 1000;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  double experiment_time() const override { return experiment_time_; }
+  std::vector<Offer> offers() const override {
+    std::vector<Offer> list;
+    for (const Unit& unit : units_) {
+      Offer& offer = list.emplace_back();
+      offer.index = static_cast<int>(list.size()) - 1;
+      offer.measurement.column = offer.measurement.label = unit.column;
+      offer.measurement.unit = "GFLOP/s";
+      offer.measurement.skipped = unit.skipped;
+    }
+    return list;
+  }
+  Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
+    const Unit& unit = units_[static_cast<std::size_t>(offer.index)];
+    if (!unit.prepare_error.empty()) return fail("{}", unit.prepare_error);
+    return std::make_unique<Runs>(unit);
+  }
+
+ private:
+  std::vector<Unit> units_;
+  double experiment_time_;
+  DeviceInfo info_;
+};
+
+TEST(RooflineSuite, WhatADeviceCannotDoIsNamedAndTheOthersGoOn) {
+  FakeDevice device({{.column = "FP64Flops", .skipped = "the device has no FP64 (cl_khr_fp64)"},
+                     {.column = "HBMReadBw", .prepare_error = "4096 MiB of device memory: out of memory"},
+                     {.column = "FP32Flops", .check_error = "chain 0 has another value"},
+                     {.column = "I64Ops", .durations = {0}},
+                     {.column = "I32Ops"}});
+  SuiteOptions options;
+  options.experiments = 4;
+  std::vector<std::string> lines;
+  options.line = [&](std::string_view line) { lines.emplace_back(line); };
+  const Result<DeviceCeilings> ceilings = measure(device, 3, options);
+  ASSERT_TRUE(ceilings) << ceilings.error().message;
+  ASSERT_EQ(ceilings->measurements.size(), 5U);
+  EXPECT_NE(ceilings->find("FP64Flops")->skipped.find("no FP64"), std::string::npos);
+  EXPECT_NE(ceilings->find("HBMReadBw")->skipped.find("out of memory"), std::string::npos);
+  EXPECT_NE(ceilings->find("FP32Flops")->skipped.find("another value"), std::string::npos) << "a wrong result has no rate";
+  EXPECT_NE(ceilings->find("I64Ops")->skipped.find("no time passing"), std::string::npos);
+  EXPECT_DOUBLE_EQ(ceilings->find("I32Ops")->mean, 1000);
+  EXPECT_EQ(ceilings->find("I32Ops")->experiments, 4U);
+  EXPECT_EQ(ceilings->find("I32Ops")->runs, 4U);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[1], "HBMReadBw, GPU ID: 3, not measured: 4096 MiB of device memory: out of memory");
+  const std::string csv = to_csv({*ceilings}, "now");
+  EXPECT_EQ(csv.find("nan"), std::string::npos);
+
+  FakeDevice nothing({{.column = "HBMReadBw", .prepare_error = "out of memory"}, {.column = "FP16Flops", .skipped = "no FP16"}});
+  const Result<DeviceCeilings> none = measure(nothing, 0, options);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "fake: nothing could be measured: out of memory");
+}
+
+TEST(RooflineSuite, ABusyDeviceIsSeenFromTheSpread) {
+  SuiteOptions options;
+  options.experiments = 8;
+  FakeDevice busy({{.column = "FP32Flops", .durations = {1e6, 2e6}}});
+  const Result<DeviceCeilings> spread = measure(busy, 0, options);
+  ASSERT_TRUE(spread);
+  ASSERT_EQ(spread->measurements[0].warnings.size(), 1U);
+  EXPECT_NE(spread->measurements[0].warnings[0].find("was the device busy?"), std::string::npos);
+  // A CPU whose other programs take half of the runs away: the fastest run of each experiment is a whole one.
+  const std::vector<double> taken = {3e6, 1e6, 1e6, 2e6, 1e6, 1e6, 1e6, 1e6, 1e6, 9e6, 1e6};
+  FakeDevice shared({{.column = "FP32Flops", .durations = taken}}, 2e5);
+  const Result<DeviceCeilings> whole = measure(shared, 0, options);
+  ASSERT_TRUE(whole);
+  const Measurement& m = whole->measurements[0];
+  EXPECT_TRUE(m.warnings.empty()) << m.warnings.front();
+  EXPECT_DOUBLE_EQ(m.mean, 1000);
+  EXPECT_EQ(m.stdev, 0);
+  EXPECT_GE(m.experiments, 4U);
+  EXPECT_LE(m.experiments, 8U);
+  EXPECT_GE(m.runs, 4 * m.experiments);
+  // Where most runs are slow it is said, whatever the fastest ones make of it.
+  std::vector<double> mostly(11, 2e6);
+  mostly[3] = mostly[7] = mostly[9] = 1e6;
+  FakeDevice crowded({{.column = "FP32Flops", .durations = mostly}}, 2e5);
+  const Result<DeviceCeilings> rest = measure(crowded, 0, options);
+  ASSERT_TRUE(rest);
+  ASSERT_FALSE(rest->measurements[0].warnings.empty());
+  EXPECT_NE(rest->measurements[0].warnings.back().find("the device was busy"), std::string::npos);
+}
+
 TEST(RooflineFile, UpstreamsColumnsThenOurs) {
   DeviceCeilings ceilings = device();
   ceilings.measurements.push_back(measured("I8Ops", "GOP/s", 5));
@@ -245,6 +358,46 @@ TEST(RooflineModel, TheLowestRoofBinds) {
   EXPECT_EQ(metric::bound_of(point, std::span(roofs).first(2)).roof, nullptr);
   point.performance = kUnknown;  // no time
   EXPECT_EQ(metric::bound_of(point, roofs).roof, nullptr);
+}
+
+TEST(RooflineModel, KernelsWithoutFlopsAreMeasuredByTheirBytes) {
+  using metric::Roof;
+  const std::vector<Roof> roofs = {{"hbm", 0.01, 10, 1, 1000, 100}, {"l2", 0.01, 2, 5, 1000, 500}, {"valu", 2, 1000, 1000, 1000, 1000}};
+  metric::IntensityPoint point;
+  point.bandwidth = {80, 90, kUnknown, kUnknown};
+  metric::Bound bound = metric::bound_of(point, roofs);
+  ASSERT_NE(bound.roof, nullptr);
+  EXPECT_EQ(bound.roof->name, "hbm") << "the level nearest to its roof";
+  EXPECT_TRUE(bound.bandwidth);
+  EXPECT_DOUBLE_EQ(bound.attainable, 100);
+  EXPECT_DOUBLE_EQ(bound.reached, 80);
+  EXPECT_DOUBLE_EQ(bound.headroom, 1.25);
+  point.bandwidth[1] = 499;
+  EXPECT_EQ(metric::bound_of(point, roofs).roof->name, "l2");
+  point.bandwidth.fill(kUnknown);
+  EXPECT_EQ(metric::bound_of(point, roofs).roof, nullptr);
+  EXPECT_TRUE(metric::above_roof_text(0).empty());
+  EXPECT_TRUE(metric::above_roof_text(1).starts_with("1 point lies above a roof"));
+  EXPECT_TRUE(metric::above_roof_text(2).starts_with("2 points lie above a roof"));
+}
+
+TEST(RooflineModel, EveryKernelHasTheRoofsOfItsType) {
+  using metric::IntensityFormulas;
+  const std::vector<IntensityFormulas::Kind> kinds = {{{"FP32", false}, ""}, {{"BF16", true}, ""}, {{"FP32", true}, ""}, {{"FP64", false}, ""}};
+  metric::IntensityPoint point;
+  point.flops = {3, 5, 4, kUnknown};
+  EXPECT_EQ(metric::main_data_type(point, kinds), "FP32") << "vector and matrix unit together";
+  point.flops = {1, 5, 1, kUnknown};
+  EXPECT_EQ(metric::main_data_type(point, kinds), "BF16");
+  metric::IntensityPoint none, other;
+  EXPECT_EQ(metric::main_data_type(none, kinds), "");
+  other.flops = {0, 0, 0, 9};
+  workload::RooflineCeilings ceilings;
+  ceilings.values = {{"HBMBw", 1000}, {"FP32Flops", 20000}, {"MFMABF16Flops", 40000}};
+  const std::vector<metric::IntensityPoint> points = {none, point, other, point};
+  EXPECT_EQ(metric::data_types_of(points, kinds, &ceilings), (std::vector<std::string>{"BF16"})) << "there is no peak of FP64";
+  EXPECT_EQ(metric::data_types_of(points, kinds, nullptr), (std::vector<std::string>{"BF16", "FP64"}));
+  EXPECT_EQ(metric::data_types_of(std::span(points).first(1), kinds, &ceilings), (std::vector<std::string>{"FP32"}));
 }
 
 TEST(RooflinePeaks, KnownChips) {

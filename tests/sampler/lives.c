@@ -1,4 +1,4 @@
-/* What sampled programs do with their processes and threads: lives fork | exec | churn | many | jit | raw. */
+/* What sampled programs do with their processes and threads: lives fork | exec | churn | many | jit | raw | register. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -49,6 +49,23 @@ static const unsigned char kCode[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 
 __attribute__((noinline)) void calls_jit(void (*code)(long)) {
   code(400000000);
   sink = 4;
+}
+
+/* Works with `value` in the register that frame pointers are in, as compilers do that keep none, deep in the stack. */
+__attribute__((noinline)) void any_register(uint64_t value, long rounds) {
+  volatile char deep[40000];
+  deep[0] = 1;
+  __asm__ volatile(
+      "pushq %%rbp\n\t.cfi_adjust_cfa_offset 8\n\t"
+      "movq %%rax, %%rbp\n"
+      "1:\n\t"
+      "decq %%rcx\n\t"
+      "jnz 1b\n\t"
+      "popq %%rbp\n\t.cfi_adjust_cfa_offset -8"
+      : "+a"(value), "+c"(rounds)
+      :
+      : "memory", "cc");
+  sink = (uint64_t)deep[0];
 }
 
 static char clone_stack[1 << 16] __attribute__((aligned(16)));
@@ -106,6 +123,12 @@ int main(int argc, char** argv) {
     memcpy(&function, &code, sizeof function);
     calls_jit(function);
     unlink(name);
+    return 0;
+  }
+  if (!strcmp(mode, "register")) {
+    const uint64_t here = (uint64_t)(uintptr_t)&argc & ~7ull;
+    const uint64_t values[] = {(uint64_t)-8, (uint64_t)-16, (uint64_t)-24, 0, 8, 1ull << 63, here, here - 100000, here + 100000, here - 20000, 0x7ffffffffff8ull};
+    for (size_t i = 0; i < sizeof values / sizeof *values; ++i) any_register(values[i], 60000000);
     return 0;
   }
   if (!strcmp(mode, "sleep")) { /* a thread that waits while others run must not be woken */

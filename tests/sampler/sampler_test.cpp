@@ -101,6 +101,13 @@ TEST(Stacks, DeepOnesFollowFramePointersAndSayWhereTheyAreCut) {
   }
 }
 
+// Code without frame pointers uses their register for anything: a sample must not follow it out of the stack.
+TEST(Stacks, AnyValueInTheFramePointersRegister) {
+  SampledRun run(kFast);
+  ASSERT_EQ(run.run({program("lives"), "register"}), 0);
+  EXPECT_GT(run.share("any_register"), 0.9);
+}
+
 TEST(Stacks, StrippedProgramsKeepModuleAndDepth) {
   SampledRun run(kFast);
   ASSERT_EQ(run.run({program("shares_stripped"), "2000"}), 0);

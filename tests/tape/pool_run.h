@@ -212,7 +212,10 @@ class PoolRun {
   pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
               bool preload = true, void (*prepare)() = nullptr) {
     const pid_t child = fork();
-    if (child != 0) return child;
+    if (child != 0) {
+      if (!grower_) grower_.emplace(*pool_);
+      return child;
+    }
     setenv("TACHO_POOL", pool_->path().c_str(), 1);
     setenv("TACHO_LIBRARY", library_path().c_str(), 1);
     setenv("TSAN_OPTIONS", "exitcode=66", 1);
@@ -231,13 +234,19 @@ class PoolRun {
     _exit(127);
   }
 
-  /// Drains until every child of this process has ended; the status of `child`. Kills all after `seconds`.
+  /// Drains until every child of this process has ended; the status of `child`. Kills all after `seconds`. A program that
+  /// stops itself waits so for being drained: it goes on when all that it has finished is taken.
   int wait(pid_t child, int seconds = 60, int pause_us = 2000) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     int status = -1;
     for (;;) {
       int one = 0;
-      const pid_t ended = waitpid(-1, &one, WNOHANG);
+      const pid_t ended = waitpid(-1, &one, WNOHANG | WUNTRACED);
+      if (ended > 0 && WIFSTOPPED(one)) {
+        drain(false);
+        kill(ended, SIGCONT);
+        continue;
+      }
       if (ended == child) status = one;
       if (ended < 0) break;
       if (ended == 0) {
@@ -275,6 +284,7 @@ class PoolRun {
  private:
   std::optional<tape::Pool> pool_;
   std::optional<tape::Drainer> drainer_;
+  std::optional<tape::Grower> grower_;
   Rows rows_;
 };
 

@@ -12,6 +12,13 @@ namespace {
 
 using event::RecordKind;
 
+// What ThreadSanitizer cannot run: it turns vfork into fork, and needs terabytes of addresses and files of its own.
+#ifdef __SANITIZE_THREAD__
+#define SKIP_UNDER_TSAN() GTEST_SKIP() << "not under ThreadSanitizer"
+#else
+#define SKIP_UNDER_TSAN() static_cast<void>(0)
+#endif
+
 std::string target() {
   return build_folder() + "/tests/tape_target";
 }
@@ -108,6 +115,7 @@ TEST(Writer, RawClone) {
 }
 
 TEST(Writer, VforkAndExec) {
+  SKIP_UNDER_TSAN();
   PoolRun run;
   EXPECT_EQ(run.run({target(), "vfork"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kMark, "in vfork"), 1u);
@@ -130,7 +138,8 @@ TEST(Writer, SixtyFourThreads) {
 }
 
 TEST(Writer, TenThousandThreadsOneAfterAnother) {
-  PoolRun run({.initial_bytes = 64 << 20, .max_bytes = 128 << 20});  // far less than a block per thread
+  SKIP_UNDER_TSAN();  // where the ends of threads are not noticed at once
+  PoolRun run({.initial_bytes = 32 << 20, .max_bytes = 32 << 20});  // far less than a block per thread
   EXPECT_EQ(run.run({target(), "churn", "10000"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush) + run.rows().count(RecordKind::kPop) + run.dropped(), 40000u);
   EXPECT_EQ(run.dropped(), 0u);
@@ -166,7 +175,7 @@ TEST(Writer, SignalHandlerInTheMiddleOfARecord) {
   const auto pops = static_cast<long>(run.rows().count(RecordKind::kPop));
   EXPECT_GT(outer, 5000);
   const auto dropped = static_cast<long>(run.dropped());  // a dropped push takes its pop with it
-  EXPECT_LE(dropped, handled / 50);
+  EXPECT_GT(marks, handled / 2);  // only in a few instructions is there no room for a handler
   EXPECT_LE(handled - marks + outer - pushes + handled - nested, dropped);
   EXPECT_GE(pops + 2 * dropped, outer + handled);
   EXPECT_LE(pops, pushes + nested);
@@ -204,6 +213,7 @@ TEST(Writer, HoldsNoDescriptor) {
 }
 
 TEST(Writer, LimitedAddressSpace) {
+  SKIP_UNDER_TSAN();
   PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 1ull << 30});
   EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true,
                     [] {
@@ -215,6 +225,7 @@ TEST(Writer, LimitedAddressSpace) {
 }
 
 TEST(Writer, FileSizeLimitDoesNotMatter) {
+  SKIP_UNDER_TSAN();
   PoolRun run;
   EXPECT_EQ(run.run({target(), "pairs", "1000"}, {}, true,
                     [] {
@@ -234,11 +245,13 @@ TEST(Writer, AnotherRootRunsUntraced) {
 }
 
 TEST(Writer, KilledAtARandomMoment) {
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < 5; ++round) {
     PoolRun run;
     const pid_t child = run.spawn({target(), "storm"});
-    for (int i = 0; i < 5 + round * 7 || run.rows().rows.empty(); ++i) {
+    bool marked = false;  // the main thread has begun
+    for (int i = 0; i < 5 + round * 5 || !marked; ++i) {
       run.drain(false);
+      if (!marked) marked = run.rows().count(RecordKind::kMark) != 0;
       usleep(1000);
     }
     kill(child, SIGKILL);

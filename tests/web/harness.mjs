@@ -77,6 +77,24 @@ export async function open(address, options = {}) {
   };
 }
 
+/** Opens a file that is no report of ours, as an SVG. */
+export async function openPlain(file, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, offline: true, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on('request', (request) => {
+    if (request.url() !== `file://${file}`) faults.push(`loads ${request.url()}`);
+  });
+  await page.goto(`file://${file}`);
+  return {
+    page,
+    async close() {
+      await context.close();
+      if (faults.length > 0) throw new Error(faults.join('\n'));
+    },
+  };
+}
+
 const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 /** Sets the filters of the page as a user does. */

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { analyze, choose, compareTables, folder, html, json, open, shownTables, start, stop, tacho, workloads } from './harness.mjs';
+import { analyze, choose, compareTables, folder, html, json, open, openPlain, shownTables, start, stop, tacho, workloads } from './harness.mjs';
 
 before(start);
 after(stop);
@@ -153,8 +153,10 @@ test('kernels x levels points of the roofline stand within a pixel of their loga
   const bound = new RegExp(`^ +${k} .*?(hbm|l2|l1|lds|valu|mfma) +([0-9.]+) +([0-9.]+)x`, 'm').exec(text);
   const names = { hbm: 'HBM', l2: 'L2', l1: 'vL1D', lds: 'LDS', valu: 'VALU', mfma: 'MFMA' };
   assert.ok(tip.includes(`bound by ${names[bound[1]]}: ${bound[2]} %`), `${tip}\n${bound[0]}`);
-  const limit = document.roofline.kernels[k].bounds.FP32;
   assert.equal(document.roofline.kernels[k].kernel, name);
+  const own = document.roofline.kernels[k].type;
+  const limit = document.roofline.kernels[k].bounds[own];
+  assert.ok(tip.includes(`mostly ${own}`) && tip.includes(`GFLOP/s (${own})`), tip);
   assert.ok(tip.includes(`headroom ${Number(limit.headroom).toPrecision(3)}x`), `${tip}\n${JSON.stringify(limit)}`);
   assert.equal(limit.roof, bound[1]);
   assert.ok(Math.abs(limit.reached * limit.headroom - 100) < 1e-9 * 100);
@@ -166,7 +168,7 @@ test('kernels x levels points of the roofline stand within a pixel of their loga
   for (const point of places.points) assert.ok(drawn.some((x) => Math.abs(x - point.x) < 1e-3), `${point.kernel} ${point.level}`);
   assert.ok(!svg.includes('class=') && !svg.includes('var(--') && svg.includes('GFLOP/s'));
   // Roofs: as high as roofline.csv says; levels and dispatches can be switched.
-  const valu = await chart.locator('line[data-roof="valu"]').evaluate((line) => [Number(line.dataset.peak), line.y1.baseVal.value]);
+  const valu = await chart.locator('line[data-roof="valu"][data-type="FP32"]').evaluate((line) => [Number(line.dataset.peak), line.y1.baseVal.value]);
   assert.equal(valu[0], document.roofline_ceilings_dev0.FP32.valu[2]);
   assert.ok(Math.abs(valu[1] - along(places.y, valu[0])) < 1);
   await page.selectOption('select[aria-label="data type of the roofs"]', 'FP64');
@@ -335,6 +337,127 @@ test('a run too large for a page keeps kernels and normalisations', async () => 
     await choose(page, choice);
     compareTables(await json('-p', large, '--no-advice', ...args), await shownTables(page));
   }
+  await close();
+});
+
+// What an NVIDIA run leaves, with known counts: a copy without FLOPs (constants loaded by HFMA2 are none), a loop of FMAs, a
+// BF16 product above its roof.
+function h200() {
+  const into = path.join(folder, 'h200');
+  mkdirSync(into, { recursive: true });
+  writeFileSync(path.join(into, 'sysinfo.csv'), 'workload_name,gpu_arch,gpu_model,cu_per_gpu,wave_size,max_sclk\nknown,sm_90,NVIDIA H200,132,32,1980\n');
+  const counters = ['ffma', 'fadd', 'fmul', 'dfma', 'dadd', 'dmul', 'hfma', 'hadd', 'hmul'].map((kind) => `smsp__sass_thread_inst_executed_op_${kind}_pred_on.sum`);
+  const tensor = ['src_fp16', 'src_fp8', 'src_bf16_dst_fp32', 'src_tf32_dst_fp32', 'src_fp64'].map((kind) => `sm__ops_path_tensor_${kind}.sum`);
+  const rest = ['smsp__sass_thread_inst_executed_pred_on.sum', 'l1tex__t_bytes.sum', 'lts__t_bytes.sum', 'dram__bytes.sum', 'l1tex__data_pipe_lsu_wavefronts_mem_shared.sum'];
+  const header = ['Dispatch_ID', 'Kernel_Name', 'GPU_ID', 'Grid_Size', 'Workgroup_Size', 'Start_Timestamp', 'End_Timestamp', ...counters, ...tensor, ...rest];
+  const threads = 1 << 20;
+  const row = (name, ns, values) => header.slice(7).map((counter) => values[counter] ?? 0).join(',').replace(/^/, `${name},0,${threads},256,0,${ns},`);
+  const bytes = { 'l1tex__t_bytes.sum': 16 * threads, 'lts__t_bytes.sum': 12 * threads, 'dram__bytes.sum': 8 * threads, 'smsp__sass_thread_inst_executed_pred_on.sum': 100 * threads };
+  const rows = [
+    row('copy_kernel', 2000, { ...bytes, [counters[6]]: 2 * threads }),
+    row('fma_kernel', 4000, { ...bytes, [counters[0]]: 64 * threads, [counters[6]]: 2 * threads }),
+    row('nvjet_bf16', 1000, { ...bytes, [tensor[2]]: 850000 * 1000 }),
+  ].map((text, i) => `${i},${text}`);
+  writeFileSync(path.join(into, 'pmc_perf.csv'), `${header.join(',')}\n${rows.join('\n')}\n`);
+  writeFileSync(
+    path.join(into, 'roofline.csv'),
+    'device,HBMBw,L2Bw,L1Bw,LDSBw,FP32Flops,FP64Flops,MFMABF16Flops,DeviceName,Driver,Backend,Measured\n0,4500,9500,32700,33000,65700,33300,766000,NVIDIA H200,580.1,cuda,2026-01-01T00:00:00Z\n',
+  );
+  return into;
+}
+
+const square = (name, x, y, svg) => {
+  const number = (key) => svg.dataset[key].split(' ').map(Number);
+  const [left, right, bottom, top] = number('range');
+  const [x0, x1, y0, y1] = number('area');
+  return [x0 + ((Math.log10(x) - left) / (right - left)) * (x1 - x0), y1 - ((Math.log10(y) - bottom) / (top - bottom)) * (y1 - y0)];
+};
+
+test('the roofline as an SVG file: points within a pixel, texts equal to the JSON, light and dark', async () => {
+  const known = h200();
+  const file = path.join(folder, 'roof.svg');
+  await analyze('-p', synth, '-p', known, '--output-format', 'svg', '--output-name', file);
+  const documents = [await json('-p', synth), await json('-p', known)];
+  const text = readFileSync(file, 'utf8');
+  assert.ok(!/<script|href=|url\((?!#)/.test(text), 'needs nothing else');
+  const { page, close } = await openPlain(file);
+  const found = await page.evaluate(() => {
+    const svg = document.querySelector('svg');
+    return {
+      svg: { dataset: { range: svg.dataset.range, area: svg.dataset.area } },
+      points: [...svg.querySelectorAll('.point')].map((node) => {
+        const box = node.getBBox();
+        const at = node.getAttribute('d');
+        const centre = at === null ? [node.cx.baseVal.value, node.cy.baseVal.value] : at.slice(1).split('m')[0].split(' ').map(Number);
+        return { ...node.dataset, centre, title: node.querySelector('title').textContent, width: box.width };
+      }),
+      back: getComputedStyle(svg.querySelector('rect')).fill,
+    };
+  });
+  let checked = 0;
+  documents.forEach((of, run) => {
+    for (const kernel of of.roofline.kernels)
+      for (const level of ['hbm', 'l2', 'l1']) {
+        const none = kernel.performance === 0;
+        const [x, y] = none ? [10 ** Number(found.svg.dataset.range.split(' ')[0]), kernel.bandwidth[level]] : [kernel.intensity[level], kernel.performance];
+        const point = found.points.find((each) => each.run === String(run) && each.level === level && each.kernel === kernel.kernel);
+        assert.ok(point, `${kernel.kernel} ${level}`);
+        const [px, py] = square(kernel.kernel, x, none ? y * x : y, found.svg);
+        assert.ok(Math.abs(point.centre[0] - px) < 1 && Math.abs(point.centre[1] - py) < 1, `${kernel.kernel} ${level}: ${point.centre} instead of ${px} ${py}`);
+        assert.equal(Number(point.y), y);
+        assert.ok(point.title.includes(none ? `${y.toFixed(2)} GB/s at` : `AI ${x.toFixed(2)} FLOP/byte at`), point.title);
+        assert.ok(point.title.includes(none ? 'no FLOPs' : `${y.toFixed(2)} GFLOP/s, mostly ${kernel.type}`), point.title);
+        const bound = none ? kernel.bounds.FP32 : kernel.bounds[kernel.type];
+        assert.ok(point.title.includes(`: ${bound.reached.toFixed(1)} % of ${bound.attainable.toFixed(2)} ${none ? 'GB/s' : `GFLOP/s (${kernel.type})`}`), point.title);
+        ++checked;
+      }
+  });
+  assert.equal(found.points.length, checked);
+  assert.equal(found.back, 'rgb(255, 255, 255)');
+  assert.match(text, /2 points lie above a roof\. A roof is what a benchmark sustains/);
+  await close();
+  const dark = await openPlain(file, { colorScheme: 'dark' });
+  assert.equal(await dark.page.evaluate(() => getComputedStyle(document.querySelector('rect')).fill), 'rgb(21, 24, 28)');
+  await dark.page.emulateMedia({ media: 'print', colorScheme: 'light' });
+  assert.equal(await dark.page.evaluate(() => getComputedStyle(document.querySelector('rect')).fill), 'rgb(255, 255, 255)');
+  await dark.close();
+});
+
+test('MI200 beside H200 on one page: kernels without FLOPs on the axis, the roofs of each type, ranges of the axes', async () => {
+  const known = h200();
+  const document = await json('-p', known);
+  const { page, close } = await open(await html('-p', synth, '-p', known));
+  const chart = page.locator('svg[data-chart="roofline"]');
+  const copy = document.roofline.kernels.find((kernel) => kernel.kernel === 'copy_kernel');
+  assert.equal(copy.performance, 0, 'constants are no FLOPs');
+  const of = (kernel, level) => chart.locator(`.point[data-run="1"][data-kernel="${kernel}"][data-level="${level}"]`);
+  const place = await of('copy_kernel', 'hbm').evaluate((node) => [node.x.baseVal.value + node.width.baseVal.value / 2, node.y.baseVal.value + node.height.baseVal.value / 2, node.getAttribute('class')]);
+  assert.ok(place[2].includes('on-axis'));
+  const axis = await chart.locator('line.grid:not(.minor)').first().evaluate((line) => line.x1.baseVal.value);
+  assert.ok(Math.abs(place[0] - axis) < 1);
+  await of('copy_kernel', 'hbm').hover();
+  let tip = await page.locator('.tip').innerText();
+  assert.ok(tip.includes(`${copy.bandwidth.hbm.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })} GB/s at HBM`), tip);
+  assert.ok(tip.includes(`bound by HBM: ${copy.bounds.FP32.reached.toFixed(1)} % of 4,500.00 GB/s`), tip);
+  const product = document.roofline.kernels.find((kernel) => kernel.kernel === 'nvjet_bf16');
+  assert.equal(product.type, 'BF16');
+  assert.deepEqual(Object.keys(product.flops), ['matrix BF16']);
+  await of('nvjet_bf16', 'l1').hover();
+  tip = await page.locator('.tip').innerText();
+  assert.ok(tip.includes(`${product.bounds.BF16.reached.toFixed(1)} % of`) && tip.includes('no limit of physics'), tip);
+  assert.match(await page.locator('[data-note="above"]').innerText(), /^2 points lie above a roof/);
+  assert.ok((await chart.locator('line[data-run="1"][data-type="BF16"]').count()) === 1, 'the roof of the type that a kernel of the run uses');
+  const range = () => chart.getAttribute('data-range');
+  const whole = page.locator('select[aria-label="range of the axes"]');
+  await whole.selectOption('whole');
+  assert.match(await range(), /^-2 3 /);
+  await whole.selectOption('points');
+  const [left, right] = (await range()).split(' ').map(Number);
+  const xs = [...(await json('-p', synth)).roofline.kernels, ...document.roofline.kernels].filter((k) => k.performance > 0).flatMap((k) => [k.intensity.hbm, k.intensity.l2, k.intensity.l1]);
+  assert.deepEqual([left, right], [Math.floor(Math.log10(Math.min(...xs))), Math.ceil(Math.log10(Math.max(...xs)))]);
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await page.locator('#roofline .tools').isVisible(), false);
+  assert.equal(await chart.isVisible(), true);
   await close();
 });
 

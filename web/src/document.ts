@@ -56,6 +56,8 @@ export interface Page {
   metrics: Metric[];
   tables: TableOfPage[];
   blocks: { number: number; title: string; slug: string; description: string }[];
+  /** Data types of the operations that FLOPs consist of; a type can stand twice (vector and matrix unit). */
+  flop_kinds: string[];
   places: number[];
   operations?: string[];
   nodes?: number[];
@@ -74,9 +76,10 @@ export interface Page {
     l2: number;
     hbm: number;
     lds: number;
+    kinds: number[];
   };
   fixed?: { kernel: number | null; values: Cell[][] }[];
-  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell; lds: Cell }[];
+  points?: { kernel: number; calls: number; duration: Cell; flops: Cell; l1: Cell; l2: Cell; hbm: Cell; lds: Cell; kinds: Cell[]; bandwidth: Cell[] }[];
   statistics?: { kernel: number; count: number; sum: number; mean: Cell; median: Cell; share: Cell }[];
 }
 
@@ -111,6 +114,7 @@ export interface Run {
   tables: TableOfDocument[];
   roofline_ceilings_dev0?: Record<string, Record<string, Roof>>;
   roofline_uncounted?: string[];
+  roofline?: { definition: string; device: string; data_types: string[] };
   findings: Finding[];
   not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
   page: Page;

@@ -55,6 +55,10 @@ export interface Point {
   share: number;
   performance: number;
   intensity: Record<Level, number>;
+  /** GB/s at each level. */
+  bandwidth: Record<Level, number>;
+  /** The data type that did most of the FLOPs; empty for a kernel without any. */
+  type: string;
 }
 
 /** Everything shown of one run under one choice. */
@@ -208,13 +212,14 @@ export class Model {
       // Upstream has no points of the LDS.
       lds: evaluation.column(dispatches.lds),
     };
+    const kinds = dispatches.kinds.map((node) => evaluation.column(node));
     const shared = {
       kernels,
       listed,
       rows,
       durations,
-      kernelPoints: this.#points(rows, inputs, true),
-      dispatchPoints: this.#points(rows, inputs, false),
+      kernelPoints: this.#points(rows, inputs, kinds, true),
+      dispatchPoints: this.#points(rows, inputs, kinds, false),
       nothing: rows.length === 0 ? 'No dispatch passes the filters.' : '',
     };
     return { evaluation, shared };
@@ -239,6 +244,8 @@ export class Model {
         share: (numeric(point.duration) / total) * 100,
         performance: numeric(point.flops),
         intensity: { hbm: numeric(point.hbm), l2: numeric(point.l2), l1: numeric(point.l1), lds: numeric(point.lds) },
+        bandwidth: Object.fromEntries(kLevels.map((level, i) => [level, numeric(point.bandwidth[i])])) as Record<Level, number>,
+        type: this.#mainType(point.kinds.map(numeric)),
       }));
     return {
       tables: this.#tables(choice, (place) => {
@@ -262,6 +269,18 @@ export class Model {
       dispatchPoints: [],
       nothing: fixed === undefined ? 'This kernel was not evaluated for this page; use tacho analyze -k.' : '',
     };
+  }
+
+  /** Of FLOPs by kind: the data type with the most. */
+  #mainType(flops: number[]): string {
+    let best = '';
+    let most = 0;
+    const types = this.page.flop_kinds;
+    for (const type of types) {
+      const sum = flops.reduce((all, value, k) => (types[k] === type && value > 0 ? all + value : all), 0);
+      if (sum > most) [best, most] = [type, sum];
+    }
+    return best;
   }
 
   #kernels(listed: Uint32Array, durations: Float64Array): KernelRow[] {
@@ -290,6 +309,7 @@ export class Model {
   #points(
     rows: Uint32Array,
     inputs: Record<'duration' | 'flops' | Level, Float64Array>,
+    kinds: Float64Array[],
     byKernel: boolean,
   ): Point[] {
     const { page, run } = this;
@@ -308,14 +328,22 @@ export class Model {
       ++to.count;
     };
     const ratio = ({ above, below, count }: Pair) => (below === 0 || count === 0 ? (compat ? 0 : NaN) : above / below);
-    const groups: { row: number; calls: number; duration: number; pairs: Record<Level | 'rate', Pair> }[] = [];
+    const ofAll = ({ above, below, count }: Pair) => (below === 0 || count === 0 ? NaN : above / below);
+    const groups: { row: number; calls: number; duration: number; flops: number[]; pairs: Record<Level | 'rate', Pair>; rates: Record<Level, Pair> }[] = [];
     const byName = new Map<string, (typeof groups)[number]>();
     let total = 0;
     rows.forEach((row, i) => {
       const name = page.kernel_names[page.dispatches?.kernel[row] ?? 0];
       let group = byKernel ? byName.get(name) : undefined;
       if (group === undefined) {
-        group = { row, calls: 0, duration: 0, pairs: { hbm: pair(), l2: pair(), l1: pair(), lds: pair(), rate: pair() } };
+        group = {
+          row,
+          calls: 0,
+          duration: 0,
+          flops: kinds.map(() => 0),
+          pairs: { hbm: pair(), l2: pair(), l1: pair(), lds: pair(), rate: pair() },
+          rates: { hbm: pair(), l2: pair(), l1: pair(), lds: pair() },
+        };
         groups.push(group);
         byName.set(name, group);
       }
@@ -326,6 +354,13 @@ export class Model {
       }
       for (const level of kLevels) add(group.pairs[level], inputs.flops[i], inputs[level][i]);
       add(group.pairs.rate, inputs.flops[i], inputs.duration[i]);
+      for (const level of kLevels) {
+        if (Number.isNaN(inputs[level][i]) || Number.isNaN(inputs.duration[i])) continue;
+        group.rates[level].above += inputs[level][i];
+        group.rates[level].below += inputs.duration[i];
+        ++group.rates[level].count;
+      }
+      kinds.forEach((kind, k) => (group.flops[k] += Number.isNaN(kind[i]) ? 0 : kind[i]));
     });
     return groups
       .map((group) => ({
@@ -336,22 +371,44 @@ export class Model {
         share: (group.duration / total) * 100,
         performance: ratio(group.pairs.rate),
         intensity: { hbm: ratio(group.pairs.hbm), l2: ratio(group.pairs.l2), l1: ratio(group.pairs.l1), lds: ratio(group.pairs.lds) },
+        bandwidth: { hbm: ofAll(group.rates.hbm), l2: ofAll(group.rates.l2), l1: ofAll(group.rates.l1), lds: ofAll(group.rates.lds) },
+        type: this.#mainType(group.flops),
       }))
       .sort((a, b) => b.duration - a.duration);
   }
 }
 
-/** The roof that lies lowest above the point, and what was reached of it in percent. */
-export function boundOf(point: Point, roofs: Record<string, Roof>): { roof: string; limit: number; reached: number } | null {
+export interface Bound {
+  roof: string;
+  limit: number;
+  reached: number;
+  /** The kernel has no FLOPs: limit is GB/s. */
+  bandwidth: boolean;
+}
+
+/** Above this share of a roof, in percent, a point is worth an explanation. */
+export const kAboveRoof = 102;
+
+/** The roof that lies lowest above the point, and what was reached of it in percent; without FLOPs that of the level used most. */
+export function boundOf(point: Point, roofs: Record<string, Roof>): Bound | null {
+  let best: Bound | null = null;
+  const isLevel = (roof: string): roof is Level => (kLevels as string[]).includes(roof);
+  if (point.performance === 0) {
+    for (const [roof, [, , peak]] of Object.entries(roofs)) {
+      if (!isLevel(roof)) continue;
+      const reached = (point.bandwidth[roof] / peak) * 100;
+      if (reached > 0 && Number.isFinite(reached) && (best === null || reached > best.reached)) best = { roof, limit: peak, reached, bandwidth: true };
+    }
+    return best;
+  }
   if (!(point.performance > 0)) return null;
-  let best: { roof: string; limit: number; reached: number } | null = null;
   const compute = (roofs.mfma?.[2] ?? 0) > (roofs.valu?.[2] ?? 0) ? 'mfma' : 'valu';
   for (const [roof, [, , peak]] of Object.entries(roofs)) {
     let limit = peak;
-    if (roof === 'hbm' || roof === 'l2' || roof === 'l1' || roof === 'lds') limit *= point.intensity[roof];
+    if (isLevel(roof)) limit *= point.intensity[roof];
     else if (roof !== compute) continue;
-    if (!(limit > 0)) continue;
-    if (best === null || limit < best.limit) best = { roof, limit, reached: (point.performance / limit) * 100 };
+    if (!(limit > 0) || !Number.isFinite(limit)) continue;
+    if (best === null || limit < best.limit) best = { roof, limit, reached: (point.performance / limit) * 100, bandwidth: false };
   }
   return best;
 }

@@ -70,6 +70,13 @@ struct ImageInitialize {
   uint8_t* image;
 };
 
+struct DataInfo {  // CUpti_RangeProfiler_GetCounterDataInfo_Params
+  size_t size;
+  void* priv;
+  const uint8_t* image;
+  size_t bytes, ranges;
+};
+
 template <typename T>
 inline constexpr size_t kSizeOf = sizeof(T);
 template <>

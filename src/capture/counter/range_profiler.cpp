@@ -2,8 +2,14 @@
 // profiler around the launches that pass, and leaves counter data images for tacho to evaluate (plugin/cupti_spool.h).
 // Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as elapsed time).
 //
-// Kernel replay: CUPTI runs each kernel once a pass inside the launching call. A session is opened for the first kernel
-// that passes the filter and closed before one that does not, which costs nothing while the same set of counters stays.
+// One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do not
+// pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
+//
+// Kernel replay: what costs is switching passes (10 to 45 ms on an H200), so launches are run again by the batch
+// (replay.h): the first pass goes along with the program, and before the program changes memory itself, or when the
+// batch is full, memory is put back and the kept launches run once for every further pass. Before each measured launch
+// the L2 is swept, as Nsight Compute does (--cache-control all); the sweep is a range of its own. Where launches cannot
+// be kept, CUPTI replays each inside the launching call.
 //
 // Multiplexing: nothing runs twice. Switching passes costs 1 to 45 ms, a launch in a session 1 ms (H200), so a pass is
 // held for a batch of launches. CUPTI combines the k-th range of every pass, so the k-th launches must be alike: the
@@ -33,7 +39,9 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/counter/pc_sampler.h"
 #include "capture/counter/range_abi.h"
+#include "capture/counter/replay.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "plugin/cupti_spool.h"
 #include "plugin/spool.h"
@@ -44,7 +52,7 @@ namespace {
 
 namespace cupti = cuda::abi;
 
-enum class Mode { kKernel, kApplication, kMultiplex };
+enum class Mode { kKernel, kApplication, kMultiplex, kSampling };
 
 struct Functions {
   int (*initialize)(abi::Initialize*);
@@ -56,13 +64,16 @@ struct Functions {
   int (*decode)(abi::DecodeData*);
   int (*image_size)(abi::ImageSize*);
   int (*image_initialize)(abi::ImageInitialize*);
+  int (*data_info)(abi::DataInfo*);
   int (*context_current)(void**);
   int (*context_device)(int*);
   int (*function_attribute)(int*, int, void*);
+  int (*is_capturing)(void*, int*);
 };
 
 constexpr size_t kMaxMetrics = 4096, kMaxFilters = 256, kFunctions = 4096;
 constexpr size_t kMaxRanges = 64, kImageBudget = 48u << 20;
+constexpr uint32_t kMaxCarried = 8;
 
 struct Function {
   void* handle;
@@ -70,6 +81,7 @@ struct Function {
   uint64_t hash;     // of the name
   bool selected;
   uint32_t shared, local, registers;
+  uint32_t generation;  // of modules, when replay::prepare() saw it
   std::atomic<uint64_t> left_out, passed_over;  // launches without a record: of the filter, of multiplexing
 };
 
@@ -95,6 +107,13 @@ constinit cupti::Subscriber g_subscriber = nullptr;
 constinit char g_folder[1024] = {};
 constinit Mode g_mode = Mode::kKernel;
 constinit size_t g_pass = 0, g_passes = 1;
+constinit bool g_sweep = false;       // the L2 before each measured launch
+constinit bool g_own_replay = false;  // launches are run again by the batch
+constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
+constinit bool g_batch = false;       // g_running is such a batch
+constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
+constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
+constinit Effect g_effects[2048] = {};          // of driver calls, by callback id
 constinit bool g_by_name = false;
 constinit pid_t g_pid = 0;
 constinit uint32_t g_process = 0;
@@ -301,8 +320,8 @@ bool enable_on(void* context) {
     if (one == 0) return false;
     g_ranges = kImageBudget / one;
     g_ranges = g_ranges < 1 ? 1 : g_ranges > kMaxRanges ? kMaxRanges : g_ranges;
-    // Kernel replay spends tens of milliseconds a kernel: small images lose less when the program is killed.
-    if (g_mode == Mode::kKernel && g_ranges > 16) g_ranges = 16;
+    // CUPTI's kernel replay spends tens of milliseconds a kernel: small images lose less when the program is killed.
+    if (g_mode == Mode::kKernel && g_passes > 1 && !g_own_replay && g_ranges > 16) g_ranges = 16;
     const size_t bytes = bytes_of(g_ranges);
     if (bytes == 0) return false;
     if (!g_image.reserve(bytes)) {
@@ -371,18 +390,97 @@ bool decode() {
 
 bool open_session(void* context) {
   if (!enable_on(context) || !fresh_image()) return false;
-  const bool kernel = g_mode == Mode::kKernel;
-  return configure(kernel ? abi::kKernelReplay : abi::kApplicationReplay, kernel ? 0 : g_pass) && start();
+  if (g_mode == Mode::kApplication) return configure(abi::kApplicationReplay, g_pass) && start();
+  return configure(g_passes == 1 ? abi::kUserReplay : abi::kKernelReplay, 0) && start();
+}
+
+// Kept launches cannot be used from here on; CUPTI replays what comes.
+void leave_batches(const char* reason) {
+  char line[512];
+  snprintf(line, sizeof line, "kernels are replayed one by one by CUPTI from here on: %s", reason);
+  cuda::say_warning(line);
+  g_own_replay = false;
+  g_ranges = 0;  // images of another size
+  if (g_context != nullptr) {
+    abi::Disable disable{};
+    disable.profiler = g_profiler;
+    call(g_call.disable, disable, "leave a context");
+  }
+  g_profiler = nullptr;
+  g_context = nullptr;
+}
+
+bool open_batch(void* context, bool with_host) {
+  if (const char* const problem = replay::problem(); problem != nullptr) {
+    leave_batches(problem);
+    return open_session(context);
+  }
+  if (!enable_on(context)) return false;
+  if (const char* const problem = replay::begin(context, with_host); problem != nullptr) {
+    leave_batches(problem);
+    return open_session(context);
+  }
+  g_batch = fresh_image() && configure(abi::kUserReplay, 0) && start();
+  return g_batch;
+}
+
+// The further passes of a batch, and memory as the program expects it.
+bool replay_batch() {
+  g_batch = false;
+  bool good = stop();
+  const char* problem = nullptr;
+  if (good && g_used != 0) {
+    problem = replay::first_done();
+    for (size_t pass = 1; pass < g_passes && good && problem == nullptr; ++pass) {
+      problem = replay::put_back();
+      if (problem != nullptr || !(good = start())) break;
+      problem = replay::run_again();
+      good = stop();
+    }
+  }
+  const char* const at_end = replay::end();
+  if (problem == nullptr) problem = at_end;
+  if (problem != nullptr) {
+    g_state->failures_of_replay.fetch_add(1, std::memory_order_relaxed);
+    leave_batches(problem);
+    return false;
+  }
+  return good && decode();
+}
+
+// Launches are told apart by their place in the image: whatever else became a range would give one the counts of another.
+bool image_has(size_t launched) {
+  abi::DataInfo info{};
+  info.image = g_image.data;
+  info.bytes = g_image.used;
+  if (!call(g_call.data_info, info, "look into its counter data")) return false;
+  if (info.ranges == launched) return true;
+  g_state->failures_of_replay.fetch_add(1, std::memory_order_relaxed);
+  char line[192];
+  snprintf(line, sizeof line, "CUPTI counted %zu ranges for %zu launches", info.ranges, launched);
+  if (g_own_replay) {
+    leave_batches(line);
+  } else {
+    g_sweep = false;
+    cuda::say_warning(line);
+  }
+  return false;
 }
 
 void close_session() {
   if (!g_running) return;
-  const bool good = stop() && decode();
-  if (good && g_used != 0)
+  const size_t used = g_used;
+  const bool batch = g_batch;
+  bool good = batch ? replay_batch() : stop() && decode();
+  if (good && used != 0 && g_mode == Mode::kKernel && (batch || g_passes == 1)) good = image_has(used);
+  if (good && used != 0) {
     flush_image();
-  else
+  } else {
+    ++g_images;  // records tell this number, and there is no such image
     flush_records();
+  }
   g_used = 0;
+  g_carried = 0;
 }
 
 // ---- multiplexing
@@ -398,7 +496,7 @@ struct Cycle {
   uint64_t launches;
 };
 constinit Cycle g_cycle{};
-constinit size_t g_batch = 8;
+constinit size_t g_cycle_length = 8;
 constinit uint64_t g_skip = 0;
 
 // Shapes that have been measured in all passes.
@@ -430,7 +528,7 @@ void end_cycle(bool whole) {
     cycle.switching += raw_now() - begin;
     const int64_t each = cycle.launches == 0 ? 0 : cycle.inside / static_cast<int64_t>(cycle.launches);
     g_skip = each <= 0 ? 0 : static_cast<uint64_t>(cycle.switching / each);
-    g_batch = g_batch * 4 > g_ranges ? g_ranges : g_batch * 4;
+    g_cycle_length = g_cycle_length * 4 > g_ranges ? g_ranges : g_cycle_length * 4;
   } else {
     flush_records();
   }
@@ -486,7 +584,7 @@ bool multiplex(void* context, uint64_t shape) {
   if (!enable_on(context) || !fresh_image() || !configure(abi::kUserReplay, 0)) return false;
   cycle = Cycle{};
   cycle.open = true;
-  cycle.wanted = g_batch < g_ranges ? g_batch : g_ranges;
+  cycle.wanted = g_cycle_length < g_ranges ? g_cycle_length : g_ranges;
   cycle.shapes[0] = shape;
   return begin_pass();
 }
@@ -510,7 +608,7 @@ bool name_passes(const char* name) {
 }
 
 Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, true, 0, 0, 0, 0, 0};
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, true, 0, 0, 0, 0, 0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
@@ -547,25 +645,70 @@ int64_t boot_now() {
 
 // What the launching call that holds the lock is measured as.
 constinit bool g_measuring = false;
+constinit bool g_carrying = false;  // it runs in the session, but the filter leaves it out
+constinit bool g_alone = false;     // it is a batch of its own
+constinit bool g_swept = false;     // the L2 is swept before it
 constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
 constinit int64_t g_entered = 0;
 
-void enter(const cupti::CallbackData& call_data) {
-  if (owned()) {  // a launch within a launch, as with replays: not another dispatch
+// Brings to its end what is open in any mode.
+void close_open() {
+  if (g_running) g_mode == Mode::kMultiplex ? end_pass() : close_session();
+}
+
+// A call that is no launch: the lock is held until it returns, so that no batch is saved or run again meanwhile.
+void enter_other(const cupti::CallbackData& call_data, Effect effect) {
+  lock();
+  if (effect == Effect::kCaptureBegins) {
+    close_open();
+    g_captures.fetch_add(1, std::memory_order_relaxed);
+  } else if (effect == Effect::kChanges) {
+    if (g_batch) close_session();
+    if (strncmp(call_data.function, "cuMemAlloc", 10) == 0 || strncmp(call_data.function, "cuMemCreate", 11) == 0)
+      replay::give_memory_back();
+  }
+  g_session_open.store(g_running || g_cycle.open, std::memory_order_relaxed);
+}
+
+// True: the launch runs in the session that is open now.
+bool measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
+  if (g_running && context != g_context) close_session();
+  g_swept = selected && g_sweep && replay::can_sweep(context);
+  if (!g_own_replay) return g_running || open_session(context);
+  if (function->generation != replay::generation()) {
+    if (!replay::prepare(call) && g_running) close_session();
+    function->generation = replay::generation();
+  }
+  const bool host = replay::touches_host(call);
+  if (host && g_running) close_session();
+  if (!g_running && (!selected || !open_batch(context, host))) return false;
+  if (!g_batch) return true;
+  if (!replay::keep(call, g_swept)) {
+    close_session();
+    if (!selected) return false;
+    leave_batches("a kernel's arguments are not told by the driver");
+    return open_session(context);
+  }
+  g_alone = host;
+  return true;
+}
+
+void enter(const cupti::CallbackData& call_data, Effect effect) {
+  if (owned()) {  // a call within a call, as with replays: not another dispatch
     ++g_depth;
     return;
   }
+  if (effect != Effect::kLaunch) return enter_other(call_data, effect);
   const auto* const words = static_cast<const char*>(call_data.parameters);
-  const bool extended = strncmp(call_data.function, "cuLaunchKernelEx", 16) == 0;
-  const bool graph = strncmp(call_data.function, "cuGraphLaunch", 13) == 0;
+  replay::Call call{replay::kind_of(call_data.function), nullptr, words};
+  const bool extended = call.kind == replay::Call::Kind::kExtended, graph = call.kind == replay::Call::Kind::kGraph;
   const char* shape = words;
-  void* handle = nullptr;
   plugin::CounterRecord record{};
   if (extended) {
     memcpy(&shape, words, sizeof shape);
-    memcpy(&handle, words + 8, sizeof handle);
+    memcpy(&call.handle, words + 8, sizeof call.handle);
   } else {
-    memcpy(&handle, words, sizeof handle);
+    memcpy(&call.handle, words, sizeof call.handle);
     shape = words + 8;
   }
   uint32_t dynamic = 0;
@@ -578,7 +721,12 @@ void enter(const cupti::CallbackData& call_data) {
     memcpy(&dynamic, shape + 24, sizeof dynamic);
     memcpy(&record.queue, shape + 32, sizeof record.queue);
   }
-  Function* const function = function_of(handle, graph ? "CUDA graph" : call_data.symbol);
+  const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
+  if (capturing && g_call.is_capturing != nullptr) {
+    int status = 0;  // into a graph: it does not run now
+    if (g_call.is_capturing(reinterpret_cast<void*>(record.queue), &status) == 0 && status != 0) return;
+  }
+  Function* const function = function_of(call.handle, graph ? "CUDA graph" : call_data.symbol);
   if (!function->selected && !g_session_open.load(std::memory_order_relaxed)) {
     g_state->dispatches.fetch_add(1, std::memory_order_relaxed);
     function->left_out.fetch_add(1, std::memory_order_relaxed);
@@ -593,7 +741,8 @@ void enter(const cupti::CallbackData& call_data) {
       selected = record.index >= g_dispatches[i][0] && record.index <= g_dispatches[i][1];
   }
   void* context = nullptr;
-  if (selected && (g_call.context_current(&context) != 0 || context == nullptr)) selected = false;
+  const bool has_context = g_call.context_current(&context) == 0 && context != nullptr;
+  if (!has_context || capturing) selected = false;
   uint64_t key = function->hash;
   if (!g_by_name) {
     for (int i = 0; i < 3; ++i) key = mix(key, uint64_t{record.grid[i]} << 32 | record.block[i]);
@@ -601,20 +750,27 @@ void enter(const cupti::CallbackData& call_data) {
   }
   key |= 1;
   bool measure = false;
+  g_alone = g_carrying = g_swept = false;
   if (!selected) {
-    if (g_running) g_mode == Mode::kMultiplex ? end_pass() : close_session();
+    // Between launches that pass the filter a few others are cheaper to let through than the session is to close.
+    if (g_running && g_mode == Mode::kKernel && (g_batch || g_passes == 1) && context == g_context && ++g_carried <= kMaxCarried)
+      g_carrying = measure_replayed(context, function, call, false);
+    else
+      close_open();
   } else if (g_mode == Mode::kMultiplex) {
     measure = multiplex(context, key);
   } else {
-    if (g_running && context != g_context) close_session();
-    measure = g_running || open_session(context);
+    g_carried = 0;
+    measure = measure_replayed(context, function, call, true);
   }
   g_session_open.store(g_running || g_cycle.open, std::memory_order_relaxed);
   if (!measure) {
-    (selected ? function->passed_over : function->left_out).fetch_add(1, std::memory_order_relaxed);
-    g_measuring = false;
-    return unlock();
+    (function->selected ? function->passed_over : function->left_out).fetch_add(1, std::memory_order_relaxed);
+    g_measuring = g_carrying;
+    if (!g_measuring) unlock();
+    return;
   }
+  if (g_swept && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
   record.pid = static_cast<uint32_t>(g_pid);
   record.tid = thread_id();
   record.process = g_process;
@@ -646,11 +802,19 @@ void enter(const cupti::CallbackData& call_data) {
   g_entered = raw_now();
 }
 
-void leave() {
+void leave(const cupti::CallbackData& call_data, Effect effect) {
   if (!owned()) return;
   if (g_depth > 1) {
     --g_depth;
     return;
+  }
+  if (effect != Effect::kLaunch) {
+    const auto* const result = static_cast<const int*>(call_data.result);
+    if (effect == Effect::kCaptureEnds && g_captures.load(std::memory_order_relaxed) != 0)
+      g_captures.fetch_sub(1, std::memory_order_relaxed);
+    if (effect == Effect::kChanges && (result == nullptr || *result == 0))
+      replay::note_call(call_data.function, call_data.parameters, call_data.context);
+    return unlock();
   }
   if (g_measuring && g_running) {
     ++g_used;
@@ -659,8 +823,8 @@ void leave() {
       ++g_cycle.launches;
       if (g_used == (g_cycle.pass == 0 ? g_cycle.wanted : g_cycle.length)) end_pass();
     } else {
-      g_state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
-      if (g_used == g_ranges) close_session();
+      if (!g_carrying) g_state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
+      if (g_alone || g_used + (g_sweep ? 2 : 1) > g_ranges) close_session();
     }
   }
   g_measuring = false;
@@ -705,9 +869,24 @@ void write_counts() {
   unlock();
 }
 
+constexpr uint32_t kContextCreated = 1, kContextDestroyed = 2, kModuleLoaded = 6, kModuleUnloads = 7;
+
+void on_sampling_callback(int domain, uint32_t id, const void* data) {
+  if (domain == cupti::domain::kResource) {
+    const auto& resource = *static_cast<const cupti::ResourceData*>(data);
+    if (id == kContextCreated || id == kContextDestroyed) on_context(resource.context, id == kContextCreated);
+    if (id != kModuleLoaded && id != kModuleUnloads) return;
+    const auto& module = *static_cast<const cupti::ModuleResource*>(resource.descriptor);
+    on_module(resource.context, module.image, module.bytes, id == kModuleLoaded);
+  } else if (domain == cupti::domain::kDriver && static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
+    g_state->dispatches.fetch_add(1, std::memory_order_relaxed);
+    on_launch();
+  }
+}
+
 void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (*g_fork_word == 0) return;  // a forked child: CUDA does not work in it
-  constexpr uint32_t kContextDestroyed = 2;
+  if (g_mode == Mode::kSampling) return on_sampling_callback(domain, id, data);
   if (domain == cupti::domain::kResource) {
     if (id == kContextDestroyed && g_on.load(std::memory_order_relaxed) && g_context != nullptr) {
       finish_open();
@@ -715,22 +894,32 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       disable.profiler = g_profiler;
       disable.size = abi::kSizeOf<abi::Disable>;
       g_call.disable(&disable);
+      replay::forget(g_context);
       g_profiler = nullptr;
       g_context = nullptr;
+    } else if (id == kModuleLoaded && g_own_replay) {
+      const auto& module = *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
+      replay::note_module(module.image, module.bytes);
     }
     return;
   }
   if (domain != cupti::domain::kDriver) return;
   const auto& call_data = *static_cast<const cupti::CallbackData*>(data);
+  const Effect effect = id < sizeof g_effects ? g_effects[id] : Effect::kNone;
   if (call_data.site == cupti::kEnter) {
-    if (g_on.load(std::memory_order_relaxed) && call_data.parameters != nullptr) enter(call_data);
+    if (g_on.load(std::memory_order_relaxed) && call_data.parameters != nullptr) enter(call_data, effect);
   } else {
-    leave();
+    leave(call_data, effect);
   }
 }
 
 void finish() {
   if (getpid() != g_pid || !g_on.load()) return;
+  if (g_mode == Mode::kSampling) {
+    finish_pc_sampler();
+    g_on.store(false);
+    return;
+  }
   finish_open();
   g_on.store(false);
   write_counts();
@@ -764,17 +953,22 @@ bool read_config() {
     } else if (const char* mode = value("mode"); mode != nullptr)
       g_mode = strcmp(mode, "application") == 0 ? Mode::kApplication
                : strcmp(mode, "multiplex") == 0 ? Mode::kMultiplex
+               : strcmp(mode, "sampling") == 0  ? Mode::kSampling
                                                 : Mode::kKernel;
     else if (const char* pass = value("pass"); pass != nullptr)
       g_pass = strtoull(pass, nullptr, 10);
     else if (const char* passes = value("passes"); passes != nullptr)
       g_passes = strtoull(passes, nullptr, 10);
+    else if (const char* replayer = value("replayer"); replayer != nullptr)
+      g_by_cupti = strcmp(replayer, "cupti") == 0;
+    else if (const char* cache = value("cache"); cache != nullptr)
+      g_sweep = strcmp(cache, "all") == 0;
     else if (const char* by = value("by"); by != nullptr)
       g_by_name = strcmp(by, "kernel") == 0;
     line = end != nullptr ? end + 1 : nullptr;
   }
   snprintf(path, sizeof path, "%s/counter.config", g_folder);
-  return g_metric_count != 0 && g_passes != 0 && read_file(path, g_config);
+  return g_mode == Mode::kSampling || (g_metric_count != 0 && g_passes != 0 && read_file(path, g_config));
 }
 
 bool map_state() {
@@ -801,6 +995,7 @@ bool find_functions() {
          find(g_call.start, "cuptiRangeProfilerStart") && find(g_call.stop, "cuptiRangeProfilerStop") &&
          find(g_call.decode, "cuptiRangeProfilerDecodeData") &&
          find(g_call.image_size, "cuptiRangeProfilerGetCounterDataSize") &&
+         find(g_call.data_info, "cuptiRangeProfilerGetCounterDataInfo") &&
          find(g_call.image_initialize, "cuptiRangeProfilerCounterDataImageInitialize");
 }
 
@@ -810,6 +1005,7 @@ bool find_driver() {
     return to != nullptr;
   };
   find(g_call.function_attribute, "cuFuncGetAttribute");
+  find(g_call.is_capturing, "cuStreamIsCapturing");
   return find(g_call.context_current, "cuCtxGetCurrent") && find(g_call.context_device, "cuCtxGetDevice");
 }
 
@@ -831,6 +1027,7 @@ void mark_process() {
 }
 
 bool refuse(const char* sentence) {
+  if (g_state != nullptr) g_state->refused.fetch_add(1);
   cuda::say_warning(sentence);
   return false;
 }
@@ -850,7 +1047,7 @@ bool start_range_profiler(const char* folder) {
     snprintf(line, sizeof line, "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
     return refuse(line);
   }
-  if (!find_functions() || !find_driver()) {
+  if (g_mode != Mode::kSampling && (!find_functions() || !find_driver())) {
     snprintf(line, sizeof line, "counters cannot be collected: %s has no range profiler; CUDA 12.6 or newer is needed",
              g_cupti.path);
     return refuse(line);
@@ -864,15 +1061,24 @@ bool start_range_profiler(const char* folder) {
   mark_process();
   g_on.store(true);
   g_process = static_cast<uint32_t>(g_state->attached.fetch_add(1));
-  for (uint32_t id = 1; id < 2048; ++id) {
+  if (g_mode == Mode::kSampling) {
+    const char* why = "";
+    if (!start_pc_sampler(g_cupti, g_folder, g_process, &why)) return refuse(why);
+    for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
+      g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
+  }
+  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && replay::find_functions();
+  if (g_sweep && !g_own_replay && !replay::find_functions()) g_sweep = false;
+  for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(cupti::domain::kDriver, id, &name) != 0 || name == nullptr) continue;
-    const bool launches = strncmp(name, "cuLaunchKernel", 14) == 0 || strncmp(name, "cuLaunchCooperativeKernel", 25) == 0 ||
-                          strncmp(name, "cuGraphLaunch", 13) == 0;
-    if (launches && strstr(name, "MultiDevice") == nullptr)
-      g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
+    const Effect effect = effect_of(name);
+    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
+    g_effects[id] = effect;
+    g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
   }
-  g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, 2);
+  g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);
+  if (g_own_replay) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
   atexit(finish);
   return true;
 }

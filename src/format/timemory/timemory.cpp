@@ -166,11 +166,12 @@ Result<Component> wall_clock(const trace::Trace& trace, const Options& options) 
       span.last = std::max(span.last, summary.last);
     }
   }
-  const std::string name(trace.text(Table::kProcess, options.process, column::Process::name));
+  std::string name(trace.text(Table::kProcess, options.process, column::Process::name));
+  if (name.empty()) name = options.name;
   const int64_t pid = cell(Table::kProcess, options.process, column::Process::pid);
   double whole = 0;
   if (const auto launched = trace.property(Table::kEnd, 0, "pid");
-      launched && *launched == std::to_string(pid))
+      options.process == 0 || (launched && *launched == std::to_string(pid)))
     if (const auto seconds = trace.property(Table::kEnd, 0, "target_seconds"))
       whole = std::strtod(std::string(*seconds).c_str(), nullptr);
   std::unordered_map<int64_t, size_t> root_of;

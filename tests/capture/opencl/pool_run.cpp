@@ -295,6 +295,7 @@ Outcome run(const std::vector<std::string>& command, const RunOptions& options) 
   close(err[1]);
   Reader reader(result);
   tape::Drainer drainer(*pool);
+  const tape::Grower grower(*pool);
   const auto sink = [&](const tape::Piece& piece) { reader.take(piece); };
   pollfd files[2] = {{out[0], POLLIN, 0}, {err[0], POLLIN, 0}};
   int status = 0;

@@ -2,16 +2,47 @@
  * InitializeInjection), launches N kernels, and ends in some way: fake_cuda MODE N
  *   done       everything completed    inflight  nothing completed, normal exit   fastexit  half completed, _exit
  *   hang       half completed, prints "ready", sleeps until killed
- *   client     uses CUPTI itself meanwhile   names  every kernel has its own name */
+ *   client     uses CUPTI itself meanwhile   names  every kernel has its own name
+ *   burst      500 threads begin together and launch N kernels each   backed  the same, once tacho has 60 MiB ready */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 __attribute__((weak)) int cuptiSubscribe(void** subscriber, void* callback, void* user);
 __attribute__((weak)) int cuptiActivityDisable(int kind);
+
+enum { kThreads = 500 };
+static void (*g_launch)(const char*);
+static long g_each;
+static pthread_barrier_t g_together;
+static void* launch_some(void* unused) {
+  (void)unused;
+  pthread_barrier_wait(&g_together);
+  for (long i = 0; i < g_each; ++i) g_launch("_Z6vecAddPfi");
+  return NULL;
+}
+/* Until the shared memory that tacho collects in is backed: at most a minute. */
+static int wait_for_memory(void) {
+  const char* const pool = getenv("TACHO_POOL");
+  struct stat status;
+  for (int i = 0; i < 60000 && pool != NULL && stat(pool, &status) == 0; ++i, usleep(1000))
+    if ((long long)status.st_blocks * 512 >= 60ll << 20) return 1;
+  return 0;
+}
+static int burst(long each) {
+  static pthread_t threads[kThreads];
+  g_each = each;
+  pthread_barrier_init(&g_together, NULL, kThreads);
+  for (int i = 0; i < kThreads; ++i)
+    if (pthread_create(&threads[i], NULL, launch_some, NULL) != 0) return 0;
+  for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  return 1;
+}
 
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "done";
@@ -36,6 +67,14 @@ int main(int argc, char** argv) {
     void* subscriber;
     printf("subscribe %d\n", cuptiSubscribe(&subscriber, NULL, NULL));
     if (cuptiActivityDisable != NULL) cuptiActivityDisable(10);
+  }
+  if (launch != NULL && (strcmp(mode, "burst") == 0 || strcmp(mode, "backed") == 0)) {
+    g_launch = launch;
+    if (strcmp(mode, "backed") == 0 && !wait_for_memory()) return 3;
+    if (!burst(launches)) return 4;
+    complete();
+    printf("%s %ld\n", mode, kThreads * launches);
+    return 5;
   }
   char* const names = malloc((size_t)launches * 32 + 32);
   for (long i = 0; launch != NULL && i < launches; ++i) {

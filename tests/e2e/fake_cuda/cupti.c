@@ -22,9 +22,14 @@ static completed_fn g_completed;
 static uint64_t (*g_timestamp)(void);
 static uint64_t g_enabled;
 static int g_subscribed;
-static uint8_t* g_buffer;
-static size_t g_capacity, g_used, g_dropped;
+static size_t g_dropped;
 static uint32_t g_correlation;
+/* A buffer a thread, as real CUPTI has by default; those of threads that have ended stay until they are flushed. */
+struct buffer { uint8_t* memory; size_t capacity, used; };
+#define MOST_THREADS 4096
+static struct buffer g_buffers[MOST_THREADS];
+static size_t g_buffer_count;
+static __thread struct buffer* t_buffer;
 static struct { uint8_t* record; } g_waiting[1 << 16];
 static size_t g_waiting_count;
 
@@ -47,22 +52,53 @@ static uint64_t now(void) {
 
 EXPORT int cuptiGetVersion(uint32_t* version) { *version = 130001; return 0; }
 EXPORT int cuptiGetResultString(int result, const char** text) { *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE"; return 0; }
+/* Callbacks of calls: cudaLaunchKernel's only. */
+typedef void (*callback_fn)(void*, int, uint32_t, const void*);
+static callback_fn g_callback;
+static int g_tells_launches;
+static void tell(int site, uint32_t correlation) {
+  struct { int site; const char* function; const void* parameters; void* result; const char* symbol; void* context; uint32_t context_id; uint64_t* data; uint32_t correlation; }
+      call = {site, "cudaLaunchKernel_v7000", NULL, NULL, NULL, NULL, 0, NULL, correlation};
+  if (g_callback && g_tells_launches) g_callback(NULL, 2, 211, &call);
+}
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
-  (void)callback; (void)user;
+  (void)user;
+  g_callback = (callback_fn)callback;
   if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
   if (g_subscribed) return 39;
   g_subscribed = 1;
   *subscriber = &g_subscribed;
   return 0;
 }
-EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) { (void)on; (void)subscriber; (void)domain; (void)id; return 0; }
+#ifdef WITH_SUBSCRIBE_V2 /* CUPTI 13: who subscribes says its name, and hears whose place is taken */
+struct subscriber_params { size_t size; const char* name; char* old_name; size_t old_size; };
+EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user, struct subscriber_params* params) {
+  const char* const other = getenv("FAKE_CUPTI_OTHER");
+  if (other && params->old_name && params->old_size) {
+    strncpy(params->old_name, other, params->old_size - 1);
+    params->old_name[params->old_size - 1] = '\0';
+    return 39;
+  }
+  if (strcmp(params->name, "tacho") != 0) return 1;
+  return cuptiSubscribe(subscriber, callback, user);
+}
+#endif
+EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) {
+  (void)subscriber;
+  if (domain == 2 && id == 211) g_tells_launches = on != 0;
+  return 0;
+}
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
   if (domain == 2 && id == 211) { *name = "cudaLaunchKernel_v7000"; return 0; }
   if (domain == 1 && id == 307) { *name = "cuLaunchKernel"; return 0; }
   *name = NULL;
   return 1;
 }
-EXPORT int cuptiActivityEnable(int kind) { g_enabled |= 1ull << kind; return 0; }
+EXPORT int cuptiActivityEnable(int kind) {
+  if (kind == 10 && getenv("FAKE_CUPTI_REFUSES_KERNELS")) return atoi(getenv("FAKE_CUPTI_REFUSES_KERNELS"));
+  g_enabled |= 1ull << kind;
+  return 0;
+}
 EXPORT int cuptiActivityDisable(int kind) { g_enabled &= ~(1ull << kind); return 0; }
 EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) { g_requested = requested; g_completed = completed; return 0; }
 EXPORT int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
@@ -106,18 +142,17 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** reco
 }
 
 /* Records of a buffer that waits for the device cannot be given back unless forced. */
-static int holds_waiting(void) {
+static int holds_waiting(const struct buffer* buffer) {
   for (size_t i = 0; i < g_waiting_count; ++i)
-    if (g_waiting[i].record >= g_buffer && g_waiting[i].record < g_buffer + g_capacity) return 1;
+    if (g_waiting[i].record >= buffer->memory && g_waiting[i].record < buffer->memory + buffer->capacity) return 1;
   return 0;
 }
-static void give_back(void) {
-  uint8_t* const buffer = g_buffer;
-  const size_t used = g_used, capacity = g_capacity;
+static void give_back(struct buffer* buffer) {
+  const struct buffer given = *buffer;
   size_t kept = 0;
   for (size_t i = 0; i < g_waiting_count; ++i) {
     uint8_t* record = g_waiting[i].record;
-    if (record >= buffer && record < buffer + capacity) {
+    if (record >= given.memory && record < given.memory + given.capacity) {
       uint32_t kind;
       memcpy(&kind, record, 4);
       kind &= ~INCOMPLETE;
@@ -127,13 +162,13 @@ static void give_back(void) {
     }
   }
   g_waiting_count = kept;
-  g_buffer = NULL;
-  g_used = g_capacity = 0;
-  if (buffer) g_completed(NULL, 0, buffer, capacity, used);
+  memset(buffer, 0, sizeof *buffer);
+  if (given.memory) g_completed(NULL, 0, given.memory, given.capacity, given.used);
 }
 EXPORT int cuptiActivityFlushAll(uint32_t flag) {
   pthread_mutex_lock(&g_lock);
-  if (g_buffer && ((flag & 1) || !holds_waiting())) give_back();
+  for (size_t i = 0; i < g_buffer_count; ++i)
+    if (g_buffers[i].memory && ((flag & 1) || !holds_waiting(&g_buffers[i]))) give_back(&g_buffers[i]);
   pthread_mutex_unlock(&g_lock);
   return 0;
 }
@@ -142,22 +177,28 @@ EXPORT int cuptiFinalize(void) { g_enabled = 0; return 0; }
 static void finish_all(void);
 static uint8_t* space(uint32_t kind) {
   const size_t size = size_of(kind);
-  if (g_buffer && g_used + size > g_capacity) {
+  if (!t_buffer && g_buffer_count < MOST_THREADS) t_buffer = &g_buffers[g_buffer_count++];
+  struct buffer* const buffer = t_buffer;
+  if (buffer && buffer->memory && buffer->used + size > buffer->capacity) {
     finish_all();
-    give_back();
+    give_back(buffer);
   }
-  if (!g_buffer) {
+  if (buffer && !buffer->memory) {
+    /* Without the lock, as real CUPTI asks: other threads go on meanwhile. */
+    struct buffer fresh = {NULL, 0, 0};
     size_t records = 0;
-    if (g_requested) g_requested(&g_buffer, &g_capacity, &records);
-    if (!g_buffer) {
-      ++g_dropped;
-      return NULL;
-    }
-    memset(g_buffer, 0, g_capacity);
-    g_used = 0;
+    pthread_mutex_unlock(&g_lock);
+    if (g_requested) g_requested(&fresh.memory, &fresh.capacity, &records);
+    if (fresh.memory) memset(fresh.memory, 0, fresh.capacity);
+    pthread_mutex_lock(&g_lock);
+    *buffer = fresh;
   }
-  uint8_t* const at = g_buffer + g_used;
-  g_used += size;
+  if (!buffer || !buffer->memory) {
+    ++g_dropped;
+    return NULL;
+  }
+  uint8_t* const at = buffer->memory + buffer->used;
+  buffer->used += size;
   return at;
 }
 #define PUT(type, offset, value) do { type v_ = (value); memcpy(at + (offset), &v_, sizeof v_); } while (0)
@@ -177,6 +218,9 @@ EXPORT void fake_start(void) {
 EXPORT void fake_launch(const char* name) {
   pthread_mutex_lock(&g_lock);
   const uint32_t correlation = ++g_correlation;
+  pthread_mutex_unlock(&g_lock);
+  tell(0, correlation);
+  pthread_mutex_lock(&g_lock);
   const uint64_t start = now();
   uint8_t* at;
   if ((g_enabled >> 10 & 1) && g_waiting_count < sizeof g_waiting / sizeof *g_waiting && (at = space(10))) {

@@ -99,6 +99,15 @@ int run(const std::string& mode, int n, char** argv) {
     markers(3, "after");
     return 0;
   }
+  if (mode == "switched") {  // marks, waits until recording is switched on or off (77: it is not), marks
+    const int first = tacho_active();
+    markers(3, "before");
+    if (tacho_active() != first) return 77;  // perhaps in the middle of them
+    for (int i = 0; i < 6000 && tacho_active() == first; ++i) usleep(10000);
+    if (tacho_active() == first) return 77;
+    markers(3, "after");
+    return 0;
+  }
   if (mode == "handler") {  // ends by itself on SIGTERM or SIGINT, with a code that tells which
     static std::atomic<int> seen{0};
     struct sigaction action {};

@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "tacho/tacho.h"
+
 namespace {
 
 const char* const kSource = R"(
@@ -554,6 +556,39 @@ void threads(int count) {
   printf("\n");
 }
 
+// 64 threads that launch on a common queue, each launch within a range of its thread's name.
+void marked_threads(int count) {
+  const Setup cl;
+  const cl_command_queue queue = cl.queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  std::vector<std::thread> workers;
+  std::vector<long> sums(64);
+  for (size_t t = 0; t < sums.size(); ++t)
+    workers.emplace_back([&, t] {
+      const std::string name = "thread " + std::to_string(t);
+      const cl_kernel kernel = cl.kernel("add_one");
+      const cl_mem buffer = cl.buffer(64 * sizeof(int));
+      std::vector<int> zeros(64);
+      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr, nullptr));
+      CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+      const size_t global = 64;
+      for (int i = 0; i < count; ++i) {
+        cl_event done = nullptr;
+        tacho_range_push(name.c_str());
+        CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 0, nullptr, &done));
+        tacho_range_pop();
+        CHECK(clWaitForEvents(1, &done));
+        CHECK(clReleaseEvent(done));
+      }
+      sums[t] = sum(queue, buffer, 64);
+      CHECK(clReleaseMemObject(buffer));
+      CHECK(clReleaseKernel(kernel));
+    });
+  for (std::thread& worker : workers) worker.join();
+  CHECK(clFinish(queue));
+  for (const long one : sums) printf("%ld ", one);
+  printf("\n");
+}
+
 std::atomic<int> contexts_gone{0}, buffers_gone{0}, events_called{0}, events_queued{0};
 
 void callbacks(int) {
@@ -851,6 +886,7 @@ const Case kCases[] = {
     {"storm", storm, 3000},
     {"early_release", early_release, 2000},
     {"threads", threads, 300},
+    {"marked_threads", marked_threads, 20},
     {"callbacks", callbacks, 0},
     {"many_objects", many_objects, 400},
     {"command_buffer", command_buffer, 0},

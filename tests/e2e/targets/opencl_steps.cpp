@@ -1,16 +1,19 @@
 // A small OpenCL program with markers, for the tests of the rocprofv3 command line:
-//   opencl_steps [--steps N] [--sleep MS] [--fork K] [--regions] [--code C] [--no-markers]
+//   opencl_steps [--steps N] [--sleep MS] [--fork K] [--regions] [--code C] [--no-markers] [--windows N]
 // Each step: a range "step", two kernels copy_values, and in a range "inner" one kernel whose name is mangled
-// C++.
+// C++. With --windows the program goes on until it has seen recording begin and end N times and ten steps longer, prints a
+// letter per step (+ recorded, - not recorded, ? changed meanwhile), and exits with 77 when that takes over a minute.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "tacho/tacho.h"
@@ -23,7 +26,7 @@ const char* const kSource =
     "__kernel void _Z5scalePfi(__global const float* a, __global float* b) { b[get_global_id(0)] = 2 * "
     "a[get_global_id(0)]; }\n";
 
-int g_steps = 3, g_sleep_ms = 0, g_children = 0, g_code = 0;
+int g_steps = 3, g_sleep_ms = 0, g_children = 0, g_code = 0, g_windows = 0;
 bool g_regions = false, g_markers = true;
 
 void check(cl_int code, const char* what) {
@@ -37,6 +40,26 @@ void switch_recording(const char* name) {
   if (const auto function = reinterpret_cast<Switch>(dlsym(RTLD_DEFAULT, name)); function != nullptr)
     function(0);
 }
+
+// What a program sees of the times when it is recorded.
+class Windows {
+ public:
+  void step_begins() { before_ = tacho_active() != 0; }
+  void step_ends() {
+    const bool after = tacho_active() != 0;
+    steps_ += before_ != after ? '?' : after ? '+' : '-';
+    if (was_ && !after) ++ended_;
+    was_ = after;
+    beyond_ = ended_ >= g_windows ? beyond_ + 1 : 0;
+  }
+  bool seen() const { return beyond_ > 10; }
+  const std::string& steps() const { return steps_; }
+
+ private:
+  std::string steps_;
+  bool before_ = false, was_ = false;
+  int ended_ = 0, beyond_ = 0;
+};
 
 void work() {
   cl_platform_id platform;
@@ -72,7 +95,11 @@ void work() {
   const auto pop = [] {
     if (g_markers) tacho_range_pop();
   };
-  for (int step = 0; step < g_steps; ++step) {
+  Windows windows;
+  const time_t begin = time(nullptr);
+  for (int step = 0; g_windows != 0 ? !windows.seen() : step < g_steps; ++step) {
+    if (time(nullptr) - begin > 60 && g_windows != 0) std::exit(77);
+    windows.step_begins();
     // With --regions only every second step is to be recorded.
     if (g_regions) switch_recording(step % 2 == 1 ? "roctxProfilerResume" : "roctxProfilerPause");
     push("step");
@@ -83,8 +110,10 @@ void work() {
     pop();
     check(clFinish(queue), "finish");
     pop();
+    windows.step_ends();
     if (g_sleep_ms > 0) usleep(static_cast<useconds_t>(g_sleep_ms) * 1000);
   }
+  if (g_windows != 0) std::printf("steps %s\n", windows.steps().c_str());
   check(clEnqueueReadBuffer(queue, b, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr),
         "read");
   clReleaseMemObject(a);
@@ -108,6 +137,8 @@ int main(int argc, char** argv) {
       g_sleep_ms = number();
     else if (std::strcmp(argv[i], "--fork") == 0)
       g_children = number();
+    else if (std::strcmp(argv[i], "--windows") == 0)
+      g_windows = number();
     else if (std::strcmp(argv[i], "--code") == 0)
       g_code = number();
     else if (std::strcmp(argv[i], "--regions") == 0)

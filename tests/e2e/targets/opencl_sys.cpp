@@ -1,5 +1,8 @@
 // What system profiling is tested on: a marked step that works on the host (spin), launches a kernel on a device and copies,
-// a second thread that works too (in_thread), for a given number of milliseconds; "fork" makes a child that does the same.
+// a second thread that works too (in_thread), for a given number of milliseconds of CPU time each, so that there is as much
+// to sample on a busy machine as on an idle one; "fork" makes a child that does the same.
+// "window": marked steps until recording has been seen to begin and to end and five steps longer (exits with 77 when that
+// takes over a minute).
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdint.h>
@@ -22,14 +25,19 @@ static double now_ms() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
 }
-extern "C" __attribute__((noinline)) void spin(double until) {
+static double cpu_ms() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+extern "C" __attribute__((noinline)) void spin(double milliseconds) {
   uint64_t value = 1;
-  while (now_ms() < until)
-    for (int i = 0; i < 2000; ++i) value = value * 6364136223846793005ull + 1;
+  for (const double end = cpu_ms() + milliseconds; cpu_ms() < end;)
+    for (int i = 0; i < 20000; ++i) value = value * 6364136223846793005ull + 1;
   g_sink = value;
 }
-extern "C" __attribute__((noinline)) void in_thread(double until) {
-  spin(until);
+extern "C" __attribute__((noinline)) void in_thread(double milliseconds) {
+  spin(milliseconds);
   g_sink = g_sink + 1;  // not a tail call
 }
 
@@ -52,8 +60,7 @@ static void work(double milliseconds, bool device) {
     buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, count * sizeof(float), nullptr, nullptr);
     clSetKernelArg(kernel, 0, sizeof buffer, &buffer);
   }
-  const double end = now_ms() + milliseconds;
-  std::thread other(in_thread, end);
+  std::thread other(in_thread, milliseconds);
   for (int step = 0; step < 5; ++step) {
     tacho_range_push("step");
     if (device) {
@@ -61,16 +68,36 @@ static void work(double milliseconds, bool device) {
       clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &count, nullptr, 0, nullptr, nullptr);
       clFinish(queue);
     }
-    spin(now_ms() + milliseconds / 5);
+    spin(milliseconds / 5);
     tacho_range_pop();
   }
   other.join();
+}
+
+// Steps of 20 ms; prints how many there were, and how many of them while recording was on from begin to end.
+static int until_recording_ends() {
+  bool seen = false;
+  int beyond = 0, steps = 0, recorded = 0;
+  for (const double begin = now_ms(); beyond < 5; ++steps) {
+    if (now_ms() - begin > 60000) return 77;
+    const bool before = tacho_active() != 0;
+    tacho_range_push("step");
+    spin(20);
+    tacho_range_pop();
+    const bool after = tacho_active() != 0;
+    recorded += before && after;
+    seen = seen || after;
+    beyond += seen && !after;
+  }
+  printf("%d of %d\ndone\n", recorded, steps);
+  return 0;
 }
 
 int main(int argc, char** argv) {
   double milliseconds = 60;
   bool device = true, forks = false;
   for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "window") == 0) return until_recording_ends();
     if (strcmp(argv[i], "host") == 0)
       device = false;
     else if (strcmp(argv[i], "fork") == 0)

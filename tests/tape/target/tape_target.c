@@ -27,7 +27,7 @@ static int end_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
-static volatile int stop_all;
+static _Atomic int stop_all;
 static long per_thread;
 static void* count_pairs(void* name) {
   pairs((const char*)name, per_thread);
@@ -124,7 +124,7 @@ static int mode_churn(int count) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, count_pairs, "churned") != 0) return 1;
     pthread_join(thread, NULL);
-    if (i % 50 == 0) usleep(1000); /* the reader keeps up */
+    if (i % 200 == 199) raise(SIGSTOP); /* until the reader has caught up */
   }
   return 0;
 }
@@ -157,7 +157,8 @@ static int mode_signals(double seconds) {
     usleep(500); /* the reader keeps up */
     sigprocmask(SIG_UNBLOCK, &alarm, NULL);
     gettimeofday(&now, NULL);
-  } while ((double)(now.tv_sec - begin.tv_sec) + 1e-6 * (double)(now.tv_usec - begin.tv_usec) < seconds);
+  } while ((double)(now.tv_sec - begin.tv_sec) + 1e-6 * (double)(now.tv_usec - begin.tv_usec) < seconds ||
+           handled < 200 || count < 6000);
   memset(&timer, 0, sizeof timer);
   setitimer(ITIMER_REAL, &timer, NULL);
   printf("%ld %ld\n", count, handled);

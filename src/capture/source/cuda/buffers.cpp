@@ -11,6 +11,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "base/clock.h"
 #include "event/records.h"
 #include "tape/writer.h"
 
@@ -112,6 +113,25 @@ void forget(tape::BlockHeader* extent) {
 size_t capacity_of(const tape::BlockHeader* extent) {
   return static_cast<size_t>(extent->blocks) * tape::kBlockSize - sizeof(tape::BlockHeader);
 }
+
+// How long CUPTI's requests for a buffer have waited in this process, as far as a clock outside would see it: time in which
+// several threads wait counts once.
+class Patience {
+ public:
+  /// Time to wait now, 0 when it is used up.
+  int64_t next() {
+    const int64_t now = raw_now();
+    int64_t last = last_.load(std::memory_order_relaxed);
+    if (now - last >= kTurn && last_.compare_exchange_strong(last, now, std::memory_order_relaxed))
+      used_.fetch_add(kTurn, std::memory_order_relaxed);
+    return used_.load(std::memory_order_relaxed) <= kMost ? kTurn : 0;
+  }
+
+ private:
+  static constexpr int64_t kTurn = 2'000'000, kMost = 500'000'000;
+  std::atomic<int64_t> last_{0}, used_{0};
+};
+constinit Patience g_patience;
 
 template <typename T>
 T load(const uint8_t* at) {
@@ -248,12 +268,23 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   // Many threads, each with buffers of its own, share the pool: then smaller ones.
-  constexpr uint32_t kFewBuffers = 64;
+  constexpr uint32_t kFewBuffers = 32;
   uint32_t blocks = g_open_end.load(std::memory_order_relaxed) > kFewBuffers ? 1 : g_blocks;
-  tape::BlockHeader* extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
-  while (extent == nullptr && blocks > 1) {
-    blocks /= 2;
+  tape::PoolHeader* const pool = tape::pool();
+  tape::BlockHeader* extent;
+  for (;;) {
+    const uint32_t backed = pool->populated_blocks.load(std::memory_order_acquire);
     extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
+    if (extent != nullptr) break;
+    if (blocks > 1) {
+      blocks /= 2;
+      continue;
+    }
+    // Without a buffer CUPTI drops records. Where the pool can still grow, some milliseconds help.
+    if (!tape::can_grow()) break;
+    const int64_t wait = g_patience.next();
+    if (wait == 0) break;
+    tape::wait_for_growth(backed, wait);
   }
   *max_records = 0;
   if (extent == nullptr) {  // CUPTI drops what it would have written and counts it

@@ -10,7 +10,8 @@ namespace tacho::capture::cuda::abi {
 
 using Result = int;  // CUptiResult
 inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27,
-                        kInsufficientPrivileges = 35, kMultipleSubscribers = 39;
+                        kVirtualNotSupported = 33, kInsufficientPrivileges = 35, kMultipleSubscribers = 39,
+                        kVirtualPrivileges = 40, kConfidential = 41, kMigNotSupported = 43, kWslNotSupported = 45;
 
 using Subscriber = void*;
 using Context = void*;
@@ -53,6 +54,18 @@ struct CallbackData {
   uint32_t correlation;
 };
 inline constexpr int kEnter = 0, kExit = 1;
+
+/// CUpti_ResourceData and CUpti_ModuleResourceData, for the resource domain.
+struct ResourceData {
+  Context context;
+  void* handle;
+  void* descriptor;
+};
+struct ModuleResource {
+  uint32_t module;
+  size_t bytes;
+  const char* image;
+};
 
 /// CUpti_SubscriberParams.
 struct SubscriberParameters {

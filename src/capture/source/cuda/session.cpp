@@ -63,6 +63,35 @@ const char* result_text(abi::Result result) {
   return text;
 }
 
+// Refusals whose cause is known: what it is, and what to do. Null for others.
+struct Refusal {
+  const char *cause, *advice;
+};
+Refusal refusal(abi::Result result) {
+  switch (result) {
+    case abi::kInsufficientPrivileges:
+      return {"the NVIDIA driver lets only administrators profile",
+              "see NVreg_RestrictProfilingToAdminUsers (developer.nvidia.com/ERR_NVGPUCTRPERM)"};
+    case abi::kVirtualNotSupported:
+    case abi::kVirtualPrivileges:
+      return {"this is a virtual GPU (vGPU) on which the host does not allow profiling",
+              "the host's administrator can allow it (enable_profiling of the vGPU's plugin)"};
+    case abi::kMigNotSupported:
+      return {"CUPTI cannot trace this MIG instance", "use a newer toolkit's CUPTI (CUDA_HOME), or a whole GPU"};
+    case abi::kConfidential:
+      return {"the GPU is in confidential computing mode, in which CUPTI does not trace", "use a GPU without it"};
+    case abi::kWslNotSupported:
+      return {"CUPTI cannot trace under this version of WSL", "update Windows' NVIDIA driver"};
+    default:
+      return {};
+  }
+}
+void say_refusal(const Refusal& why) {
+  char line[512];
+  snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause, why.advice);
+  say(event::NoteSeverity::kWarning, line);
+}
+
 // ---- time
 // -----------------------------------------------------------------------------------------------------------
 // CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side
@@ -209,6 +238,7 @@ void switch_kind(int kind, bool on) {
                             on);
   const abi::Result result = on ? g_cupti.activity_enable(kind) : g_cupti.activity_disable(kind);
   if (on && result != abi::kSuccess && kind == abi::kind::kKernel) {
+    if (const Refusal why = refusal(result); why.cause != nullptr) return say_refusal(why);
     char line[256];
     snprintf(line, sizeof line, "CUPTI cannot trace kernels here (%s): the trace has none",
              result_text(result));
@@ -520,11 +550,9 @@ bool subscribe() {
              "another profiler%s%s already uses CUPTI in process %d and keeps its GPU records; tacho traces "
              "the rest",
              other[0] != '\0' ? ", " : "", other, static_cast<int>(getpid()));
-  } else if (result == abi::kInsufficientPrivileges) {
-    snprintf(line, sizeof line,
-             "the NVIDIA driver lets only administrators profile: the program runs, its CUDA activity is not "
-             "traced; see "
-             "NVreg_RestrictProfilingToAdminUsers (developer.nvidia.com/ERR_NVGPUCTRPERM)");
+  } else if (const Refusal why = refusal(result); why.cause != nullptr) {
+    say_refusal(why);
+    return false;
   } else if (const unsigned driver = driver_major(), needed = needed_driver(g_version);
              driver != 0 && driver < needed) {
     snprintf(line, sizeof line,
@@ -620,6 +648,8 @@ bool start_session() {
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
+  // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
+  tape::want_blocks((64 << 20) / tape::kBlockSize);
   atexit(finish);
   start_thread();
   tape::define_property(event::Table::kProcess, 0, "cuda.attached", "1");

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <atomic>
+#include <string_view>
 
 #include "tape/writer.h"
 
@@ -218,11 +220,16 @@ uint32_t code_number(Prober& prober, uintptr_t address, PythonScratch& scratch, 
 // Where frames of threads lie: the chunks of the thread's data stack.
 class DataStack {
  public:
-  DataStack(Prober& prober, uintptr_t state, int16_t offset) {
+  template <typename Memory>
+  DataStack(Memory& prober, uintptr_t state, int16_t offset) {
     uintptr_t chunk = 0, end = 0;  // of the newest: up to its top
     if (!prober.load(state + static_cast<uintptr_t>(offset), chunk) ||
         !prober.load(state + static_cast<uintptr_t>(offset) + 8, end))
       return;
+    constexpr uintptr_t kMostAtOnce = 16384;
+    if (end > chunk)
+      prober.expect(end - chunk > kMostAtOnce ? end - kMostAtOnce : chunk,
+                    end - chunk > kMostAtOnce ? kMostAtOnce : end - chunk);
     while (chunk != 0 && count_ < kMost) {
       chunks_[count_++] = {chunk + 24, end};
       uintptr_t head[2];
@@ -235,7 +242,7 @@ class DataStack {
   }
   bool holds(uintptr_t frame, size_t bytes) const {
     for (uint32_t i = 0; i < count_; ++i)
-      if (frame >= chunks_[i].begin && frame + bytes <= chunks_[i].end) return true;
+      if (frame >= chunks_[i].begin && frame < chunks_[i].end && bytes <= chunks_[i].end - frame) return true;
     return false;
   }
 
@@ -248,7 +255,8 @@ class DataStack {
 };
 
 // Chain of 3.9 and 3.10: frame objects, complete before they can be reached.
-event::PythonState object_frames(Prober& prober, uintptr_t frame, PythonScratch& scratch, uint32_t& count) {
+template <typename Memory>
+event::PythonState object_frames(Memory& prober, uintptr_t frame, PythonScratch& scratch, uint32_t& count) {
   const Layout& layout = g_python.layout;
   while (frame != 0) {
     if (count == PythonScratch::kMost) return event::PythonState::kTruncated;
@@ -264,7 +272,8 @@ event::PythonState object_frames(Prober& prober, uintptr_t frame, PythonScratch&
 }
 
 // Chain of 3.11 and later: frames on the data stack, in generators and (shims) on the C stack.
-event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t frame, uintptr_t sp,
+template <typename Memory>
+event::PythonState interpreter_frames(Memory& prober, uintptr_t state, uintptr_t frame, uintptr_t sp,
                                       uintptr_t stack_high, PythonScratch& scratch, uint32_t& count) {
   const Layout& layout = g_python.layout;
   const DataStack data(prober, state, layout.chunk);
@@ -275,10 +284,10 @@ event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t
     alignas(8) std::byte bytes[kFrameBytes];
     uint8_t expected;
     if (data.holds(frame, kFrameBytes)) {
-      memcpy(bytes, reinterpret_cast<const void*>(frame), kFrameBytes);
+      if (!prober.copy(frame, bytes, kFrameBytes)) return event::PythonState::kBroken;
       expected = kThread;
-    } else if (layout.minor >= 12 && frame >= sp && stack_high != 0 && frame + kFrameBytes <= stack_high) {
-      memcpy(bytes, reinterpret_cast<const void*>(frame), kFrameBytes);
+    } else if (layout.minor >= 12 && frame >= sp && frame < stack_high && kFrameBytes <= stack_high - frame) {
+      if (!prober.copy(frame, bytes, kFrameBytes)) return event::PythonState::kBroken;
       expected = kShim;
     } else {
       uintptr_t type = 0;
@@ -307,6 +316,185 @@ event::PythonState interpreter_frames(Prober& prober, uintptr_t state, uintptr_t
     frame = field<uintptr_t>(bytes, layout.previous);
   }
   return event::PythonState::kWhole;
+}
+
+// Frames of the thread behind a thread state, innermost first, into scratch.frames.
+template <typename Memory>
+event::PythonState chain_of(Memory& memory, uintptr_t state, uintptr_t sp, uintptr_t stack_high,
+                            PythonScratch& scratch, uint32_t& found) {
+  const Layout& layout = g_python.layout;
+  found = 0;
+  uintptr_t frame = 0;
+  if (!memory.load(state + static_cast<uintptr_t>(layout.frame), frame)) return event::PythonState::kNone;
+  if (layout.cframe_frame != kAbsent && frame != 0 &&
+      !memory.load(frame + static_cast<uintptr_t>(layout.cframe_frame), frame))
+    return event::PythonState::kBroken;
+  return layout.minor <= 10 ? object_frames(memory, frame, scratch, found)
+                            : interpreter_frames(memory, state, frame, sp, stack_high, scratch, found);
+}
+
+// scratch.frames as the record has them, into scratch.words.
+event::PythonState describe(Prober& prober, event::PythonState result, uint32_t found, PythonScratch& scratch,
+                            uint32_t& count) {
+  for (uint32_t i = 0; i < found; ++i) {
+    const PythonScratch::Frame& one = scratch.frames[i];
+    uint64_t word = one.flags;
+    if ((one.flags & event::kPythonShim) == 0) {
+      bool valid = false;
+      const uint32_t number = code_number(prober, one.code, scratch, valid);
+      if (!valid) return event::PythonState::kBroken;  // from here on nothing can be believed
+      const auto offset = static_cast<int64_t>(one.instruction);
+      word |= static_cast<uint64_t>(number) << 32;
+      if (offset >= 0 && offset < (1 << 28)) word |= static_cast<uint64_t>(offset) + 2;
+    }
+    scratch.words[count++] = word;
+  }
+  return result;
+}
+
+// ---- threads that wait for others ----------------------------------------------------------------
+
+// Some of Python's threads, as they have shown themselves. An entry whose thread has ended says so by its
+// thread state: the number in it is another, or it is not there.
+struct KnownThread {
+  std::atomic<uintptr_t> state;  // 0 = free
+  std::atomic<uintptr_t> thread;
+  std::atomic<uint64_t> generation;
+};
+constexpr uint32_t kKnownThreads = 16;
+constinit KnownThread g_known_threads[kKnownThreads] = {};
+constinit std::atomic<uint32_t> g_threads_known{1};  // changes of the list
+constexpr int64_t kAnswerHolds = 100'000'000;        // ns
+constexpr uint32_t kMostWaiting = 48;  // threads of Python: with more the search would take too long
+
+void remember(uintptr_t state, uintptr_t thread) {
+  const uint64_t generation = tape::process_generation();
+  const auto first = static_cast<uint32_t>(mix(0, state)) % kKnownThreads;
+  KnownThread* chosen = &g_known_threads[first];  // in a crowded table the oldest goes
+  for (uint32_t tried = 0, at = first; tried < 4; ++tried, at = (at + 1) % kKnownThreads) {
+    KnownThread& entry = g_known_threads[at];
+    const uintptr_t there = entry.state.load(std::memory_order_relaxed);
+    if (there == state && entry.thread.load(std::memory_order_relaxed) == thread &&
+        entry.generation.load(std::memory_order_relaxed) == generation)
+      return;
+    if (there == 0 || there == state || entry.generation.load(std::memory_order_relaxed) != generation) {
+      chosen = &entry;
+      break;
+    }
+  }
+  chosen->thread.store(thread, std::memory_order_relaxed);
+  chosen->generation.store(generation, std::memory_order_relaxed);
+  chosen->state.store(state, std::memory_order_release);
+  g_threads_known.fetch_add(1, std::memory_order_release);
+}
+
+// The end of a str of another thread's, at most `capacity` characters; characters beyond ASCII as '?'.
+size_t end_of_text(uintptr_t object, char* out, size_t capacity) {
+  const Layout& layout = g_python.layout;
+  std::byte head[64];
+  if (object == 0 || !Snapshot::read_now(object, head, sizeof head)) return 0;
+  const auto length = field<int64_t>(head, 16);
+  const auto state = field<uint32_t>(head, 32);
+  const uint32_t kind = state >> 2 & 7;
+  if (length <= 0 || (kind != 1 && kind != 2 && kind != 4)) return 0;
+  const bool compact = (state >> 5 & 1) != 0, ascii = (state >> 6 & 1) != 0;
+  uintptr_t text = object + static_cast<uintptr_t>(compact && ascii ? layout.ascii : layout.compact);
+  if (!compact) text = field<uintptr_t>(head, layout.loose);
+  size_t characters = static_cast<size_t>(length);
+  if (characters > capacity) {
+    text += (characters - capacity) * kind;
+    characters = capacity;
+  }
+  char wide[4 * 128];
+  if (characters * kind > sizeof wide || !Snapshot::read_now(text, wide, characters * kind)) return 0;
+  for (size_t i = 0; i < characters; ++i) {
+    uint32_t c = 0;
+    memcpy(&c, wide + i * kind, kind);
+    out[i] = c < 0x80 ? static_cast<char>(c) : '?';
+  }
+  return characters;
+}
+
+// Functions of PyTorch in which a thread waits for its backward pass.
+bool is_backward(uintptr_t address) {
+  const Layout& layout = g_python.layout;
+  alignas(8) std::byte code[kCodeBytes];
+  if (address % 8 != 0 || !Snapshot::read_now(address, code, sizeof code) ||
+      field<uintptr_t>(code, 8) != g_python.code_type)
+    return false;
+  char text[128];
+  const std::string_view file(text, end_of_text(field<uintptr_t>(code, layout.filename), text, sizeof text));
+  if (file.find("torch/autograd/") == std::string_view::npos) return false;
+  const std::string_view name(text, end_of_text(field<uintptr_t>(code, layout.name), text, sizeof text));
+  return name == "_engine_run_backward" || name == "backward" || name == "grad";
+}
+
+// State of the one thread that waits in torch/autograd, 0 = none or several, or it cannot be told. All of the
+// interpreter's threads count, also those that have not shown themselves: the list of their states is
+// followed from one that has. It may change meanwhile; what does not fit together ends the search.
+uintptr_t waiting_state(WaitingScratch& waiting, int64_t now) {
+  const Layout& layout = g_python.layout;
+  Snapshot& memory = waiting.memory;
+  const uint64_t generation = tape::process_generation();
+  const auto most = [](int16_t a, int16_t b) { return a > b ? a : b; };
+  int16_t needed = most(layout.frame, layout.thread_id);
+  if (layout.chunk != kAbsent) needed = most(needed, static_cast<int16_t>(layout.chunk + 8));
+  // Every version's state begins so.
+  struct Links {
+    uintptr_t previous, next, interpreter;
+  };
+  const auto links_of = [&](uintptr_t state, Links& links) {
+    memory.expect(state, static_cast<size_t>(needed) + 8);
+    return memory.load(state, links) && links.interpreter != 0;
+  };
+  uintptr_t first = 0;
+  Links links{};
+  for (const KnownThread& entry : g_known_threads) {
+    const uintptr_t state = entry.state.load(std::memory_order_acquire);
+    uintptr_t thread = 0;
+    if (state != 0 && entry.generation.load(std::memory_order_relaxed) == generation &&
+        links_of(state, links) && memory.load(state + static_cast<uintptr_t>(layout.thread_id), thread) &&
+        thread == entry.thread.load(std::memory_order_relaxed)) {
+      first = state;
+      break;
+    }
+  }
+  if (first == 0) return 0;
+  const uintptr_t interpreter = links.interpreter;
+  const auto changing = [&] {
+    memory.give_up();
+    return uintptr_t{0};
+  };
+  for (uint32_t steps = 0; links.previous != 0; ++steps) {
+    Links before{};
+    if (steps == kMostWaiting || !links_of(links.previous, before) || before.next != first ||
+        before.interpreter != interpreter)
+      return changing();
+    first = links.previous;
+    links = before;
+  }
+  uintptr_t result = 0, previous = 0;
+  uint32_t steps = 0;
+  for (uintptr_t state = first; state != 0; previous = state, state = links.next) {
+    if (++steps > kMostWaiting || !links_of(state, links) || links.previous != previous ||
+        links.interpreter != interpreter)
+      return changing();
+    uintptr_t frame = 0, code = 0;
+    if (!memory.load(state + static_cast<uintptr_t>(layout.frame), frame)) return changing();
+    if (frame == 0) continue;
+    if (layout.cframe_frame != kAbsent) {
+      if (!memory.load(frame + static_cast<uintptr_t>(layout.cframe_frame), frame)) continue;
+      if (frame == 0) continue;
+    }
+    // A thread that runs may have left the frame by now: it does not wait.
+    if (!memory.load(frame + static_cast<uintptr_t>(layout.code), code)) continue;
+    auto& known = waiting.codes[mix(0, code) % (sizeof waiting.codes / sizeof waiting.codes[0])];
+    if (known.code != code || now >= known.until) known = {code, now + kAnswerHolds, is_backward(code)};
+    if (!known.waits) continue;
+    if (result != 0) return 0;
+    result = state;
+  }
+  return result;
 }
 
 // ---- finding the interpreter ---------------------------------------------------------------------
@@ -433,33 +621,43 @@ event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_h
   uintptr_t thread = 0;
   if (!prober.load(state + static_cast<uintptr_t>(layout.thread_id), thread) || thread != pthread_self())
     return event::PythonState::kNone;
-  uintptr_t frame = 0;
-  if (!prober.load(state + static_cast<uintptr_t>(layout.frame), frame)) return event::PythonState::kNone;
-  if (layout.cframe_frame != kAbsent && frame != 0 &&
-      !prober.load(frame + static_cast<uintptr_t>(layout.cframe_frame), frame))
-    return event::PythonState::kBroken;
-
+  remember(state, thread);
   uint32_t found = 0;
-  event::PythonState result = layout.minor <= 10
-                                  ? object_frames(prober, frame, scratch, found)
-                                  : interpreter_frames(prober, state, frame, sp, stack_high, scratch, found);
-  for (uint32_t i = 0; i < found; ++i) {
-    const PythonScratch::Frame& one = scratch.frames[i];
-    uint64_t word = one.flags;
-    if ((one.flags & event::kPythonShim) == 0) {
-      bool valid = false;
-      const uint32_t number = code_number(prober, one.code, scratch, valid);
-      if (!valid) {
-        result = event::PythonState::kBroken;  // from here on nothing can be believed
-        break;
+  const event::PythonState result = chain_of(prober, state, sp, stack_high, scratch, found);
+  return describe(prober, result, found, scratch, count);
+}
+
+event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count) {
+  count = 0;
+  if (!g_ready.load(std::memory_order_acquire)) return event::PythonState::kNone;
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  const int64_t now = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  const uint32_t known = g_threads_known.load(std::memory_order_acquire);
+  if (now >= waiting.until || known != waiting.threads_known || !waiting.memory.unchanged()) {
+    waiting.memory.clear();
+    waiting.threads_known = known;
+    waiting.count = 0;
+    waiting.state = event::PythonState::kNone;
+    const uintptr_t state = waiting_state(waiting, now);
+    uint32_t found = 0;
+    if (state != 0) {
+      const event::PythonState result = chain_of(waiting.memory, state, 0, 0, scratch, found);
+      if (result != event::PythonState::kBroken && result != event::PythonState::kNone) {
+        // Code objects of a frame that waits stay.
+        Prober prober;
+        waiting.state = describe(prober, result, found, scratch, waiting.count);
+        if (waiting.state == event::PythonState::kBroken) waiting.count = 0;
+        memcpy(waiting.words, scratch.words, waiting.count * sizeof scratch.words[0]);
       }
-      const auto offset = static_cast<int64_t>(one.instruction);
-      word |= static_cast<uint64_t>(number) << 32;
-      if (offset >= 0 && offset < (1 << 28)) word |= static_cast<uint64_t>(offset) + 2;
     }
-    scratch.words[count++] = word;
+    // The bytes do not show when another code object takes a place in memory: looked at again before long.
+    waiting.until = waiting.memory.complete() ? now + kAnswerHolds : 0;
+  } else {
+    memcpy(scratch.words, waiting.words, waiting.count * sizeof scratch.words[0]);
   }
-  return result;
+  count = waiting.count;
+  return count != 0 ? waiting.state : event::PythonState::kNone;
 }
 
 }  // namespace tacho::capture::sampler

@@ -31,4 +31,25 @@ struct PythonScratch {
 event::PythonState python_frames(Prober& prober, uintptr_t sp, uintptr_t stack_high, PythonScratch& scratch,
                                  uint32_t& count);
 
+/// What waiting_frames() found out, and from what; all bytes 0 at first.
+struct WaitingScratch {
+  Snapshot memory;
+  int64_t until;           // CLOCK_MONOTONIC_COARSE ns: how long the answer may be given again
+  uint32_t threads_known;  // changes of the list of threads then
+  uint32_t count;
+  event::PythonState state;
+  uint64_t words[PythonScratch::kMost];
+  struct {
+    uintptr_t code;
+    int64_t until;
+    bool waits;
+  } codes[16];
+};
+
+/// Frames of the one Python thread that waits in torch/autograd, for a launch by a thread that has none of
+/// its own: the backward pass of PyTorch runs on threads of its engine, while the thread that called
+/// backward() waits. kNone when no thread does, or several: whose work it is cannot be told then. One Python
+/// thread at least must have been sampled or have launched before. Not in signal handlers.
+event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count);
+
 }  // namespace tacho::capture::sampler

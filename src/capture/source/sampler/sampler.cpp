@@ -40,6 +40,7 @@ struct Thread {
   uintptr_t stack_low, stack_high;  // 0 = not known
   Scratch* scratch;
   PythonScratch* launch_scratch;  // a sample may interrupt the reading of a launch's stack
+  WaitingScratch* waiting;        // of a thread that launches and has no Python frames
   uint64_t last_launch;           // correlation
   int32_t timer;  // the kernel's id + 1; 0 = none
   uint32_t tid;
@@ -65,6 +66,19 @@ constinit Forked g_forked = {};
 constinit uint64_t g_tick = 0;  // ns: how late the kernel may notice that CPU time has passed
 constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
+
+// Memory of a thread's own that is all 0; null when there is none.
+template <typename T>
+T* map_scratch() {
+  void* const memory = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
+}
+template <typename T>
+void unmap_scratch(T*& scratch) {
+  T* const memory = scratch;
+  scratch = nullptr;
+  if (memory != nullptr) munmap(static_cast<void*>(memory), sizeof(T));
+}
 
 uint32_t current_tid() {
   return static_cast<uint32_t>(syscall(SYS_gettid));
@@ -245,7 +259,8 @@ constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_R
 // frame's address and its return address. Within [low, high) the stack is surely there.
 uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
   uint32_t count = 0;
-  while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame + 16 <= high) {
+  // Subtracted, not added: the register may hold anything, also the highest addresses there are.
+  while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame <= high - 16) {
     uintptr_t words[2];
     memcpy(words, reinterpret_cast<const void*>(frame), sizeof words);
     if (words[1] < 4096) break;
@@ -266,12 +281,8 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
     thread->stack_low = g_forked.stack_low;
     thread->stack_high = g_forked.stack_high;
   }
-  if (thread->scratch == nullptr) {
-    void* const memory =
-        mmap(nullptr, sizeof(Scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
-    thread->scratch = static_cast<Scratch*>(memory);
-  }
+  if (thread->scratch == nullptr) thread->scratch = map_scratch<Scratch>();
+  if (thread->scratch == nullptr) return tape::count_dropped(event::Table::kSample);
   Scratch& scratch = *thread->scratch;
   const uint64_t now = host_ticks();
   const auto sp = static_cast<uintptr_t>(context->uc_mcontext.gregs[REG_RSP]);
@@ -292,13 +303,13 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
       uintptr_t frame = bp;
       const uintptr_t end = begin + wanted;
       // First along the chain inside the slice, which needs no copy, then onwards.
-      while (frame % 8 == 0 && frame >= begin && frame + 16 <= end) {
+      while (frame % 8 == 0 && frame >= begin && frame <= end - 16) {
         uintptr_t next;
         memcpy(&next, reinterpret_cast<const void*>(frame), sizeof next);
         if (next <= frame) break;
         frame = next;
       }
-      if (frame + 16 > end)
+      if (frame > end - 16)
         header.chain =
             static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
     }
@@ -432,11 +443,8 @@ void record_launch_stack(uint64_t correlation) {
   // A runtime's call and the driver's call in it have the same number: the outer one counts.
   if (thread == nullptr || thread->last_launch == correlation) return;
   thread->last_launch = correlation;
-  if (thread->launch_scratch == nullptr) {
-    void* const memory = mmap(nullptr, sizeof(PythonScratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return tape::count_dropped(event::Table::kSample);
-    thread->launch_scratch = static_cast<PythonScratch*>(memory);
-  }
+  if (thread->launch_scratch == nullptr) thread->launch_scratch = map_scratch<PythonScratch>();
+  if (thread->launch_scratch == nullptr) return tape::count_dropped(event::Table::kSample);
   const int kept_errno = errno;
   PythonScratch& scratch = *thread->launch_scratch;
   const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
@@ -447,6 +455,10 @@ void record_launch_stack(uint64_t correlation) {
   header.launch = 1;
   uint32_t frames = 0;
   header.python = python_frames(prober, sp, own_stack ? thread->stack_high : 0, scratch, frames);
+  if (frames == 0 && header.python != event::PythonState::kBroken) {
+    if (thread->waiting == nullptr) thread->waiting = map_scratch<WaitingScratch>();
+    if (thread->waiting != nullptr) header.python = waiting_frames(*thread->waiting, scratch, frames);
+  }
   header.frames = static_cast<uint16_t>(frames);
   errno = kept_errno;
   if (frames == 0) return;
@@ -536,12 +548,9 @@ void end_thread() {
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0) syscall(SYS_timer_delete, thread->timer - 1);
   thread->timer = 0;
-  Scratch* const scratch = thread->scratch;
-  thread->scratch = nullptr;
-  if (scratch != nullptr) munmap(scratch, sizeof *scratch);
-  PythonScratch* const launch_scratch = thread->launch_scratch;
-  thread->launch_scratch = nullptr;
-  if (launch_scratch != nullptr) munmap(launch_scratch, sizeof *launch_scratch);
+  unmap_scratch(thread->scratch);
+  unmap_scratch(thread->launch_scratch);
+  unmap_scratch(thread->waiting);
 }
 
 }  // namespace tacho::capture::sampler

@@ -1,0 +1,299 @@
+"""`tacho profile` on a stand-in for an NVIDIA GPU (fake_gpu/): every "counter" tells what the kernel finds in memory, so the
+values of a launch are equal over all passes exactly when every pass saw the same memory. And what can go wrong."""
+import csv
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import unittest
+
+from harness import BUILD, SOURCE, TACHO, Case, main
+
+FAKE = BUILD / "tests" / "fake_gpu"
+APP = FAKE / "fake_gpu_app"
+NO_RANK = {name: "" for name in ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
+                                 "PALS_RANKID", "SLURM_PROCID", "MPI_RANK")}
+
+
+class StandIn(Case):
+    def setUp(self):
+        super().setUp()
+        self.log = self.folder / "cupti.log"
+        self.environment = {**NO_RANK, "CUDA_HOME": str(FAKE), "LD_LIBRARY_PATH": str(FAKE / "lib64"), "FAKE_CUPTI_LOG": str(self.log)}
+
+    def plain(self, mode, n, **env):
+        return self.run_command(APP, mode, n, code=None, env={**self.environment, **env, "FAKE_CUPTI_LOG": ""}).stdout
+
+    def profile(self, mode, n, *options, code=0, name="a", **env):
+        return self.run_command(TACHO, "profile", "-q", "-n", name, "--no-roof", *options, "--", APP, mode, n, code=code,
+                                env={**self.environment, **env})
+
+    def rows(self, name="a"):
+        """Rows of all passes: dictionaries with every column."""
+        found = []
+        for file in sorted((self.folder / "workloads" / name / "Stand-in").glob("pmc_perf_*.csv")):
+            with open(file, newline="") as text:
+                found += list(csv.DictReader(text))
+        return found
+
+    @staticmethod
+    def counts(row):
+        return {value for key, value in row.items() if "__" in key and key != "gpu__time_duration.sum"}
+
+    def lines(self, word):
+        return [line for line in self.log.read_text().splitlines() if line.startswith(word + " ")] if self.log.exists() else []
+
+    def replayed(self, mode, n, *options, rows, **env):
+        """Profiled by kernel replay, the program ends as without us and every pass of a launch saw the same memory."""
+        result = self.profile(mode, n, *options, **env)
+        self.assertEqual(result.stdout, self.plain(mode, n, **env))
+        found = self.rows()
+        self.assertEqual(len(found), rows, result.stderr)
+        for row in found:
+            self.assertEqual(len(self.counts(row)), 1, row)
+            self.assertNotIn("", self.counts(row))
+        return result, found
+
+
+class KernelReplay(StandIn):
+    def test_batches(self):
+        _, rows = self.replayed("loop", 40, "-b", "7", rows=40)
+        self.assertEqual([int(row["Dispatch_ID"]) for row in rows], list(range(40)))
+        self.assertGreater(len({self.counts(row).pop() for row in rows}), 35)  # memory changes from launch to launch
+        # Two passes, 32 launches in a batch (a sweep before each), copies to the host in between end none.
+        self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 16", "stop 16"])
+        self.assertEqual(len(self.lines("set")), 2)
+
+    def test_without_sweeps(self):
+        self.replayed("loop", 70, "-b", "7", "--cache-control", "none", rows=70)
+        self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 6", "stop 6"])
+
+    def test_the_program_changes_memory_itself(self):
+        self.replayed("changing", 6, "-b", "7", rows=6)
+        self.assertEqual(len(self.lines("start")), 12)
+
+    def test_variables_of_modules(self):
+        self.replayed("global", 10, "-b", "7", rows=10)
+
+    def test_memory_that_the_host_writes_too(self):
+        self.replayed("managed", 6, "-b", "7", rows=6)
+        shutil.rmtree(self.folder / "workloads")
+        self.replayed("host", 6, "-b", "7", rows=6)
+
+    def test_filtered_kernels_in_between(self):
+        _, rows = self.replayed("mixed", 40, "-b", "7", "-k", "add", rows=20)
+        self.assertEqual({row["Kernel_Name"].split("(")[0] for row in rows}, {"add"})
+        self.assertEqual(len(self.lines("set")), 1)  # they are let through, which costs less than ending a batch
+
+    def test_chosen_dispatches(self):
+        _, rows = self.replayed("loop", 40, "-b", "7", "-d", "3:7", rows=5)
+        self.assertEqual([int(row["Dispatch_ID"]) for row in rows], [3, 4, 5, 6, 7])
+
+    def test_launches_into_a_capture_do_not_run(self):
+        _, rows = self.replayed("capture", 6, "-b", "7", rows=6)
+        self.assertEqual([int(row["Dispatch_ID"]) for row in rows], list(range(6)))
+
+    def test_two_gpus_in_turn(self):
+        _, rows = self.replayed("two", 6, "-b", "7", rows=6, FAKE_GPU_COUNT="2")
+        self.assertEqual([row["GPU_ID"] for row in rows], ["0", "1", "0", "1", "0", "1"])
+
+    def test_arrays_are_left_to_cupti(self):
+        result, _ = self.replayed("array", 5, "-b", "7", rows=5)
+        self.assertIn(b"one by one by CUPTI from here on: the program uses arrays", result.stderr)
+
+    def test_little_memory_on_the_gpu(self):
+        # Room for the program's two buffers of 4000 bytes and nothing of ours: no sweep, copies in host memory.
+        self.replayed("loop", 10, "-b", "7", rows=10, FAKE_GPU_MEMORY="12000")
+
+    def test_cuptis_own_replay(self):
+        self.replayed("loop", 20, "-b", "7", "--replay", "cupti", rows=20)
+        self.assertEqual(self.lines("stop"), ["stop 16", "stop 4"])
+        self.one_sentence(self.profile("loop", 1, "--replay", "cupti", "--cache-control", "all", code=125), "CUPTI's own replay")
+
+    def test_ranges_that_are_no_launches(self):
+        # What the library counts beside launches would shift everything: the batch is thrown away, CUPTI replays the rest.
+        result = self.profile("changing", 6, "-b", "7", FAKE_CUPTI_EXTRA="1")
+        self.assertEqual(result.stdout, self.plain("changing", 6))
+        self.assertRegex(result.stderr.decode(), r"one by one by CUPTI from here on: CUPTI counted \d+ ranges for \d+ launches")
+        self.assertRegex(result.stderr.decode(), "1 batches of launches could not be run again")
+        rows = self.rows()
+        self.assertEqual([int(row["Dispatch_ID"]) for row in rows], [1, 2, 3, 4, 5])
+
+    def test_one_pass_is_one_session(self):
+        _, rows = self.replayed("loop", 100, "--set", "launch_stats", rows=100, FAKE_CUPTI_WIDTH="64")
+        self.assertEqual(self.lines("stop"), ["stop 64", "stop 36"])
+        self.assertTrue(all(float(row["gpu__time_duration.sum"]) == 1000 for row in rows))
+
+    def test_one_pass_with_sweeps(self):
+        self.replayed("loop", 10, "--set", "launch_stats", "--cache-control", "all", rows=10, FAKE_CUPTI_WIDTH="64")
+        self.assertEqual(self.lines("stop"), ["stop 20"])
+
+    def test_sweeps_need_kernel_replay(self):
+        self.one_sentence(self.profile("loop", 1, "--cache-control", "all", "--iteration-multiplexing", code=125), "--cache-control all")
+        self.one_sentence(self.profile("loop", 1, "--cache-control", "all", "--replay", "application", code=125), "--cache-control all")
+
+
+class OtherWays(StandIn):
+    def test_application_replay(self):
+        result = self.profile("loop", 10, "-b", "7", "--replay", "application")
+        self.assertEqual(result.stdout, self.plain("loop", 10) * 2)
+        rows = self.rows()
+        self.assertEqual(len(rows), 10)
+        self.assertTrue(all(len(self.counts(row)) == 1 for row in rows))
+
+    def test_multiplexing(self):
+        result = self.profile("loop", 200, "-b", "7", "--iteration-multiplexing")
+        self.assertEqual(result.stdout, self.plain("loop", 200))
+        rows = self.rows()
+        self.assertGreaterEqual(len(rows), 8)
+        self.assertTrue(all("" not in self.counts(row) for row in rows))
+        report = self.run_command(TACHO, "analyze", "-p", "workloads/a/Stand-in")
+        self.assertRegex((report.stdout + report.stderr).decode(), rf"of the {len(rows)} dispatches that were measured, of 200 \(run 1\)")
+
+    def test_too_few_launches_for_multiplexing(self):
+        result = self.profile("mixed", 6, "-b", "2", "--iteration-multiplexing")
+        self.assertRegex(result.stderr.decode(), r"add.*: 3 launches are too few for \d+ passes \(\d+ are always enough\); lost for it: \w+__")
+
+
+class Faults(StandIn):
+    def test_runs_that_launch_other_kernels(self):
+        result = self.profile("uneven", 10, "-b", "7", "--replay", "application")
+        self.assertIn(b"run 2 launched 11 kernels, the first run 10", result.stderr)
+        self.assertEqual(self.rows(), [])
+
+    def test_a_crash_in_a_later_run(self):
+        # The second run of the program crashes at its sixth launch: the first pass stays, for all ten.
+        script = self.folder / "twice.sh"
+        script.write_text(f"#!/bin/sh\n[ -e ran ] && export FAKE_GPU_CRASH=6\ntouch ran\nexec {APP} crashing 10\n")
+        script.chmod(0o755)
+        result = self.run_command(TACHO, "profile", "-q", "-n", "a", "--no-roof", "-b", "7", "--replay", "application", "--", script,
+                                  code=134, env=self.environment)
+        self.assertIn(b"pass 2 of 2 is not whole, the passes before it are kept", result.stderr)
+        rows = self.rows()
+        self.assertEqual(len(rows), 10)
+        self.assertTrue(all(len(self.counts(row) - {""}) == 1 for row in rows))
+        self.assertTrue(all("" in self.counts(row) for row in rows))
+        self.run_command(TACHO, "analyze", "-p", "workloads/a/Stand-in")
+
+    def test_a_crash_keeps_whole_batches(self):
+        result = self.profile("crashing", 60, "-b", "7", code=134, FAKE_GPU_CRASH="80")
+        self.assertIn(b"ended with code 134", result.stderr)
+        self.assertIn(b"launches before the end have no values", result.stderr)
+        self.assertEqual(len(self.rows()), 32)
+
+    def test_killed_and_interrupted(self):
+        for number, code in ((signal.SIGKILL, 137), (signal.SIGINT, 130)):
+            name = f"by{int(number)}"
+            process = subprocess.Popen([TACHO, "profile", "-q", "-n", name, "--no-roof", "-b", "7", "--", APP, "hang", "40"], cwd=self.folder,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **self.environment})
+            self.assertTrue(process.stdout.readline().startswith(b"hang 40"))
+            self.assertEqual(process.stdout.readline(), b"ready\n")
+            if number == signal.SIGKILL:
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                os.kill(int(children[0]), number)
+            else:
+                process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, error)
+            self.assertEqual(len(self.rows(name)), 32, error)
+
+    def test_leaves_without_exit_handlers(self):
+        self.profile("exit", 7, "-b", "7", code=7)
+        self.assertEqual(len(self.rows()), 7)
+
+    def test_another_profiler(self):
+        result = self.profile("loop", 5, "-b", "7", FAKE_CUPTI_REFUSES="39")
+        self.assertEqual(result.stdout, self.plain("loop", 5))
+        self.assertIn(b"another profiler uses CUPTI", result.stderr)
+        self.assertNotIn(b"started no CUDA driver", result.stderr)
+
+    def test_no_permission(self):
+        result = self.profile("loop", 5, "-b", "7", FAKE_CUPTI_FAILS="enable:35")
+        self.assertEqual(result.stdout, self.plain("loop", 5))
+        self.assertIn(b"only administrators", result.stderr)
+
+    def test_cupti_fails_on_the_way(self):
+        for function in ("set", "start", "stop", "decode"):
+            result = self.profile("loop", 5, "-b", "7", name=function, FAKE_CUPTI_FAILS=f"{function}:999")
+            self.assertEqual(result.stdout, self.plain("loop", 5), function)
+            self.assertIn(b"counters are no longer collected", result.stderr)
+            self.assertEqual(self.rows(function), [])
+
+    def test_no_kernel_at_all(self):
+        self.assertIn(b"launched no kernel", self.profile("none", 1, "-b", "7").stderr)
+
+    def test_nothing_passes_the_filter(self):
+        self.assertIn(b"did you mean add", self.profile("loop", 5, "-b", "7", "-k", "ad_").stderr)
+        self.assertIn(b"launched 5, numbered from 0", self.profile("loop", 5, "-b", "7", "-d", "9", name="b").stderr)
+
+    def test_what_the_gpu_does_not_have(self):
+        self.one_sentence(self.profile("loop", 1, "-b", "99", code=125), "99")
+        self.one_sentence(self.profile("loop", 1, "-b", "no-such-metric", code=125), "no-such-metric")
+        self.one_sentence(self.profile("loop", 1, "--set", "nothing", code=125), "nothing", "compute_thruput_util")
+
+
+class Samples(StandIn):
+    def setUp(self):
+        super().setUp()
+        # A CUDA installation with a disassembler.
+        home = self.folder / "cuda"
+        (home / "bin").mkdir(parents=True)
+        (home / "lib64").symlink_to(FAKE / "lib64")
+        tool = home / "bin" / "cuobjdump"
+        tool.write_text("#!/bin/sh\nprintf '\\t\\tFunction : _Z3addPiPKii\\n        /*0000*/    LDG.E R2, [R4.64] ;   /* 0x01 */\\n"
+                        "        /*0010*/    EXIT ;   /* 0x02 */\\n'\n")
+        tool.chmod(0o755)
+        self.environment["CUDA_HOME"] = str(home)
+
+    def samples(self):
+        with open(self.folder / "workloads" / "a" / "Stand-in" / "ps_file_pc_sampling_stochastic.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_instructions_lines_and_reasons(self):
+        result = self.profile("mixed", 10, "-b", "21")
+        self.assertEqual(result.stdout, self.plain("mixed", 10) * 2)  # the launches with their times, then the samples
+        self.assertEqual(len(self.rows()), 10)
+        self.assertEqual(result.stderr, b"tacho: some instructions have no source line: compile with nvcc -lineinfo\n")
+        rows = {(row["Instruction"], row["Stall_Reason"]): row for row in self.samples()}
+        load = "/*0000*/ LDG.E R2, [R4.64]"
+        self.assertEqual(rows[load, "long_scoreboard"]["Samples"], "10")
+        self.assertEqual(rows[load, "long_scoreboard"]["Instruction_Comment"], "app.cu:42")
+        self.assertEqual((rows[load, ""]["Samples"], rows[load, ""]["Wave_Issued_Instruction"]), ("5", "1"))
+        self.assertEqual(rows["/*0010*/ EXIT", ""]["Samples"], "5")
+        self.assertEqual(rows["/*0000*/", ""]["Samples"], "5")  # of `empty`, which the disassembler does not know
+        report = self.run_command(TACHO, "analyze", "-p", "workloads/a/Stand-in", "-b", "21").stdout.decode()
+        self.assertIn("LDG.E R2", report)
+        self.assertIn("long scor", report)  # the table is as wide as the terminal
+        self.assertIn("app.cu:42", report)
+
+    def test_beside_counters(self):
+        self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # a run of its own
+        self.assertEqual(len(self.rows()), 10)
+        self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
+
+    def test_filter_and_second_run(self):
+        self.profile("mixed", 10, "-b", "21", "-k", "add")
+        self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 20)
+        self.one_sentence(self.profile("mixed", 10, "-b", "21", code=125), "ps_file_pc_sampling_stochastic.csv", "--overwrite")
+        self.profile("mixed", 10, "-b", "21", "--overwrite")
+        self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
+
+    def test_not_allowed(self):
+        result = self.profile("loop", 4, "-b", "21", FAKE_CUPTI_FAILS="sampling:35")
+        self.assertIn(b"only administrators", result.stderr)
+
+
+class OurKernels(Case):
+    def test_they_assemble(self):
+        assembler = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+        if not os.access(assembler, os.X_OK):
+            self.skipTest("no ptxas on this machine")
+        text = (SOURCE / "src" / "capture" / "counter" / "kernels.h").read_text()
+        (self.folder / "kernels.ptx").write_text(text.split('R"(')[1].split(')";')[0])
+        for architecture in ("sm_80", "sm_90", "sm_100"):
+            self.run_command(assembler, f"-arch={architecture}", "-o", "kernels.cubin", "kernels.ptx")
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@
 #include "format/perfetto/packets.h"
 #include "format/view/agents.h"
 #include "format/view/clock.h"
+#include "format/view/hash_ids.h"
 #include "format/view/launches.h"
 #include "format/view/names.h"
 #include "format/view/timeline.h"
@@ -186,15 +187,15 @@ class Exporter {
   uint32_t category(std::string_view name) { return packets_.intern(interned_categories, name); }
   // Interned by the row of its string; names beyond the limit are written out.
   void set_name(EventBody& body, int64_t string, std::string_view text) {
-    const auto [at, fresh] = name_of_string_.try_emplace(string, 0);
-    if (fresh) at->second = packets_.intern_fresh(interned_event_names, text);
-    body.name(at->second);
+    int64_t& known = name_of_string_.of(string);
+    if (known == 0) known = packets_.intern_fresh(interned_event_names, text);
+    body.name(static_cast<uint32_t>(known));
   }
 
   uint32_t kernel_name(int64_t string, int64_t kernel) {
-    const auto [at, fresh] = kernel_name_.try_emplace(string, 0);
-    if (fresh) at->second = packets_.intern_fresh(interned_event_names, kernels_.name(kernel));
-    return at->second;
+    int64_t& known = kernel_name_.of(string);
+    if (known == 0) known = packets_.intern_fresh(interned_event_names, kernels_.name(kernel));
+    return static_cast<uint32_t>(known);
   }
 
   // Category, name and constant annotations of an event; what differs from row to row goes into more_.
@@ -768,7 +769,8 @@ class Exporter {
   std::vector<TrackFacts> track_facts_;
   std::vector<std::string> bodies_[event::kFactTables];
   EventBody more_, scratch_;
-  std::unordered_map<int64_t, uint32_t> name_of_string_, kernel_name_, callstacks_, frames_, mappings_;
+  RowNumbers name_of_string_{trace_.rows(Table::kString)}, kernel_name_{trace_.rows(Table::kString)};
+  std::unordered_map<int64_t, uint32_t> callstacks_, frames_, mappings_;
   PairMap<Level> copying_, allocated_;
   PairMap<std::pair<int64_t, int64_t>> live_;  // (process, address) -> (device, bytes)
   PairMap<uint64_t> counter_tracks_;

@@ -76,7 +76,7 @@ bool Sweep::load(const Pending& pending) {
   for (size_t from = 0; from < rows;) {
     size_t to = from + 1;
     while (to < rows && track[to] == track[from] && block->start[to] >= block->start[to - 1]) ++to;
-    push({block, pending.table, track[from], from, to});
+    push({block, pending.table, track[from], from, to, block->start[to - 1]});
     from = to;
   }
   return true;
@@ -109,11 +109,14 @@ bool Sweep::next(Slice& slice) {
   const Block& block = *current.block;
   const size_t from = current.at;
   size_t to = from + 1;
-  if (limit == INT64_MAX || block.start[current.end - 1] <= limit) {
+  if (current.last <= limit) {
     to = current.end;
   } else {
-    size_t step = 1;
-    while (to < current.end && block.start[to] <= limit) {  // gallop, then halve
+    // Mostly a few rows; otherwise gallop, then halve. The last row ends both.
+    const int64_t* const start = block.start.data();
+    for (int i = 0; i < 16 && start[to] <= limit; ++i) ++to;
+    size_t step = 16;
+    while (to < current.end && block.start[to] <= limit) {
       const size_t far = std::min(to + step, current.end - 1);
       if (block.start[far] <= limit) {
         to = far + 1;

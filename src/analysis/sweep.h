@@ -40,6 +40,7 @@ class Sweep {
     event::Table table;
     int64_t track;
     size_t at, end;
+    int64_t last;  // start of the last row
   };
   struct Head {
     int64_t start;  // of the run's row `at`

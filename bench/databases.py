@@ -35,7 +35,7 @@ def watch(process, command):
             with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
                 for line in status:
                     if line.startswith("RssAnon:"):
-                        most_anonymous = max(most_anonymous, (int(line.split()[1]) / 1024, " ".join(command[1:3])))
+                        most_anonymous = max(most_anonymous, (int(line.split()[1]) / 1024, " ".join(os.path.basename(word) for word in command[:3])))
         except (OSError, ValueError):
             return
         time.sleep(0.02)
@@ -190,7 +190,7 @@ def main():
     t = measure([("import", tacho("merge", JSON, "-o", f"{OUT}.tacho"), (f"{OUT}.tacho",))])
     line(f"Kineto JSON in ({size:.0f} MB)", [size / seconds for seconds in t["import"]], "MB/s", 300)
     views()
-    line(f"most anonymous memory ({most_anonymous[1]})", [most_anonymous[0]], "MiB", 256, True)
+    line("most anonymous memory of a command", [most_anonymous[0]], "MiB", 256, True, most_anonymous[1])
     print(f"\n{verdicts.count(True)} of {len(verdicts)} figures met, {verdicts.count(False)} missed")
     if not UPSTREAM:
         print("upstream's tools did not run here: two figures stand against another machine's")

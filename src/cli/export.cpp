@@ -47,8 +47,9 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
     if (!event::is_timed(table) || !options.wants(table)) continue;
-    if (const auto summaries = trace.merged_summaries(table))
-      for (const trace::Summary& summary : *summaries) {
+    // An error of reading is told by whoever reads the rows themselves.
+    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries) {
         if (table == Table::kApi && !options.wants(format::domain_of(
                                         trace.cell(Table::kFunction, summary.dim, column::Function::domain))))
           continue;
@@ -56,10 +57,10 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
         if (process > 0 && process < static_cast<int64_t>(seen.size()))
           seen[static_cast<size_t>(process)] = true;
       }
+    }));
   }
   if (options.wants(Table::kCounterValue) && trace.rows(Table::kCounterValue) > 0) {
     static constexpr int kTracks[] = {column::CounterValue::track};
-    // An error of reading is told by whoever reads the values themselves.
     static_cast<void>(trace::visit_chunks(
         trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
           for (const int64_t track : columns[0]) {

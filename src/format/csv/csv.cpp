@@ -9,6 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "analysis/stats.h"
 #include "base/decimal.h"
 #include "base/output_file.h"
 #include "format/csv/parts.h"
@@ -610,8 +611,11 @@ class Exporter {
   // ---- statistics
 
   Status statistics_files() {
-    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_));
+    // Kernels of very many names go line by line from a table that keeps them in files.
+    const bool many = !options_.kernel_rename && options_.wants(Table::kDispatch) && trace_.rows(Table::kKernel) > kMostRemembered;
     std::vector<NamedSums> all;
+    if (many) TACHO_TRY(statistics_of_many(all));
+    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_, many ? std::optional(Table::kDispatch) : std::nullopt));
     for (DomainSums& domain : domains) {
       if (options_.kernel_rename && domain.domain == "KERNEL_DISPATCH") {
         domain.rows.clear();
@@ -624,6 +628,36 @@ class Exporter {
     if (all.empty()) return {};
     TACHO_ASSIGN(OutputFile* const file, open("domain_stats"));
     file->write(statistics(std::move(all)));
+    return {};
+  }
+
+  Status statistics_of_many(std::vector<NamedSums>& domains) {
+    analysis::StatOptions options;
+    options.mangled = options_.mangled;
+    options.truncate = options_.truncate;
+    if (options_.process != 0) options.process = options_.process;
+    TACHO_ASSIGN(const analysis::StatTable table, analysis::StatTable::make(trace_, analysis::By::kKernel, options));
+    if (table.size() == 0) return {};
+    TACHO_ASSIGN(OutputFile* const file, open("kernel_stats"));
+    file->write(kStatisticsHeader);
+    analysis::Sums whole;
+    std::string line;
+    for (size_t i = 0; i < table.size(); ++i) {
+      const analysis::StatRow row = table.row(i);
+      analysis::Sums sums;
+      sums.count = row.count - row.unknown;
+      sums.unknown = row.unknown;
+      sums.total = row.total;
+      sums.min = row.min;
+      sums.max = row.max;
+      sums.mean = row.mean;
+      sums.m2 = sums.count > 1 ? row.stddev * row.stddev * static_cast<double>(sums.count - 1) : 0;
+      whole.add(sums);
+      line.clear();
+      add_statistics(line, row.name, sums, row.stddev, static_cast<double>(table.total()));
+      file->write(line);
+    }
+    domains.push_back({"KERNEL_DISPATCH", whole});
     return {};
   }
 

@@ -31,24 +31,24 @@ std::string counter_value(double value) {
   return value >= 1.0 ? fmt::format("{:.6f}", value) : fmt::format("{:.8e}", value);
 }
 
+void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev, double total) {
+  out += fmt::format("{},{},", quoted(name), sums.count + sums.unknown);
+  if (sums.count == 0) {
+    out += ",,,,,\n";
+    return;
+  }
+  const double share = total > 0 ? static_cast<double>(sums.total) / total * 100.0 : 0.0;
+  out += fmt::format("{},{},{},{},{},{}\n", sums.total, statistic(sums.mean), percentage(share), sums.min, sums.max, statistic(stddev));
+}
+
 std::string statistics(std::vector<NamedSums> rows) {
   std::sort(rows.begin(), rows.end(), [](const NamedSums& a, const NamedSums& b) {
     return a.sums.total != b.sums.total ? a.sums.total > b.sums.total : a.name < b.name;
   });
   double total = 0;
   for (const NamedSums& row : rows) total += static_cast<double>(row.sums.total);
-  std::string out =
-      "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
-  for (const auto& [name, sums] : rows) {
-    out += fmt::format("{},{},", quoted(name), sums.count + sums.unknown);
-    if (sums.count == 0) {
-      out += ",,,,,\n";
-      continue;
-    }
-    const double share = total > 0 ? static_cast<double>(sums.total) / total * 100.0 : 0.0;
-    out += fmt::format("{},{},{},{},{},{}\n", sums.total, statistic(sums.mean), percentage(share), sums.min,
-                       sums.max, statistic(sums.stddev()));
-  }
+  std::string out(kStatisticsHeader);
+  for (const auto& [name, sums] : rows) add_statistics(out, name, sums, sums.stddev(), total);
   return out;
 }
 

@@ -44,10 +44,10 @@ Result<std::vector<NamedSums>> sums_by(const trace::Trace& trace, const ExportOp
 }  // namespace
 
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
-                                            KernelNames& kernels) {
+                                            KernelNames& kernels, std::optional<Table> without) {
   std::vector<DomainSums> domains;
   const auto add = [&](std::string file, std::string domain, Table table, auto name) -> Status {
-    if (!options.wants(table)) return {};
+    if (!options.wants(table) || table == without) return {};
     TACHO_ASSIGN(auto rows, sums_by(trace, options, table, name));
     if (!rows.empty()) domains.push_back({std::move(file), std::move(domain), std::move(rows)});
     return {};

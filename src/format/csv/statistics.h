@@ -1,6 +1,7 @@
 // Durations by name for every domain that has records: what *_stats.csv files and rocprofv3's summaries show.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,9 @@ struct DomainSums {
   std::vector<NamedSums> rows;
 };
 /// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries
-/// alone.
+/// alone. `without`: a table that is left out.
 Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const ExportOptions& options,
-                                            KernelNames& kernels);
+                                            KernelNames& kernels, std::optional<event::Table> without = {});
 /// All rows of a domain together.
 analysis::Sums total_of(const DomainSums& domain);
 

@@ -104,7 +104,7 @@ void write_data() {
     uint8_t* at = s_bytes + used;
     memcpy(at, &record, sizeof record);
     at += sizeof record;
-    if (record.reasons != 0) memcpy(at, reasons, record.reasons * sizeof(abi::Reason));
+    if (reasons != nullptr && record.reasons != 0) memcpy(at, reasons, record.reasons * sizeof(abi::Reason));
     at += record.reasons * sizeof(abi::Reason);
     memset(at, 0, padded);
     if (name_bytes != 0) memcpy(at, name, name_bytes);

@@ -83,6 +83,8 @@ bool plain(std::string_view text) {
   return true;
 }
 
+constexpr size_t kMostKnown = 1 << 16;  // texts and beginnings of lines that are kept ready
+
 struct Window {
   bool has_from = false, has_to = false;
   double from = 0, to = 0;  // us
@@ -152,7 +154,7 @@ class Tracer {
   }
   uint32_t thread(int64_t pid, int64_t tid);
   uint32_t place(int64_t gpu, int64_t queue);
-  const std::string& name(int64_t id);  // escaped text of rocpd_string
+  const std::string& name(int64_t id);  // escaped text of rocpd_string, until the next call
   std::string_view argument(int64_t id, std::string& buffer);
   void close_frame(Thread& thread);
 
@@ -231,6 +233,7 @@ uint32_t Tracer::place(int64_t gpu, int64_t queue) {
 const std::string& Tracer::name(int64_t id) {
   const auto found = names_.find(id);
   if (found != names_.end()) return found->second;
+  if (names_.size() >= kMostKnown) names_.clear();
   return names_.emplace(id, strings_->seek(id) ? escaped(strings_->string(1)) : std::string()).first->second;
 }
 
@@ -297,6 +300,10 @@ Status Tracer::operations() {
     if (!window_.holds(start)) continue;
     const int64_t description = scan.number(4), type = scan.number(5);
     if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description || lines[last].key[2] != type) {
+      if (lines.size() >= kMostKnown) {
+        index.clear();
+        lines.clear();
+      }
       uint64_t key = pair_key(static_cast<int64_t>(pair_key(at, description)), type);
       while (true) {
         const auto [found, fresh] = index.try_emplace(key, static_cast<uint32_t>(lines.size()));

@@ -15,6 +15,7 @@
 #include "cli/suggest.h"
 #include "cli/sys.h"
 #include "launch/nvidia.h"
+#include "report/html.h"
 #include "report/table.h"
 
 namespace tacho::cli::sys {
@@ -123,23 +124,6 @@ std::string box(const report::Table& table) {
     out += "\n";
   }
   return out + rule;
-}
-
-std::string xml_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 Result<View> parse_view(int argc, char** argv) {
@@ -453,8 +437,8 @@ int avail(Face face, int argc, char** argv) {
         out += "    <row>";
         for (size_t i = 0; i < row.size(); ++i)
           if (const auto* text = std::get_if<std::string>(&row[i]))
-            out += fmt::format("<cell column=\"{}\">{}</cell>", xml_text(table.columns[i].title),
-                               xml_text(*text));
+            out += fmt::format("<cell column=\"{}\">{}</cell>", report::markup_text(table.columns[i].title),
+                               report::markup_text(*text));
         out += "</row>\n";
       }
       out += "  </table>\n";

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "metric/roofline_points.h"
+#include "report/html.h"
 #include "report/text.h"
 
 namespace tacho::metric {
@@ -41,20 +42,7 @@ std::string escaped(std::string_view text) {
   // Lines stay lines, other control characters become visible.
   if (const std::size_t end = text.find('\n'); end != std::string_view::npos)
     return escaped(text.substr(0, end)) + "\n" + escaped(text.substr(end + 1));
-  std::string out;
-  for (const char c : report::clean(text)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
+  return report::markup_text(report::clean(text));
 }
 
 std::string_view level_name(std::string_view name) {

@@ -1,4 +1,4 @@
-// Embedding of data in pages.
+// Embedding of data in pages, and of text in markup.
 #include "report/html.h"
 
 namespace tacho::report {
@@ -16,6 +16,23 @@ Result<std::string> embed_json(std::string_view page, std::string_view json) {
       out += json[i];
   }
   out += page.substr(at + kJsonPlace.size());
+  return out;
+}
+
+std::string markup_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
   return out;
 }
 

@@ -29,16 +29,25 @@ int run_merge(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));
   }
-  std::vector<analysis::MergeInput> traces;
-  for (const std::string& input : inputs) {
+  for (const std::string& input : inputs)
     if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
-    auto trace = format::open_any(input);
-    if (!trace) return complain(kBadInput, trace.error().message);
-    traces.push_back({std::move(*trace), input});
-  }
-  const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) { return analysis::merge_into(traces, writer); });
+  const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
+    if (inputs.size() == 1) {  // a conversion: no need for a trace in between
+      TACHO_ASSIGN(const bool read, format::read_foreign(inputs[0], writer));
+      if (read) return {};
+    }
+    std::vector<analysis::MergeInput> traces;
+    for (const std::string& input : inputs) {
+      TACHO_ASSIGN(auto trace, format::open_any(input));
+      traces.push_back({std::move(trace), input});
+    }
+    return analysis::merge_into(traces, writer);
+  });
   if (!done) return complain(kBadInput, done.error().message);
-  fmt::print(stderr, "tacho: {} traces are now {}\n", inputs.size(), output);
+  if (inputs.size() == 1)
+    fmt::print(stderr, "tacho: {} is now {}\n", inputs[0], output);
+  else
+    fmt::print(stderr, "tacho: {} traces are now {}\n", inputs.size(), output);
   return kOk;
 }
 

@@ -34,33 +34,61 @@ std::span<const Writer> writers() {
 
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
-      {"rpd", rpd::accepts, rpd::read},
-      {"rocpd", rocpd::accepts, rocpd::read},
-      {"rocprofv3", rocprofv3::accepts, rocprofv3::read},
-      {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read},
-      {"json", kineto::accepts, kineto::read},
+      {"rpd", rpd::accepts, rpd::read, rpd::read_into},
+      {"rocpd", rocpd::accepts, rocpd::read, rocpd::read_into},
+      {"rocprofv3", rocprofv3::accepts, rocprofv3::read, rocprofv3::read_into},
+      {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read, rocprofv3_csv::read_into},
+      {"json", kineto::accepts, kineto::read, kineto::read_into},
   };
   return kReaders;
 }
 
-Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
+namespace {
+
+// What the reader of a file is chosen by.
+struct Face {
+  bool folder = false, readable = true;
+  std::string head;  // its first bytes
+};
+
+Face face_of(const std::string& path) {
+  Face face;
   std::error_code error;
-  const bool folder = std::filesystem::is_directory(path, error);
-  std::string head;
-  if (!folder) {
-    std::FILE* const file = std::fopen(path.c_str(), "rbe");
-    if (file == nullptr) return trace::Trace::open(path);  // says why
-    head.resize(4096);
-    head.resize(std::fread(head.data(), 1, head.size(), file));
-    std::fclose(file);
-  }
+  face.folder = std::filesystem::is_directory(path, error);
+  if (face.folder) return face;
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  face.readable = file != nullptr;
+  if (file == nullptr) return face;
+  face.head.resize(4096);
+  face.head.resize(std::fread(face.head.data(), 1, face.head.size(), file));
+  std::fclose(file);
+  return face;
+}
+
+const Reader* reader_of(const std::string& path, const Face& face) {
   for (const Reader& reader : readers())
-    if (reader.accepts(path, head, folder)) return reader.read(path);
-  if (folder) return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it", path);
-  if (head.starts_with(std::string_view("SQLite format 3\0", 16)))
+    if (face.readable && reader.accepts(path, face.head, face.folder)) return &reader;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer) {
+  const Reader* const reader = reader_of(path, face_of(path));
+  if (reader == nullptr) return false;
+  TACHO_TRY(reader->read_into(path, writer));
+  return true;
+}
+
+Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
+  const Face face = face_of(path);
+  if (!face.readable) return trace::Trace::open(path);  // says why
+  if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
+  if (face.folder) return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it", path);
+  if (face.head.starts_with(std::string_view("SQLite format 3\0", 16)))
     return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
   auto trace = trace::Trace::open(path);
-  if (!trace && !head.empty() && !head.starts_with("\x89TACHO"))
+  if (!trace && !face.head.empty() && !face.head.starts_with("\x89TACHO"))
     return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, rocprofv3's CSV and JSON)", path);
   return trace;
 }

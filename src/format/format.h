@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "event/schema.h"
 #include "trace/trace.h"
+#include "trace/writer.h"
 
 namespace tacho::format {
 
@@ -62,10 +63,16 @@ struct Reader {
   /// True if the first bytes (up to 4 KiB) and name look like this format. Folders get no bytes.
   bool (*accepts)(std::string_view path, std::string_view head, bool folder);
   Result<std::shared_ptr<const trace::Trace>> (*read)(const std::string& path);
+  /// The same into a writer, without a trace in between.
+  Status (*read_into)(const std::string& path, trace::TraceWriter& writer);
 };
 
 std::span<const Writer> writers();
 std::span<const Reader> readers();
+
+/// Appends what a file in a foreign format holds to `writer`, as it is read. False, with nothing appended: no reader takes it,
+/// it is a .tacho or open_any() says why not.
+Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer);
 
 /// Any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path);

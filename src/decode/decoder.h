@@ -21,6 +21,11 @@ struct ProcessFacts {
   std::string name;
   double hook_ns = 0;          // measured cost of one hook
   int64_t hooks = 0;           // records that hooks wrote (calls, markers)
+  // OpenCL kernels: successful calls that enqueue one, records of dispatches, and those said to be filtered or lost. Who is
+  // killed leaves the first ahead of the others.
+  int64_t launches = 0;
+  int64_t dispatches = 0;
+  int64_t dispatches_accounted = 0;
   bool opencl_attached = false;
   bool cuda_attached = false;
 };

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "decode/samples.h"
 #include "event/functions.h"
+#include "event/functions_opencl.h"
 
 namespace tacho::decode {
 
@@ -471,6 +472,10 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
+      if (domain == event::Domain::kOpenCL && header.value >> 16 == 0 &&
+          (number == static_cast<uint32_t>(event::opencl::Function::clEnqueueNDRangeKernel) ||
+           number == static_cast<uint32_t>(event::opencl::Function::clEnqueueTask)))
+        ++facts_.launches;
       writer_.add(Table::kApi,
                   {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
                    event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
@@ -478,6 +483,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kDispatch: {
       const auto& record = as<event::DispatchRecord>(at);
+      ++facts_.dispatches;
       const Queue& on = queue(record.queue);
       const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
@@ -493,6 +499,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kDispatchWide: {
       const auto& record = as<event::DispatchWideRecord>(at);
+      ++facts_.dispatches;
       const Queue& on = queue(record.queue);
       const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
@@ -600,6 +607,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const auto& record = as<event::LossRecord>(at);
       const uint32_t table = header.value & 0xff;
       const auto reason = static_cast<event::LossReason>(checked<event::LossReason>(header.value >> 8));
+      if (table == static_cast<uint32_t>(Table::kDispatch)) facts_.dispatches_accounted += static_cast<int64_t>(record.count);
       writer_.lose(row(), table < event::kFactTables ? static_cast<Table>(table) : Table::kEnd, reason,
                    static_cast<int64_t>(record.count));
       break;

@@ -604,6 +604,13 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
                       static_cast<int64_t>(dropped));
   }
+  // Who ends by itself counts what is in flight then; who was killed could not.
+  const auto dropped_dispatches = static_cast<int64_t>(header.dropped[static_cast<size_t>(Table::kDispatch)].load(std::memory_order_relaxed));
+  for (const decode::ProcessFacts& process : result.processes) {
+    if (result.signal == 0 || process.pid != static_cast<uint32_t>(child->pid)) continue;
+    const int64_t missing = process.launches - process.dispatches - process.dispatches_accounted - dropped_dispatches;
+    if (missing > 0) (*writer)->lose(process.row, Table::kDispatch, event::LossReason::kKilled, missing);
+  }
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;

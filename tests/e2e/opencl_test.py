@@ -99,6 +99,10 @@ class Loss(Case):
         self.assertGreater(launched, 1000)
         # At most a flush period and what was in flight: here it kills itself 2 s after its start.
         self.assertGreater(recorded, launched * 0.3)
+        # What it took with it is said: a launch is a dispatch, or counted as in flight.
+        info = self.run_command(BUILD / "bin" / "tacho", "info", "t.tacho").stdout.decode()
+        lost = re.search(r"([\d,.]+) dispatch\w*[^\n]*in flight when the process ended", info)
+        self.assertEqual(int(lost[1].replace(",", "")) if lost else 0, max(launched - recorded, 0), info)
 
 
 class Loaders(Case):

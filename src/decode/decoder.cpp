@@ -1,6 +1,7 @@
 // Decoding of tacho's own records (records.h); vendor buffers go to the vendor's decoder.
 #include "decode/decoder.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -39,6 +40,9 @@ void Decoder::piece(const tape::Piece& piece) {
     case tape::BlockKind::kDefinitions:
     case tape::BlockKind::kShared:
       break;
+    case tape::BlockKind::kProgress:
+      state.progress(piece.bytes);
+      return;
     default:
       state.vendor_buffer(*piece.block, piece.bytes);
       return;
@@ -76,6 +80,34 @@ void Decoder::finish() {
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
     writer_.add(Table::kClock, {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
+}
+
+void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kSync}) {
+    const auto at = static_cast<size_t>(table);
+    const auto missing = [at](const ProcessState::Commands& commands) {
+      const uint64_t found = commands.rows[at] + commands.said[at];
+      return commands.issued[at] > found ? commands.issued[at] - found : 0;
+    };
+    // What the pool had no room for is missing too. Who came to its end misses nothing else.
+    uint64_t elsewhere = at < dropped.size() ? dropped[at] : 0;
+    for (const auto& [slot, state] : processes_)
+      if (state && state->commands().ended) elsewhere -= std::min(elsewhere, missing(state->commands()));
+    for (const auto& [slot, state] : processes_) {
+      if (!state || !state->commands().known || state->commands().ended) continue;
+      const uint64_t all = missing(state->commands()), counted = std::min(all, elsewhere);
+      elsewhere -= counted;
+      if (all != counted)
+        writer_.lose(state->row(), table, event::LossReason::kKilled, static_cast<int64_t>(all - counted));
+    }
+  }
+  for (const auto& [slot, state] : processes_) {
+    if (!state) continue;
+    const ProcessState::Commands& commands = state->commands();
+    if (commands.filtered > commands.filtered_said)
+      writer_.lose(state->row(), Table::kDispatch, event::LossReason::kFiltered,
+                   static_cast<int64_t>(commands.filtered - commands.filtered_said));
+  }
 }
 
 int64_t Decoder::process_row(uint32_t pid) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,6 @@ struct ProcessFacts {
   std::string name;
   double hook_ns = 0;          // measured cost of one hook
   int64_t hooks = 0;           // records that hooks wrote (calls, markers)
-  // OpenCL kernels: successful calls that enqueue one, records of dispatches, and those said to be filtered or lost. Who is
-  // killed leaves the first ahead of the others.
-  int64_t launches = 0;
-  int64_t dispatches = 0;
-  int64_t dispatches_accounted = 0;
   bool opencl_attached = false;
   bool cuda_attached = false;
 };
@@ -45,6 +41,9 @@ class Decoder {
   void piece(const tape::Piece& piece);
   /// After the last piece: closes what is still open (unknown duration, counted) and writes the clock tuples.
   void finish();
+  /// After finish(): counts what processes that were killed took with them (tape::Progress). `dropped`: rows that found no
+  /// room in the pool, by table.
+  void count_in_flight(std::span<const uint64_t> dropped);
 
   /// The one process (by its pid) whose descendants' `parent_pid` chain starts: described by the launcher even when it
   /// never attached.

@@ -472,10 +472,6 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
-      if (domain == event::Domain::kOpenCL && header.value >> 16 == 0 &&
-          (number == static_cast<uint32_t>(event::opencl::Function::clEnqueueNDRangeKernel) ||
-           number == static_cast<uint32_t>(event::opencl::Function::clEnqueueTask)))
-        ++facts_.launches;
       writer_.add(Table::kApi,
                   {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
                    event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
@@ -483,7 +479,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kDispatch: {
       const auto& record = as<event::DispatchRecord>(at);
-      ++facts_.dispatches;
+      ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
       const Queue& on = queue(record.queue);
       const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
@@ -499,7 +495,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kDispatchWide: {
       const auto& record = as<event::DispatchWideRecord>(at);
-      ++facts_.dispatches;
+      ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
       const Queue& on = queue(record.queue);
       const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
@@ -517,6 +513,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kCopy: {
       const auto& record = as<event::CopyRecord>(at);
+      ++commands_.rows[static_cast<size_t>(Table::kCopy)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
       const DeviceTimes times = device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
@@ -535,6 +532,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kFill: {
       const auto& record = as<event::FillRecord>(at);
+      ++commands_.rows[static_cast<size_t>(Table::kFill)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
       const DeviceTimes times = device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
@@ -561,6 +559,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kSync: {
       const auto& record = as<event::SyncRecord>(at);
+      ++commands_.rows[static_cast<size_t>(Table::kSync)];
       const bool host = (header.flags & event::kTimesAreHost) != 0;
       const Queue* on = record.queue != 0 ? &queue(record.queue) : nullptr;
       const int64_t start = host || on == nullptr ? host_time(record.start) : device_time(*on, record.start);
@@ -607,7 +606,10 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const auto& record = as<event::LossRecord>(at);
       const uint32_t table = header.value & 0xff;
       const auto reason = static_cast<event::LossReason>(checked<event::LossReason>(header.value >> 8));
-      if (table == static_cast<uint32_t>(Table::kDispatch)) facts_.dispatches_accounted += static_cast<int64_t>(record.count);
+      if (reason == event::LossReason::kFiltered)
+        commands_.filtered_said += record.count;
+      else if (reason == event::LossReason::kKilled && table < event::kFactTables)
+        commands_.said[table] += record.count;
       writer_.lose(row(), table < event::kFactTables ? static_cast<Table>(table) : Table::kEnd, reason,
                    static_cast<int64_t>(record.count));
       break;
@@ -644,6 +646,17 @@ void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const
     return;
   }
   writer_.lose(row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
+}
+
+void ProcessState::progress(std::span<const std::byte> bytes) {
+  tape::Progress at{};
+  if (bytes.size() < sizeof at) return;
+  std::memcpy(static_cast<void*>(&at), bytes.data(), sizeof at);
+  commands_.known = true;
+  commands_.ended = at.ended.load(std::memory_order_relaxed) != 0;
+  commands_.filtered = at.filtered.load(std::memory_order_relaxed);
+  for (size_t table = 0; table < event::kFactTables; ++table)
+    commands_.issued[table] = at.issued[table].load(std::memory_order_relaxed);
 }
 
 void ProcessState::finish() {

@@ -46,6 +46,15 @@ class ProcessState : public ProcessContext {
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
   void finish();
 
+  /// Commands given to devices (tape::Progress), what became rows of ours, and what the process itself said of the rest.
+  struct Commands {
+    bool known = false, ended = false;
+    uint64_t issued[event::kFactTables] = {}, rows[event::kFactTables] = {}, said[event::kFactTables] = {};
+    uint64_t filtered = 0, filtered_said = 0;
+  };
+  void progress(std::span<const std::byte> bytes);
+  const Commands& commands() const { return commands_; }
+
   // For vendor decoders.
   trace::TraceWriter& writer() { return writer_; }
   /// Trace row of the process's string number; 0 when unknown.
@@ -127,6 +136,7 @@ class ProcessState : public ProcessContext {
   bool described_ = false;
   bool tsc_ = true;
   ProcessFacts facts_;
+  Commands commands_;
   std::vector<Text> strings_;
   std::vector<Queue> queues_;
   std::vector<Kernel> kernels_;

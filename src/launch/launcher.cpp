@@ -604,13 +604,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
                       static_cast<int64_t>(dropped));
   }
-  // Who ends by itself counts what is in flight then; who was killed could not.
-  const auto dropped_dispatches = static_cast<int64_t>(header.dropped[static_cast<size_t>(Table::kDispatch)].load(std::memory_order_relaxed));
-  for (const decode::ProcessFacts& process : result.processes) {
-    if (result.signal == 0 || process.pid != static_cast<uint32_t>(child->pid)) continue;
-    const int64_t missing = process.launches - process.dispatches - process.dispatches_accounted - dropped_dispatches;
-    if (missing > 0) (*writer)->lose(process.row, Table::kDispatch, event::LossReason::kKilled, missing);
-  }
+  uint64_t dropped[event::kFactTables];
+  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
+  drain.decoder().count_in_flight(dropped);
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;

@@ -23,7 +23,7 @@
 namespace tacho::tape {
 
 inline constexpr uint32_t kBlockSize = 64 * 1024;
-inline constexpr uint32_t kPoolVersion = 2;
+inline constexpr uint32_t kPoolVersion = 3;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;
 inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
@@ -44,6 +44,7 @@ enum class BlockKind : uint32_t {
   kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
   kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
   kCounterData = 6,  // counter data of one pass, see src/counter
+  kProgress = 7,     // a Progress, open as long as its process lives
 };
 
 struct BlockHeader {
@@ -64,6 +65,14 @@ struct BlockHeader {
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
+
+/// What a process has given to its devices, so that what a killed one takes along can be counted. Changed by any of its
+/// threads; read when the process is gone.
+struct Progress {
+  std::atomic<uint64_t> ended;                        // 1: it came to its end and counted what was in flight then itself
+  std::atomic<uint64_t> filtered;                     // launches that the user's filter left out
+  std::atomic<uint64_t> issued[event::kFactTables];  // commands that are to become rows, by table
+};
 
 /// What targets do; changed while they run by --start-paused, --delay, --duration, triggers, tacho_pause().
 namespace source_bit {

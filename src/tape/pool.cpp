@@ -375,7 +375,7 @@ bool Drainer::writer_gone(BlockHeader& block) {
     seen_.insert(pid);
     return false;
   }
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared || kind == BlockKind::kProgress;
   const uint64_t space = ours ? std::atomic_ref<uint64_t>(block.aux64).load(std::memory_order_relaxed) : 0;
   if (space != 0) return space == pid_namespace_;
   // Ids of another pid namespace would mean nothing to us: only who was once seen here can be missed here.
@@ -501,7 +501,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
       if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block))) release(seen.index);
       continue;
     }
-    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData;
+    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData || kind == BlockKind::kProgress;
     if (raw && !over) continue;
     if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);

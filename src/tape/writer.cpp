@@ -111,7 +111,7 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   const uint32_t tid = known ? t_state.tid : current_tid();
   const bool ours =
-      kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared;
+      kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared || kind == BlockKind::kProgress;
   // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid
   // comes last, for while it is 0 the rest means nothing.
   std::atomic_ref<uint32_t>(block->tid).store(tid, std::memory_order_relaxed);
@@ -768,6 +768,15 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
     begin += taken + 1;
   }
   return nullptr;
+}
+
+Progress* open_progress() {
+  BlockHeader* const block = open_extent(BlockKind::kProgress, 1, 0);
+  if (block == nullptr) return nullptr;
+  auto* const progress = reinterpret_cast<Progress*>(payload(block));
+  memset(static_cast<void*>(progress), 0, sizeof *progress);
+  block->committed.store(sizeof *progress, std::memory_order_release);
+  return progress;
 }
 
 bool can_grow() {

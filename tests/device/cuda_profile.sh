@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Collects hardware counters on this machine's NVIDIA GPU and prints a table of verdicts against Nsight Compute (ncu).
-# Needs a build (TACHO_BUILD, default ../../build) made with CUDA's headers; its two CUDA programs are compiled here when
-# they are not there, with nvcc, or carried along.
+# Needs a build (TACHO_BUILD, default ../../build) made with CUDA's headers; its CUDA program is compiled here when
+# it is not there, with nvcc, or carried along.
 #   cuda_profile.sh [--limit SECONDS] [sections...]     see cuda_profile.py; OUT: folder for results (default .)
-# About seven minutes, most telling first: costs cupti time multiplex values pc host unselected
+# About seven minutes, most telling first: cupti time multiplex values pc host unselected
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}
@@ -15,11 +15,10 @@ fi
 cat "$out/gpus.txt"
 cuda=${CUDA_HOME:-/usr/local/cuda}
 mkdir -p "$build/tests/device"
-for program in cuda_kernels range_costs; do
-  [ -e "$build/tests/device/$program" ] && continue
-  "$cuda/bin/nvcc" -O2 -lineinfo -arch=native -std=c++17 -o "$build/tests/device/$program" "$here/$program.cu" -I"$cuda/include" \
-    -L"$cuda/lib64" -L"$cuda/extras/CUPTI/lib64" -L"$cuda/lib64/stubs" -lcupti -lcuda || echo "cuda_profile.sh: nvcc could not build $program" >&2
-done
+if [ ! -e "$build/tests/device/cuda_kernels" ]; then
+  "$cuda/bin/nvcc" -O2 -lineinfo -arch=native -std=c++17 -o "$build/tests/device/cuda_kernels" "$here/cuda_kernels.cu" ||
+    echo "cuda_profile.sh: nvcc could not build cuda_kernels" >&2
+fi
 for file in bin/tacho lib/libtacho.so lib/librange_floor.so tests/device/cuda_kernels; do
   if [ ! -e "$build/$file" ]; then
     echo "cuda_profile.sh: $build/$file is missing: build with the CUDA toolkit installed" >&2

@@ -94,6 +94,24 @@ class KernelReplay(StandIn):
         _, rows = self.replayed("capture", 6, "-b", "7", rows=6)
         self.assertEqual([int(row["Dispatch_ID"]) for row in rows], list(range(6)))
 
+    def test_graphs_are_measured_as_a_whole(self):
+        result, rows = self.replayed("graph", 7, "-b", "7", rows=7)
+        self.assertEqual([row["Kernel_Name"].split("(")[0] for row in rows], ["add", "CUDA graph"] * 3 + ["add"])
+        self.assertEqual(self.lines("push"), ["push 0", "push 1"] * 3)
+        self.assertNotIn(b"no longer collected", result.stderr)
+
+    def test_graphs_in_one_pass(self):
+        _, rows = self.replayed("graph", 6, "--set", "launch_stats", rows=6, FAKE_CUPTI_WIDTH="64")
+        self.assertEqual(len(self.lines("push")), 3)
+
+    def test_graphs_where_they_cannot_be_measured(self):
+        for name, options in (("a", ["--replay", "cupti"]), ("b", ["--iteration-multiplexing"])):
+            result = self.profile("graph", 40, "-b", "7", *options, name=name)
+            self.assertEqual(result.stdout, self.plain("graph", 40))
+            self.assertEqual(result.stderr.count(b"CUDA graphs are not measured: "), 1, result.stderr)
+            self.assertNotIn(b"no longer collected", result.stderr)
+            self.assertEqual({row["Kernel_Name"].split("(")[0] for row in self.rows(name)}, {"add"})
+
     def test_two_gpus_in_turn(self):
         _, rows = self.replayed("two", 6, "-b", "7", rows=6, FAKE_GPU_COUNT="2")
         self.assertEqual([row["GPU_ID"] for row in rows], ["0", "1", "0", "1", "0", "1"])

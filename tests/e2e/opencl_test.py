@@ -100,9 +100,30 @@ class Loss(Case):
         # At most a flush period and what was in flight: here it kills itself 2 s after its start.
         self.assertGreater(recorded, launched * 0.3)
         # What it took with it is said: a launch is a dispatch, or counted as in flight.
+        self.assertEqual(self.counted("in flight when the process ended"), launched - recorded)
+
+    def counted(self, reason):
+        """Dispatches that `info` says have no row for this reason."""
         info = self.run_command(BUILD / "bin" / "tacho", "info", "t.tacho").stdout.decode()
-        lost = re.search(r"([\d,.]+) dispatch\w*[^\n]*in flight when the process ended", info)
-        self.assertEqual(int(lost[1].replace(",", "")) if lost else 0, max(launched - recorded, 0), info)
+        found = re.search(rf"([\d,.]+) dispatch\w*[^\n]*{reason}", info)
+        return int(found[1].replace(",", "")) if found else 0
+
+    def test_kill_of_a_child(self):
+        # The program itself ends well; and so does another child, whose commands are all there.
+        self.trace("/bin/sh", "-c", f"{CASES} storm 300; {CASES} killed 700; true")
+        launched = self.calls("api", "clEnqueueNDRangeKernel")
+        self.assertEqual(self.counted("in flight when the process ended"), launched - self.calls("kernel", "add_one"))
+
+    def test_kill_without_api_records(self):
+        self.trace(CASES, "killed", 700, code=128 + 9, options=("--kernel-trace",))
+        self.assertEqual(self.stats("api"), {})
+        self.assertGreater(self.counted("in flight when the process ended"), 0)
+
+    def test_kill_with_a_filter(self):
+        # Launches that the filter leaves out are not in flight, also those of the last period.
+        self.trace(CASES, "killed", 700, code=128 + 9, options=("--kernel-exclude", "add"))
+        self.assertEqual(self.counted("in flight when the process ended"), 0)
+        self.assertEqual(self.counted("filter"), self.calls("api", "clEnqueueNDRangeKernel"))
 
 
 class Loaders(Case):

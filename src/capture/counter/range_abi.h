@@ -25,6 +25,12 @@ struct Disable {  // also Start, PopRange
   void* priv;
   Profiler profiler;
 };
+struct PushRange {
+  size_t size;
+  void* priv;
+  Profiler profiler;
+  const char* name;
+};
 struct SetConfig {
   size_t size;
   void* priv;
@@ -84,7 +90,7 @@ inline constexpr size_t kSizeOf<SetConfig> = offsetof(SetConfig, target_level) +
 template <>
 inline constexpr size_t kSizeOf<Stop> = offsetof(Stop, all_submitted) + sizeof(uint8_t);
 
-inline constexpr int kAutoRange = 1;                                         // CUpti_ProfilerRange
+inline constexpr int kAutoRange = 1, kUserRange = 2;                              // CUpti_ProfilerRange
 inline constexpr int kApplicationReplay = 1, kKernelReplay = 2, kUserReplay = 3;  // CUpti_ProfilerReplayMode
 
 }  // namespace tacho::capture::counter::abi

@@ -1,6 +1,7 @@
 // The in-process half of counter collection on NVIDIA: takes a ready config image and a filter, runs CUPTI's range
 // profiler around the launches that pass, and leaves counter data images for tacho to evaluate (plugin/cupti_spool.h).
-// Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as elapsed time).
+// Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as elapsed time). But
+// CUPTI makes no range of a graph (and its session fails then): a graph is a session with one range pushed by hand.
 //
 // One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do not
 // pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
@@ -60,6 +61,8 @@ struct Functions {
   int (*disable)(abi::Disable*);
   int (*set_config)(abi::SetConfig*);
   int (*start)(abi::Disable*);
+  int (*push)(abi::PushRange*);
+  int (*pop)(abi::Disable*);
   int (*stop)(abi::Stop*);
   int (*decode)(abi::DecodeData*);
   int (*image_size)(abi::ImageSize*);
@@ -108,9 +111,11 @@ constinit char g_folder[1024] = {};
 constinit Mode g_mode = Mode::kKernel;
 constinit size_t g_pass = 0, g_passes = 1;
 constinit bool g_sweep = false;       // the L2 before each measured launch
+constinit bool g_driver_found = false;  // replay:: has the driver's functions
 constinit bool g_own_replay = false;  // launches are run again by the batch
 constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
 constinit bool g_batch = false;       // g_running is such a batch
+constinit bool g_by_hand = false;     // g_running is for one graph, whose range is pushed by hand
 constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
 constinit Effect g_effects[2048] = {};          // of driver calls, by callback id
@@ -281,6 +286,17 @@ size_t add_record(const plugin::CounterRecord& record, const char* name) {
   return offset;
 }
 
+// CUPTI makes objects of its own as it is first asked to do something, and what is made last is destroyed first when the
+// program exits: then our end must come before. Called after every first time of something.
+void finish();
+void finish_at_exit() {
+  static constinit uint32_t s_times = 0;
+  if (s_times < 6) {
+    ++s_times;
+    atexit(finish);
+  }
+}
+
 // ---- sessions
 // ----------------------------------------------------------------------------------------------------------
 
@@ -304,6 +320,7 @@ bool enable_on(void* context) {
   if (!call(g_call.enable, enable, "profile in this context")) return false;
   g_profiler = enable.profiler;
   g_context = context;
+  finish_at_exit();
   int device = 0;
   if (g_call.context_device(&device) == 0) g_device = static_cast<uint32_t>(device);
   if (g_ranges == 0) {
@@ -349,14 +366,14 @@ bool fresh_image() {
   return call(g_call.image_initialize, initialize, "prepare its counter data");
 }
 
-bool configure(int replay, size_t pass) {
+bool configure(int replay, size_t pass, int range = abi::kAutoRange) {
   abi::SetConfig config{};
   config.profiler = g_profiler;
   config.config = g_config.data;
   config.config_bytes = g_config.used;
   config.image = g_image.data;
   config.image_bytes = g_image.used;
-  config.range = abi::kAutoRange;
+  config.range = range;
   config.replay = replay;
   config.max_ranges = g_ranges;
   config.nesting_levels = config.least_level = config.target_level = 1;
@@ -369,7 +386,23 @@ bool start() {
   parameters.profiler = g_profiler;
   g_running = call(g_call.start, parameters, "start counting");
   g_used = 0;
+  finish_at_exit();
   return g_running;
+}
+
+// The range of a graph. What was launched before must not be in it, nor may it end before the graph does.
+bool push() {
+  if (!replay::settle(g_context)) return false;
+  abi::PushRange parameters{};
+  parameters.profiler = g_profiler;
+  parameters.name = "graph";
+  return call(g_call.push, parameters, "begin a range");
+}
+bool pop() {
+  const bool settled = replay::settle(g_context);
+  abi::Disable parameters{};
+  parameters.profiler = g_profiler;
+  return call(g_call.pop, parameters, "end a range") && settled;
 }
 
 bool stop() {
@@ -424,6 +457,32 @@ bool open_batch(void* context, bool with_host) {
   return g_batch;
 }
 
+// A session for one graph; false: it is not measured.
+bool open_graph(void* context, bool with_host) {
+  const char* problem = nullptr;
+  if (g_mode != Mode::kKernel)
+    problem = "only --replay kernel measures them, each as a whole";
+  else if (!g_driver_found || (g_passes > 1 && !g_own_replay))
+    problem = "CUPTI's own kernel replay, which is used here, cannot";
+  else if (g_passes > 1)
+    problem = replay::problem();
+  if (problem == nullptr && !enable_on(context)) return false;
+  if (problem == nullptr && g_passes > 1) problem = replay::begin(context, with_host);
+  if (problem != nullptr) {
+    static constinit bool s_said = false;
+    char line[512];
+    snprintf(line, sizeof line, "CUDA graphs are not measured: %s", problem);
+    if (!s_said) cuda::say_warning(line);
+    s_said = true;
+    return false;
+  }
+  if (!fresh_image() || !configure(abi::kUserReplay, 0, abi::kUserRange) || !start()) return false;
+  g_batch = g_own_replay;
+  g_by_hand = true;
+  if (g_swept) replay::sweep(context);
+  return push();
+}
+
 // The further passes of a batch, and memory as the program expects it.
 bool replay_batch() {
   g_batch = false;
@@ -434,8 +493,13 @@ bool replay_batch() {
     for (size_t pass = 1; pass < g_passes && good && problem == nullptr; ++pass) {
       problem = replay::put_back();
       if (problem != nullptr || !(good = start())) break;
+      if (g_by_hand) {
+        if (g_swept) replay::sweep(g_context);
+        good = push();
+      }
       problem = replay::run_again();
-      good = stop();
+      if (g_by_hand) good = pop() && good;
+      good = stop() && good;
     }
   }
   const char* const at_end = replay::end();
@@ -471,6 +535,7 @@ void close_session() {
   if (!g_running) return;
   const size_t used = g_used;
   const bool batch = g_batch;
+  if (g_by_hand) pop();
   bool good = batch ? replay_batch() : stop() && decode();
   if (good && used != 0 && g_mode == Mode::kKernel && (batch || g_passes == 1)) good = image_has(used);
   if (good && used != 0) {
@@ -481,6 +546,8 @@ void close_session() {
   }
   g_used = 0;
   g_carried = 0;
+  g_by_hand = false;
+  finish_at_exit();
 }
 
 // ---- multiplexing
@@ -525,9 +592,11 @@ void end_cycle(bool whole) {
     }
     flush_image();
     g_state->dispatches_done.fetch_add(cycle.length, std::memory_order_relaxed);
+    finish_at_exit();
     cycle.switching += raw_now() - begin;
     const int64_t each = cycle.launches == 0 ? 0 : cycle.inside / static_cast<int64_t>(cycle.launches);
-    g_skip = each <= 0 ? 0 : static_cast<uint64_t>(cycle.switching / each);
+    // Half as many again: a program that ends in the middle of a cycle has paid for switches that brought nothing.
+    g_skip = each <= 0 ? 0 : static_cast<uint64_t>(cycle.switching / each * 3 / 2);
     g_cycle_length = g_cycle_length * 4 > g_ranges ? g_ranges : g_cycle_length * 4;
   } else {
     flush_records();
@@ -672,8 +741,14 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 
 // True: the launch runs in the session that is open now.
 bool measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
-  if (g_running && context != g_context) close_session();
+  const bool graph = call.kind == replay::Call::Kind::kGraph;
+  if (g_running && (graph || context != g_context)) close_session();
   g_swept = selected && g_sweep && replay::can_sweep(context);
+  if (graph) {
+    if (!selected || !open_graph(context, replay::touches_host(call))) return false;
+    if (g_batch) replay::keep(call, false);
+    return g_alone = true;
+  }
   if (!g_own_replay) return g_running || open_session(context);
   if (function->generation != replay::generation()) {
     if (!replay::prepare(call) && g_running) close_session();
@@ -758,7 +833,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect) {
     else
       close_open();
   } else if (g_mode == Mode::kMultiplex) {
-    measure = multiplex(context, key);
+    if (graph && g_running) end_pass();
+    measure = graph ? open_graph(context, false) : multiplex(context, key);
   } else {
     g_carried = 0;
     measure = measure_replayed(context, function, call, true);
@@ -770,7 +846,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect) {
     if (!g_measuring) unlock();
     return;
   }
-  if (g_swept && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
+  if (g_swept && !graph && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
   record.pid = static_cast<uint32_t>(g_pid);
   record.tid = thread_id();
   record.process = g_process;
@@ -993,6 +1069,7 @@ bool find_functions() {
   return find(g_call.initialize, "cuptiProfilerInitialize") && find(g_call.enable, "cuptiRangeProfilerEnable") &&
          find(g_call.disable, "cuptiRangeProfilerDisable") && find(g_call.set_config, "cuptiRangeProfilerSetConfig") &&
          find(g_call.start, "cuptiRangeProfilerStart") && find(g_call.stop, "cuptiRangeProfilerStop") &&
+         find(g_call.push, "cuptiRangeProfilerPushRange") && find(g_call.pop, "cuptiRangeProfilerPopRange") &&
          find(g_call.decode, "cuptiRangeProfilerDecodeData") &&
          find(g_call.image_size, "cuptiRangeProfilerGetCounterDataSize") &&
          find(g_call.data_info, "cuptiRangeProfilerGetCounterDataInfo") &&
@@ -1067,8 +1144,9 @@ bool start_range_profiler(const char* folder) {
     for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
       g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
   }
-  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && replay::find_functions();
-  if (g_sweep && !g_own_replay && !replay::find_functions()) g_sweep = false;
+  g_driver_found = g_mode != Mode::kSampling && replay::find_functions();
+  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && g_driver_found;
+  if (!g_driver_found) g_sweep = false;
   for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(cupti::domain::kDriver, id, &name) != 0 || name == nullptr) continue;

@@ -828,6 +828,11 @@ const char* end() {
   return result == 0 ? nullptr : failed("what the kernels wrote cannot be put back", result);
 }
 
+bool settle(void* context) {
+  const InContext inside(context);
+  return g_driver.synchronize != nullptr && g_driver.synchronize() == 0;
+}
+
 bool can_sweep(void* context) {
   const Tools* const tools = tools_of(context);
   return tools != nullptr && tools->sweep_bytes != 0;

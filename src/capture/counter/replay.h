@@ -68,6 +68,8 @@ const char* run_again();
 /// Memory as the first execution left it; the batch is over.
 const char* end();
 
+/// Waits until the GPU has done what was asked of it in this context.
+bool settle(void* context);
 /// Reads as much memory as fills the L2 twice, so that the next kernel finds nothing of its own in it and no
 /// line that has to be written back. can_sweep() is false when there is no memory for that.
 bool can_sweep(void* context);

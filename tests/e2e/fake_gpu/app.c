@@ -4,6 +4,7 @@
  *   global    `counting`, which changes a variable of its module      managed, host   `add` on such memory
  *   mixed     `add` and `empty` in turn      array     `add` after a CUDA array was made
  *   crashing  N launches of a kernel that aborts (FAKE_GPU_CRASH)     capture  launches into a stream that is captured
+ *   graph     every second launch is one of a graph of two kernels
  *   uneven    as many launches as the file runs.N has been started before    two  two contexts in turn
  *   hang      launches, says "ready" and waits until killed   exit  leaves by _exit(7)   none  no launch */
 #include <stdint.h>
@@ -28,6 +29,7 @@ int cuArrayCreate_v2(void**, const void*);
 int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
 int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+int cuGraphLaunch(void*, void*);
 int cuLaunchKernelEx(const void*, void*, void**, void**);
 
 enum { kItems = 1000 };
@@ -74,7 +76,17 @@ int main(int argc, char** argv) {
       break;
     }
   }
+  if (strcmp(mode, "graph") == 0) {
+    cuStreamBeginCapture_v2(&other, 0);
+    launch("add", to, from, 16, &other);
+    launch("add", to, from, 8, &other);
+    cuStreamEndCapture(&other, &other);
+  }
   for (int i = 0; i < launches && strcmp(mode, "none") != 0; ++i) {
+    if (strcmp(mode, "graph") == 0 && i % 2 == 1) {
+      if (cuGraphLaunch(other, NULL) != 0) return 5;
+      continue;
+    }
     const unsigned blocks = strcmp(mode, "mixed") == 0 && i % 4 == 1 ? 32 : 16;
     if (strcmp(mode, "changing") == 0) {
       host[0] = i;

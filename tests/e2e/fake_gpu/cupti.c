@@ -3,7 +3,9 @@
  * metrics fit in a pass (FAKE_CUPTI_WIDTH). gpu__time_duration.sum is 1000.
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
- *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration */
+ *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
+ * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), and it
+ * cannot be used any more once what it registered at its first session has run at exit. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
@@ -25,7 +27,7 @@ static callback_fn g_callback;
 static uint8_t g_on[4][2048];
 static struct Image *g_image, *g_work;
 static size_t g_passes, g_pass, g_most, g_next;
-static int g_running, g_replay, g_set;
+static int g_running, g_replay, g_set, g_user, g_pushed, g_spoilt, g_gone;
 
 static int fails(const char* function) {
   const char* const text = getenv("FAKE_CUPTI_FAILS");
@@ -59,9 +61,19 @@ static void on_context(void* context, int created) {
   if (g_callback && g_on[3][id]) g_callback(NULL, 3, id, &about);
 }
 EXPORT void fake_sample(const char* symbol);
+static void on_graph(void) {
+  if (g_running && !g_user) g_spoilt = 1;
+}
 static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) {
   fake_sample(symbol);
-  if (!g_running || !g_work) return;
+  if (!g_running || !g_work || g_spoilt) return;
+  if (g_user) {  /* all kernels of the range together */
+    if (!g_pushed) return;
+    struct Range* const range = &g_work->range[g_next - 1];
+    range->seen |= 1ull << g_pass;
+    range->memory[g_pass] += memory % 1000003 + threads;
+    return;
+  }
   if (g_next >= g_most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
   struct Range* const range = &g_work->range[g_next++];
   for (size_t p = 0; p < g_passes; ++p)
@@ -82,7 +94,7 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
   g_callback = (callback_fn)callback;
   *subscriber = &g_callback;
-  const struct Hook hook = {on_call, on_module, on_context, on_executing};
+  const struct Hook hook = {on_call, on_module, on_context, on_executing, on_graph};
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   void (*set)(const struct Hook*) = driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
   if (set) set(&hook);
@@ -136,6 +148,7 @@ EXPORT int cuptiRangeProfilerSetConfig(struct PSet* p) {
   g_pass = p->pass;
   g_most = p->most;
   g_replay = p->replay;
+  g_user = p->range == 2;
   free(g_work);
   g_work = calloc(1, p->image_bytes);
   memcpy(g_work, g_image, p->image_bytes);
@@ -144,8 +157,12 @@ EXPORT int cuptiRangeProfilerSetConfig(struct PSet* p) {
   note("set", p->most);
   return 0;
 }
+static void at_exit(void) { g_gone = 1; }
 EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
   (void)p;
+  static int first;
+  if (!first++) atexit(at_exit);
+  if (g_gone) fprintf(stderr, "fake CUPTI: started after its end\n"), abort();
   if (fails("start")) return fails("start");
   if (!g_set || g_running) return 1;
   g_running = 1;
@@ -153,9 +170,28 @@ EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
   note("start", g_pass);
   return 0;
 }
+struct PPush { size_t size; void *priv, *profiler; const char* name; };
+EXPORT int cuptiRangeProfilerPushRange(struct PPush* p) {
+  if (!g_running || !g_user || g_pushed || !p->name || g_next >= g_most) return 1;
+  g_pushed = 1;
+  g_work->range[g_next++].memory[g_pass] = 0;
+  if (g_work->ranges < g_next) g_work->ranges = (uint32_t)g_next;
+  note("push", g_pass);
+  return 0;
+}
+EXPORT int cuptiRangeProfilerPopRange(struct PObject* p) {
+  (void)p;
+  if (!g_pushed) return 1;
+  g_pushed = 0;
+  return 0;
+}
 EXPORT int cuptiRangeProfilerStop(struct PStop* p) {
-  if (!g_running) return 1;
+  if (!g_running || g_pushed) return 1;
   g_running = 0;
+  if (g_spoilt) {
+    g_spoilt = 0;
+    return 999;
+  }
   note("stop", g_next);
   if (g_replay == 3) ++g_pass;
   p->pass = g_pass;

@@ -28,8 +28,8 @@ EXPORT void fake_set_hook(const struct Hook* hook) { g_hook = *hook; }
 
 EXPORT const char* const fake_names[] = {NULL, "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyDtoH_v2",
   "cuMemcpyHtoD_v2", "cuMemcpyAsync", "cuMemsetD8_v2", "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuArrayCreate_v2",
-  "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuCtxDestroy_v2", "cuCtxSynchronize", NULL};
-enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC };
+  "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuCtxDestroy_v2", "cuCtxSynchronize", "cuGraphLaunch", NULL};
+enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC, GRAPH };
 
 #define CALL(id, symbol, work, ...)                                              \
   do {                                                                           \
@@ -160,14 +160,16 @@ EXPORT int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
 /* ---- streams */
 static int g_capturing;
 EXPORT int cuStreamIsCapturing(void* stream, int* status) { *status = stream != NULL && g_capturing; return 0; }
+static struct { void* function; uint64_t threads, values[4]; } g_graph[16];  /* the one graph: what was captured last */
+static int g_nodes;
 EXPORT int cuStreamBeginCapture_v2(void* stream, int mode) {
 #define ARGS {stream, mode}
-  CALL(CAPTURE, NULL, g_capturing = 1, void* stream; int mode);
+  CALL(CAPTURE, NULL, (g_capturing = 1, g_nodes = 0), void* stream; int mode);
 #undef ARGS
 }
 EXPORT int cuStreamEndCapture(void* stream, void** graph) {
 #define ARGS {stream, graph}
-  CALL(END_CAPTURE, NULL, g_capturing = 0, void* stream; void** graph);
+  CALL(END_CAPTURE, NULL, (g_capturing = 0, *graph = g_graph), void* stream; void** graph);
 #undef ARGS
 }
 
@@ -250,13 +252,19 @@ static uint64_t checksum(const struct Function* f, void** args) {
         for (size_t b = 0; b < g_memory[i].bytes; ++b) sum = sum * 31 + ((uint8_t*)(uintptr_t)g_memory[i].at)[b];
   return sum;
 }
+static void capture(struct Function* f, void** args, uint64_t threads) {
+  g_graph[g_nodes].function = f;
+  g_graph[g_nodes].threads = threads;
+  for (int a = 0; a < f->count; ++a) memcpy(&g_graph[g_nodes].values[a], args[a], f->bytes[a]);
+  ++g_nodes;
+}
 static void execute(struct Function* f, void** args, uint64_t threads) {
   if (g_hook.executing) g_hook.executing(f->symbol, threads, checksum(f, args));
   f->run(args);
 }
 EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream, void** args, void** extra) {
 #define ARGS {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, args, extra}
-  CALL(LAUNCH, ((struct Function*)f)->symbol, if (!(stream && g_capturing)) execute(f, args, (uint64_t)gx * bx), void* f; unsigned g[3], b[3], shared; void* stream; void** args; void** extra);
+  CALL(LAUNCH, ((struct Function*)f)->symbol, (stream && g_capturing ? capture : execute)(f, args, (uint64_t)gx * bx), void* f; unsigned g[3], b[3], shared; void* stream; void** args; void** extra);
 }
 EXPORT int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream, void** args) {
   void** extra = NULL;
@@ -269,4 +277,16 @@ EXPORT int cuLaunchKernelEx(const struct Config* config, void* f, void** args, v
   CALL(LAUNCH_EX, ((struct Function*)f)->symbol, execute(f, args, (uint64_t)config->g[0] * config->b[0]), const struct Config* config; void* f; void** args; void** extra);
 #undef ARGS
 }
-EXPORT int cuGraphLaunch(void* graph, void* stream) { (void)graph; (void)stream; return 1; }
+static void run_graph(void) {
+  if (g_hook.graph) g_hook.graph();
+  for (int node = 0; node < g_nodes; ++node) {
+    uint64_t* const values = g_graph[node].values;
+    void* args[] = {&values[0], &values[1], &values[2], &values[3]};
+    execute(g_graph[node].function, args, g_graph[node].threads);
+  }
+}
+EXPORT int cuGraphLaunch(void* graph, void* stream) {
+#define ARGS {graph, stream}
+  CALL(GRAPH, NULL, run_graph(), void* graph; void* stream);
+#undef ARGS
+}

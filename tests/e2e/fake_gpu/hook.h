@@ -1,4 +1,4 @@
-/* Between the stand-ins of the CUDA driver and of CUPTI. */
+/* What the stand-in of the CUDA driver tells the stand-in of CUPTI: calls, modules, contexts, kernels and graphs about to run. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,4 +9,6 @@ struct Hook {
   void (*context)(void* context, int created);
   /* A kernel is about to run: what it finds in memory. */
   void (*executing)(const char* symbol, uint64_t threads, uint64_t memory);
+  /* The kernels that come next are a graph's. */
+  void (*graph)(void);
 };

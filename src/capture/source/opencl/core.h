@@ -160,6 +160,8 @@ struct Wiped {
   std::atomic<uint32_t> definitions;     // lock: devices, vendors, kernel descriptions
   std::atomic<uint32_t> chunks;          // lock: free list of chunks
   std::atomic<uint64_t> filtered;        // launches that the user's filter excluded, not yet reported
+  std::atomic<tape::Progress*> progress;  // in the pool, or `unseen`
+  tape::Progress unseen;                  // where the pool has no room for it
   static constexpr uint32_t kQueueLocks = 480;
   std::atomic<uint32_t> append[kQueueLocks];
   std::atomic<uint32_t> drain[kQueueLocks];

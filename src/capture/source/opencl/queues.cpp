@@ -432,6 +432,29 @@ void at_exit() {
   }
 }
 
+tape::Progress& progress_slow() {
+  const Guard guard(g_wiped->objects);
+  tape::Progress* progress = g_wiped->progress.load(std::memory_order_relaxed);
+  if (progress != nullptr) return *progress;
+  progress = tape::open_progress();
+  if (progress == nullptr) {
+    progress = &g_wiped->unseen;
+    tape::note(event::NoteSeverity::kWarning,
+               "the pool had no room to keep count of a process's commands: were it killed, what is in flight would not be counted");
+  }
+  g_wiped->progress.store(progress, std::memory_order_release);
+  return *progress;
+}
+
+tape::Progress& progress() {
+  tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire);
+  return __builtin_expect(known != nullptr, 1) ? *known : progress_slow();
+}
+
+void count_issued(CommandKind kind) {
+  progress().issued[static_cast<size_t>(table_of(kind))].fetch_add(1, std::memory_order_relaxed);
+}
+
 // After everything else of the process: what never completed is counted.
 __attribute__((destructor)) void count_in_flight() {
   if (!tape::attached() || g_wiped->alive.load(std::memory_order_acquire) == 0 || g_list == nullptr) return;
@@ -455,43 +478,11 @@ __attribute__((destructor)) void count_in_flight() {
     if (in_flight[table] != 0)
       tape::loss(static_cast<event::Table>(table), event::LossReason::kKilled, in_flight[table]);
   report_filtered();
+  if (tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire)) known->ended.store(1, std::memory_order_release);
 }
 
-}  // namespace
-
-void watch_exit() {
-  if (g_exit_watched.exchange(true, std::memory_order_relaxed)) return;
-  atexit(at_exit);
-}
-
-WideShape* take_wide() {
-  const Guard guard(g_wiped->chunks);
-  return g_wide_slab.take();
-}
-
-uint32_t count_launch() {
-  tape::PoolHeader* const pool = tape::pool();
-  const uint64_t next = pool->launches.fetch_add(1, std::memory_order_relaxed) + 2;
-  // Before the launch that a trigger counts, so that this launch is on the right side of it.
-  if (__builtin_expect(next == pool->start_launch, 0)) {
-    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(pool->sources, std::memory_order_relaxed);
-  }
-  if (__builtin_expect(next == pool->stop_launch, 0)) {
-    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(0, std::memory_order_relaxed);
-  }
-  return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
-}
-
-void count_filtered() {
-  g_wiped->filtered.fetch_add(1, std::memory_order_relaxed);
-}
-
-// ---- commands
-// --------------------------------------------------------------------------------------------------------
-
-void add(Queue& queue, const Command& command) {
+// A command that is to become a row and has been counted as issued.
+void append(Queue& queue, const Command& command) {
   if (__builtin_expect(g_wiped->thread_started.load(std::memory_order_relaxed) == 0, 0) && ours())
     start_thread();
   bool poll, scan;
@@ -524,9 +515,50 @@ void add(Queue& queue, const Command& command) {
   if (__builtin_expect(poll, 0)) collect(queue, scan, scan ? UINT32_MAX : 2 * kBatch);
 }
 
+}  // namespace
+
+void watch_exit() {
+  if (g_exit_watched.exchange(true, std::memory_order_relaxed)) return;
+  atexit(at_exit);
+}
+
+WideShape* take_wide() {
+  const Guard guard(g_wiped->chunks);
+  return g_wide_slab.take();
+}
+
+uint32_t count_launch() {
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t next = pool->launches.fetch_add(1, std::memory_order_relaxed) + 2;
+  // Before the launch that a trigger counts, so that this launch is on the right side of it.
+  if (__builtin_expect(next == pool->start_launch, 0)) {
+    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(pool->sources, std::memory_order_relaxed);
+  }
+  if (__builtin_expect(next == pool->stop_launch, 0)) {
+    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(0, std::memory_order_relaxed);
+  }
+  return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
+}
+
+void count_filtered() {
+  g_wiped->filtered.fetch_add(1, std::memory_order_relaxed);
+  progress().filtered.fetch_add(1, std::memory_order_relaxed);
+}
+
+// ---- commands
+// --------------------------------------------------------------------------------------------------------
+
+void add(Queue& queue, const Command& command) {
+  count_issued(command.kind);
+  append(queue, command);
+}
+
 void add_complete(Queue& queue, const Command& command) {
+  count_issued(command.kind);
   Command copy = command;
-  if (!finish(queue, copy, true)) add(queue, copy);
+  if (!finish(queue, copy, true)) append(queue, copy);
 }
 
 void collect(Queue& queue, bool all, uint32_t limit) {

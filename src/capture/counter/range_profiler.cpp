@@ -115,6 +115,7 @@ constinit bool g_driver_found = false;  // replay:: has the driver's functions
 constinit bool g_own_replay = false;  // launches are run again by the batch
 constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
 constinit bool g_batch = false;       // g_running is such a batch
+constinit bool g_swept = false;       // the L2 is swept before the launch at hand
 constinit bool g_by_hand = false;     // g_running is for one graph, whose range is pushed by hand
 constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
@@ -716,7 +717,6 @@ int64_t boot_now() {
 constinit bool g_measuring = false;
 constinit bool g_carrying = false;  // it runs in the session, but the filter leaves it out
 constinit bool g_alone = false;     // it is a batch of its own
-constinit bool g_swept = false;     // the L2 is swept before it
 constinit std::atomic<bool> g_session_open{false};  // launches that are left out have to end something first
 constinit int64_t g_entered = 0;
 

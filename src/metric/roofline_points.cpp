@@ -13,9 +13,11 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// NVIDIA's half-precision FLOPs. The assembler also uses HFMA2 to put constants into registers (HFMA2 R5, -RZ, RZ, 0, 4.8e-07), a
-// few of them before the work of a thread begins, in kernels that know no halves: up to kConstants of a thread, or one in
-// kRare of its instructions, they are such loads and no FLOPs, unless there are adds or multiplies of halves beside them.
+// NVIDIA's half-precision FLOPs. The counters count HADD2, HMUL2 and HFMA2 once a thread (measured on an H200), which work on
+// two halves each: 2, 2 and 4 FLOPs, also where a program uses one of the two. The assembler uses the same instructions for
+// other things: HADD2 to make floats of halves, so adds alone are no FLOPs; and HFMA2 to put constants into registers (HFMA2
+// R5, -RZ, RZ, 0, 4.8e-07), a few of them before the work of a thread begins: up to kConstants of a thread, or one in kRare of
+// its instructions, they are no FLOPs either. A multiply can only be meant.
 template <typename AddTerm, typename Has>
 void add_half(const AddTerm& add_term, const Has& has, std::vector<std::string>& left_out) {
   constexpr int kConstants = 4, kRare = 16;
@@ -32,8 +34,8 @@ void add_half(const AddTerm& add_term, const Has& has, std::vector<std::string>&
     }
   if (!complete) return;
   const std::string rare = !has || has(all) ? fmt::format(" and {} * {} > {}", kRare, fma, all) : std::string();
-  add_term({"FP16"}, fmt::format("{1} + {2} + ((2 * {0}) if ({1} + {2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)", fma, add,
-                                 mul, kConstants, rare));
+  add_term({"FP16"}, fmt::format("((4 * {0} + 2 * {1} + 2 * {2}) if ({2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)", fma,
+                                 add, mul, kConstants, rare));
 }
 
 }  // namespace
@@ -69,9 +71,9 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   }
   if (architecture.starts_with("sm_")) {
     formulas.definition =
-        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on, tensor operations; "
-        "bytes at the tag stages of L1 and L2 (l1tex__t_bytes, lts__t_bytes), at the DRAM interface and 128 a wavefront of "
-        "shared memory";
+        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on (halves in pairs), tensor "
+        "operations; bytes at the tag stage of L1 (l1tex__t_bytes), asked of the L2 by the L1s (32 lts__t_sectors_srcunit_tex), "
+        "at the DRAM interface and 128 a wavefront of shared memory";
     for (const auto& [letter, type] : {std::pair{'f', "FP32"}, {'d', "FP64"}})
       for (const auto& [kind, factor] : {std::pair{"add", 1}, {"mul", 1}, {"fma", 2}})
         add({type}, factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", letter, kind), false);
@@ -92,7 +94,8 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
     add({"TF32", true}, 1, "sm__ops_path_tensor_src_tf32_dst_fp32.sum", true);
     add({"FP64", true}, 1, "sm__ops_path_tensor_src_fp64.sum", true);
     formulas.l1_bytes = "l1tex__t_bytes.sum";
-    formulas.l2_bytes = "lts__t_bytes.sum";
+    // Not lts__t_bytes: what lies in the far half of the L2 passes the tag stages of both halves, half as much again on an H200.
+    formulas.l2_bytes = "32 * lts__t_sectors_srcunit_tex.sum";
     formulas.hbm_bytes = "dram__bytes.sum";
     formulas.lds_bytes = "128 * l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
     return formulas;

@@ -10,7 +10,7 @@
 #include <vector>
 
 constexpr long kItems = 1L << 28;
-constexpr int kSteps = 64, kHalfSteps = 64, kProduct = 4096, kTile = 32;
+constexpr int kSteps = 64, kHalfSteps = 256, kProduct = 4096, kTile = 32;
 
 __global__ void vcopy_kernel(const float* from, float* to) {
   const long i = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;

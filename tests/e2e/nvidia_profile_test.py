@@ -139,8 +139,8 @@ class KernelReplay(StandIn):
         self.assertEqual([int(row["Dispatch_ID"]) for row in rows], [1, 2, 3, 4, 5])
 
     def test_one_pass_is_one_session(self):
-        _, rows = self.replayed("loop", 100, "--set", "launch_stats", rows=100, FAKE_CUPTI_WIDTH="64")
-        self.assertEqual(self.lines("stop"), ["stop 64", "stop 36"])
+        _, rows = self.replayed("loop", 300, "--set", "launch_stats", rows=300, FAKE_CUPTI_WIDTH="64")
+        self.assertEqual(self.lines("stop"), ["stop 256", "stop 44"])
         self.assertTrue(all(float(row["gpu__time_duration.sum"]) == 1000 for row in rows))
 
     def test_one_pass_with_sweeps(self):

@@ -100,14 +100,15 @@ class Roofline(Case):
         tensor = "sm__ops_path_tensor_{}.sum".format
         names = [counter(k) for k in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma", "hadd", "hmul", "hfma")]
         names += [tensor(k) for k in ("src_fp16", "src_fp8", "src_bf16_dst_fp32", "src_tf32_dst_fp32", "src_fp64")]
-        names += ["smsp__sass_thread_inst_executed_pred_on.sum", "l1tex__t_bytes.sum", "lts__t_bytes.sum", "dram__bytes.sum",
+        names += ["smsp__sass_thread_inst_executed_pred_on.sum", "l1tex__t_bytes.sum", "lts__t_sectors_srcunit_tex.sum", "dram__bytes.sum",
                   "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"]
-        common = {names[-5]: 100 * threads, "l1tex__t_bytes.sum": 16 * threads, "lts__t_bytes.sum": 12 * threads, "dram__bytes.sum": 8 * threads}
+        common = {names[-5]: 100 * threads, "l1tex__t_bytes.sum": 16 * threads, "lts__t_sectors_srcunit_tex.sum": 12 * threads // 32, "dram__bytes.sum": 8 * threads}
         kernels = [("copy", 2000, {counter("hfma"): 2 * threads}),  # constants that the assembler loads with HFMA2
                    ("single", 4000, {counter("ffma"): 64 * threads, counter("fadd"): threads, counter("hfma"): 2 * threads}),
                    ("double", 8000, {counter("dfma"): 64 * threads, counter("dmul"): threads}),
                    ("half", 3000, {counter("hfma"): 64 * threads}),
-                   ("half_add", 3000, {counter("hadd"): threads, counter("hfma"): threads}),
+                   ("converted", 3000, {counter("hadd"): 8 * threads, counter("hfma"): threads}),  # HADD2 makes floats of halves
+                   ("half_scale", 3000, {counter("hmul"): threads, counter("hadd"): 2 * threads, counter("hfma"): threads}),
                    ("product", 1000, {tensor("src_bf16_dst_fp32"): 850_000_000, counter("ffma"): 1000})]
         folder = self.folder / name
         folder.mkdir()
@@ -130,10 +131,10 @@ class Roofline(Case):
         folder, threads = self.known()
         points, document = self.points(folder)
         flops = {name: {k: v for k, v in p["flops"].items() if v} for name, p in points.items()}
-        self.assertEqual(flops, {"copy": {}, "single": {"FP32": 129 * threads}, "double": {"FP64": 129 * threads}, "half": {"FP16": 128 * threads},
-                                 "half_add": {"FP16": 3 * threads}, "product": {"FP32": 2000, "matrix BF16": 850_000_000}})
+        self.assertEqual(flops, {"copy": {}, "single": {"FP32": 129 * threads}, "double": {"FP64": 129 * threads}, "half": {"FP16": 256 * threads},
+                                 "converted": {}, "half_scale": {"FP16": 10 * threads}, "product": {"FP32": 2000, "matrix BF16": 850_000_000}})
         self.assertEqual({name: p["type"] for name, p in points.items()},
-                         {"copy": "", "single": "FP32", "double": "FP64", "half": "FP16", "half_add": "FP16", "product": "BF16"})
+                         {"copy": "", "single": "FP32", "double": "FP64", "half": "FP16", "converted": "", "half_scale": "FP16", "product": "BF16"})
         self.assertEqual(points["single"]["bytes"], {"hbm": 8 * threads, "l2": 12 * threads, "l1": 16 * threads, "lds": 0})
         self.assertAlmostEqual(points["single"]["intensity"]["hbm"], 129 / 8, delta=1e-9)
         self.assertAlmostEqual(points["single"]["intensity"]["l1"], 129 / 16, delta=1e-9)
@@ -202,7 +203,7 @@ class Roofline(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn('class="point level-hbm', done.stdout)
         self.assertIn('class="point level-l2', done.stdout)
-        folder, _ = self.known("notime", zero=("single", "double", "half", "half_add", "product", "copy"))
+        folder, _ = self.known("notime", zero=("single", "double", "half", "converted", "half_scale", "product", "copy"))
         points, _ = self.points(folder)
         self.assertTrue(all(p["performance"] is None and p["bounds"] == {} for p in points.values()), points)
         done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
@@ -219,7 +220,7 @@ class Roofline(Case):
         (folder / "roofline.csv").unlink()
         done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
         self.assertIn("no measured roofs", done.stdout)
-        (folder / "pmc_perf.csv").write_text("Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,lts__t_bytes.sum\n0,k,0,64,64,0,10,640\n")
+        (folder / "pmc_perf.csv").write_text("Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,lts__t_sectors_srcunit_tex.sum\n0,k,0,64,64,0,10,640\n")
         done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("nothing to draw", done.stderr)
@@ -235,7 +236,7 @@ class Roofline(Case):
         root = xml.etree.ElementTree.fromstring(text)
         name = "{http://www.w3.org/2000/svg}"
         self.assertEqual(len(root.findall(f"{name}circle")), 15)
-        self.assertEqual(len([p for p in root.findall(f"{name}path") if p.get("data-run") == "1"]), 18)
+        self.assertEqual(len([p for p in root.findall(f"{name}path") if p.get("data-run") == "1"]), 21)
         self.assertIn("NVIDIA H200", text)
         again = self.run_it(*command)
         self.assertEqual(again.returncode, 1)

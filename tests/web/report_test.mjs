@@ -348,11 +348,11 @@ function h200() {
   writeFileSync(path.join(into, 'sysinfo.csv'), 'workload_name,gpu_arch,gpu_model,cu_per_gpu,wave_size,max_sclk\nknown,sm_90,NVIDIA H200,132,32,1980\n');
   const counters = ['ffma', 'fadd', 'fmul', 'dfma', 'dadd', 'dmul', 'hfma', 'hadd', 'hmul'].map((kind) => `smsp__sass_thread_inst_executed_op_${kind}_pred_on.sum`);
   const tensor = ['src_fp16', 'src_fp8', 'src_bf16_dst_fp32', 'src_tf32_dst_fp32', 'src_fp64'].map((kind) => `sm__ops_path_tensor_${kind}.sum`);
-  const rest = ['smsp__sass_thread_inst_executed_pred_on.sum', 'l1tex__t_bytes.sum', 'lts__t_bytes.sum', 'dram__bytes.sum', 'l1tex__data_pipe_lsu_wavefronts_mem_shared.sum'];
+  const rest = ['smsp__sass_thread_inst_executed_pred_on.sum', 'l1tex__t_bytes.sum', 'lts__t_sectors_srcunit_tex.sum', 'dram__bytes.sum', 'l1tex__data_pipe_lsu_wavefronts_mem_shared.sum'];
   const header = ['Dispatch_ID', 'Kernel_Name', 'GPU_ID', 'Grid_Size', 'Workgroup_Size', 'Start_Timestamp', 'End_Timestamp', ...counters, ...tensor, ...rest];
   const threads = 1 << 20;
   const row = (name, ns, values) => header.slice(7).map((counter) => values[counter] ?? 0).join(',').replace(/^/, `${name},0,${threads},256,0,${ns},`);
-  const bytes = { 'l1tex__t_bytes.sum': 16 * threads, 'lts__t_bytes.sum': 12 * threads, 'dram__bytes.sum': 8 * threads, 'smsp__sass_thread_inst_executed_pred_on.sum': 100 * threads };
+  const bytes = { 'l1tex__t_bytes.sum': 16 * threads, 'lts__t_sectors_srcunit_tex.sum': (12 * threads) / 32, 'dram__bytes.sum': 8 * threads, 'smsp__sass_thread_inst_executed_pred_on.sum': 100 * threads };
   const rows = [
     row('copy_kernel', 2000, { ...bytes, [counters[6]]: 2 * threads }),
     row('fma_kernel', 4000, { ...bytes, [counters[0]]: 64 * threads, [counters[6]]: 2 * threads }),

@@ -75,13 +75,16 @@ struct Functions {
 };
 
 constexpr size_t kMaxMetrics = 4096, kMaxFilters = 256, kFunctions = 4096;
-constexpr size_t kMaxRanges = 64, kImageBudget = 48u << 20;
+// CUPTI keeps room for as many ranges as an object's first configuration asks for. What a session holds is lost with a killed
+// program; where there is one pass a session costs as much as 25 launches and nothing else.
+constexpr size_t kMaxRanges = 64, kMaxRangesOnePass = 256, kImageBudget = 48u << 20;
 constexpr uint32_t kMaxCarried = 8;
 
 struct Function {
   void* handle;
   const char* name;  // interned by strdup, never freed
   uint64_t hash;     // of the name
+  const char* seen;  // where CUPTI last told the name
   bool selected;
   uint32_t shared, local, registers;
   uint32_t generation;  // of modules, when replay::prepare() saw it
@@ -120,6 +123,7 @@ constinit bool g_by_hand = false;     // g_running is for one graph, whose range
 constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
 constinit Effect g_effects[2048] = {};          // of driver calls, by callback id
+constinit replay::Call::Kind g_kinds[2048] = {};  // of launching calls
 constinit bool g_by_name = false;
 constinit pid_t g_pid = 0;
 constinit uint32_t g_process = 0;
@@ -145,6 +149,7 @@ constinit uint32_t g_depth = 0;
 
 constinit abi::Profiler g_profiler = nullptr;
 constinit void* g_context = nullptr;  // that g_profiler is enabled on
+constinit int g_range = abi::kAutoRange;  // kind of ranges that g_profiler is for
 constinit bool g_running = false;     // a session is started
 constinit uint32_t g_device = 0;
 constinit size_t g_ranges = 0;        // that an image holds
@@ -301,8 +306,9 @@ void finish_at_exit() {
 // ---- sessions
 // ----------------------------------------------------------------------------------------------------------
 
-bool enable_on(void* context) {
-  if (g_context == context) return true;
+// An object that was configured for one kind of ranges refuses the other: it is made anew (13 ms).
+bool enable_on(void* context, int range = abi::kAutoRange) {
+  if (g_context == context && g_range == range) return true;
   static constinit bool s_initialized = false;
   if (!s_initialized) {  // not within cuInit: CUPTI's profiler wants the driver ready
     abi::Initialize initialize{};
@@ -321,6 +327,7 @@ bool enable_on(void* context) {
   if (!call(g_call.enable, enable, "profile in this context")) return false;
   g_profiler = enable.profiler;
   g_context = context;
+  g_range = range;
   finish_at_exit();
   int device = 0;
   if (g_call.context_device(&device) == 0) g_device = static_cast<uint32_t>(device);
@@ -337,7 +344,8 @@ bool enable_on(void* context) {
     const size_t one = bytes_of(1);
     if (one == 0) return false;
     g_ranges = kImageBudget / one;
-    g_ranges = g_ranges < 1 ? 1 : g_ranges > kMaxRanges ? kMaxRanges : g_ranges;
+    const size_t most = g_passes == 1 ? kMaxRangesOnePass : kMaxRanges;
+    g_ranges = g_ranges < 1 ? 1 : g_ranges > most ? most : g_ranges;
     // CUPTI's kernel replay spends tens of milliseconds a kernel: small images lose less when the program is killed.
     if (g_mode == Mode::kKernel && g_passes > 1 && !g_own_replay && g_ranges > 16) g_ranges = 16;
     const size_t bytes = bytes_of(g_ranges);
@@ -367,14 +375,14 @@ bool fresh_image() {
   return call(g_call.image_initialize, initialize, "prepare its counter data");
 }
 
-bool configure(int replay, size_t pass, int range = abi::kAutoRange) {
+bool configure(int replay, size_t pass) {
   abi::SetConfig config{};
   config.profiler = g_profiler;
   config.config = g_config.data;
   config.config_bytes = g_config.used;
   config.image = g_image.data;
   config.image_bytes = g_image.used;
-  config.range = range;
+  config.range = g_range;
   config.replay = replay;
   config.max_ranges = g_ranges;
   config.nesting_levels = config.least_level = config.target_level = 1;
@@ -467,7 +475,7 @@ bool open_graph(void* context, bool with_host) {
     problem = "CUPTI's own kernel replay, which is used here, cannot";
   else if (g_passes > 1)
     problem = replay::problem();
-  if (problem == nullptr && !enable_on(context)) return false;
+  if (problem == nullptr && !enable_on(context, abi::kUserRange)) return false;
   if (problem == nullptr && g_passes > 1) problem = replay::begin(context, with_host);
   if (problem != nullptr) {
     static constinit bool s_said = false;
@@ -477,7 +485,7 @@ bool open_graph(void* context, bool with_host) {
     s_said = true;
     return false;
   }
-  if (!fresh_image() || !configure(abi::kUserReplay, 0, abi::kUserRange) || !start()) return false;
+  if (!fresh_image() || !configure(abi::kUserReplay, 0) || !start()) return false;
   g_batch = g_own_replay;
   g_by_hand = true;
   if (g_swept) replay::sweep(context);
@@ -678,20 +686,25 @@ bool name_passes(const char* name) {
 }
 
 Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, true, 0, 0, 0, 0, 0, 0};
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, 0, 0, 0, 0, 0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
     Function* known = slot.load(std::memory_order_acquire);
     if (known != nullptr && known->handle == handle) {
       // A module may have been unloaded and another function got its handle.
-      if (name == nullptr || known->name == name || strcmp(known->name, name) == 0) return known;
+      if (name == nullptr || (known->seen == name && strncmp(known->name, name, 16) == 0)) return known;
+      if (strcmp(known->name, name) == 0) {
+        known->seen = name;
+        return known;
+      }
     } else if (known != nullptr) {
       continue;
     }
     auto* const fresh = static_cast<Function*>(calloc(1, sizeof(Function)));
     if (fresh == nullptr) return &s_unknown;
     fresh->handle = handle;
+    fresh->seen = name;
     fresh->name = strdup(name != nullptr ? name : "unknown kernel");
     if (fresh->name == nullptr) fresh->name = "unknown kernel";
     for (const char* c = fresh->name; *c != '\0'; ++c) fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
@@ -768,14 +781,14 @@ bool measure_replayed(void* context, Function* function, const replay::Call& cal
   return true;
 }
 
-void enter(const cupti::CallbackData& call_data, Effect effect) {
+void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Kind kind) {
   if (owned()) {  // a call within a call, as with replays: not another dispatch
     ++g_depth;
     return;
   }
   if (effect != Effect::kLaunch) return enter_other(call_data, effect);
   const auto* const words = static_cast<const char*>(call_data.parameters);
-  replay::Call call{replay::kind_of(call_data.function), nullptr, words};
+  replay::Call call{kind, nullptr, words};
   const bool extended = call.kind == replay::Call::Kind::kExtended, graph = call.kind == replay::Call::Kind::kGraph;
   const char* shape = words;
   plugin::CounterRecord record{};
@@ -983,7 +996,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   const auto& call_data = *static_cast<const cupti::CallbackData*>(data);
   const Effect effect = id < sizeof g_effects ? g_effects[id] : Effect::kNone;
   if (call_data.site == cupti::kEnter) {
-    if (g_on.load(std::memory_order_relaxed) && call_data.parameters != nullptr) enter(call_data, effect);
+    if (g_on.load(std::memory_order_relaxed) && call_data.parameters != nullptr) enter(call_data, effect, g_kinds[id]);
   } else {
     leave(call_data, effect);
   }
@@ -1153,6 +1166,7 @@ bool start_range_profiler(const char* folder) {
     const Effect effect = effect_of(name);
     if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
     g_effects[id] = effect;
+    g_kinds[id] = replay::kind_of(name);
     g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
   }
   g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);

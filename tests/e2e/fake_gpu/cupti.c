@@ -4,7 +4,8 @@
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
- * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), and it
+ * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), an object
+ * that was configured for one kind of ranges refuses the other, and it
  * cannot be used any more once what it registered at its first session has run at exit. */
 #include <dlfcn.h>
 #include <math.h>
@@ -148,6 +149,9 @@ EXPORT int cuptiRangeProfilerSetConfig(struct PSet* p) {
   g_pass = p->pass;
   g_most = p->most;
   g_replay = p->replay;
+  static int kind;
+  if (!g_set) kind = p->range;
+  if (kind != p->range) return 1;
   g_user = p->range == 2;
   free(g_work);
   g_work = calloc(1, p->image_bytes);

@@ -289,17 +289,28 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       TACHO_ASSIGN(main, read_wide({files.joined}, options, kernels, workload.warnings));
     }
   } else if (!files.passes.empty()) {
-    TACHO_ASSIGN(workload.long_form, is_long_form(files.passes.front()));
+    // Runs into one folder may have chosen either form.
+    std::vector<CsvSource> long_files;
+    std::vector<std::string> wide_files;
+    for (const std::string& path : files.passes) {
+      TACHO_ASSIGN(const bool is_long, is_long_form(path));
+      if (is_long)
+        long_files.push_back({path});
+      else
+        wide_files.push_back(path);
+    }
+    workload.long_form = wide_files.empty();
     if (workload.long_form) {
-      std::vector<CsvSource> sources;
-      for (const std::string& path : files.passes) sources.push_back({path});
-      TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
+      TACHO_ASSIGN(main, read_long(long_files, options, kernels, workload.warnings));
     } else {
-      std::vector<std::string> paths = files.passes;
-      paths.insert(paths.end(), files.levels.begin(), files.levels.end());
+      wide_files.insert(wide_files.end(), files.levels.begin(), files.levels.end());
       std::vector<RawTable> passes;
-      for (const std::string& path : paths) {
+      for (const std::string& path : wide_files) {
         TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
+        passes.push_back(std::move(pass));
+      }
+      if (!long_files.empty()) {
+        TACHO_ASSIGN(RawTable pass, read_long(long_files, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
       TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));

@@ -828,6 +828,15 @@ const char* end() {
   return result == 0 ? nullptr : failed("what the kernels wrote cannot be put back", result);
 }
 
+const char* drop() {
+  const char* const problem = g_kept.count != 0 ? put_back() : nullptr;
+  g_kept.count = 0;
+  g_blob.count = 0;
+  g_written.count = 0;
+  g_put_back = false;
+  return problem;
+}
+
 bool settle(void* context) {
   const InContext inside(context);
   return g_driver.synchronize != nullptr && g_driver.synchronize() == 0;

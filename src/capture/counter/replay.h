@@ -67,6 +67,8 @@ const char* put_back();
 const char* run_again();
 /// Memory as the first execution left it; the batch is over.
 const char* end();
+/// Memory as it was when the batch began; the batch is over, as if it had never run.
+const char* drop();
 
 /// Waits until the GPU has done what was asked of it in this context.
 bool settle(void* context);

@@ -116,7 +116,7 @@ constinit char g_folder[1024] = {};
 constinit Mode g_mode = Mode::kKernel;
 constinit size_t g_pass = 0, g_passes = 1;
 constinit bool g_sweep = false;       // the L2 before each measured launch
-constinit bool g_driver_found = false;  // replay:: has the driver's functions
+constinit bool g_tracking = false;    // replay:: is told of the program's memory: launches, at least graphs, can be run again
 constinit bool g_own_replay = false;  // launches are run again by the batch
 constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
 constinit bool g_batch = false;       // g_running is such a batch
@@ -532,8 +532,10 @@ bool measure_graph(void* context, const replay::Call& call) {
   const char* problem = nullptr;
   if (g_mode != Mode::kKernel)
     problem = "only --replay kernel measures them, each as a whole";
-  else if (!g_driver_found || g_by_cupti || (g_passes > 1 && !g_own_replay))
+  else if (!g_tracking || (g_passes > 1 && !g_own_replay))
     problem = "CUPTI's own kernel replay, which is used here, cannot";
+  else if (!replay::variables_known())
+    problem = "there are variables of modules whose kernels only graphs launch, which cannot be put back";
   else
     problem = replay::problem();
   if (problem == nullptr && !enable_on(context, abi::kUserRange)) return false;
@@ -755,15 +757,19 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
   g_session_open.store(g_running || g_cycle.open, std::memory_order_relaxed);
 }
 
+// Notes the variables of the function's module.
+void prepare(Function* function, const replay::Call& call) {
+  if (function->generation == replay::generation()) return;
+  if (!replay::prepare(call) && g_batch) close_session();  // a batch has not saved them
+  function->generation = replay::generation();
+}
+
 // True: the launch runs in the session that is open now.
 bool measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
   if (g_running && context != g_context) close_session();
   g_swept = selected && g_sweep && replay::can_sweep(context);
+  if (g_tracking) prepare(function, call);
   if (!g_own_replay) return g_running || open_session(context);
-  if (function->generation != replay::generation()) {
-    if (!replay::prepare(call) && g_running) close_session();
-    function->generation = replay::generation();
-  }
   const bool host = replay::touches_host(call);
   if (host && g_running) close_session();
   if (!g_running && (!selected || !open_batch(context, host))) return false;
@@ -822,7 +828,14 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
   if (capturing && g_call.is_capturing != nullptr) {
     int status = 0;  // into a graph: it does not run now
-    if (g_call.is_capturing(reinterpret_cast<void*>(record.queue), &status) == 0 && status != 0) return;
+    if (g_call.is_capturing(reinterpret_cast<void*>(record.queue), &status) == 0 && status != 0) {
+      if (g_tracking && !graph) {
+        lock();
+        prepare(function_of(call.handle, call_data.symbol), call);
+        unlock();
+      }
+      return;
+    }
   }
   Function* const function = function_of(call.handle, graph ? "CUDA graph" : call_data.symbol);
   if (!function->selected && !g_session_open.load(std::memory_order_relaxed)) {
@@ -1005,7 +1018,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       replay::forget(g_context);
       g_profiler = nullptr;
       g_context = nullptr;
-    } else if (id == kModuleLoaded && g_own_replay) {
+    } else if (id == kModuleLoaded && g_tracking) {
       const auto& module = *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
       replay::note_module(module.image, module.bytes);
     }
@@ -1176,20 +1189,21 @@ bool start_range_profiler(const char* folder) {
     for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
       g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
   }
-  g_driver_found = g_mode != Mode::kSampling && replay::find_functions();
-  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && g_driver_found;
-  if (!g_driver_found) g_sweep = false;
+  const bool found = g_mode != Mode::kSampling && replay::find_functions();
+  g_tracking = g_mode == Mode::kKernel && !g_by_cupti && found;
+  g_own_replay = g_tracking && g_passes > 1;
+  if (!found) g_sweep = false;
   for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(cupti::domain::kDriver, id, &name) != 0 || name == nullptr) continue;
     const Effect effect = effect_of(name);
-    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
+    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && effect == Effect::kReads) || (!g_tracking && effect == Effect::kChanges)) continue;
     g_effects[id] = effect;
     g_kinds[id] = replay::kind_of(name);
     g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
   }
   g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);
-  if (g_own_replay) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
+  if (g_tracking) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
   atexit(finish);
   return true;
 }

@@ -51,6 +51,8 @@ Call::Kind kind_of(const char* function);
 /// Loads the function's module and notes its variables. False: there are new ones, which an open batch has
 /// not saved.
 bool prepare(const Call& call);
+/// False while there are variables whose module no function that was prepared is of: kernels of a graph may change them.
+bool variables_known();
 /// True if an argument points to memory that the host can write too: such a launch is a batch of its own.
 bool touches_host(const Call& call);
 

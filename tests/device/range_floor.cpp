@@ -8,7 +8,6 @@
 #include <cupti_target.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <chrono>

@@ -369,7 +369,7 @@ def gpus(t):
                judge(len(counts) >= 2 and all(len(rows) == 6 and all(rows) for rows in counts.values())))
 
 
-SECTIONS = {"cupti": (cupti, 40), "time": (times, 150), "multiplex": (multiplex, 100), "values": (values, 150), "pc": (pc, 60), "host": (host, 60), "unselected": (unselected, 60),
+SECTIONS = {"cupti": (cupti, 40), "time": (times, 150), "multiplex": (multiplex, 100), "values": (values, 150), "pc": (pc, 60), "host": (host, 60), "unselected": (unselected, 90),
             "application": (application, 60), "every": (every, 90), "identities": (identities, 90), "seed": (seed, 240), "gpus": (gpus, 90)}
 
 

@@ -332,16 +332,17 @@ bool enable_on(void* context, int range = abi::kAutoRange) {
   finish_at_exit();
   int device = 0;
   if (g_call.context_device(&device) == 0) g_device = static_cast<uint32_t>(device);
+  // Asked of every new object: before, it cannot prepare an image (CUPTI 13.0 crashes).
+  const auto bytes_of = [&](size_t ranges) {
+    abi::ImageSize size{};
+    size.profiler = g_profiler;
+    size.metrics = g_metrics;
+    size.metric_count = g_metric_count;
+    size.max_ranges = ranges;
+    size.max_nodes = static_cast<uint32_t>(ranges);
+    return call(g_call.image_size, size, "size its counter data") ? size.bytes : 0;
+  };
   if (g_ranges == 0) {
-    const auto bytes_of = [&](size_t ranges) {
-      abi::ImageSize size{};
-      size.profiler = g_profiler;
-      size.metrics = g_metrics;
-      size.metric_count = g_metric_count;
-      size.max_ranges = ranges;
-      size.max_nodes = static_cast<uint32_t>(ranges);
-      return call(g_call.image_size, size, "size its counter data") ? size.bytes : 0;
-    };
     const size_t one = bytes_of(1);
     if (one == 0) return false;
     g_ranges = kImageBudget / one;
@@ -349,14 +350,14 @@ bool enable_on(void* context, int range = abi::kAutoRange) {
     g_ranges = g_ranges < 1 ? 1 : g_ranges > most ? most : g_ranges;
     // CUPTI's kernel replay spends tens of milliseconds a kernel: small images lose less when the program is killed.
     if (g_mode == Mode::kKernel && g_passes > 1 && !g_own_replay && g_ranges > 16) g_ranges = 16;
-    const size_t bytes = bytes_of(g_ranges);
-    if (bytes == 0) return false;
-    if (!g_image.reserve(bytes)) {
-      give_up("get memory for its counter data", 0);
-      return false;
-    }
-    g_image.used = bytes;
   }
+  const size_t bytes = bytes_of(g_ranges);
+  if (bytes == 0) return false;
+  if (!g_image.reserve(bytes)) {
+    give_up("get memory for its counter data", 0);
+    return false;
+  }
+  g_image.used = bytes;
   return true;
 }
 

@@ -6,8 +6,8 @@
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
  * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), it crashes
  * when a session begins inside the call that launches the graph which it shall measure, an object
- * that was configured for one kind of ranges refuses the other, and it
- * cannot be used any more once what it registered at its first session has run at exit. */
+ * that was configured for one kind of ranges refuses the other, each object wants to be asked
+ * for the size of images before it prepares one, and it cannot be used any more once what it registered at its first session has run at exit. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
@@ -136,11 +136,13 @@ struct PSize { size_t size; void *priv, *profiler; const char** metrics; size_t 
 struct PFresh { size_t size; void *priv, *profiler; size_t bytes; uint8_t* image; };
 
 EXPORT int cuptiProfilerInitialize(struct P1* p) { (void)p; return fails("initialize"); }
-EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) { p->profiler = &g_running; return fails("enable"); }
+static int g_sized;
+EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) { p->profiler = &g_running; g_sized = 0; return fails("enable"); }
 EXPORT int cuptiRangeProfilerDisable(struct PObject* p) { (void)p; g_set = 0; return 0; }
-EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) { p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range); return 0; }
+EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) { g_sized = 1; p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range); return 0; }
 EXPORT int cuptiRangeProfilerCounterDataImageInitialize(struct PFresh* p) {
   struct Image* const image = (struct Image*)p->image;
+  if (!g_sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
   memset(image, 0, p->bytes);
   image->magic = 0x46414b45;
   image->most = (uint32_t)((p->bytes - sizeof *image) / sizeof(struct Range));

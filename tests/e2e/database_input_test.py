@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 
-from harness import DATA, TACHO, Case, main, need_data
+from harness import BUILD, DATA, TACHO, Case, main, need_data
 
 COMMANDS = [["info"], ["stats"], ["top"], ["busy"], ["query", "SELECT count(*) FROM tacho.dispatch"], ["query", "SELECT * FROM rpd.top"], ["query", "SELECT * FROM rocpd.top"],
             ["report", "gaps"], ["trim", "o.tacho", "--start", "10%", "--end", "90%"], ["trim", "o.rpd", "--start", "10%", "--end", "90%"], ["export", "-f", "json", "-o", "o.json"]]
@@ -35,9 +35,13 @@ class BadInput(Case):
         before = mark(path) if path.is_file() else None
         listing = sorted(self.input.iterdir())
         said = ""
+        if path.suffix == ".rpd" and commands is COMMANDS:
+            commands = [*COMMANDS, ["rpd2tracing", "o.json"]]
         for command in commands:
-            words = [command[0], command[1], path, *command[2:]] if command[0] == "report" else [command[0], path, *command[1:]]
-            result = self.run_command(TACHO, *words, code=None, cwd=self.output, timeout=60)
+            words = [TACHO, command[0], command[1], path, *command[2:]] if command[0] == "report" else [TACHO, command[0], path, *command[1:]]
+            if command[0] == "rpd2tracing":
+                words = [BUILD / "personalities" / "rpd2tracing", path, *command[1:]]
+            result = self.run_command(*words, code=None, cwd=self.output, timeout=60)
             with self.subTest(input=path.name, command=command):
                 self.assertIn(result.returncode, (0, 1), result.stderr[-500:])
                 if code is not None:
@@ -45,6 +49,8 @@ class BadInput(Case):
                 if result.returncode == 1:
                     self.one_sentence(result)
                     self.assertEqual(list(self.output.iterdir()), [])
+                elif command[0] in ("export", "rpd2tracing"):
+                    json.loads((self.output / "o.json").read_text())
             said += result.stderr.decode() + (result.stdout.decode() if command == ["info"] else "")
             for left in self.output.iterdir():
                 left.unlink()
@@ -121,6 +127,15 @@ class BadInput(Case):
         self.assertIn("refer to calls that are not there", said)
         twice = self.sql(self.copy("twice.rpd"), "INSERT INTO rocpd_api_ops(api_id, op_id) SELECT api_id, op_id FROM rocpd_api_ops")
         self.run_all(twice, code=0)
+
+    def test_numbers_at_the_ends_of_their_range(self):
+        for number in (-2**63, 2**63 - 1):
+            path = self.copy("ends.rpd")
+            with sqlite3.connect(path) as db:
+                db.execute("UPDATE rocpd_op SET gpuId = ?, queueId = ? WHERE id = 1", (number, number))
+                db.execute("UPDATE rocpd_api SET pid = ?, tid = ? WHERE id = (SELECT min(id) FROM rocpd_api)", (number, number))
+            db.close()
+            self.run_all(path, code=0)
 
     def test_absurd_texts_and_blobs(self):
         path = self.copy("texts.rpd")

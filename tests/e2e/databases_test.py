@@ -456,7 +456,10 @@ class Rocpd(Databases):
                         "SELECT name, tid, count(*), sum(duration) FROM tacho.api GROUP BY name, tid ORDER BY name, tid",
                         "SELECT name, count(*), sum(duration) FROM tacho.marker GROUP BY name ORDER BY name",
                         "SELECT name, count(*), sum(duration), sum(bytes) FROM tacho.copy GROUP BY name ORDER BY name",
-                        "SELECT count(*), sum(bytes) FROM tacho.allocation"):
+                        "SELECT count(*), sum(bytes) FROM tacho.allocation",
+                        "SELECT gpuId, count(*) FROM rpd.op GROUP BY gpuId"):
+                if "gpuId" in sql and source.suffix == ".tacho":
+                    continue  # its device is a CPU, and CPU 0 of a rocpd database is the host
                 with self.subTest(source=source.name, sql=sql):
                     got, want = self.query(path, sql), self.query(source, sql)
                     if "min(start)" in sql and source.suffix == ".tacho":  # BOOTTIME there, the trace's own clock here
@@ -497,6 +500,14 @@ class TrimAndMerge(Databases):
             if path.suffix == ".rpd":
                 for statement in RPD_ORPHANS:
                     self.assertEqual(db.execute(statement).fetchone(), (0,), statement)
+                used = " UNION ".join(f"SELECT {column} FROM {table}" for table, columns in (
+                    ("rocpd_api", "apiName_id args_id"), ("rocpd_op", "description_id opType_id"), ("rocpd_kernelapi", "kernelName_id")) for column in columns.split())
+                extensions = [name for name, in db.execute("SELECT name FROM sqlite_master WHERE name = 'ext_autogradapi'")]
+                used += "".join(f" UNION SELECT autogradName_id FROM {name}" for name in extensions)
+                self.assertEqual(db.execute(f"SELECT string FROM rocpd_string WHERE string <> '' AND id NOT IN ({used})").fetchall(), [])
+                for name in extensions:
+                    self.assertEqual(db.execute(f"SELECT count(*) FROM {name} WHERE api_ptr_id NOT IN (SELECT id FROM rocpd_api)").fetchone(), (0,))
+                    self.assertGreater(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0], 0)
 
     def test_trim_of_every_format_into_every_format(self):
         need_data()

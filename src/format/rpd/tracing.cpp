@@ -180,7 +180,7 @@ class Tracer {
 uint64_t pair_key(int64_t a, int64_t b) { return static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(b); }
 
 uint32_t Tracer::thread(int64_t pid, int64_t tid) {
-  if (pid == last_pid_ && tid == last_tid_) return last_thread_;
+  if (last_thread_ < threads_.size() && pid == last_pid_ && tid == last_tid_) return last_thread_;
   uint64_t key = pair_key(pid, tid);
   while (true) {
     const auto [found, fresh] = thread_index_.try_emplace(key, static_cast<uint32_t>(threads_.size()));
@@ -205,7 +205,7 @@ uint32_t Tracer::thread(int64_t pid, int64_t tid) {
 }
 
 uint32_t Tracer::place(int64_t gpu, int64_t queue) {
-  if (gpu == last_gpu_ && queue == last_queue_) return last_place_;
+  if (last_place_ < places_.size() && gpu == last_gpu_ && queue == last_queue_) return last_place_;
   uint64_t key = pair_key(gpu, queue);
   while (true) {
     const auto [found, fresh] = place_index_.try_emplace(key, static_cast<uint32_t>(places_.size()));

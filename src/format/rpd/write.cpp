@@ -211,7 +211,7 @@ Status Writer::operations() {
     int64_t name, type;
   };
   std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)), Kernel{0, 0});
-  const int64_t fill_type = text(kOpTypeOfFill);
+  int64_t fill_type = 0;
   std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)), 0);
   BulkTable& ops = file_.table("rocpd_op");
   BulkTable& links = file_.table("rocpd_api_ops");
@@ -224,7 +224,7 @@ Status Writer::operations() {
     const auto at = static_cast<size_t>(row[0]);
     const Track& track = tracks_[at < tracks_.size() ? at : 0];
     if (track.wanted) {
-      int64_t description = 1, type = fill_type;
+      int64_t description = 1, type = 0;
       const auto dim = static_cast<size_t>(row[3]);
       if (which == 0) {
         if (dim >= kernels.size()) return fail("{}: a dispatch of a kernel that does not exist", trace_.path());
@@ -240,6 +240,9 @@ Status Writer::operations() {
         if (copy_types[dim] == 0)
           copy_types[dim] = text(op_type_of_copy(static_cast<event::CopyDirection>(trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
         type = copy_types[dim];
+      } else {
+        if (fill_type == 0) fill_type = text(kOpTypeOfFill);
+        type = fill_type;
       }
       ++id;
       const int64_t start = clock_(row[1]);

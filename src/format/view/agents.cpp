@@ -57,10 +57,19 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
     Agent host;
     host.kind = event::DeviceKind::kCpu;
     agents_.insert(agents_.begin(), host);
-    std::map<event::DeviceKind, int64_t> of_kind;
+    std::map<event::DeviceKind, std::vector<int64_t>> of_kind;  // the devices' own numbers
     for (size_t i = 0; i < agents_.size(); ++i) {
       agents_[i].node = agents_[i].logical = static_cast<int64_t>(i);
-      agents_[i].of_type = of_kind[agents_[i].kind]++;
+      std::vector<int64_t>& numbers = of_kind[agents_[i].kind];
+      agents_[i].of_type = static_cast<int64_t>(numbers.size());
+      numbers.push_back(agents_[i].device == 0 ? 0 : trace.cell(Table::kDevice, agents_[i].device, column::Device::index));
+    }
+    for (auto& [kind, numbers] : of_kind) {
+      std::vector<int64_t> sorted = numbers;
+      std::sort(sorted.begin(), sorted.end());
+      if (sorted.front() < 0 || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) continue;
+      for (Agent& agent : agents_)
+        if (agent.kind == kind) agent.of_type = numbers[static_cast<size_t>(agent.of_type)];
     }
   }
   for (size_t i = 0; i < agents_.size(); ++i) of_device_.emplace(agents_[i].device, i);

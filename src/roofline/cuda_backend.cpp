@@ -7,6 +7,7 @@
 
 #include "roofline/backend.h"
 #include "roofline/cuda_driver.h"
+#include "roofline/elements.h"
 #include "roofline/numbers.h"
 #include "roofline/nvidia_peaks.h"
 #include "roofline/ptx.h"
@@ -437,98 +438,6 @@ class MemoryBenchmark : public CudaBenchmark {
 
 // --- matrix units
 
-// One 32-bit word (two for a double) of random elements of the type, all of magnitude at most 2.
-template <typename Word>
-Word random_word(Element element, std::uint64_t i) {
-  const std::uint32_t bits = random_bits(i), more = random_bits(std::uint64_t{1} << 40 | i);
-  const auto unit = [](std::uint32_t r) { return r / 2147483648.0 - 1; };
-  switch (element) {
-    case Element::Half:
-      return static_cast<Word>(to_half(unit(bits)) | static_cast<std::uint32_t>(to_half(unit(more))) << 16);
-    case Element::Bfloat: {
-      const auto upper = [&](std::uint32_t r) {
-        return std::bit_cast<std::uint32_t>(static_cast<float>(unit(r))) & 0xFFFF0000U;
-      };
-      return static_cast<Word>(upper(bits) | upper(more) >> 16);
-    }
-    case Element::Tf32:
-      return static_cast<Word>(std::bit_cast<std::uint32_t>(static_cast<float>(unit(bits))) & 0xFFFFE000U);
-    case Element::E4m3:
-      return static_cast<Word>(bits & 0xBFBFBFBFU);
-    case Element::Int8:
-      return static_cast<Word>(bits);
-    case Element::Double:
-      return static_cast<Word>(std::bit_cast<std::uint64_t>(unit(bits) + std::ldexp(more, -62)));
-  }
-  return 0;
-}
-
-// Bytes of an element, and its value.
-std::uint32_t size_of(Element element) {
-  switch (element) {
-    case Element::Half:
-    case Element::Bfloat:
-      return 2;
-    case Element::Tf32:
-      return 4;
-    case Element::Double:
-      return 8;
-    default:
-      return 1;
-  }
-}
-double value_of(Element element, const unsigned char* at) {
-  std::uint16_t two = 0;
-  std::uint32_t four = 0;
-  double eight = 0;
-  switch (element) {
-    case Element::Half:
-      std::memcpy(&two, at, 2);
-      return from_half(two);
-    case Element::Bfloat:
-      std::memcpy(&two, at, 2);
-      return from_bfloat(two);
-    case Element::Tf32:
-      std::memcpy(&four, at, 4);
-      return from_tf32(four);
-    case Element::E4m3:
-      return from_e4m3(*at);
-    case Element::Int8:
-      return static_cast<signed char>(*at);
-    case Element::Double:
-      std::memcpy(&eight, at, 8);
-      return eight;
-  }
-  return 0;
-}
-
-// An element of the product that was added up `times` times: exact for integers (modulo 2^32); for floats
-// within what truncating accumulators lose. `magnitude` is the sum of |a b|.
-Status compare(Element element, std::string_view name, double product, double magnitude, double times,
-               const void* at, std::uint32_t row, std::uint32_t column) {
-  double got = 0;
-  bool good = false;
-  if (element == Element::Int8) {
-    std::int32_t value = 0;
-    std::memcpy(&value, at, 4);
-    got = value;
-    const auto expected = static_cast<std::uint32_t>(static_cast<std::int64_t>(product)) *
-                          static_cast<std::uint32_t>(static_cast<std::uint64_t>(times));
-    good = static_cast<std::uint32_t>(value) == expected;
-  } else if (element == Element::Double) {
-    std::memcpy(&got, at, 8);
-    good = std::fabs(got - product * times) <= 1e-9 * magnitude * times;
-  } else {
-    float value = 0;
-    std::memcpy(&value, at, 4);
-    got = value;
-    good = std::fabs(got - product * times) <= 0.01 * magnitude * times;
-  }
-  if (good) return {};
-  return fail("{}: element ({}, {}) of the product is {} after {} multiplications and must be {}", name, row,
-              column, got, times, product * times);
-}
-
 class MmaBenchmark : public CudaBenchmark {
  public:
   MmaBenchmark(const CudaDriver& driver, std::uint32_t units, const MmaKind& kind)
@@ -538,7 +447,7 @@ class MmaBenchmark : public CudaBenchmark {
     TACHO_TRY(load(mma_ptx(kind_), 256, 2));
     host_.resize(std::size_t{kStarts} * word_);
     for (std::uint32_t i = 0; i < kStarts; ++i) {
-      const auto wide = random_word<std::uint64_t>(kind_.element, i);
+      const auto wide = random_word(kind_.element, i);
       std::memcpy(host_.data() + std::size_t{i} * word_, &wide, word_);  // little endian
     }
     TACHO_ASSIGN(table_, upload(host_.data(), host_.size()));
@@ -601,7 +510,7 @@ class MmaBenchmark : public CudaBenchmark {
               magnitude += std::fabs(term);
             }
             const std::size_t at = (std::size_t{lane} * kind_.c * kind_.tiles + tile * kind_.c + r) * word_;
-            TACHO_TRY(compare(kind_.element, kind_.name, product, magnitude,
+            TACHO_TRY(compare_product(kind_.element, kind_.name, product, magnitude,
                               static_cast<double>(count) * kMmaUnroll, got.data() + at, row, column));
           }
       }
@@ -624,7 +533,7 @@ class WgmmaBenchmark : public CudaBenchmark {
     TACHO_TRY(load(wgmma_ptx(kind_, streamed_), 256, 1, 2 * kWgmmaSet));
     host_.resize(std::size_t{kWgmmaSet} * kWgmmaSets);
     for (std::uint32_t i = 0; i < host_.size() / 4; ++i) {
-      const auto word = random_word<std::uint32_t>(kind_.element, i);
+      const auto word = static_cast<std::uint32_t>(random_word(kind_.element, i));
       std::memcpy(host_.data() + std::size_t{i} * 4, &word, 4);
     }
     TACHO_ASSIGN(table_, upload(host_.data(), host_.size()));
@@ -678,7 +587,7 @@ class WgmmaBenchmark : public CudaBenchmark {
           }
       }
       TACHO_TRY(
-          compare(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
+          compare_product(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
     }
     return {};
   }
@@ -751,8 +660,7 @@ class CudaDevice : public Device {
     // On Hopper wgmma is the way to the tensor cores' rate; what mma.sync gets is told beside it.
     const bool hopper = major_ == 9 && minor_ == 0;
     for (const MmaKind& kind : mma_kinds()) {
-      static constexpr std::array<const char*, 6> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64"};
-      const std::string_view type = kNames[static_cast<std::size_t>(kind.element)];
+      const std::string_view type = name_of(kind.element);
       if (kind.name == (major_ == 9 ? "mma_f64" : "mma_f64_k16")) {
         ++index;
         continue;
@@ -774,8 +682,7 @@ class CudaDevice : public Device {
     // without.
     if (hopper)
       for (const WgmmaKind& kind : wgmma_kinds()) {
-        static constexpr std::array<const char*, 6> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64"};
-        const std::string_view type = kNames[static_cast<std::size_t>(kind.element)];
+        const std::string_view type = name_of(kind.element);
         const bool integer = kind.element == Element::Int8;
         add(fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops"),
             fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type),

@@ -51,6 +51,15 @@ inline double from_e4m3(std::uint8_t bits) {
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
+/// E4M3 with a bias of 8 (FNUZ, of gfx942): no infinities, 0x80 is the only NaN.
+inline double from_e4m3fnuz(std::uint8_t bits) {
+  const int exponent = bits >> 3 & 15;
+  const double fraction = bits & 7;
+  if (bits == 0x80) return NAN;
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -10) : std::ldexp(8 + fraction, exponent - 11);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
 /// Mixes a counter into 32 random-looking bits (the finaliser of SplitMix64).
 inline std::uint32_t random_bits(std::uint64_t counter) {
   std::uint64_t z = (counter + 1) * 0x9E3779B97F4A7C15U;

@@ -1,10 +1,5 @@
 // Any OpenCL device: benchmarks in OpenCL C, compiled by the device's own compiler when they are run. CPUs
 // get one work-item a core with vectors as wide as their registers, GPUs work-groups of 256.
-#include <dlfcn.h>
-
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,95 +8,14 @@
 #include <fstream>
 
 #include "roofline/backend.h"
+#include "roofline/mfma.h"
 #include "roofline/numbers.h"
+#include "roofline/opencl_driver.h"
+#include "roofline/opencl_matrix.h"
 #include "roofline/opencl_source.h"
 
 namespace tacho::roofline {
 namespace {
-
-// The functions in use, found in the loader at run time.
-struct OpenCl {
-#define TACHO_CL(name) decltype(&::cl##name) name = nullptr;
-#define TACHO_CL_ALL                \
-  TACHO_CL(GetPlatformIDs)          \
-  TACHO_CL(GetPlatformInfo)         \
-  TACHO_CL(GetDeviceIDs)            \
-  TACHO_CL(GetDeviceInfo)           \
-  TACHO_CL(CreateContext)           \
-  TACHO_CL(ReleaseContext)          \
-  TACHO_CL(CreateCommandQueue)      \
-  TACHO_CL(ReleaseCommandQueue)     \
-  TACHO_CL(CreateBuffer)            \
-  TACHO_CL(ReleaseMemObject)        \
-  TACHO_CL(CreateProgramWithSource) \
-  TACHO_CL(BuildProgram)            \
-  TACHO_CL(GetProgramBuildInfo)     \
-  TACHO_CL(ReleaseProgram)          \
-  TACHO_CL(CreateKernel)            \
-  TACHO_CL(SetKernelArg)            \
-  TACHO_CL(ReleaseKernel)           \
-  TACHO_CL(EnqueueNDRangeKernel)    \
-  TACHO_CL(EnqueueReadBuffer)       \
-  TACHO_CL(EnqueueWriteBuffer)      \
-  TACHO_CL(Finish)                  \
-  TACHO_CL(GetEventProfilingInfo)   \
-  TACHO_CL(ReleaseEvent)
-  TACHO_CL_ALL
-#undef TACHO_CL
-  std::string why;
-
-  OpenCl() {
-    void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      why = "no libOpenCL.so.1, so no OpenCL devices";
-      return;
-    }
-#define TACHO_CL(name)                                                 \
-  name = reinterpret_cast<decltype(name)>(dlsym(library, "cl" #name)); \
-  if (name == nullptr) why = "libOpenCL.so.1 has no cl" #name;
-    TACHO_CL_ALL
-#undef TACHO_CL
-  }
-};
-
-const OpenCl& opencl() {
-  static const OpenCl loaded;
-  return loaded;
-}
-
-Status check(const char* call, cl_int code) {
-  if (code == CL_SUCCESS) return {};
-  static constexpr std::array<std::pair<cl_int, const char*>, 8> kNames = {
-      {{CL_DEVICE_NOT_AVAILABLE, "device not available"},
-       {CL_MEM_OBJECT_ALLOCATION_FAILURE, "out of device memory"},
-       {CL_OUT_OF_RESOURCES, "out of resources"},
-       {CL_OUT_OF_HOST_MEMORY, "out of host memory"},
-       {CL_BUILD_PROGRAM_FAILURE, "the device's compiler refuses the kernel"},
-       {CL_INVALID_BUFFER_SIZE, "buffer too large for the device"},
-       {CL_INVALID_WORK_GROUP_SIZE, "work-group too large for the device"},
-       {CL_COMPILER_NOT_AVAILABLE, "the device has no compiler"}}};
-  for (const auto& [known, text] : kNames)
-    if (known == code) return fail("{}: {} ({})", call, text, code);
-  return fail("{}: error {}", call, code);
-}
-
-template <typename T>
-T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
-  T value{};
-  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value
-                                                                                           : otherwise;
-}
-
-std::string device_text(cl_device_id device, cl_device_info what) {
-  std::size_t size = 0;
-  if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20)
-    return {};
-  std::string text(size, '\0');
-  if (opencl().GetDeviceInfo(device, what, size, text.data(), nullptr) != CL_SUCCESS) return {};
-  text.resize(std::strlen(text.c_str()));
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
 
 struct Found {
   cl_platform_id platform = nullptr;
@@ -138,6 +52,10 @@ std::vector<Found> find_devices(std::string& note) {
   return found;
 }
 
+bool is_amd(const DeviceInfo& info) {
+  return info.vendor.find("AMD") != std::string::npos || info.vendor.find("Advanced Micro") != std::string::npos;
+}
+
 DeviceInfo describe(cl_device_id device) {
   DeviceInfo info;
   info.backend = "opencl";
@@ -154,6 +72,7 @@ DeviceInfo describe(cl_device_id device) {
   info.memory = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  if (is_amd(info)) info.architecture = gfx_of(info.name);
   return info;
 }
 
@@ -209,36 +128,18 @@ constexpr std::array<Plan, 13> kPlans = {{{Kind::DramRead, "HBMReadBw", "(read)"
                                           {Kind::Vector, "I64Ops", "Peak IOPs (I64)", "long"},
                                           {Kind::Vector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
-// Context, queue and what both the device and its benchmarks need.
-struct Session {
-  cl_device_id device = nullptr;
-  cl_context context = nullptr;
-  cl_command_queue queue = nullptr;
-  DeviceInfo info;
-  bool cpu = false;
-  std::string extensions;
+std::uint64_t l1_size(const Session& session) {
+  const std::uint64_t known = session.cpu ? cpu_cache(1) : 0;
+  return known != 0 ? known : 32 * 1024;
+}
+std::uint64_t l2_size(const Session& session) {
+  return session.cpu ? std::max<std::uint64_t>(cpu_cache(2), 256 * 1024) : session.info.cache;
+}
 
-  ~Session() {
-    if (queue != nullptr) opencl().ReleaseCommandQueue(queue);
-    if (context != nullptr) opencl().ReleaseContext(context);
-  }
-  std::uint64_t l1() const {
-    const std::uint64_t known = cpu ? cpu_cache(1) : 0;
-    return known != 0 ? known : 32 * 1024;
-  }
-  std::uint64_t l2() const { return cpu ? std::max<std::uint64_t>(cpu_cache(2), 256 * 1024) : info.cache; }
-};
-
-class OpenClBenchmark : public Benchmark {
+class OpenClBenchmark : public ClBenchmark {
  public:
   OpenClBenchmark(std::shared_ptr<Session> session, const Plan& plan)
-      : session_(std::move(session)), plan_(plan) {}
-  ~OpenClBenchmark() override {
-    for (const cl_mem memory : memory_)
-      if (memory != nullptr) opencl().ReleaseMemObject(memory);
-    if (kernel_ != nullptr) opencl().ReleaseKernel(kernel_);
-    if (program_ != nullptr) opencl().ReleaseProgram(program_);
-  }
+      : ClBenchmark(std::move(session)), plan_(plan) {}
 
   Status prepare() {
     const bool vector = plan_.kind == Kind::Vector;
@@ -276,27 +177,9 @@ class OpenClBenchmark : public Benchmark {
       region_ = part_ * count_ * kClMemoryUnroll;
     }
     TACHO_TRY(set_arguments());
-    const std::size_t global = std::size_t{groups_} * group_size_, local = group_size_;
-    cl_event event = nullptr;
-    TACHO_TRY(roofline::check("clEnqueueNDRangeKernel",
-                              opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global,
-                                                            &local, 0, nullptr, &event)));
-    Status status = roofline::check("the kernel", opencl().Finish(session_->queue));
-    cl_ulong begin = 0, end = 0;
-    if (status)
-      status = roofline::check(
-          "clGetEventProfilingInfo",
-          opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr));
-    if (status)
-      status = roofline::check(
-          "clGetEventProfilingInfo",
-          opencl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
-    opencl().ReleaseEvent(event);
-    if (!status) return fail_with(std::move(status));
-    Sample sample;
-    sample.duration = end > begin ? static_cast<double>(end - begin) : 0;
-    sample.clock = session_->info.max_clock;
-    return sample;
+    TACHO_ASSIGN(const double duration, launch());
+    // OpenCL does not tell a GPU's clock; a CPU's has been measured.
+    return Sample{duration, session_->cpu ? session_->info.max_clock : kUnknown};
   }
 
   double work() const override {
@@ -315,8 +198,6 @@ class OpenClBenchmark : public Benchmark {
         return items * kClMemoryUnroll * lanes_ * element_ * count_;
     }
   }
-  std::uint32_t group_size() const override { return group_size_; }
-  std::uint32_t groups() const override { return groups_; }
 
   Status check() override { return plan_.kind == Kind::Vector ? check_vector() : check_memory(); }
 
@@ -337,62 +218,17 @@ class OpenClBenchmark : public Benchmark {
         vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING"
                                                                                             : "",
         plan_.kind == Kind::DramTriad ? " -DTRIAD" : "");
-    const char* text = kOpenClSource.data();
-    const std::size_t length = kOpenClSource.size();
-    cl_int code = 0;
-    program_ = opencl().CreateProgramWithSource(session_->context, 1, &text, &length, &code);
-    TACHO_TRY(roofline::check("clCreateProgramWithSource", code));
-    if (code = opencl().BuildProgram(program_, 1, &session_->device, options.c_str(), nullptr, nullptr);
-        code != CL_SUCCESS) {
-      std::string log(4096, '\0');
-      std::size_t size = 0;
-      if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, log.size() - 1,
-                                       log.data(), &size) != CL_SUCCESS)
-        size = 0;
-      log.resize(std::strlen(log.c_str()));
-      const std::size_t at = log.find("error");
-      return fail("the device's compiler refuses the kernel ({}): {}", code,
-                  at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at));
-    }
     static constexpr std::array<const char*, 8> kNames = {"dram_read",  "dram_write",  "dram_copy",
                                                           "dram_triad", "cached",      "cached",
                                                           "local_set",  "vector_units"};
-    kernel_ = opencl().CreateKernel(program_, kNames[static_cast<std::size_t>(plan_.kind)], &code);
-    return roofline::check("clCreateKernel", code);
-  }
-
-  Status allocate(int which, std::size_t size, const void* data) {
-    cl_int code = 0;
-    memory_[static_cast<std::size_t>(which)] =
-        opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
-    if (code != CL_SUCCESS)
-      return fail("{} KiB of device memory: {}", size >> 10,
-                  roofline::check("clCreateBuffer", code).error().message);
-    if (data == nullptr) return {};
-    return roofline::check(
-        "clEnqueueWriteBuffer",
-        opencl().EnqueueWriteBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, 0,
-                                    size, data, 0, nullptr, nullptr));
-  }
-  template <typename T>
-  Result<std::vector<T>> download(int which, std::size_t offset, std::size_t count) {
-    std::vector<T> values(count);
-    TACHO_TRY(roofline::check(
-        "clEnqueueReadBuffer",
-        opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, offset,
-                                   count * sizeof(T), values.data(), 0, nullptr, nullptr)));
-    return values;
+    return ClBenchmark::build(kOpenClSource, options, kNames[static_cast<std::size_t>(plan_.kind)]);
   }
 
   // Arguments of every kernel: table, second table, target, out, count, then four numbers.
   Status set_arguments() {
     cl_uint index = 0;
-    for (const cl_mem& memory : memory_)
-      TACHO_TRY(
-          roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof memory, &memory)));
-    for (const cl_uint number : {count_, first_, stride_, mask_, region_})
-      TACHO_TRY(
-          roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index++, sizeof number, &number)));
+    for (const cl_mem& memory : memory_) TACHO_TRY(argument(index++, memory));
+    for (const cl_uint number : {count_, first_, stride_, mask_, region_}) TACHO_TRY(argument(index++, number));
     return {};
   }
 
@@ -484,9 +320,9 @@ class OpenClBenchmark : public Benchmark {
     } else {
       const bool local = plan_.kind == Kind::Local, own = plan_.kind != Kind::L2 || session_->cpu;
       const std::uint64_t limit = local ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
-                                  : plan_.kind == Kind::L1 ? session_->l1() / 2
-                                  : session_->cpu          ? session_->l2() / 2
-                                                           : session_->l2() / 4;
+                                  : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
+                                  : session_->cpu          ? l2_size(*session_) / 2
+                                                           : l2_size(*session_) / 4;
       const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
       std::uint64_t set = 1024;
       while (set * 2 <= limit) set *= 2;
@@ -501,7 +337,7 @@ class OpenClBenchmark : public Benchmark {
       count_ = step_ * 16;
       size_ = region_ != 0 ? set * groups_ : set;
       if (local)
-        TACHO_TRY(roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, 9, set, nullptr)));
+        TACHO_TRY(local_argument(9, set));
     }
     std::vector<std::uint32_t> words(size_ / 4);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
@@ -581,13 +417,9 @@ class OpenClBenchmark : public Benchmark {
     return value;
   }
 
-  std::shared_ptr<Session> session_;
   Plan plan_;
-  cl_program program_ = nullptr;
-  cl_kernel kernel_ = nullptr;
-  std::array<cl_mem, 4> memory_{};
   std::vector<unsigned char> host_;
-  std::uint32_t group_size_ = 1, groups_ = 1, element_ = 4, lanes_ = 1;
+  std::uint32_t element_ = 4, lanes_ = 1;
   cl_uint parts_ = 1, part_ = 0;
   cl_uint count_ = 1, step_ = 1, first_ = 0, stride_ = 1, mask_ = 0, region_ = 0;
   std::uint64_t size_ = 0;
@@ -628,22 +460,20 @@ class OpenClDevice : public Device {
           offer.peak_per_clock =
               session_->info.units * width * 2 * cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
       }
-      if (!session_->cpu && plan.kind == Kind::Vector && plan.type == "float")
-        offer.peak_per_clock = lanes_per_cycle() * 2e-3;
-    }
-    if (!session_->cpu && is_amd())
-      for (const char* type : {"BF16", "F16", "F32", "F64"}) {
-        Measurement& m = list.emplace_back().measurement;
-        m.column = fmt::format("MFMA{}Flops", type);
-        m.label = fmt::format("Peak MFMA FLOPs ({})", type);
-        m.unit = "GFLOP/s";
-        m.skipped = "AMD's matrix cores cannot be reached from OpenCL C, and tacho has no HIP benchmarks: matrix peaks are not measured";
+      if (!session_->cpu && plan.kind == Kind::Vector && (plan.type == "float" || plan.type == "double")) {
+        offer.peak_per_clock =
+            amd_per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") * session_->info.units * 1e-3;
+        if (std::isnan(offer.peak_per_clock) && plan.type == "float") offer.peak_per_clock = lanes_per_cycle() * 2e-3;
       }
+    }
+    if (!session_->cpu && is_amd(session_->info)) add_matrix_offers(list);
     return list;
   }
 
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
     if (session_->cpu) TACHO_TRY(find_clock());
+    if (const auto index = static_cast<std::size_t>(offer.index); index >= kPlans.size())
+      return prepare_matrix(session_, mfma_kinds()[index - kPlans.size()]);
     auto benchmark =
         std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<std::size_t>(offer.index)]);
     TACHO_TRY(benchmark->prepare());
@@ -699,8 +529,34 @@ class OpenClDevice : public Device {
   }
 
  private:
-  bool is_amd() const {
-    return session_->info.vendor.find("AMD") != std::string::npos || session_->info.vendor.find("Advanced Micro") != std::string::npos;
+  // AMD's matrix cores: what the architecture has, and what it has not, named.
+  void add_matrix_offers(std::vector<Offer>& list) const {
+    const std::string& architecture = session_->info.architecture;
+    const std::span<const MfmaKind> kinds = mfma_kinds();
+    const auto of_this = [&](const MfmaKind& kind) { return kind.architecture == architecture; };
+    const bool known = std::any_of(kinds.begin(), kinds.end(), of_this);
+    for (const std::string_view type : {"F64", "F32", "TF32", "F16", "BF16", "F8", "I8"}) {
+      const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const MfmaKind& each) {
+        return of_this(each) && name_of(each.element) == type;
+      });
+      const bool integer = type == "I8";
+      Offer offer;
+      Measurement& m = offer.measurement;
+      m.column = fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops");
+      m.label = fmt::format("Peak MFMA {} ({})", integer ? "IOPs" : "FLOPs", type);
+      m.unit = integer ? "GOP/s" : "GFLOP/s";
+      if (kind != kinds.end()) {
+        offer.index = static_cast<int>(kPlans.size() + static_cast<std::size_t>(kind - kinds.begin()));
+        offer.peak_per_clock = kind->per_cycle * session_->info.units * 1e-3;
+        m.path = kind->instruction;
+      } else if (known) {
+        m.skipped = fmt::format("{} has no MFMA instruction for {}", architecture, type);
+      } else {
+        m.skipped = fmt::format("tacho knows the matrix instructions of gfx908, gfx90a, gfx942 and gfx950, and this is {}",
+                                architecture.empty() ? session_->info.name : architecture);
+      }
+      list.push_back(std::move(offer));
+    }
   }
   // FP32 lanes that work in a cycle, from the vendors' extensions; NaN without one.
   double lanes_per_cycle() const {

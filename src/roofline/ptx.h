@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "roofline/elements.h"
+
 namespace tacho::roofline {
 
 // --- vector units: a_k = a_k * b + c in kChains independent chains a thread, kVectorUnroll times a trip.
@@ -44,8 +46,6 @@ inline constexpr std::uint32_t kSmallSet = 32 * 1024, kSmallThreads = 512;
 inline constexpr float kTriadFactor = 0.75F;
 
 // --- matrix units
-enum class Element { Half, Bfloat, Tf32, E4m3, Int8, Double };
-
 /// mma.sync: warps keep all operands in registers. Registers of a thread for one of the operands a, b and c
 /// (= d).
 struct MmaKind {

@@ -90,8 +90,43 @@ class Roofline(Case):
         done, found = measure("broken", "L1Bw")
         self.assertEqual(done.returncode, 1)
         self.assertIn("out of resources", done.stderr)
-        done, found = measure("amdgpu", "MFMABF16Flops", "L1Bw")
-        self.assertIn("matrix peaks are not measured", found["MFMABF16Flops"]["skipped"])
+
+    def test_the_matrix_cores_of_an_amd_device(self):
+        """The CPU poses as each of AMD's architectures. Its compiler lacks their builtins: named, the rest goes on. Then a layer has them
+        in software, and every kernel must compute what the host expects; with rows in another order it must not."""
+        layer = BUILD / "tests" / "targets" / "small_device.so"
+        if not self.devices():
+            self.skipTest("no device to measure")
+        columns = [f"MFMA{kind}Flops" for kind in ("F64", "F32", "TF32", "F16", "BF16", "F8")] + ["MFMAI8Ops"]
+
+        def measure(words, *chosen):
+            environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), OPENCL_LAYERS=str(layer), SMALL_DEVICE=words)
+            done = subprocess.run([str(TACHO), "roofline", "--backend", "opencl", "--format", "json", "-q", "--experiments", "2", "--only", *chosen],
+                                  capture_output=True, text=True, check=False, timeout=300, cwd=self.folder, env=environment)
+            device = json.loads(done.stdout)["devices"][0] if done.stdout else {"ceilings": []}
+            return done, device, {c["column"]: c for c in device["ceilings"]}
+
+        done, device, found = measure("amdgpu=gfx90a:sramecc+:xnack-", *columns, "L1Bw")
+        self.assertEqual(device["architecture"], "gfx90a")
+        self.assertEqual(found["MFMAF64Flops"]["skipped"], "the device's compiler does not know __builtin_amdgcn_mfma_f64_16x16x4f64")
+        self.assertEqual(found["MFMAF8Flops"]["skipped"], "gfx90a has no MFMA instruction for F8")
+        self.assertGreater(found["L1Bw"]["mean"], 0)
+        self.assertIsNone(found["L1Bw"]["clock_mhz"], "OpenCL does not tell it")
+        done, _, found = measure("amdgpu=gfx1100", "MFMAF16Flops", "L1Bw")
+        self.assertIn("this is gfx1100", found["MFMAF16Flops"]["skipped"])
+        lacking = {"gfx908": {"F64", "TF32", "F8"}, "gfx90a": {"TF32", "F8"}, "gfx942": set(), "gfx950": {"TF32"}}
+        for architecture, missing in lacking.items():
+            done, device, found = measure(f"amdgpu={architecture} mfma", *columns)
+            self.assertEqual({c[4:].removesuffix("Flops").removesuffix("Ops") for c, each in found.items() if "skipped" in each}, missing, done.stderr)
+            for column, each in found.items():
+                if "skipped" not in each:
+                    self.assertTrue(each["path"].startswith("v_mfma_"), each)
+                    self.assertAlmostEqual(each["mean"], each["work"] / each["duration_ns"], delta=0.5 * each["mean"])
+                    self.assertGreater(each["peak"], 0, column)
+        self.assertAlmostEqual(found["MFMAF16Flops"]["peak"], 4096e-3 * device["max_clock_mhz"], delta=1e-6 * found["MFMAF16Flops"]["peak"])
+        done, _, found = measure("amdgpu=gfx942 mfma twisted", *columns)
+        self.assertEqual((done.returncode, found), (1, {}))
+        self.assertRegex(done.stderr, "nothing could be measured: v_mfma_f64_16x16x4_f64: element .* must be")
 
     def known(self, name="known", drop=(), zero=()):
         """A folder as an NVIDIA run leaves it, with counts that are known; counters in `drop` are missing, kernels in `zero` took no time."""

@@ -8,13 +8,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <tuple>
 
 #include "metric/roofline_points.h"
 #include "roofline/ceilings_file.h"
+#include "roofline/mfma.h"
 #include "roofline/numbers.h"
 #include "roofline/nvidia_peaks.h"
+#include "roofline/opencl_source.h"
 #include "roofline/ptx.h"
 #include "roofline/suite.h"
 #include "workload/ceilings.h"
@@ -93,6 +96,11 @@ TEST(RooflineNumbers, SmallFormats) {
   EXPECT_EQ(from_e4m3(0x7E), 448);
   EXPECT_EQ(from_e4m3(0x01), std::ldexp(1, -9));
   EXPECT_TRUE(std::isnan(from_e4m3(0xFF)));
+  EXPECT_EQ(from_e4m3fnuz(0x40), 1);
+  EXPECT_EQ(from_e4m3fnuz(0xC8), -2);
+  EXPECT_EQ(from_e4m3fnuz(0x7F), 240);
+  EXPECT_EQ(from_e4m3fnuz(0x01), std::ldexp(1, -10));
+  EXPECT_TRUE(std::isnan(from_e4m3fnuz(0x80)));
   EXPECT_EQ(from_bfloat(0x3FC0), 1.5);
   EXPECT_EQ(from_tf32(0x3F801FFF), 1);
 }
@@ -407,6 +415,29 @@ TEST(RooflinePeaks, KnownChips) {
   EXPECT_NEAR(nvidia_per_cycle(8, 0, "fp32") * 108 * 1.41e9, 19.5e12, 1e11);
   EXPECT_NEAR(nvidia_per_cycle(8, 0, "mma_f16") * 108 * 1.41e9, 312e12, 1e12);
   EXPECT_TRUE(std::isnan(nvidia_per_cycle(99, 0, "fp32")));
+  EXPECT_TRUE(std::isnan(amd_per_cycle("gfx906", "fp32")));
+  EXPECT_NEAR(amd_per_cycle("gfx942", "fp32") * 304 * 2.1e9, 163.4e12, 1e11);
+  EXPECT_NEAR(amd_per_cycle("gfx90a", "fp64") * 220 * 1.7e9, 47.9e12, 1e11);
+  struct Sheet {  // of the MI100, MI250X, MI300X and MI355X, TFLOP/s or TOP/s
+    std::string_view architecture;
+    double cus, ghz;
+    std::map<Element, double> rates;
+  };
+  const std::vector<Sheet> sheets = {
+      {"gfx908", 120, 1.502, {{Element::Float, 46.1}, {Element::Half, 184.6}, {Element::Bfloat, 92.3}, {Element::Int8, 184.6}}},
+      {"gfx90a", 220, 1.7, {{Element::Double, 95.7}, {Element::Float, 95.7}, {Element::Half, 383}, {Element::Bfloat, 383}, {Element::Int8, 383}}},
+      {"gfx942", 304, 2.1, {{Element::Double, 163.4}, {Element::Float, 163.4}, {Element::Tf32, 653.7}, {Element::Half, 1307.4}, {Element::Bfloat, 1307.4}, {Element::E4m3Fnuz, 2614.9}, {Element::Int8, 2614.9}}},
+      {"gfx950", 256, 2.4, {{Element::Double, 78.6}, {Element::Float, 157.3}, {Element::Half, 2516.6}, {Element::Bfloat, 2516.6}, {Element::E4m3, 5033.2}, {Element::Int8, 5033.2}}}};
+  std::size_t seen = 0;
+  for (const MfmaKind& kind : mfma_kinds())
+    for (const Sheet& sheet : sheets)
+      if (sheet.architecture == kind.architecture) {
+        ++seen;
+        ASSERT_TRUE(sheet.rates.contains(kind.element)) << kind.instruction;
+        EXPECT_NEAR(kind.per_cycle * sheet.cus * sheet.ghz * 1e-3, sheet.rates.at(kind.element), 0.003 * sheet.rates.at(kind.element))
+            << kind.architecture << " " << kind.instruction;
+      }
+  EXPECT_EQ(seen, mfma_kinds().size());
 }
 
 std::string assembler() {
@@ -448,6 +479,91 @@ TEST(RooflinePtx, MatrixKernelsAssemble) {
   }
   for (const WgmmaKind& kind : wgmma_kinds())
     assemble(std::string(kind.name), wgmma_ptx(kind, true), {"sm_90a"});
+}
+
+TEST(RooflineMfma, NamesOfDevices) {
+  EXPECT_EQ(gfx_of("gfx90a:sramecc+:xnack-"), "gfx90a");
+  EXPECT_EQ(gfx_of("gfx942"), "gfx942");
+  EXPECT_EQ(gfx_of("AMD Instinct MI100 (radeonsi, gfx908, LLVM 17)"), "gfx908");
+  EXPECT_EQ(gfx_of("gfx1100"), "gfx1100");
+  EXPECT_EQ(gfx_of("gfx"), "");
+  EXPECT_EQ(gfx_of("Tahiti"), "");
+}
+
+// The command of the first clang that compiles for `architecture`; empty where none does.
+std::string clang_for(std::string_view architecture) {
+  const Folder folder;
+  write(folder / "empty.cl", "kernel void empty() {}\n");
+  std::vector<std::string> compilers;
+  if (const char* chosen = std::getenv("TACHO_CLANG"); chosen != nullptr) compilers.emplace_back(chosen);
+  for (int version = 23; version >= 14; --version) compilers.push_back(fmt::format("clang-{}", version));
+  compilers.emplace_back("clang");
+  for (const std::string& compiler : compilers) {
+    std::string command =
+        fmt::format("{} -x cl -cl-std=CL1.2 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -S", compiler, architecture);
+    if (std::system(fmt::format("{} {} -o /dev/null > /dev/null 2>&1", command, folder / "empty.cl").c_str()) == 0) return command;
+  }
+  return {};
+}
+
+// The assembly, or with `good` false what the compiler said.
+std::string compiled(const std::string& command, const std::string& source, bool good = true) {
+  const Folder folder;
+  write(folder / "k.cl", source);
+  const int status =
+      std::system(fmt::format("{} {} -o {} > {} 2>&1", command, folder / "k.cl", folder / "k.s", folder / "log").c_str());
+  EXPECT_EQ(status == 0, good) << command << ": " << read(folder / "log");
+  return read(folder / (good ? "k.s" : "log"));
+}
+
+class RooflineMfmaCompiles : public testing::TestWithParam<const char*> {};
+
+TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
+  const std::string clang = clang_for(GetParam());
+  if (clang.empty()) GTEST_SKIP() << "no clang on this machine compiles for " << GetParam() << " (TACHO_CLANG names another one)";
+  std::size_t kernels = 0;
+  for (const MfmaKind& kind : mfma_kinds()) {
+    if (kind.architecture != GetParam()) continue;
+    const std::string text = compiled(clang, mfma_source(kind));
+    ++kernels;
+    // The body of the kernel: as many of the instruction as one trip of its loop has, and no other.
+    const std::size_t from = text.find(fmt::format("\n{}:", kMfmaEntry));
+    const std::size_t to = text.find("s_endpgm", from);
+    ASSERT_NE(from, std::string::npos) << kind.instruction;
+    ASSERT_NE(to, std::string::npos) << kind.instruction;
+    std::istringstream lines(text.substr(from, to - from));
+    std::uint32_t wanted = 0, all = 0;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string word;
+      words >> word;
+      all += word.starts_with("v_mfma") ? 1 : 0;
+      wanted += word == kind.instruction || word == fmt::format("{}_e64", kind.instruction) ? 1 : 0;
+    }
+    EXPECT_EQ(wanted, kMfmaTiles * kMfmaUnroll) << kind.instruction;
+    EXPECT_EQ(all, wanted) << kind.instruction;
+    EXPECT_EQ(text.find("vgpr_spill_count: 0"), text.find("vgpr_spill_count:")) << kind.instruction;
+    EXPECT_NE(text.find("s_memrealtime"), std::string::npos) << kind.instruction;
+  }
+  EXPECT_GE(kernels, 4U);
+  // The vector and memory kernels are OpenCL C without builtins.
+  for (const char* options : {"-DT=half -DV=half -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DHALF -DFLOATING",
+                              "-DT=double -DV=double -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DDOUBLE -DFLOATING",
+                              "-DT=uint -DV=uint4 -DLANES=4 -DCHAINS=10 -DUNROLL=8"})
+    EXPECT_NE(compiled(fmt::format("{} {}", clang, options), std::string(kOpenClSource)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Cdna, RooflineMfmaCompiles, testing::Values("gfx908", "gfx90a", "gfx942", "gfx950"),
+                         [](const auto& each) { return std::string(each.param); });
+
+// A compiler that lacks a builtin stops at the line that is made for that.
+TEST(RooflineMfma, AnUnknownBuiltinIsNamed) {
+  const std::string clang = clang_for("gfx908");
+  if (clang.empty()) GTEST_SKIP() << "no clang on this machine compiles for gfx908";
+  MfmaKind kind = mfma_kinds().front();
+  kind.builtin = "__builtin_amdgcn_mfma_f32_1x1x1f32";
+  const std::string log = compiled(clang, mfma_source(kind), false);
+  EXPECT_NE(log.find(fmt::format("error: \"{}{}\"", kMfmaUnknown, kind.builtin)), std::string::npos) << log;
 }
 
 TEST(RooflineSuite, AnOpenClDeviceComputesWhatIsCounted) {

@@ -1,0 +1,60 @@
+// Matrix benchmarks of AMD's CDNA GPUs: OpenCL C around the builtins of AMD's compiler for MFMA, the instructions by
+// which the 64 lanes of a wave multiply two matrices that lie in their registers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "roofline/elements.h"
+#include "roofline/measurement.h"
+
+namespace tacho::roofline {
+
+/// One instruction on one architecture. Lane l has k elements one after the other of row l % m of A and of column l % n
+/// of B, beginning at k * (l / m) (k = operand_words() words' worth); its results are column l % n of D, rows as row_of().
+struct MfmaKind {
+  std::string_view architecture;  ///< "gfx90a"
+  Element element;
+  std::string_view instruction;  ///< in the assembler of that architecture
+  std::string_view builtin;
+  std::string_view operand;  ///< C type of A and B as the builtin takes them: "half 4" (a vector) or "float"
+  std::uint32_t m, n, k;     ///< m = n
+  double per_cycle;          ///< FLOP or operations a cycle and compute unit
+
+  bool wide() const { return element == Element::Double; }  ///< accumulators are doubles
+  std::uint32_t operand_words() const { return m * k * size_of(element) / 256; }
+  std::uint32_t results() const { return m * n / 64; }  ///< accumulators of a lane
+  /// Row of D of a lane's result r.
+  std::uint32_t row_of(std::uint32_t lane, std::uint32_t r) const {
+    return wide() ? 4 * r + lane / n : 4 * (64 / n) * (r / 4) + 4 * (lane / n) + r % 4;
+  }
+};
+std::span<const MfmaKind> mfma_kinds();
+
+inline constexpr const char* kMfmaEntry = "matrix_units";
+inline constexpr std::uint32_t kMfmaGroup = 256, kMfmaTiles = 4, kMfmaUnroll = 4;
+/// Work-items that start with operands of their own and leave results; items with the same number modulo this one do the
+/// same and leave the same.
+inline constexpr std::uint32_t kMfmaItems = 16 * kMfmaGroup;
+inline constexpr std::uint32_t kMfmaTable = 1U << 14;  ///< operands in the table, a power of two
+
+/// OpenCL C of a kernel (table, out, times, count): each wave adds the products of one A and kMfmaTiles Bs to as many
+/// accumulators, count * kMfmaUnroll times. Operand o (0 = A) of item i is operand (i * (1 + kMfmaTiles) + o) % kMfmaTable of
+/// the table; out has kMfmaTiles * results() accumulators an item; times has, for each work-group, the core's cycles that it took,
+/// and the beginning and the end of it in ticks of a clock that all groups share. A compiler that does not know the builtin
+/// is stopped by an #error line that begins with kMfmaUnknown.
+std::string mfma_source(const MfmaKind& kind);
+inline constexpr std::string_view kMfmaUnknown = "this compiler does not know ";
+
+/// "gfx90a" out of a device's name ("gfx90a:sramecc+:xnack-"); empty where it holds none.
+std::string gfx_of(std::string_view device_name);
+
+/// FLOP a cycle and compute unit of the vector units, packed where they can: "fp32", "fp64"; NaN for an architecture that the
+/// table does not have. Sources of this and of MfmaKind::per_cycle: AMD's CDNA, CDNA 2 and CDNA 3 architecture white papers
+/// (peak FLOPS a clock and CU), the cycles of an instruction in AMD's matrix instruction calculator, and for gfx950 the data
+/// sheet of the MI355X (rate / (256 CUs x 2.4 GHz)).
+double amd_per_cycle(std::string_view architecture, std::string_view what);
+
+}  // namespace tacho::roofline

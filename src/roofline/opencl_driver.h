@@ -1,0 +1,126 @@
+// The part of OpenCL that the benchmarks call, loaded with dlopen: a tacho on a machine without OpenCL runs too.
+#pragma once
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "roofline/backend.h"
+
+namespace tacho::roofline {
+
+/// The functions in use, found in the loader at run time.
+struct OpenCl {
+#define TACHO_CL(name) decltype(&::cl##name) name = nullptr;
+#define TACHO_CL_ALL                \
+  TACHO_CL(GetPlatformIDs)          \
+  TACHO_CL(GetPlatformInfo)         \
+  TACHO_CL(GetDeviceIDs)            \
+  TACHO_CL(GetDeviceInfo)           \
+  TACHO_CL(CreateContext)           \
+  TACHO_CL(ReleaseContext)          \
+  TACHO_CL(CreateCommandQueue)      \
+  TACHO_CL(ReleaseCommandQueue)     \
+  TACHO_CL(CreateBuffer)            \
+  TACHO_CL(ReleaseMemObject)        \
+  TACHO_CL(CreateProgramWithSource) \
+  TACHO_CL(BuildProgram)            \
+  TACHO_CL(GetProgramBuildInfo)     \
+  TACHO_CL(ReleaseProgram)          \
+  TACHO_CL(CreateKernel)            \
+  TACHO_CL(SetKernelArg)            \
+  TACHO_CL(ReleaseKernel)           \
+  TACHO_CL(EnqueueNDRangeKernel)    \
+  TACHO_CL(EnqueueReadBuffer)       \
+  TACHO_CL(EnqueueWriteBuffer)      \
+  TACHO_CL(Finish)                  \
+  TACHO_CL(GetEventProfilingInfo)   \
+  TACHO_CL(ReleaseEvent)
+  TACHO_CL_ALL
+#undef TACHO_CL
+  std::string why;  ///< not empty: why there is none
+
+  OpenCl();
+};
+
+const OpenCl& opencl();
+
+/// The call's name and the code's meaning, unless it is CL_SUCCESS.
+Status check(const char* call, cl_int code);
+
+/// A property of a device; `otherwise` where it has none of that name.
+template <typename T>
+T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
+  T value{};
+  return opencl().GetDeviceInfo(device, what, sizeof value, &value, nullptr) == CL_SUCCESS ? value
+                                                                                           : otherwise;
+}
+std::string device_text(cl_device_id device, cl_device_info what);
+
+/// Context, queue and what both a device and its benchmarks need.
+struct Session {
+  cl_device_id device = nullptr;
+  cl_context context = nullptr;
+  cl_command_queue queue = nullptr;
+  DeviceInfo info;
+  bool cpu = false;
+  std::string extensions;
+
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    if (queue != nullptr) opencl().ReleaseCommandQueue(queue);
+    if (context != nullptr) opencl().ReleaseContext(context);
+  }
+};
+
+/// What all kernels have in common: program, buffers, launch and timing. Arguments begin with the four buffers.
+class ClBenchmark : public Benchmark {
+ public:
+  explicit ClBenchmark(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~ClBenchmark() override;
+  std::uint32_t group_size() const override { return group_size_; }
+  std::uint32_t groups() const override { return groups_; }
+
+ protected:
+  /// The error has the first line of the compiler's log that holds an error.
+  Status build(std::string_view source, const std::string& options, const char* kernel);
+  /// Buffer `which`, filled when there is data.
+  Status allocate(int which, std::size_t size, const void* data);
+  template <typename T>
+  Result<std::vector<T>> download(int which, std::size_t offset, std::size_t count) {
+    std::vector<T> values(count);
+    TACHO_TRY(read(which, offset, count * sizeof(T), values.data()));
+    return values;
+  }
+  template <typename T>
+  Status argument(cl_uint index, const T& value) {
+    return check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, sizeof value, &value));
+  }
+  Status local_argument(cl_uint index, std::size_t size) {
+    return check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, size, nullptr));
+  }
+  /// Runs the kernel in groups() work-groups; ns.
+  Result<double> launch();
+
+  using Benchmark::check;
+  static Status check(const char* call, cl_int code) { return roofline::check(call, code); }
+
+  std::shared_ptr<Session> session_;
+  std::array<cl_mem, 4> memory_{};
+  std::uint32_t group_size_ = 1, groups_ = 1;
+
+ private:
+  Status read(int which, std::size_t offset, std::size_t size, void* to);
+
+  cl_program program_ = nullptr;
+  cl_kernel kernel_ = nullptr;
+};
+
+}  // namespace tacho::roofline

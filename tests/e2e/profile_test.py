@@ -63,6 +63,20 @@ class Refusals(Profile):
         self.refused("-n", "x", "--iteration-multiplexing", "kernels", *program, needles=("kernel_launch_params",))
         self.refused("-n", "x", "--iteration-multiplexing", "--replay", "kernel", *program, needles=("--replay kernel",))
 
+    def test_what_the_device_cannot_do(self):
+        self.refused("-n", "x", "--device", "cpu", "--cache-control", "all", "--", "./vcopy", needles=("--cache-control all", "swept"))
+        self.refused("-n", "x", "--device", "cpu", "--max-time", "1", "--", "./vcopy", needles=("--max-time 1", "virtual"))
+        self.refused("-n", "x", "--device", "cpu", "--replay", "cupti", "--", "./vcopy", needles=("--replay cupti",))
+
+    def test_a_refusal_removes_nothing(self):
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        folder = self.folder / "workloads" / "kept" / "cpu"
+        before = sorted(p.name for p in folder.iterdir())
+        for words in (["--cache-control", "all"], ["--max-time", "1"], ["--replay", "cupti"], ["-b", "2", "--set", "launch_stats"]):
+            self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", *words, "--", "./vcopy", code=125)
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./no-such-program", code=127)
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), before)
+
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
@@ -149,6 +163,12 @@ class Lists(Profile):
             self.assertEqual(text, self.profile("--dry-run", "--arch", arch).stdout.decode())
             for name in ("compute_thruput_util", "compute_thruput_flops", "mem_thruput", "launch_stats"):
                 self.assertIn(" 1 pass\n", self.profile("--dry-run", "--arch", arch, "--set", name).stdout.decode(), f"{arch} {name}")
+
+    def test_modes_that_need_no_mode(self):
+        """General options of rocprof-compute stand without a mode, too."""
+        for words in (["--specs"], ["-s"], ["profile", "--specs"]):
+            self.assertRegex(self.run_command(PERSONALITY, *words).stdout, rb"gpu_arch +\w")
+        self.assertTrue(self.run_command(PERSONALITY, "--list-sets").stdout.startswith(b"Available Sets:\n"))
 
 
 class OnCpu(Profile):
@@ -256,7 +276,7 @@ class OnCpu(Profile):
         result = self.cpu("-n", "v", "-b", "17", "11.2.0")
         self.assertIn(b"17 (L2 Cache) cannot be computed on cpu", result.stderr)
         only = self.cpu("-n", "only", "-b", "17")
-        self.assertIn(b"1 dispatches measured", only.stderr)
+        self.assertIn(b"1 dispatch measured", only.stderr)
 
     def test_multiplexing_is_announced(self):
         result = self.cpu("-n", "v", "--iteration-multiplexing", command=("./vcopy", "-i", "20", "-n", "4096", "-b", "64"))

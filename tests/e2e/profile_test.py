@@ -219,6 +219,9 @@ class OnCpu(Profile):
         # Runs of the same command and filters are one.
         self.assertIn(b"16. Memory", first.stdout)
         self.assertRegex(first.stdout, rb"Grid Size +65536")
+        # What the report says about the run is about those that it shows, whichever came into the folder first.
+        self.assertRegex(newest.stdout, rb"command +./vcopy -n 4096 -b 64\n")
+        self.assertRegex(first.stdout, rb"command +./vcopy -n 65536 -b 256\n")
         self.assertNotIn(b"11. Cores", first.stdout)
         wrong = self.run_command(TACHO, "analyze", "-p", folder, "--run", "7", code=1)
         self.assertIn(b"there is no run 7", wrong.stderr)
@@ -269,6 +272,15 @@ class OnCpu(Profile):
         self.assertRegex(self.run_command(TACHO, "analyze", "-p", folder).stdout.decode(), r"Cores Busy +\d")
         self.cpu("-q", "-n", "kept", "--format-rocprof-output", "rocpd", "--retain-rocpd-output")
         database = sqlite3.connect(self.folder / "workloads" / "kept" / "cpu" / "results_0.db")
+        # Runs of one folder go together whatever their form; the newest values count.
+        self.cpu("-q", "-n", "v", "-b", "7")
+        self.cpu("-q", "-n", "v", "-b", "context-switches", "--format-rocprof-output", "rocpd")
+        self.assertEqual(sorted(p.name for p in folder.glob("*_[0-9].csv")), ["pmc_perf_1.csv", "results_0.csv", "results_2.csv"])
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "--decimal", "0").stdout.decode()
+        self.assertRegex(shown, r"Cores Busy +\d")
+        self.assertRegex(shown, rf"Kernel Time with Launch +{rows(folder / 'pmc_perf_1.csv')[0]['CPU_WALL_TIME']} ")
+        newest = {row["Counter_Name"]: row["Counter_Value"] for row in rows(folder / "results_2.csv")}
+        self.assertRegex(shown, rf"Context Switches +{newest['CPU_CONTEXT_SWITCHES']} ")
         names = [row[0] for row in database.execute("SELECT DISTINCT pmc.name FROM rocpd_pmc_event e JOIN rocpd_info_pmc pmc ON e.pmc_id = pmc.id")]
         self.assertIn("CPU_TASK_CLOCK", names)
 

@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -310,6 +312,7 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   if (folder.empty()) return fail("--output-directory {}: nothing is left when the placeholders are filled in", a.output_directory);
   if (values.rank_used && values.rank.empty())
     warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (!values.rank_used && !values.rank.empty()) folder += "/" + values.rank;
   return folder;
 }
@@ -351,39 +354,53 @@ void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& c
 std::string plan_text(const counter::Plan& plan) {
   std::string out;
   for (const counter::Pass& pass : plan.passes)
-    out += fmt::format("{} ({} counters): {}\n", pass.name, pass.counters.size(), joined(pass.counters, " "));
+    out += fmt::format("{} ({} counters{}): {}\n", pass.name, pass.counters.size(),
+                       pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
+                       joined(pass.counters, " "));
   return out;
 }
 
-// What the filters left out of what there was, with the nearest name.
-std::string nothing_matched(const Arguments& a, const counter::Outcome& outcome) {
-  if (outcome.seen == 0) return "the program launched no kernel, so there is nothing to profile";
-  std::string text;
-  if (!a.kernels.empty()) {
-    std::string names;
-    for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
-    if (outcome.seen_kernels.size() > 8) names += ", ...";
-    // People write the name without its arguments.
-    std::vector<std::string> short_names;
-    for (const std::string& kernel : outcome.seen_kernels) {
-      std::string name = kernel.substr(0, kernel.find_first_of("(<"));
-      name = name.substr(std::max(name.rfind(' ') + 1, name.rfind(':') + 1));
-      if (!name.empty()) short_names.push_back(std::move(name));
-    }
-    std::string near;
-    for (const std::string& kernel : a.kernels) {
-      std::string best = nearest(kernel, short_names);
-      if (best.empty()) best = nearest(kernel, outcome.seen_kernels);
-      if (!best.empty()) near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", best);
-    }
-    text = fmt::format("no dispatch passed -k {}{}{}; the program launched {}", joined(a.kernels, " "),
-                       a.dispatches.empty() ? "" : " and -d " + joined(a.dispatches, " "), near, names);
-  } else if (a.dispatches.empty()) {
-    text = fmt::format("none of the {} launches has values", outcome.seen);
-  } else {
-    text = fmt::format("no dispatch passed -d {}; the program launched {}, numbered from 0", joined(a.dispatches, " "), outcome.seen);
+// "; did you mean vecCopy?" for a part of a name that no kernel has.
+std::string nearest_kernel(const std::string& wanted, const std::vector<std::string>& kernels) {
+  // People write the name without its arguments, and do not remember which letters are large.
+  const auto small = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+    return text;
+  };
+  std::vector<std::string> names, small_names;
+  for (const std::string& kernel : kernels) {
+    std::string name = kernel.substr(0, kernel.find_first_of("(<"));
+    name = name.substr(std::max(name.rfind(' ') + 1, name.rfind(':') + 1));
+    for (std::string& each : std::array{std::move(name), kernel})
+      if (!each.empty()) names.push_back(std::move(each));
   }
-  return text;
+  for (const std::string& name : names) small_names.push_back(small(name));
+  const std::string best = nearest(small(wanted), small_names);
+  const auto found = std::find(small_names.begin(), small_names.end(), best);
+  if (best.empty() || found == small_names.end()) return {};
+  return fmt::format("; did you mean {}?", names[static_cast<std::size_t>(found - small_names.begin())]);
+}
+
+// What the filters asked for and the program did not launch; what it launched, if nothing of that was measured.
+std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges, const counter::Outcome& outcome) {
+  if (outcome.seen == 0) return {"the program launched no kernel, so there is nothing to profile"};
+  std::vector<std::string> sentences;
+  for (const std::string& wanted : a.kernels)
+    if (outcome.seen_kernels.size() < counter::Outcome::kMostNames &&
+        std::none_of(outcome.seen_kernels.begin(), outcome.seen_kernels.end(),
+                     [&](const std::string& kernel) { return kernel.find(wanted) != std::string::npos; }))
+      sentences.push_back(fmt::format("-k {}: no kernel of that name was launched{}", wanted, nearest_kernel(wanted, outcome.seen_kernels)));
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    if (ranges[i].first >= outcome.seen)
+      sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0", a.dispatches[i], outcome.seen));
+  if (outcome.measured > 0) return sentences;
+  if (a.kernels.empty() && a.dispatches.empty()) return {fmt::format("none of the {} launches has values", outcome.seen)};
+  std::string names;
+  for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
+  if (outcome.seen_kernels.size() > 8) names += ", ...";
+  sentences.push_back(fmt::format("no dispatch passed{}{}; the program launched {}", a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
+                                  a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "), names));
+  return sentences;
 }
 
 Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool list_metrics, bool list_blocks) {
@@ -428,7 +445,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     fmt::print("{}: {} metrics, {} counters, {} {}\n{}", chosen.device.model, wanted.metrics, wanted.counters.size(),
-               plan.passes.size(), plan.passes.size() == 1 ? "pass" : "passes", plan_text(plan));
+               plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan));
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
@@ -436,11 +453,22 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
     return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
                 chosen.device.name);
+  if (!a.cache_control.empty() && chosen.device.vendor != "nvidia")
+    return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
+  if (a.max_time > 0 && chosen.device.vendor != "virtual")
+    return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one", a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
 
   std::vector<std::string> warnings;
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
+  // PC samples take a run of their own: only where they are asked for by name.
+  const bool pc_samples = chosen.device.vendor == "nvidia" &&
+                          std::any_of(selected.selections.begin(), selected.selections.end(),
+                                      [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
+  if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
+    return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
+  // Nothing is refused from here on but for the folder's own sake: --overwrite removes what is in it.
   TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
   TACHO_TRY(check_same_device(folder, chosen.device));
 
@@ -451,14 +479,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : a.replay == "cupti" ? counter::Replay::Cupti : counter::Replay::Default;
   if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
   request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
-  if (request.caches != counter::Caches::Default && chosen.device.vendor != "nvidia")
-    return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
-  // PC samples take a run of their own: only where they are asked for by name.
-  request.pc_samples = chosen.device.vendor == "nvidia" &&
-                       std::any_of(selected.selections.begin(), selected.selections.end(),
-                                   [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
-  if (request.pc_samples && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
-    return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
+  request.pc_samples = pc_samples;
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 
@@ -483,13 +504,13 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (!had_sysinfo)
     TACHO_TRY(writer.write("sysinfo.csv", sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
                                                       joined(a.command, " "), a.roof_only)));
-  const bool replays = plan.passes.size() > 1 && !a.multiplexing;
+  const bool replays = plan.executions() > 1 && !a.multiplexing;
   if (replays)
     session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
                                                ? "kernel, each kernel is run again with its memory put back"
                                                : "application, the program is run once a pass"));
   session.note("Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
-  if (a.multiplexing && plan.passes.size() == 1)
+  if (a.multiplexing && plan.executions() == 1)
     session.note("All counters fit in one pass: there is nothing to spread over iterations");
 
   const auto outcome = chosen.provider->collect(chosen.device, plan, request, session);
@@ -534,10 +555,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     roofs.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
     TACHO_TRY(roofline::add_roofline(folder, chosen.device.vendor, chosen.device.id, roofs));
   }
-  if (outcome->measured == 0 && outcome->samples.empty()) session.warn(nothing_matched(a, *outcome));
+  if (outcome->measured > 0 || outcome->samples.empty())
+    for (const std::string& sentence : not_matched(a, ranges, *outcome)) session.warn(sentence);
   if (outcome->measured > 0)
-    session.note(fmt::format("{} dispatches measured in {} {}; tacho analyze -p {}", outcome->measured, outcome->runs,
-                             outcome->runs == 1 ? "run" : "runs", folder));
+    session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,
+                             outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs, outcome->runs == 1 ? "run" : "runs", folder));
   session.finish();
   if (outcome->exit_code == 0 && outcome->measured == 0 && outcome->seen == 0) return kOk;
   return outcome->exit_code;

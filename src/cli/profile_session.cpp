@@ -117,11 +117,7 @@ ProfileSession::~ProfileSession() {
 }
 
 std::string ProfileSession::file_stem(std::size_t pass) const {
-  const std::string& name = plan_.passes[pass].name;
-  constexpr std::string_view kStart = "pmc_perf_";
-  if (!name.starts_with(kStart)) return name;
-  const int number = std::atoi(name.c_str() + kStart.size()) + folder_.next_pass();
-  return fmt::format("{}{}", options_.rocpd ? "results_" : kStart, number);
+  return folder_.stem(plan_.passes[pass].name, options_.rocpd);
 }
 
 Status ProfileSession::write_inputs(const counter::Filter& filter) {
@@ -231,7 +227,7 @@ void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
 
 Status ProfileSession::pass_done(const counter::PassResult& result) {
   const std::string name = file_stem(result.pass) + ".csv";
-  TACHO_TRY(folder_.write(name, options_.rocpd && name.starts_with("results_") ? long_csv(result) : wide_csv(result)));
+  TACHO_TRY(folder_.write(name, options_.rocpd ? long_csv(result) : wide_csv(result)));
   if (options_.retain_rocpd) TACHO_TRY(write_database(result));
   const std::lock_guard guard(lock_);
   log(fmt::format("   |-> [{}] {} dispatches, {} counters in {}", options_.tool, result.dispatches.size(),

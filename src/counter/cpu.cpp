@@ -222,7 +222,7 @@ class CpuProvider : public Provider {
     std::set<std::string> names;
     for (const SpooledDispatch& record : *records) {
       kernels.push_back(record.dispatch.kernel);
-      names.insert(record.dispatch.kernel);
+      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
       dispatches.push_back(record.dispatch);
     }
     if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());

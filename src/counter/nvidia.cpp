@@ -247,6 +247,7 @@ class NvidiaProvider : public Provider {
       Pass pass;
       pass.name = fmt::format("pmc_perf_{}", plan.passes.size());
       pass.counters = *group;
+      pass.executions = config.passes;
       pass.definitions = fmt::format("chip: {}\npasses: {}\nmetrics:\n", chip_of(device), config.passes);
       for (const std::string& counter : pass.counters) pass.definitions += fmt::format("  - {}\n", counter);
       plan.passes.push_back(std::move(pass));
@@ -326,7 +327,6 @@ class NvidiaProvider : public Provider {
                   : application ? fmt::format("{} metrics in {} passes, the program is run once for each", metrics.size(), config->passes)
                                 : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)", metrics.size(),
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
-    observer.note("Kernels are run one after the other while they are measured");
     // A kernel that runs again would find in the L2 what its last execution left.
     const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
     const bool sweeps = request.caches == Caches::All || (request.caches == Caches::Default && replays);
@@ -423,7 +423,7 @@ class NvidiaProvider : public Provider {
     }
     std::set<std::string> names;
     for (const nvidia::Launch& launch : launches)
-      if (names.size() < 1000) names.insert(launch.dispatch.kernel);
+      if (names.size() < Outcome::kMostNames) names.insert(launch.dispatch.kernel);
     outcome.seen_kernels.assign(names.begin(), names.end());
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;

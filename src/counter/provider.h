@@ -35,17 +35,25 @@ struct CounterInfo {
   std::string description;  ///< one sentence
 };
 
-/// Counters that are read in one execution of a kernel.
+/// Counters whose values come into one file.
 struct Pass {
   std::string name;  ///< of its files: "pmc_perf_0"; a level pass is called after its level: "SQ_LEVEL_WAVES"
   std::vector<std::string> counters;  ///< sorted; as columns of <name>.csv are called
   std::string definitions;            ///< text of perfmon/<name>.yaml, "" = none
+  std::size_t executions = 1;         ///< of a kernel, until all of them are read
 };
 
 struct Plan {
   std::vector<Pass> passes;  ///< deterministic: the same counters give the same plan
   /// Counters that were asked for and that the device does not have; a warning to the user, no error.
   std::vector<std::string> unavailable;
+
+  /// How often a kernel runs until everything is read.
+  std::size_t executions() const {
+    std::size_t sum = 0;
+    for (const Pass& pass : passes) sum += pass.executions;
+    return sum;
+  }
 };
 
 /// Which dispatches are wanted (-k, -d): a kernel passes when one of `kernels` is part of its name, a dispatch when its
@@ -156,7 +164,8 @@ struct Outcome {
   std::uint64_t left_out = 0;  ///< that passed it too, and have no values (multiplexing, a crash)
   bool estimated = false;      ///< values were extrapolated from some of the work-groups
   std::vector<PcSample> samples;          ///< where they were asked for
-  std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most 1000
+  static constexpr std::size_t kMostNames = 1000;
+  std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };
 
 class Provider {

@@ -167,13 +167,13 @@ class VirtualProvider : public Provider {
                                     timed.empty() ? ", before it launched a kernel" : ""));
         const double seconds = estimate_seconds(timed, request.filter);
         if (!timed.empty()) {
-          observer.note(fmt::format("Interpreting {} dispatches on the virtual GPU will take {}", timed.size(),
-                                    duration_text(seconds)));
+          observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
+                                    timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
           if (request.max_time_s > 0 && seconds > request.max_time_s) {
             fraction = request.max_time_s / seconds;
             outcome.estimated = true;
             observer.warn(fmt::format("that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
-                                      "interpreted, and the counts are estimates",
+                                      "interpreted, so the counts are estimates and the program finds its own results incomplete",
                                       request.max_time_s, 100 * fraction));
           }
         }
@@ -243,13 +243,16 @@ class VirtualProvider : public Provider {
     std::vector<Dispatch> dispatches;
     for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
     const std::size_t untimed = join_times(dispatches, timed);
-    if (untimed > 0 && !timed.empty())
-      observer.warn(fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one: they have "
-                                "counts and no time",
-                                untimed, records->size()));
+    if (untimed > 0 && !timed.empty()) {
+      const auto first = std::find_if(dispatches.begin(), dispatches.end(), [](const Dispatch& each) { return each.end == each.start; });
+      observer.warn(fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} work-items): "
+                                "they have counts and no time",
+                                untimed, records->size(), first->kernel,
+                                first->grid[0] * std::max<std::uint64_t>(1, first->grid[1]) * std::max<std::uint64_t>(1, first->grid[2])));
+    }
     for (std::size_t i = 0; i < records->size(); ++i) {
       const SpooledDispatch& record = (*records)[i];
-      if (names.size() < 1000) names.insert(record.dispatch.kernel);
+      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
       if (!record.selected || record.values.size() != kCounters.size()) continue;
       if (record.groups_run < record.groups) outcome.estimated = true;
       result.dispatches.push_back(dispatches[i]);

@@ -170,6 +170,11 @@ std::string_view plain_kernel_name(std::string_view name) {
   return name;
 }
 
+std::string_view level_name(std::string_view stem) {
+  const std::size_t last = stem.find_last_not_of("0123456789");
+  return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last) : stem;
+}
+
 Result<bool> is_long_form(const std::string& path) {
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
   std::vector<std::string_view> fields;
@@ -328,7 +333,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       const std::size_t from = file.find("SQ");
       const std::size_t level = file.find("LEVEL");
       if (from != std::string::npos && level != std::string::npos && from < level)
-        accumulator = file.substr(from, file.find(".csv") - from) + "_ACCUM";
+        accumulator = fmt::format("{}_ACCUM", level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
     }
     const std::size_t name_at = header.find("Kernel_Name");
     const std::size_t id_at = header.find("Dispatch_ID");
@@ -582,11 +587,11 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
         double sum = 0;
         std::size_t count = 0;
         for (std::size_t p = 0; p < passes.size(); ++p)
-          if (const auto column = passes[p].counters.column(names[c]); !column.empty()) {
+          if (const auto column = passes[p].counters.column(names[c]); !column.empty() && !std::isnan(column[rows[p][kept[i]]])) {
             sum += column[rows[p][kept[i]]];
             ++count;
           }
-        to[i] = sum / static_cast<double>(count);
+        to[i] = count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
       }
       continue;
     }

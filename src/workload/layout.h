@@ -50,6 +50,9 @@ struct RawTable {
 /// "Start_Timestamp").
 std::string_view canonical_column(std::string_view name);
 
+/// "SQ_LEVEL_WAVES_2" -> "SQ_LEVEL_WAVES": the level of a pass whose name was taken by an earlier run.
+std::string_view level_name(std::string_view stem);
+
 /// True when the file's header has Counter_Name and Counter_Value.
 Result<bool> is_long_form(const std::string& path);
 
@@ -63,8 +66,8 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
                            NameTable& kernels, std::vector<std::string>& warnings);
 
 /// Joins passes of the same program by kernel, grid size and running number among those: dispatches that are
-/// not in every pass are left out and logged; timestamps are the mean over the passes; of a counter in
-/// several passes the first counts.
+/// not in every pass are left out and logged; timestamps are the mean over the passes that have them; of a counter
+/// in several passes the first counts.
 Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
                              std::vector<std::string>& warnings);
 

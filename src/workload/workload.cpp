@@ -85,7 +85,11 @@ Files files_of(const std::string& folder) {
 
 bool has_counters(const std::string& folder) {
   const Files files = files_of(folder);
-  return !files.joined.empty() || !files.passes.empty() || !files.sampled.empty();
+  if (!files.joined.empty() || !files.passes.empty() || !files.sampled.empty()) return true;
+  // A run of ours that asked for what fits into level passes has no others.
+  if (files.levels.empty()) return false;
+  const auto runs = read_runs(folder);
+  return runs && std::any_of(runs->begin(), runs->end(), [](const RunEntry& run) { return !run.files.empty(); });
 }
 
 void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
@@ -101,8 +105,10 @@ void collect_workloads(const std::string& folder, int depth, std::vector<std::st
   }
 }
 
+constexpr std::string_view kEmpty = "it is empty";
+
 // What a folder without counters seems to be, as the end of a sentence.
-std::string guess(const std::string& folder) {
+std::string guess(const std::string& folder, int depth = 4) {
   bool any = false;
   for (const std::string& name : entries_of(folder, false)) {
     any = true;
@@ -114,9 +120,14 @@ std::string guess(const std::string& folder) {
     if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep"))
       return fmt::format("it holds output of NVIDIA's tools ({})", name);
     if (name == "sysinfo.csv")
-      return "it has a sysinfo.csv, but its pmc_perf.csv is missing: the profile run did not finish";
+      return "it has a sysinfo.csv, but no counter file: the profile run did not finish";
   }
-  return any ? "it holds nothing that rocprof-compute writes" : "it is empty";
+  if (!any && depth > 0)
+    for (const std::string& name : entries_of(folder, true)) {
+      std::string inside = guess(folder + "/" + name, depth - 1);
+      if (inside != kEmpty) return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
+    }
+  return any ? "it holds nothing that rocprof-compute writes" : std::string(kEmpty);
 }
 
 // filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what
@@ -162,11 +173,12 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
 void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, const std::vector<std::size_t>& chosen,
                   Files& files, Workload& workload) {
   files = {};
-  bool everything = false;
+  bool everything = false, roofline_only = true;
   for (const std::size_t index : chosen) {
     const RunEntry& run = runs[index];
     workload.estimated = workload.estimated || run.estimated;
     everything = everything || run.blocks.empty();
+    roofline_only = roofline_only && run.roofline_only;
     if (run.measured < run.seen)
       workload.warnings.push_back(fmt::format("{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
                                               folder, run.measured, run.seen, run.number));
@@ -180,6 +192,12 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     }
   }
   if (everything) workload.recorded_blocks.clear();
+  // sysinfo.csv was written by the first run that came here.
+  std::string command;
+  for (const std::string& word : runs[chosen.front()].command) command += (command.empty() ? "" : " ") + word;
+  workload.sysinfo.set("command", std::move(command));
+  workload.sysinfo.set("timestamp", runs[chosen.front()].timestamp);
+  workload.sysinfo.set("ip_blocks", roofline_only ? "roofline" : "all");
   std::string others;
   std::size_t count = 0;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -276,8 +294,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   workload.path = folder;
   TACHO_ASSIGN(const std::vector<RunEntry> runs, read_runs(folder));
   TACHO_ASSIGN(const std::vector<std::size_t> chosen, choose_runs(runs, options.run, folder));
-  if (!chosen.empty()) choose_files(folder, runs, chosen, files, workload);
   workload.sysinfo = std::move(sysinfo);
+  if (!chosen.empty()) choose_files(folder, runs, chosen, files, workload);
   NameTable kernels;
   RawTable main;
   bool levels_joined = false;
@@ -288,29 +306,32 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
     } else {
       TACHO_ASSIGN(main, read_wide({files.joined}, options, kernels, workload.warnings));
     }
-  } else if (!files.passes.empty()) {
-    // Runs into one folder may have chosen either form.
-    std::vector<CsvSource> long_files;
-    std::vector<std::string> wide_files;
+  } else if (!files.passes.empty() || (!chosen.empty() && !files.levels.empty())) {
+    std::vector<char> is_long;
     for (const std::string& path : files.passes) {
-      TACHO_ASSIGN(const bool is_long, is_long_form(path));
-      if (is_long)
-        long_files.push_back({path});
-      else
-        wide_files.push_back(path);
+      TACHO_ASSIGN(const bool each, is_long_form(path));
+      is_long.push_back(each);
     }
-    workload.long_form = wide_files.empty();
+    const bool any_long = std::find(is_long.begin(), is_long.end(), true) != is_long.end();
+    const bool any_wide = std::find(is_long.begin(), is_long.end(), false) != is_long.end();
+    // Other tools' long form has its levels in the same files.
+    if (any_long && !any_wide && chosen.empty()) files.levels.clear();
+    workload.long_form = any_long && !any_wide && files.levels.empty();
     if (workload.long_form) {
-      TACHO_ASSIGN(main, read_long(long_files, options, kernels, workload.warnings));
+      std::vector<CsvSource> sources;
+      for (const std::string& path : files.passes) sources.push_back({path});
+      // Of values given twice the last one counts; runs of ours come with the newest first.
+      if (!chosen.empty()) std::reverse(sources.begin(), sources.end());
+      TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
     } else {
-      wide_files.insert(wide_files.end(), files.levels.begin(), files.levels.end());
       std::vector<RawTable> passes;
-      for (const std::string& path : wide_files) {
-        TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
+      for (std::size_t i = 0; i < files.passes.size(); ++i) {
+        TACHO_ASSIGN(RawTable pass, is_long[i] ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
+                                               : read_wide({files.passes[i]}, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
-      if (!long_files.empty()) {
-        TACHO_ASSIGN(RawTable pass, read_long(long_files, options, kernels, workload.warnings));
+      for (const std::string& path : files.levels) {
+        TACHO_ASSIGN(RawTable pass, read_wide({path}, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
       TACHO_ASSIGN(main, join_passes(std::move(passes), kernels, workload.warnings));
@@ -323,13 +344,28 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   }
 
   std::vector<Pass> levels;
-  if (!workload.long_form)
-    for (const std::string& path : files.levels) {
+  if (!workload.long_form) {
+    // A level may have been read by several runs, of which each has the counters that it asked for.
+    std::vector<std::string> names;
+    for (const std::string& path : files.levels)
+      if (std::find(names.begin(), names.end(), level_name(stem(path))) == names.end()) names.emplace_back(level_name(stem(path)));
+    for (const std::string& name : names) {
       std::vector<std::string> level_warnings;
-      auto read = read_wide({path}, options, kernels, level_warnings);
+      std::vector<RawTable> tables;
+      for (const std::string& path : files.levels) {
+        if (level_name(stem(path)) != name) continue;
+        if (auto read = read_wide({path}, options, kernels, level_warnings))
+          tables.push_back(std::move(*read));
+        else
+          workload.warnings.push_back(
+              fmt::format("{}; metrics of that pass are not computable", read.error().message));
+      }
+      if (tables.empty()) continue;
+      const std::string path = tables.front().file;
+      auto read = tables.size() == 1 ? Result<RawTable>(std::move(tables.front()))
+                                     : join_passes(std::move(tables), kernels, level_warnings);
       if (!read) {
-        workload.warnings.push_back(
-            fmt::format("{}; metrics of that pass are not computable", read.error().message));
+        workload.warnings.push_back(fmt::format("{}; metrics of {} are not computable", read.error().message, name));
         continue;
       }
       if (!levels_joined)
@@ -350,12 +386,13 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
               missing, order.size(), main.file));
       }
       if (same) {
-        levels.push_back({std::string(stem(path)), std::move(read->counters)});
+        levels.push_back({name, std::move(read->counters)});
       } else {
         TACHO_ASSIGN(CounterTable matched, read->counters.reordered(order));
-        levels.push_back({std::string(stem(path)), std::move(matched)});
+        levels.push_back({name, std::move(matched)});
       }
     }
+  }
   workload.kernels = kernels.names();
   workload.dispatches = std::move(main.dispatches);
   workload.passes.push_back({"pmc_perf", std::move(main.counters)});

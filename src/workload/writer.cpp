@@ -98,7 +98,9 @@ bool is_ours(const fs::path& path) {
   const std::string name = path.filename().string();
   return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
          name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
-         name == "roofline.csv" || ((name.starts_with("SQ") || name.starts_with("ps_file_")) && name.ends_with(".csv"));
+         name == "roofline.csv" ||
+         ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) && name.ends_with(".csv")) ||
+         (name.starts_with("results_SQ") && name.ends_with(".db"));
 }
 
 }  // namespace
@@ -123,8 +125,10 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     return writer;
   }
   TACHO_ASSIGN(writer.earlier_, read_runs(writer.folder_));
-  for (const fs::path& path : old)
+  for (const fs::path& path : old) {
+    writer.taken_.insert(path.filename().string());
     writer.next_pass_ = std::max(writer.next_pass_, pass_number(path.filename().string()) + 1);
+  }
   const bool foreign =
       writer.earlier_.empty() && std::any_of(old.begin(), old.end(), [](const fs::path& path) {
         const std::string name = path.filename().string();
@@ -139,6 +143,19 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
         "--overwrite to replace it",
         writer.folder_);
   return writer;
+}
+
+std::string FolderWriter::stem(std::string_view pass, bool long_form) const {
+  constexpr std::string_view kNumbered = "pmc_perf_";
+  const std::string_view start = long_form ? "results_" : "";
+  if (pass.starts_with(kNumbered)) {
+    int number = 0;
+    std::from_chars(pass.data() + kNumbered.size(), pass.data() + pass.size(), number);
+    return fmt::format("{}{}", long_form ? start : kNumbered, number + next_pass_);
+  }
+  std::string name = fmt::format("{}{}", start, pass);
+  for (int i = 1; taken_.contains(name + ".csv"); ++i) name = fmt::format("{}{}_{}", start, pass, i);
+  return name;
 }
 
 Status FolderWriter::write(const std::string& name, std::string_view text, bool replace) const {

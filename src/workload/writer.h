@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,9 @@ class FolderWriter {
   const std::vector<RunEntry>& earlier() const { return earlier_; }
   /// First free n of pmc_perf_<n>.csv / results_<n>.csv: a new run's passes continue the numbering.
   int next_pass() const { return next_pass_; }
+  /// What the files of a pass are called before their ending: "pmc_perf_1" becomes pmc_perf_<n>, or results_<n> in the
+  /// long form (rocpd); "SQ_LEVEL_WAVES" keeps its name (behind "results_") and gets a number where it is taken.
+  std::string stem(std::string_view pass, bool long_form) const;
   /// Writes a file whole; an existing one of that name is replaced only when `replace`.
   Status write(const std::string& name, std::string_view text, bool replace = false) const;
   /// Adds the entry of this run to profiling_config.yaml.
@@ -72,6 +76,7 @@ class FolderWriter {
  private:
   std::string folder_;
   std::vector<RunEntry> earlier_;
+  std::set<std::string> taken_;  // files of earlier runs
   int next_pass_ = 0;
 };
 

@@ -3,6 +3,7 @@ values of a launch are equal over all passes exactly when every pass saw the sam
 import csv
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,20 @@ class KernelReplay(StandIn):
 
 
 class OtherWays(StandIn):
+    def test_a_plan_tells_how_often_kernels_run(self):
+        plan = self.run_command(TACHO, "profile", "--dry-run", "-b", "2", env=self.environment).stdout.decode()
+        total = int(re.match(r"Stand-in: \d+ metrics, \d+ counters, (\d+) passes\n", plan).group(1))
+        self.assertEqual([int(n) for n in re.findall(r"^pmc_perf_\d+ \(\d+ counters, (\d+) executions", plan, re.M)], [total])
+        self.assertGreater(total, 5)
+        run = self.run_command(TACHO, "profile", "-n", "a", "--no-roof", "-b", "2", "--", APP, "loop", 2, env=self.environment).stderr.decode()
+        self.assertIn(f"metrics in {total} passes", run)
+        self.assertEqual(run.count("Replay: kernel, each kernel is run again"), 1)
+        self.assertEqual(run.count("Kernels are serialized"), 1)
+        self.assertIn('"replay": "default"', (self.folder / "workloads" / "a" / "Stand-in" / "profiling_config.yaml").read_text())
+        spread = self.run_command(TACHO, "profile", "-n", "b", "--no-roof", "-b", "2", "--iteration-multiplexing", "--", APP, "loop", 2,
+                                  env=self.environment).stderr.decode()
+        self.assertNotIn("nothing to spread", spread)
+
     def test_application_replay(self):
         result = self.profile("loop", 10, "-b", "7", "--replay", "application")
         self.assertEqual(result.stdout, self.plain("loop", 10) * 2)

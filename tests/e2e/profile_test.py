@@ -63,6 +63,20 @@ class Refusals(Profile):
         self.refused("-n", "x", "--iteration-multiplexing", "kernels", *program, needles=("kernel_launch_params",))
         self.refused("-n", "x", "--iteration-multiplexing", "--replay", "kernel", *program, needles=("--replay kernel",))
 
+    def test_what_the_device_cannot_do(self):
+        self.refused("-n", "x", "--device", "cpu", "--cache-control", "all", "--", "./vcopy", needles=("--cache-control all", "swept"))
+        self.refused("-n", "x", "--device", "cpu", "--max-time", "1", "--", "./vcopy", needles=("--max-time 1", "virtual"))
+        self.refused("-n", "x", "--device", "cpu", "--replay", "cupti", "--", "./vcopy", needles=("--replay cupti",))
+
+    def test_a_refusal_removes_nothing(self):
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        folder = self.folder / "workloads" / "kept" / "cpu"
+        before = sorted(p.name for p in folder.iterdir())
+        for words in (["--cache-control", "all"], ["--max-time", "1"], ["--replay", "cupti"], ["-b", "2", "--set", "launch_stats"]):
+            self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", *words, "--", "./vcopy", code=125)
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./no-such-program", code=127)
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), before)
+
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
@@ -150,6 +164,12 @@ class Lists(Profile):
             for name in ("compute_thruput_util", "compute_thruput_flops", "mem_thruput", "launch_stats"):
                 self.assertIn(" 1 pass\n", self.profile("--dry-run", "--arch", arch, "--set", name).stdout.decode(), f"{arch} {name}")
 
+    def test_modes_that_need_no_mode(self):
+        """General options of rocprof-compute stand without a mode, too."""
+        for words in (["--specs"], ["-s"], ["profile", "--specs"]):
+            self.assertRegex(self.run_command(PERSONALITY, *words).stdout, rb"gpu_arch +\w")
+        self.assertTrue(self.run_command(PERSONALITY, "--list-sets").stdout.startswith(b"Available Sets:\n"))
+
 
 class OnCpu(Profile):
     """What needs a device, on the one that every machine has."""
@@ -199,6 +219,9 @@ class OnCpu(Profile):
         # Runs of the same command and filters are one.
         self.assertIn(b"16. Memory", first.stdout)
         self.assertRegex(first.stdout, rb"Grid Size +65536")
+        # What the report says about the run is about those that it shows, whichever came into the folder first.
+        self.assertRegex(newest.stdout, rb"command +./vcopy -n 4096 -b 64\n")
+        self.assertRegex(first.stdout, rb"command +./vcopy -n 65536 -b 256\n")
         self.assertNotIn(b"11. Cores", first.stdout)
         wrong = self.run_command(TACHO, "analyze", "-p", folder, "--run", "7", code=1)
         self.assertIn(b"there is no run 7", wrong.stderr)
@@ -249,6 +272,15 @@ class OnCpu(Profile):
         self.assertRegex(self.run_command(TACHO, "analyze", "-p", folder).stdout.decode(), r"Cores Busy +\d")
         self.cpu("-q", "-n", "kept", "--format-rocprof-output", "rocpd", "--retain-rocpd-output")
         database = sqlite3.connect(self.folder / "workloads" / "kept" / "cpu" / "results_0.db")
+        # Runs of one folder go together whatever their form; the newest values count.
+        self.cpu("-q", "-n", "v", "-b", "7")
+        self.cpu("-q", "-n", "v", "-b", "context-switches", "--format-rocprof-output", "rocpd")
+        self.assertEqual(sorted(p.name for p in folder.glob("*_[0-9].csv")), ["pmc_perf_1.csv", "results_0.csv", "results_2.csv"])
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "--decimal", "0").stdout.decode()
+        self.assertRegex(shown, r"Cores Busy +\d")
+        self.assertRegex(shown, rf"Kernel Time with Launch +{rows(folder / 'pmc_perf_1.csv')[0]['CPU_WALL_TIME']} ")
+        newest = {row["Counter_Name"]: row["Counter_Value"] for row in rows(folder / "results_2.csv")}
+        self.assertRegex(shown, rf"Context Switches +{newest['CPU_CONTEXT_SWITCHES']} ")
         names = [row[0] for row in database.execute("SELECT DISTINCT pmc.name FROM rocpd_pmc_event e JOIN rocpd_info_pmc pmc ON e.pmc_id = pmc.id")]
         self.assertIn("CPU_TASK_CLOCK", names)
 
@@ -256,7 +288,7 @@ class OnCpu(Profile):
         result = self.cpu("-n", "v", "-b", "17", "11.2.0")
         self.assertIn(b"17 (L2 Cache) cannot be computed on cpu", result.stderr)
         only = self.cpu("-n", "only", "-b", "17")
-        self.assertIn(b"1 dispatches measured", only.stderr)
+        self.assertIn(b"1 dispatch measured", only.stderr)
 
     def test_multiplexing_is_announced(self):
         result = self.cpu("-n", "v", "--iteration-multiplexing", command=("./vcopy", "-i", "20", "-n", "4096", "-b", "64"))

@@ -177,6 +177,29 @@ class Virtual(Case):
         self.assertIn(b"did you mean broadcast", result.stderr)
         result, _ = self.profile("-d", "7", command=[PATTERNS, "copy"], name="none2")
         self.assertIn(b"no dispatch passed -d 7", result.stderr)
+        # Each filter by itself: what one of several asks for in vain is said, though others were measured.
+        result, folder = self.profile("-q", "-k", "copy", "BROADCAST", "xyzzy", command=[PATTERNS, "copy,broadcast"], name="some")
+        self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["copy"])
+        self.assertIn(b"-k BROADCAST: no kernel of that name was launched; did you mean broadcast?\n", result.stderr)
+        self.assertIn(b"-k xyzzy: no kernel of that name was launched\n", result.stderr)
+        self.assertNotIn(b"-k copy:", result.stderr)
+        result, _ = self.profile("-q", "-d", "0", "5:9", command=[PATTERNS, "copy"], name="range")
+        self.assertIn(b"-d 5:9: no such dispatch; the program launched 1, numbered from 0\n", result.stderr)
+        result, _ = self.profile("-q", "-k", "copy", "-d", "1", command=[PATTERNS, "copy,broadcast"], name="both")
+        self.assertNotIn(b"did you mean", result.stderr)
+        self.assertIn(b"no dispatch passed -k copy and -d 1; the program launched broadcast, copy\n", result.stderr)
+
+    def test_runs_that_differ_are_named(self):
+        script = self.folder / "changes.sh"
+        script.write_text(f"#!/bin/sh\nif mkdir {self.folder}/once 2>/dev/null; then exec {PATTERNS} copy,strided; fi\n"
+                          f"exec {PATTERNS} copy,broadcast 2048\n")
+        script.chmod(0o755)
+        result, folder = self.profile("-q", command=[script])
+        self.assertIn(b"launched different kernels: broadcast (0 times, then 1), strided (1 times, then 0)", result.stderr)
+        self.assertIn(b"2 of 2 dispatches of the counted run have no counterpart in the timed one (first: copy of 2048 work-items)", result.stderr)
+        # Never the interpreter's time.
+        self.assertEqual([(row["Kernel_Name"], row["Start_Timestamp"], row["End_Timestamp"]) for row in rows(folder)],
+                         [("copy", "", ""), ("broadcast", "", "")])
 
     def test_the_programs_end_is_kept_and_told(self):
         result, folder = self.profile("-q", command=[PATTERNS, "copy"], code=5, env={"PATTERNS_EXIT": "5"})

@@ -125,6 +125,31 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Writer, NamesTheFilesOfPasses) {
+  std::string folder = (std::filesystem::temp_directory_path() / "tacho-writer-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  for (const std::string suffix : {"", "_1", "_2"}) {
+    const auto writer = FolderWriter::open(folder, false);
+    ASSERT_TRUE(writer.has_value()) << writer.error().message;
+    const int first = suffix.empty() ? 0 : 2 * (suffix.back() - '0');
+    EXPECT_EQ(writer->stem("pmc_perf_1", false), fmt::format("pmc_perf_{}", first + 1));
+    EXPECT_EQ(writer->stem("pmc_perf_1", true), fmt::format("results_{}", first + 1));
+    EXPECT_EQ(writer->stem("SQ_LEVEL_WAVES", false), "SQ_LEVEL_WAVES" + suffix);
+    EXPECT_EQ(writer->stem("SQ_LEVEL_WAVES", true), "results_SQ_LEVEL_WAVES" + suffix);
+    // The names of a run do not change while it writes.
+    for (const bool long_form : {false, true}) {
+      const std::string name = writer->stem("SQ_LEVEL_WAVES", long_form);
+      ASSERT_TRUE(writer->write(name + ".csv", "a\n").has_value());
+      EXPECT_EQ(writer->stem("SQ_LEVEL_WAVES", long_form), name);
+    }
+    ASSERT_TRUE(writer->write(writer->stem("pmc_perf_1", false) + ".csv", "a\n").has_value());
+    ASSERT_TRUE(writer->add_run(entry(0, {"./a"})).has_value());
+  }
+  ASSERT_TRUE(FolderWriter::open(folder, true).has_value());
+  for (const auto& left : std::filesystem::directory_iterator(folder)) EXPECT_EQ(left.path().filename(), "perfmon");
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Csv, CellsAndNumbers) {
   EXPECT_EQ(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
   EXPECT_EQ(csv_cell("plain"), "plain");

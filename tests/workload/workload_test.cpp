@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "folders.h"
+#include "workload/writer.h"
 
 namespace tacho::workload {
 namespace {
@@ -244,6 +245,120 @@ TEST(Layout, LongFormRepeatsThatDifferAreNamed) {
   expect_warning(*run, "1 dispatch ids stand for different kernels");
 }
 
+std::string config_of(const std::vector<std::vector<std::string>>& files) {
+  std::vector<RunEntry> runs;
+  for (const auto& each : files) {
+    RunEntry& run = runs.emplace_back();
+    run.number = static_cast<int>(runs.size());
+    run.command = {"./app", "-n", "4"};
+    run.timestamp = "day " + std::to_string(run.number);
+    run.files = each;
+  }
+  return config_text(runs);
+}
+
+TEST(OwnRuns, ValuesOfTheNewestCountInEitherForm) {
+  const std::string wide = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,";
+  const std::string lengthy = std::string(kLong).substr(0, std::string(kLong).find('\n') + 1);
+  const auto row = [](const char* counter, int value) {
+    return fmt::format("0,0,64,64,0,0,4,4,16,k,0,10,0,{},{}\n", counter, value);
+  };
+  {
+    Folder folder;
+    folder.write("sysinfo.csv", kSysInfo);
+    folder.write("pmc_perf_0.csv", wide + "A,B\n0,k,0,64,1,2\n");
+    folder.write("pmc_perf_1.csv", wide + "A,C\n0,k,0,64,10,30\n");
+    folder.write("profiling_config.yaml", config_of({{"pmc_perf_0.csv"}, {"pmc_perf_1.csv"}}));
+    const auto run = read(folder);
+    ASSERT_TRUE(run) << sentence(run);
+    EXPECT_EQ(column(*run, "A"), std::vector<double>{10});
+    EXPECT_EQ(column(*run, "B"), std::vector<double>{2});
+    EXPECT_EQ(column(*run, "C"), std::vector<double>{30});
+  }
+  {
+    Folder folder;
+    folder.write("sysinfo.csv", kSysInfo);
+    folder.write("results_0.csv", lengthy + row("A", 1) + row("B", 2));
+    folder.write("results_1.csv", lengthy + row("A", 10) + row("C", 30));
+    folder.write("profiling_config.yaml", config_of({{"results_0.csv"}, {"results_1.csv"}}));
+    const auto run = read(folder);
+    ASSERT_TRUE(run) << sentence(run);
+    EXPECT_TRUE(run->long_form);
+    EXPECT_EQ(column(*run, "A"), std::vector<double>{10});
+    EXPECT_EQ(column(*run, "B"), std::vector<double>{2});
+    EXPECT_EQ(column(*run, "C"), std::vector<double>{30});
+  }
+  for (const bool long_newest : {false, true}) {
+    Folder folder;
+    folder.write("sysinfo.csv", kSysInfo);
+    folder.write("pmc_perf_0.csv", wide + "A,B,Start_Timestamp,End_Timestamp\n0,k,0,64,1,2,1000,1030\n");
+    folder.write("results_1.csv", lengthy + row("A", 10) + row("C", 30));
+    folder.write("profiling_config.yaml", long_newest ? config_of({{"pmc_perf_0.csv"}, {"results_1.csv"}})
+                                                      : config_of({{"results_1.csv"}, {"pmc_perf_0.csv"}}));
+    const auto run = read(folder);
+    ASSERT_TRUE(run) << sentence(run);
+    EXPECT_EQ(column(*run, "A"), std::vector<double>{long_newest ? 10.0 : 1.0});
+    EXPECT_EQ(column(*run, "B"), std::vector<double>{2});
+    EXPECT_EQ(column(*run, "C"), std::vector<double>{30});
+    EXPECT_EQ(column(*run, "End_Timestamp")[0] - column(*run, "Start_Timestamp")[0], 20) << "mean of 10 and 30";
+  }
+}
+
+TEST(OwnRuns, LevelPassesOfSeveralRunsGoTogether) {
+  const std::string header = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_LEVEL_WAVES,SQ_ACCUM_PREV_HIRES,";
+  Folder folder;
+  folder.write("sysinfo.csv", kSysInfo);
+  folder.write("SQ_LEVEL_WAVES.csv", header + "SQ_WAVES\n0,k,0,64,1,100,5\n1,m,0,64,2,200,6\n");
+  folder.write("profiling_config.yaml", config_of({{"SQ_LEVEL_WAVES.csv"}}));
+  const auto one = read(folder);
+  ASSERT_TRUE(one) << sentence(one) << ": there is no other pass than that of a level";
+  EXPECT_EQ(one->dispatches.size(), 2U);
+  EXPECT_EQ(column(*one, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{100, 200}));
+
+  folder.write("SQ_LEVEL_WAVES_1.csv", header + "SQ_BUSY_CYCLES\n0,k,0,64,1,101,7\n1,m,0,64,2,201,8\n");
+  folder.write("SQ_IFETCH_LEVEL_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_IFETCH_LEVEL,SQ_ACCUM_PREV_HIRES\n"
+                                        "0,k,0,64,3,300\n1,m,0,64,4,400\n");
+  folder.write("profiling_config.yaml", config_of({{"SQ_LEVEL_WAVES.csv"}, {"SQ_LEVEL_WAVES_1.csv", "SQ_IFETCH_LEVEL_1.csv"}}));
+  const auto two = read(folder);
+  ASSERT_TRUE(two) << sentence(two);
+  EXPECT_EQ(column(*two, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{101, 201})) << "of the newest run";
+  EXPECT_EQ(column(*two, "SQ_WAVES", "SQ_LEVEL_WAVES"), (std::vector<double>{5, 6}));
+  EXPECT_EQ(column(*two, "SQ_BUSY_CYCLES", "SQ_LEVEL_WAVES"), (std::vector<double>{7, 8}));
+  EXPECT_EQ(column(*two, "SQ_ACCUM_PREV_HIRES", "SQ_IFETCH_LEVEL"), (std::vector<double>{300, 400}));
+
+  Folder lengthy;
+  lengthy.write("sysinfo.csv", kSysInfo);
+  lengthy.write("results_SQ_LEVEL_WAVES_1.csv",
+                std::string(kLong).substr(0, std::string(kLong).find('\n') + 1) + "0,0,64,64,0,0,4,4,16,k,0,10,0,SQ_ACCUM_PREV_HIRES,9\n");
+  EXPECT_EQ(column(*read(lengthy), "SQ_LEVEL_WAVES_ACCUM"), std::vector<double>{9});
+}
+
+TEST(OwnRuns, ThePropertiesAreThoseOfTheRunThatIsShown) {
+  Folder folder;
+  folder.write("sysinfo.csv", "workload_name,command,ip_blocks,timestamp,gpu_arch\nw,./first,roofline,day 0,gfx90a\n");
+  folder.write("pmc_perf_0.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
+  folder.write("pmc_perf_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
+  folder.write("profiling_config.yaml", config_of({{"pmc_perf_0.csv"}, {"pmc_perf_1.csv"}}));
+  const auto run = read(folder);
+  ASSERT_TRUE(run) << sentence(run);
+  EXPECT_EQ(run->sysinfo.get("command"), "./app -n 4");
+  EXPECT_EQ(run->sysinfo.get("timestamp"), "day 2");
+  EXPECT_EQ(run->sysinfo.get("ip_blocks"), "all");
+}
+
+TEST(OwnRuns, AMissingTimeIsNoTime) {
+  Folder folder;
+  folder.write("sysinfo.csv", kSysInfo);
+  const std::string header = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,";
+  folder.write("pmc_perf_0.csv", header + "A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,100,140\n1,m,0,64,1,,\n");
+  folder.write("pmc_perf_1.csv", header + "B,Start_Timestamp,End_Timestamp\n0,k,0,64,1,,\n1,m,0,64,1,,\n");
+  const auto run = read(folder);
+  ASSERT_TRUE(run) << sentence(run);
+  const auto start = column(*run, "Start_Timestamp"), end = column(*run, "End_Timestamp");
+  EXPECT_EQ(end[0] - start[0], 40);
+  EXPECT_TRUE(std::isnan(start[1]) && std::isnan(end[1]));
+}
+
 TEST(Layout, RecordedBlocksOfTheProfileRun) {
   for (const char* text : {"filter_blocks:\n- '2'\n- 11.2\nkernel: null\n", "filter_blocks: ['2', 11.2]\n",
                            "filter_blocks:\n  '2': metric_id\n  11.2: metric_id\nx: 1\n"}) {
@@ -279,6 +394,14 @@ TEST(Find, DescendsToTheOnlyWorkloadOrListsThem) {
 std::string find_error(const Folder& folder) {
   const auto found = find_workload(folder.path());
   return found ? "no error" : found.error().message;
+}
+
+TEST(Find, TellsOfARunThatDidNotFinish) {
+  Folder folder;
+  folder.write("w/virtual/sysinfo.csv", kSysInfo);
+  folder.write("w/virtual/log.txt", "");
+  const std::string text = sentence(read(folder));
+  EXPECT_NE(text.find("w/virtual: it has a sysinfo.csv, but no counter file: the profile run did not finish"), std::string::npos) << text;
 }
 
 TEST(BadInput, NoFolderAFileAnEmptyFolder) {

@@ -31,7 +31,7 @@ int personality_rocprof_compute(int argc, char** argv) {
     fmt::print("{} personality of tacho\n", program);
     return kOk;
   }
-  if (word == "analyze" || word.starts_with("--list-")) {
+  if (word == "analyze" || (word.starts_with("--list-") && word != "--list-sets")) {
     // "--list-metrics gfx90a" without a mode is analyze's list as well.
     std::string name = program + " analyze";
     std::vector<char*> rest = {name.data()};
@@ -39,12 +39,14 @@ int personality_rocprof_compute(int argc, char** argv) {
     rest.push_back(nullptr);
     return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::RocprofCompute);
   }
-  if (word == "profile") {
+  // What is here and what can be collected does not need the mode either.
+  const bool of_profile = word == "-s" || word == "--specs" || word == "--list-sets";
+  if (word == "profile" || of_profile) {
     std::string name = program + " profile";
     std::vector<char*> rest = {name.data()};
     // General options in front of the mode that mean something to it.
     for (int i = 1; i < mode; ++i) rest.push_back(argv[i]);
-    for (int i = mode + 1; i < argc; ++i) rest.push_back(argv[i]);
+    for (int i = of_profile ? mode : mode + 1; i < argc; ++i) rest.push_back(argv[i]);
     rest.push_back(nullptr);
     return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::RocprofCompute);
   }

@@ -70,6 +70,11 @@ TEST_P(NvidiaHost, SetsAreOnePass) {
     const auto config = host->config(counters_of({set.metrics.begin(), set.metrics.end()}));
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->passes, 1u) << set.name;
+    // With the kernel's duration, which every plan adds.
+    const auto provider = make_nvidia_provider();
+    const auto plan = provider->plan(*provider->device_for(GetParam()), counters_of({set.metrics.begin(), set.metrics.end()}));
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->executions(), 1u) << set.name;
   }
 }
 
@@ -96,6 +101,8 @@ TEST_P(NvidiaHost, PlanKeepsLinksApart) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(plan->unavailable.empty());
   ASSERT_EQ(plan->passes.size(), 2u);
+  for (const Pass& pass : plan->passes) EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
+  EXPECT_GT(plan->executions(), 20u);
   for (const std::string& counter : plan->passes[0].counters) EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
   const auto again = provider->plan(*device, wanted->counters);
   ASSERT_TRUE(again);

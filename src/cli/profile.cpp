@@ -396,7 +396,14 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
   if (outcome.measured > 0) return sentences;
   if (a.kernels.empty() && a.dispatches.empty()) return {fmt::format("none of the {} launches has values", outcome.seen)};
   std::string names;
-  for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + outcome.seen_kernels[i];
+  for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
+    // Names of templates can be pages long.
+    constexpr std::size_t kLongest = 80;
+    const std::string& name = outcome.seen_kernels[i];
+    std::size_t end = std::min(name.size(), kLongest);
+    while (end < name.size() && (name[end] & 0xc0) == 0x80) --end;
+    names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
+  }
   if (outcome.seen_kernels.size() > 8) names += ", ...";
   sentences.push_back(fmt::format("no dispatch passed{}{}; the program launched {}", a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
                                   a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "), names));

@@ -428,6 +428,7 @@ class NvidiaProvider : public Provider {
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;
     if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
+    warn_missing(result, observer);
     if (group == 0) {
       outcome.measured = result.dispatches.size();
       std::uint64_t passed = 0;
@@ -505,6 +506,31 @@ class NvidiaProvider : public Provider {
       result.deviations.insert(result.deviations.end(), spread.begin(), spread.end());
     }
     return result;
+  }
+
+  // Ranges that CUPTI counted and gave no values of: those are empty cells, which must not go by unseen.
+  static void warn_missing(const PassResult& result, Observer& observer) {
+    struct Count {
+      std::size_t dispatches = 0, incomplete = 0;
+      std::set<std::size_t> counters;
+    };
+    std::map<std::int64_t, Count> gpus;
+    for (std::size_t d = 0; d < result.dispatches.size(); ++d) {
+      Count& count = gpus[result.dispatches[d].gpu];
+      ++count.dispatches;
+      bool whole = true;
+      for (std::size_t m = 0; m < result.counters.size(); ++m)
+        if (std::isnan(result.values[d * result.counters.size() + m])) {
+          whole = false;
+          count.counters.insert(m);
+        }
+      count.incomplete += whole ? 0 : 1;
+    }
+    for (const auto& [gpu, count] : gpus)
+      if (count.incomplete != 0)
+        observer.warn(fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches{}", gpu, count.counters.size(),
+                                  result.counters.size(), count.incomplete, count.dispatches,
+                                  gpus.size() > 1 ? "; run a process for each GPU (CUDA_VISIBLE_DEVICES) to have them" : ""));
   }
 
   static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,

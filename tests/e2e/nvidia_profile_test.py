@@ -124,6 +124,11 @@ class KernelReplay(StandIn):
         _, rows = self.replayed("two", 6, "-b", "7", rows=6, FAKE_GPU_COUNT="2")
         self.assertEqual([row["GPU_ID"] for row in rows], ["0", "1", "0", "1", "0", "1"])
 
+    def test_a_gpu_without_values_is_named(self):
+        result = self.profile("two", 6, "-b", "7", FAKE_GPU_COUNT="2", FAKE_CUPTI_EMPTY="1")
+        self.assertRegex(result.stderr.decode(), r"GPU 1: CUPTI gave no value of \d+ of the \d+ counters for 3 of 3 dispatches; run a process for each GPU")
+        self.assertNotIn(b"GPU 0: CUPTI", result.stderr)
+
     def test_arrays_are_left_to_cupti(self):
         result, _ = self.replayed("array", 5, "-b", "7", rows=5)
         self.assertIn(b"one by one by CUPTI from here on: the program uses arrays", result.stderr)

@@ -1,9 +1,8 @@
 // The in-process half of counter collection on NVIDIA: takes a ready config image and a filter, runs CUPTI's range
 // profiler around the launches that pass, and leaves counter data images for tacho to evaluate (plugin/cupti_spool.h).
 // Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as elapsed time). But
-// CUPTI makes no range of a graph (its session fails then), nor can a session begin inside the call that launches the graph to
-// be measured: before the program's own launch the graph is run in a session for each pass, with a range pushed by hand, and
-// memory is put back.
+// CUPTI makes no range of a graph (its session fails then): before the program's own launch the graph is run in a session for each
+// pass, with a range pushed by hand around it, and memory is put back.
 //
 // One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do not
 // pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
@@ -426,7 +425,13 @@ bool stop() {
 bool decode() {
   abi::DecodeData parameters{};
   parameters.profiler = g_profiler;
-  return call(g_call.decode, parameters, "read its counters");
+  if (!call(g_call.decode, parameters, "read its counters")) return false;
+  if (parameters.dropped != 0) {
+    char line[128];
+    snprintf(line, sizeof line, "CUPTI dropped the counters of %zu launches", parameters.dropped);
+    cuda::say_warning(line);
+  }
+  return true;
 }
 
 // ---- kernel and application replay

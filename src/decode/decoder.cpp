@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -83,6 +84,10 @@ void Decoder::finish() {
 }
 
 void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
+  const auto lose = [this](ProcessState& process, Table table, event::LossReason reason, uint64_t count) {
+    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / (1 << 20);  // what processes say of themselves may be anything
+    if (count != 0) writer_.lose(process.row(), table, reason, static_cast<int64_t>(std::min(count, kMost)));
+  };
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kSync}) {
     const auto at = static_cast<size_t>(table);
     const auto missing = [at](const ProcessState::Commands& commands) {
@@ -97,16 +102,14 @@ void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
       if (!state || !state->commands().known || state->commands().ended) continue;
       const uint64_t all = missing(state->commands()), counted = std::min(all, elsewhere);
       elsewhere -= counted;
-      if (all != counted)
-        writer_.lose(state->row(), table, event::LossReason::kKilled, static_cast<int64_t>(all - counted));
+      lose(*state, table, event::LossReason::kKilled, all - counted);
     }
   }
   for (const auto& [slot, state] : processes_) {
     if (!state) continue;
     const ProcessState::Commands& commands = state->commands();
     if (commands.filtered > commands.filtered_said)
-      writer_.lose(state->row(), Table::kDispatch, event::LossReason::kFiltered,
-                   static_cast<int64_t>(commands.filtered - commands.filtered_said));
+      lose(*state, Table::kDispatch, event::LossReason::kFiltered, commands.filtered - commands.filtered_said);
   }
 }
 

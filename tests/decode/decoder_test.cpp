@@ -146,6 +146,44 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
   EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::duration], 0);
 }
 
+TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
+  const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies, uint64_t filtered) {
+    tape::Progress at{};
+    at.ended.store(ended);
+    at.filtered.store(filtered);
+    at.issued[static_cast<size_t>(Table::kDispatch)].store(launches);
+    at.issued[static_cast<size_t>(Table::kCopy)].store(copies);
+    std::vector<std::byte> bytes(sizeof at);
+    std::memcpy(bytes.data(), static_cast<const void*>(&at), sizeof at);
+    Block(slot, 0, tape::BlockKind::kProgress).bytes(bytes).give(decoder);
+  };
+  const auto launch = [&](uint32_t slot, int count) {
+    Block block(slot);
+    for (int i = 0; i < count; ++i) block.add(RecordKind::kDispatch, event::DispatchRecord{}, 1);
+    block.give(decoder);
+  };
+  for (uint32_t slot = 0; slot < 3; ++slot)
+    Block(slot, 1, tape::BlockKind::kDefinitions).add(RecordKind::kProcess, process_record(40 + slot)).give(decoder);
+  // One ended: 10 launches, 6 rows, one in flight as it says itself; so 3 found no room. One was killed: 20 launches, 12 rows,
+  // of the 5 dropped in all 2 are its own, 6 were in flight; of 7 filtered it had told of 4. One has no such counts.
+  launch(0, 6);
+  event::LossRecord loss{};
+  loss.count = 1;
+  Block().add(RecordKind::kLoss, loss, static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kKilled) << 8).give(decoder);
+  launch(1, 12);
+  loss.count = 4;
+  Block(1).add(RecordKind::kLoss, loss, static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kFiltered) << 8).give(decoder);
+  launch(2, 5);
+  progress(0, true, 10, 0, 0);
+  progress(1, false, 20, 2, 7);
+  decoder.finish();
+  writer.losses.clear();
+  const uint64_t dropped[] = {5, 0};
+  decoder.count_in_flight(dropped);
+  EXPECT_EQ(writer.losses[event::LossReason::kKilled], 6 + 2);  // launches, copies
+  EXPECT_EQ(writer.losses[event::LossReason::kFiltered], 3);
+}
+
 TEST_F(DecoderTest, markers_nest_per_domain_and_open_ones_are_kept) {
   Block definitions(0, 1, tape::BlockKind::kDefinitions);
   definitions.add(RecordKind::kProcess, process_record(42)).string(9, "io").give(decoder);

@@ -154,6 +154,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((flags & 4) != 0) drainer.pass([&](const tape::Piece& piece) { decoder.piece(piece); }, true);
   decoder.finish();
   decoder.processes();
+  const uint64_t dropped[] = {flags, 0, ~uint64_t{0}};
+  decoder.count_in_flight(dropped);
   return 0;
 }
 
@@ -221,7 +223,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     }
     tape::BlockHeader block{};
     block.committed = random(8) == 0 ? random(70000) : static_cast<uint32_t>(records.size());
-    block.kind = static_cast<tape::BlockKind>(1 + random(random(3) == 0 ? 7 : 3));
+    block.kind = static_cast<tape::BlockKind>(1 + random(random(3) == 0 ? 8 : 3));
     block.process_slot = random(16) == 0 ? random(1u << 24) * 256 : random(3);
     block.thread_index = random(4);
     block.pid = random(100000);

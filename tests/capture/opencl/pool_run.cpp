@@ -40,6 +40,7 @@ class Reader {
   void take(const tape::Piece& piece) {
     using event::RecordKind;
     const uint32_t slot = piece.block->process_slot;
+    if (piece.block->kind == tape::BlockKind::kProgress) return;  // counts, no records
     size_t at = 0;
     while (at + sizeof(event::RecordHeader) <= piece.bytes.size()) {
       const std::byte* const here = piece.bytes.data() + at;

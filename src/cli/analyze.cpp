@@ -462,12 +462,16 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
       counts_only = counts_only || each.catalog().vendor == "virtual";
     }
-    const metric::LargestChange largest = metric::largest_change(metric::compare(runs), counts_only);
+    const metric::LargestChange largest = metric::largest_change(runs, counts_only);
     if (largest.percent > *a.fail_above)
       return complain(kFailAbove,
-                      fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed",
-                                  largest.id, largest.name, largest.percent, largest.run,
+                      fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
+                                  largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
+                                  std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
                                   runs[largest.run].workload().path, *a.fail_above));
+    if (largest.judged == 0) return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
+    if (largest.missing > 0)
+      complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one", largest.judged, largest.missing));
   }
   return kOk;
 }

@@ -807,7 +807,7 @@ class Renderer {
     if (!compared.unmatched.empty())
       out_ += paint(
           fmt::format(
-              "\n{} metrics of the first run do not exist on another run's architecture; they are left out\n",
+              "\n{} metrics of the first run are not in another one (another architecture, or not collected); they are left out\n",
               compared.unmatched.size()),
           Paint::Dim);
   }

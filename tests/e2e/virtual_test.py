@@ -130,11 +130,38 @@ class Virtual(Case):
         _, base = self.profile("-q", command=[PATTERNS, "conflict2"], name="base")
         _, same = self.profile("-q", command=[PATTERNS, "conflict2"], name="same")
         self.run_command(TACHO, "analyze", "--baseline", base, "-p", same, "--fail-above", "1%", code=0)
-        # The kernel is called as before and has become worse.
         _, worse = self.profile("-q", command=[PATTERNS, "conflict4"], name="worse")
         result = self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1%", code=3)
-        self.assertIn(b"changed by", result.stderr)
+        self.assertIn(b"0.1 Count of kernel conflict4 changed from 0 in run 1", result.stderr)
         self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1 percent", code=1)
+
+    def test_nothing_hides_from_the_gate(self):
+        def gate(base, now, code):
+            return self.run_command(TACHO, "analyze", "--baseline", base, "-p", now, "--fail-above", "1%", code=code).stderr
+
+        _, base = self.profile("-q", command=[PATTERNS, "copy,strided"], name="base")
+        # The order of launches is no change; more launches of the same kernels are, though no mean moves.
+        _, order = self.profile("-q", command=[PATTERNS, "strided,copy"], name="order")
+        gate(base, order, 0)
+        _, twice = self.profile("-q", command=[PATTERNS, "copy,strided,copy,strided"], name="twice")
+        self.assertIn(b"0.1 Count of kernel copy changed by 100.00 %", gate(base, twice, 3))
+        _, fewer = self.profile("-q", command=[PATTERNS, "copy"], name="fewer")
+        gate(base, fewer, 3)
+        gate(fewer, base, 3)
+        # One kernel among many, of which the mean over all hardly moves.
+        _, many = self.profile("-q", command=[PATTERNS, ",".join(["copy"] * 200 + ["conflict2"])], name="many")
+        _, worse = self.profile("-q", command=[PATTERNS, ",".join(["copy"] * 200 + ["conflict2"])], name="worse")
+        text = (worse / "pmc_perf_0.csv").read_text().splitlines()
+        at = text[0].split(",").index("V_GLOBAL_LOAD_BYTES")
+        last = text[-1].split(",")
+        last[at] = str(int(int(last[at]) * 1.05))
+        (worse / "pmc_perf_0.csv").write_text("\n".join([*text[:-1], ",".join(last)]) + "\n")
+        self.assertRegex(gate(many, worse, 3), rb"of kernel conflict2 changed by [45]\.\d+ %")
+        # What was not collected cannot be judged, which is said; where nothing is left the gate is no gate.
+        _, seven = self.profile("-q", "-b", "7", command=[PATTERNS, "copy,strided"], name="seven")
+        self.assertRegex(gate(base, seven, 0), rb"--fail-above judged \d values; \d\d of the first run are missing")
+        _, eleven = self.profile("-q", "-b", "11.3", command=[PATTERNS, "copy,strided"], name="eleven")
+        self.assertIn(b"no value in common", gate(seven, eleven, 1))
 
     def test_estimates_are_said_and_not_judged(self):
         result, folder = self.profile("--max-time", "0.001", command=[PATTERNS, "copy", 65536, 64])

@@ -36,6 +36,24 @@ class Profile(Case):
     def profile(self, *words, code=0, program=(TACHO, "profile"), env=None, **options):
         return self.run_command(*program, *words, code=code, env={**NO_RANK, **(env or {})}, **options)
 
+    def on_a_terminal(self, *command):
+        """What a terminal shows of a command, byte for byte."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(command, stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        process.wait()
+        os.close(master)
+        return seen
+
     def refused(self, *words, needles=(), code=125, **options):
         result = self.profile(*words, code=code, **options)
         lines = result.stderr.decode().splitlines()
@@ -317,21 +335,8 @@ class OnCpu(Profile):
         self.cpu("-n", "false", command=("/bin/false",), code=1)
 
     def test_a_terminal_stays_one(self):
-        master, slave = pty.openpty()
-        process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "t", "--", "/bin/sh", "-c", "test -t 1 && echo tty; test -t 2 && echo err"],
-                                   stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
-        os.close(slave)
-        seen = b""
-        while True:
-            try:
-                part = os.read(master, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            seen += part
-        process.wait()
-        os.close(master)
+        seen = self.on_a_terminal(TACHO, "profile", "--device", "cpu", "-q", "-n", "t", "--", "/bin/sh", "-c",
+                                  "test -t 1 && echo tty; test -t 2 && echo err")
         self.assertIn(b"tty", seen)
         self.assertIn(b"err", seen)
 
@@ -424,6 +429,14 @@ class Seed(Profile):
         result = self.shell("rocprof-compute profile --quiet --name q -- ./vcopy -n 4096 -b 256")
         self.assertEqual(result.stderr, b"")
         self.assertEqual(result.stdout.count(b"Releasing CPU memory"), 2)  # once timed, once counted
+
+    def test_the_bar_leaves_the_programs_lines_alone(self):
+        seen = self.on_a_terminal(self.folder / "rocprof-compute", "profile", "--quiet", "--name", "bar", "--", "./vcopy", "-n", "131072", "-b", "256", "-i", "3")
+        self.assertRegex(seen, rb"\r\x1b\[K *\d+% \[\|+ *\]")
+        lines = subprocess.run([VCOPY, "-n", "131072", "-b", "256", "-i", "3"], stdout=subprocess.PIPE, check=True).stdout.splitlines()
+        for line in lines:
+            # Twice, and each time at the beginning of a line or of one that was wiped.
+            self.assertEqual(len(re.findall(rb"(?:^|\n|\r\x1b\[K)" + re.escape(line) + rb"\r?\n", seen)), 2 * lines.count(line), line)
 
 
 if __name__ == "__main__":

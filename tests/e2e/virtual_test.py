@@ -1,5 +1,6 @@
 """The virtual GPU: its counts against values worked out by hand, runs joined, estimates, and the gate for CI."""
 import csv
+import json
 import os
 import shutil
 import unittest
@@ -176,6 +177,16 @@ class Virtual(Case):
         _, exact = self.profile("-q", command=[PATTERNS, "copy", 65536, 64], name="exact")
         result = self.run_command(TACHO, "analyze", "--baseline", exact, "-p", folder, "--fail-above", "1%", code=1)
         self.assertIn(b"estimates", result.stderr)
+
+    def test_every_form_of_the_report(self):
+        """A kernel launched several times has errors of its means, in some normalisations and not in others."""
+        _, folder = self.profile("-q", command=[PATTERNS, "copy,strided,strided,copy"])
+        for form in ("html", "json", "csv", "svg"):
+            self.run_command(TACHO, "analyze", "-p", folder, "--output-format", form, "--output-name", f"out.{form}")
+            self.assertGreater((self.folder / f"out.{form}").stat().st_size, 1000, form)
+        found = json.loads((self.folder / "out.json").read_text())
+        row = next(row for table in found["tables"] for row in table["rows"] if row.get("slug") == "global-load-sectors")
+        self.assertEqual(row["error"], 0)
 
     def test_sets_are_one_pass(self):
         listed = self.run_command(TACHO, "profile", "--list-sets", "--arch", "virtual").stdout.decode()

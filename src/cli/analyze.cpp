@@ -44,7 +44,7 @@ struct Arguments {
   std::string fail_above_text;
   std::optional<std::string> gui;
   bool random_port = false;
-  bool overwrite = false, no_advice = false, ignored = false;
+  bool overwrite = false, no_advice = false, ignored = false, torch = false;
   int ignored_level = 5;
 };
 
@@ -225,6 +225,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
+    app.add_flag("--list-torch-operators", a.torch, "refused: operators are not mapped");
+    app.add_option_function<std::vector<std::string>>("--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
+                                                      "refused: operators are not mapped")
+        ->expected(0, -1)
+        ->type_name("PATTERN");
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
     app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
@@ -492,6 +497,9 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, error.what() + suggestion(app, error.what()));
   }
+  if (arguments.torch)
+    return complain(kOwnError, "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is not part of this tacho, "
+                               "so profiles hold no operators; -k takes names of kernels");
   const Result<int> code = run(arguments, face);
   return code ? *code : complain(kBadInput, code.error().message);
 }

@@ -188,10 +188,17 @@ Status check_conflicts(const Arguments& a) {
 Status check_command(const Arguments& a, std::string_view program) {
   if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
   const std::string launcher = fs::path(a.command.front()).filename().string();
-  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"})
-    if (launcher == known)
-      return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} ... {} -n {} -- {}",
-                  launcher, program, a.name.empty() ? "NAME" : a.name, a.command.size() > 1 ? a.command.back() : "./app");
+  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"}) {
+    if (launcher != known) continue;
+    // Behind the launcher's options; one may have a file as its value.
+    const auto is_program = [](const std::string& word) {
+      return launch::find_executable(word).has_value() || (word.find('/') != std::string::npos && !fs::exists(word));
+    };
+    const auto app = std::find_if(a.command.begin() + 1, a.command.end(), is_program);
+    return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} {} -n {} -- {}",
+                app == a.command.end() ? launcher + " ..." : joined({a.command.begin(), app}, " "), program,
+                a.name.empty() ? "NAME" : a.name, app == a.command.end() ? "./app" : joined({app, a.command.end()}, " "));
+  }
   return {};
 }
 

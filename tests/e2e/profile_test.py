@@ -100,7 +100,11 @@ class Refusals(Profile):
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
         for launcher in ("mpirun", "mpiexec", "srun", "orterun", "/usr/bin/mpirun"):
             self.refused("-n", "my_app", "--", launcher, "-n", "4", "./my_application",
-                         needles=("must wrap the profiler", f"{launcher.split('/')[-1]} ... tacho profile -n my_app -- ./my_application"))
+                         needles=("must wrap the profiler", f"instead: {launcher} -n 4 tacho profile -n my_app -- ./my_application"))
+        (self.folder / "hosts").write_text("here\n")
+        self.refused("-n", "a", "--", "srun", "--hostfile", "./hosts", "./vcopy", "-n", "4096",
+                     needles=("instead: srun --hostfile ./hosts tacho profile -n a -- ./vcopy -n 4096",))
+        self.refused("-n", "a", "--", "mpirun", "-n", "4", needles=("instead: mpirun ... tacho profile -n a -- ./app",))
 
     def test_bad_values(self):
         self.refused("-n", "x", needles=("which program",))
@@ -412,6 +416,10 @@ class Seed(Profile):
                      "rocprof-compute --experimental profile --name mnist --torch-trace --iteration-multiplexing kernel -- python train.py",
                      "rocprof-compute --experimental profile --name mnist --torch-trace -k elementwise -- python train.py"):
             self.assertIn("--torch-trace", self.shell(line, code=125).stderr.decode())
+        for words in ("--list-torch-operators", "--torch-operator", "--torch-operator '*conv2d' all"):
+            said = self.shell(f"rocprof-compute --experimental analyze -p workloads/vcopy/virtual {words}", code=125)
+            self.assertEqual((said.stdout, said.stderr.count(b"\n")), (b"", 1))
+            self.assertIn(b"is not part of this tacho", said.stderr)
 
     def test_under_mpirun(self):
         if subprocess.run(["/bin/bash", "-c", "command -v mpirun"], stdout=subprocess.DEVNULL).returncode != 0:

@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/devices.h"
 #include "cli/profile_session.h"
 #include "cli/profile_specs.h"
 #include "cli/run_target.h"
@@ -502,6 +503,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   print_header(a, face, chosen, absolute(folder), selected, session);
   for (const std::string& warning : warnings) session.warn(warning);
   for (const std::string& note : selected.notes) session.warn(note);
+  if (a.device.empty() && chosen.device.vendor == "virtual")
+    if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
+      session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU", joined(gpus, ", ")));
   if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
   if (!plan.unavailable.empty())
     session.warn(fmt::format("{} does not have the counters {}: metrics that need them are not computed", chosen.device.name,

@@ -346,11 +346,13 @@ class OnCpu(Profile):
 
     def test_interrupted(self):
         script = self.folder / "long.sh"
-        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\nexec sleep 60\n")
+        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\ntouch {self.folder}/measured\nexec sleep 60\n")
         script.chmod(0o755)
         process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "i", "--", script], cwd=self.folder,
                                    env={**os.environ, **NO_RANK}, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        time.sleep(4)
+        end = time.monotonic() + 60
+        while not (self.folder / "measured").exists() and time.monotonic() < end:
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
         # What was finished is there and readable.
@@ -432,6 +434,18 @@ class Seed(Profile):
         self.assertEqual(sorted(p.name for p in (self.folder / "workloads" / "laplace").iterdir()), ["0", "1"])
         self.shell(f"{run} --output-directory mpi_two/%hostname%/%rank% -- ./laplace_eqn -n 4096 -b 256")
         self.assertEqual(sorted(p.name for p in (self.folder / "mpi_two" / os.uname().nodename).iterdir()), ["0", "1"])
+
+    def test_a_gpu_that_cannot_be_profiled_is_no_silence(self):
+        if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("needs a mount namespace")
+        node = "/sys/class/kfd/kfd/topology/nodes/1"
+        inside = (f"mount -t tmpfs none /sys/class && mkdir -p {node} && echo MI300X > {node}/name && echo simd_count 1216 > {node}/properties && "
+                  "rocprof-compute profile --quiet ")
+        said = self.shell(f"unshare -m /bin/sh -c '{inside} --name v -- ./vcopy -n 4096'").stderr.decode()
+        self.assertIn("AMD MI300X cannot be profiled (--device 0 says why): these are counts of the virtual GPU\n", said)
+        self.assertEqual(self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device virtual -- ./vcopy -n 4096'").stderr, b"")
+        why = self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device 0 -- ./vcopy'", code=125).stderr.decode()
+        self.assertIn("AMD GPUs: this tacho plans their counters", why)
 
     def test_quiet_says_nothing_of_ours(self):
         result = self.shell("rocprof-compute profile --quiet --name q -- ./vcopy -n 4096 -b 256")

@@ -6,7 +6,8 @@
 #   bytes      MB/s of trace at 100 Hz with 16 busy threads                            goal 1
 #   shares     a program of known shares (70/20/10), with and without frame pointers   goal within 2 points
 #   perf       shares of functions against perf record on the same program             goal within 3 points
-# Load matters: the first line says it.
+# Programs run for seconds, so that what a start costs (some 10 ms) does not count as sampling. Load matters: the first line
+# says it.
 set -eu
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "${1:-$here/../build}")
@@ -67,7 +68,7 @@ PYTHON
       for clock in ${CLOCKS:-cpu wall}; do
         for hz in ${RATES:-100 1000}; do
           goal=$([ "$hz" = 100 ] && echo 1.01 || echo 1.03)
-          for program in "$work/shares_nofp 5000" "/usr/bin/python3 $tests/shares.py 400"; do
+          for program in "$work/shares_nofp 5000" "/usr/bin/python3 $tests/shares.py 1600"; do
             "$here/paired.py" --pairs "${PAIRS:-21}" --goal "$goal" --value 'cpu ([0-9.]+)' --name "$hz Hz of $clock time, ${program##*/}" -- \
               "$tacho" trace -q --overwrite -o "$work/t.tacho" --sampler timer --sample-hz "$hz" --sample-clock "$clock" -- /usr/bin/python3 "$work/cpu.py" $program \
               --vs /usr/bin/python3 "$work/cpu.py" $program

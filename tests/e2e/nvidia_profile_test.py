@@ -101,9 +101,16 @@ class KernelReplay(StandIn):
         self.assertEqual(self.lines("push"), ["push 0", "push 1"] * 3)
         self.assertNotIn(b"no longer collected", result.stderr)
 
+    def test_graphs_that_change_variables(self):
+        _, rows = self.replayed("graph-global", 8, "-b", "7", rows=8)
+        self.assertEqual(len({row[next(key for key in row if key.startswith("smsp__"))] for row in rows}), 8)
+
     def test_graphs_in_one_pass(self):
-        _, rows = self.replayed("graph", 6, "--set", "launch_stats", rows=6, FAKE_CUPTI_WIDTH="64")
-        self.assertEqual(len(self.lines("push")), 3)
+        for mode in ("graph", "graph-global"):
+            self.log.unlink(missing_ok=True)
+            shutil.rmtree(self.folder / "workloads", ignore_errors=True)
+            self.replayed(mode, 6, "--set", "launch_stats", rows=6, FAKE_CUPTI_WIDTH="64")
+            self.assertEqual(len(self.lines("push")), 3)
 
     def test_graphs_where_they_cannot_be_measured(self):
         for name, options in (("a", ["--replay", "cupti"]), ("b", ["--iteration-multiplexing"])):

@@ -1,7 +1,9 @@
 // The in-process half of counter collection on NVIDIA: takes a ready config image and a filter, runs CUPTI's range
 // profiler around the launches that pass, and leaves counter data images for tacho to evaluate (plugin/cupti_spool.h).
 // Every launch is a range of its own (auto ranges: ranges pushed by hand count the launch latency as elapsed time). But
-// CUPTI makes no range of a graph (and its session fails then): a graph is a session with one range pushed by hand.
+// CUPTI makes no range of a graph (its session fails then), nor can a session begin inside the call that launches the graph to
+// be measured: before the program's own launch the graph is run in a session for each pass, with a range pushed by hand, and
+// memory is put back.
 //
 // One pass: a session is opened for the first kernel that passes the filter and held over many launches; a few that do not
 // pass are let through as ranges nobody reads, since closing costs as much as a dozen of those.
@@ -114,12 +116,11 @@ constinit char g_folder[1024] = {};
 constinit Mode g_mode = Mode::kKernel;
 constinit size_t g_pass = 0, g_passes = 1;
 constinit bool g_sweep = false;       // the L2 before each measured launch
-constinit bool g_driver_found = false;  // replay:: has the driver's functions
+constinit bool g_tracking = false;    // replay:: is told of the program's memory: launches, at least graphs, can be run again
 constinit bool g_own_replay = false;  // launches are run again by the batch
 constinit bool g_by_cupti = false;    // the user wants CUPTI's own replay
 constinit bool g_batch = false;       // g_running is such a batch
 constinit bool g_swept = false;       // the L2 is swept before the launch at hand
-constinit bool g_by_hand = false;     // g_running is for one graph, whose range is pushed by hand
 constinit uint32_t g_carried = 0;     // launches in a row that the filter left out of the running session
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
 constinit Effect g_effects[2048] = {};          // of driver calls, by callback id
@@ -331,16 +332,17 @@ bool enable_on(void* context, int range = abi::kAutoRange) {
   finish_at_exit();
   int device = 0;
   if (g_call.context_device(&device) == 0) g_device = static_cast<uint32_t>(device);
+  // Asked of every new object: before, it cannot prepare an image (CUPTI 13.0 crashes).
+  const auto bytes_of = [&](size_t ranges) {
+    abi::ImageSize size{};
+    size.profiler = g_profiler;
+    size.metrics = g_metrics;
+    size.metric_count = g_metric_count;
+    size.max_ranges = ranges;
+    size.max_nodes = static_cast<uint32_t>(ranges);
+    return call(g_call.image_size, size, "size its counter data") ? size.bytes : 0;
+  };
   if (g_ranges == 0) {
-    const auto bytes_of = [&](size_t ranges) {
-      abi::ImageSize size{};
-      size.profiler = g_profiler;
-      size.metrics = g_metrics;
-      size.metric_count = g_metric_count;
-      size.max_ranges = ranges;
-      size.max_nodes = static_cast<uint32_t>(ranges);
-      return call(g_call.image_size, size, "size its counter data") ? size.bytes : 0;
-    };
     const size_t one = bytes_of(1);
     if (one == 0) return false;
     g_ranges = kImageBudget / one;
@@ -348,14 +350,14 @@ bool enable_on(void* context, int range = abi::kAutoRange) {
     g_ranges = g_ranges < 1 ? 1 : g_ranges > most ? most : g_ranges;
     // CUPTI's kernel replay spends tens of milliseconds a kernel: small images lose less when the program is killed.
     if (g_mode == Mode::kKernel && g_passes > 1 && !g_own_replay && g_ranges > 16) g_ranges = 16;
-    const size_t bytes = bytes_of(g_ranges);
-    if (bytes == 0) return false;
-    if (!g_image.reserve(bytes)) {
-      give_up("get memory for its counter data", 0);
-      return false;
-    }
-    g_image.used = bytes;
   }
+  const size_t bytes = bytes_of(g_ranges);
+  if (bytes == 0) return false;
+  if (!g_image.reserve(bytes)) {
+    give_up("get memory for its counter data", 0);
+    return false;
+  }
+  g_image.used = bytes;
   return true;
 }
 
@@ -466,32 +468,6 @@ bool open_batch(void* context, bool with_host) {
   return g_batch;
 }
 
-// A session for one graph; false: it is not measured.
-bool open_graph(void* context, bool with_host) {
-  const char* problem = nullptr;
-  if (g_mode != Mode::kKernel)
-    problem = "only --replay kernel measures them, each as a whole";
-  else if (!g_driver_found || (g_passes > 1 && !g_own_replay))
-    problem = "CUPTI's own kernel replay, which is used here, cannot";
-  else if (g_passes > 1)
-    problem = replay::problem();
-  if (problem == nullptr && !enable_on(context, abi::kUserRange)) return false;
-  if (problem == nullptr && g_passes > 1) problem = replay::begin(context, with_host);
-  if (problem != nullptr) {
-    static constinit bool s_said = false;
-    char line[512];
-    snprintf(line, sizeof line, "CUDA graphs are not measured: %s", problem);
-    if (!s_said) cuda::say_warning(line);
-    s_said = true;
-    return false;
-  }
-  if (!fresh_image() || !configure(abi::kUserReplay, 0) || !start()) return false;
-  g_batch = g_own_replay;
-  g_by_hand = true;
-  if (g_swept) replay::sweep(context);
-  return push();
-}
-
 // The further passes of a batch, and memory as the program expects it.
 bool replay_batch() {
   g_batch = false;
@@ -502,13 +478,8 @@ bool replay_batch() {
     for (size_t pass = 1; pass < g_passes && good && problem == nullptr; ++pass) {
       problem = replay::put_back();
       if (problem != nullptr || !(good = start())) break;
-      if (g_by_hand) {
-        if (g_swept) replay::sweep(g_context);
-        good = push();
-      }
       problem = replay::run_again();
-      if (g_by_hand) good = pop() && good;
-      good = stop() && good;
+      good = stop();
     }
   }
   const char* const at_end = replay::end();
@@ -544,7 +515,6 @@ void close_session() {
   if (!g_running) return;
   const size_t used = g_used;
   const bool batch = g_batch;
-  if (g_by_hand) pop();
   bool good = batch ? replay_batch() : stop() && decode();
   if (good && used != 0 && g_mode == Mode::kKernel && (batch || g_passes == 1)) good = image_has(used);
   if (good && used != 0) {
@@ -555,8 +525,44 @@ void close_session() {
   }
   g_used = 0;
   g_carried = 0;
-  g_by_hand = false;
   finish_at_exit();
+}
+
+// The launch at hand is of a graph: runs it for every pass and leaves its values in the image. False: it is not measured.
+bool measure_graph(void* context, const replay::Call& call) {
+  const char* problem = nullptr;
+  if (g_mode != Mode::kKernel)
+    problem = "only --replay kernel measures them, each as a whole";
+  else if (!g_tracking || (g_passes > 1 && !g_own_replay))
+    problem = "CUPTI's own kernel replay, which is used here, cannot";
+  else if (!replay::variables_known())
+    problem = "there are variables of modules whose kernels only graphs launch, which cannot be put back";
+  else
+    problem = replay::problem();
+  if (problem == nullptr && !enable_on(context, abi::kUserRange)) return false;
+  if (problem == nullptr) problem = replay::begin(context, replay::touches_host(call));
+  if (problem == nullptr && !replay::keep(call, false)) problem = "there is no memory for a list of launches";
+  bool good = problem == nullptr && fresh_image() && configure(abi::kUserReplay, 0);
+  for (size_t pass = 0; pass < g_passes && good && problem == nullptr; ++pass) {
+    if (pass != 0 && (problem = replay::put_back()) != nullptr) break;
+    if (!(good = start())) break;
+    if (g_swept) replay::sweep(context);
+    good = push();
+    if (good) problem = replay::run_again();
+    good = good && pop();
+    good = stop() && good;
+    if (pass == 0 && problem == nullptr) problem = replay::first_done();
+  }
+  if (const char* const at_end = replay::drop(); problem == nullptr) problem = at_end;
+  if (problem != nullptr) {
+    static constinit bool s_said = false;
+    char line[512];
+    snprintf(line, sizeof line, "CUDA graphs are not measured: %s", problem);
+    if (!s_said) cuda::say_warning(line);
+    s_said = true;
+    return false;
+  }
+  return good && decode() && image_has(1);
 }
 
 // ---- multiplexing
@@ -752,21 +758,19 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
   g_session_open.store(g_running || g_cycle.open, std::memory_order_relaxed);
 }
 
+// Notes the variables of the function's module.
+void prepare(Function* function, const replay::Call& call) {
+  if (function->generation == replay::generation()) return;
+  if (!replay::prepare(call) && g_batch) close_session();  // a batch has not saved them
+  function->generation = replay::generation();
+}
+
 // True: the launch runs in the session that is open now.
 bool measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
-  const bool graph = call.kind == replay::Call::Kind::kGraph;
-  if (g_running && (graph || context != g_context)) close_session();
+  if (g_running && context != g_context) close_session();
   g_swept = selected && g_sweep && replay::can_sweep(context);
-  if (graph) {
-    if (!selected || !open_graph(context, replay::touches_host(call))) return false;
-    if (g_batch) replay::keep(call, false);
-    return g_alone = true;
-  }
+  if (g_tracking) prepare(function, call);
   if (!g_own_replay) return g_running || open_session(context);
-  if (function->generation != replay::generation()) {
-    if (!replay::prepare(call) && g_running) close_session();
-    function->generation = replay::generation();
-  }
   const bool host = replay::touches_host(call);
   if (host && g_running) close_session();
   if (!g_running && (!selected || !open_batch(context, host))) return false;
@@ -779,6 +783,19 @@ bool measure_replayed(void* context, Function* function, const replay::Call& cal
   }
   g_alone = host;
   return true;
+}
+
+void describe(plugin::CounterRecord& record, const Function* function, uint32_t dynamic_shared) {
+  record.pid = static_cast<uint32_t>(g_pid);
+  record.tid = thread_id();
+  record.process = g_process;
+  record.device = g_device;
+  record.start = boot_now();
+  record.shared = function->shared + dynamic_shared;
+  record.local = function->local;
+  record.registers = function->registers;
+  record.selected = 1;
+  record.samples = 1;
 }
 
 void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Kind kind) {
@@ -812,7 +829,14 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
   if (capturing && g_call.is_capturing != nullptr) {
     int status = 0;  // into a graph: it does not run now
-    if (g_call.is_capturing(reinterpret_cast<void*>(record.queue), &status) == 0 && status != 0) return;
+    if (g_call.is_capturing(reinterpret_cast<void*>(record.queue), &status) == 0 && status != 0) {
+      if (g_tracking && !graph) {
+        lock();
+        prepare(function_of(call.handle, call_data.symbol), call);
+        unlock();
+      }
+      return;
+    }
   }
   Function* const function = function_of(call.handle, graph ? "CUDA graph" : call_data.symbol);
   if (!function->selected && !g_session_open.load(std::memory_order_relaxed)) {
@@ -839,6 +863,25 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   key |= 1;
   bool measure = false;
   g_alone = g_carrying = g_swept = false;
+  if (graph && selected) {
+    close_open();
+    g_swept = g_sweep && replay::can_sweep(context);
+    measure = measure_graph(context, call);
+    g_session_open.store(g_cycle.open, std::memory_order_relaxed);
+    if (!measure) {
+      function->passed_over.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      describe(record, function, 0);
+      record.image = g_images;
+      record.range = 0;
+      if (add_record(record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
+      g_state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
+      flush_image();
+    }
+    g_measuring = false;
+    unlock();
+    return;
+  }
   if (!selected) {
     // Between launches that pass the filter a few others are cheaper to let through than the session is to close.
     if (g_running && g_mode == Mode::kKernel && (g_batch || g_passes == 1) && context == g_context && ++g_carried <= kMaxCarried)
@@ -846,8 +889,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     else
       close_open();
   } else if (g_mode == Mode::kMultiplex) {
-    if (graph && g_running) end_pass();
-    measure = graph ? open_graph(context, false) : multiplex(context, key);
+    measure = multiplex(context, key);
   } else {
     g_carried = 0;
     measure = measure_replayed(context, function, call, true);
@@ -859,17 +901,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     if (!g_measuring) unlock();
     return;
   }
-  if (g_swept && !graph && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
-  record.pid = static_cast<uint32_t>(g_pid);
-  record.tid = thread_id();
-  record.process = g_process;
-  record.device = g_device;
-  record.start = boot_now();
-  record.shared = function->shared + dynamic;
-  record.local = function->local;
-  record.registers = function->registers;
-  record.selected = 1;
-  record.samples = 1;
+  if (g_swept && (g_batch || g_passes == 1) && replay::sweep(context)) ++g_used;  // a range that nobody reads
+  describe(record, function, dynamic);
   if (g_mode == Mode::kMultiplex) {
     // A range combines launches: it goes by the one of the first pass, the others are its samples.
     record.image = plugin::kNotMeasured;
@@ -986,7 +1019,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       replay::forget(g_context);
       g_profiler = nullptr;
       g_context = nullptr;
-    } else if (id == kModuleLoaded && g_own_replay) {
+    } else if (id == kModuleLoaded && g_tracking) {
       const auto& module = *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
       replay::note_module(module.image, module.bytes);
     }
@@ -1157,20 +1190,21 @@ bool start_range_profiler(const char* folder) {
     for (const uint32_t id : {kContextCreated, kContextDestroyed, kModuleLoaded, kModuleUnloads})
       g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, id);
   }
-  g_driver_found = g_mode != Mode::kSampling && replay::find_functions();
-  g_own_replay = g_mode == Mode::kKernel && g_passes > 1 && !g_by_cupti && g_driver_found;
-  if (!g_driver_found) g_sweep = false;
+  const bool found = g_mode != Mode::kSampling && replay::find_functions();
+  g_tracking = g_mode == Mode::kKernel && !g_by_cupti && found;
+  g_own_replay = g_tracking && g_passes > 1;
+  if (!found) g_sweep = false;
   for (uint32_t id = 1; id < sizeof g_effects; ++id) {
     const char* name = nullptr;
     if (g_cupti.get_callback_name(cupti::domain::kDriver, id, &name) != 0 || name == nullptr) continue;
     const Effect effect = effect_of(name);
-    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && (effect == Effect::kReads || effect == Effect::kChanges))) continue;
+    if (effect == Effect::kNone || (g_mode == Mode::kSampling && effect != Effect::kLaunch) || (!g_own_replay && effect == Effect::kReads) || (!g_tracking && effect == Effect::kChanges)) continue;
     g_effects[id] = effect;
     g_kinds[id] = replay::kind_of(name);
     g_cupti.enable_callback(1, g_subscriber, cupti::domain::kDriver, id);
   }
   g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);
-  if (g_own_replay) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
+  if (g_tracking) g_cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
   atexit(finish);
   return true;
 }

@@ -118,6 +118,7 @@ constinit List<Kept> g_kept{};
 constinit List<uint8_t> g_blob{};
 constinit List<char> g_names{};     // of variables, one after the other with a zero behind each
 constinit List<void*> g_modules{};  // whose variables are in g_memory
+constinit size_t g_with_variables = 0, g_resolved = 0;  // modules: loaded with variables, of these found again by a function
 constinit List<uint8_t> g_flags{};
 constinit List<void*> g_pointers{};
 constinit Buffer g_before{}, g_after{};
@@ -315,15 +316,18 @@ void resolve_module(void* function) {
   g_modules.add(module);
   void* context = nullptr;
   g_driver.current(&context);
+  bool any = false;
   for (size_t at = 0; at < g_names.count; at += strlen(g_names.data + at) + 1) {
     Address address = 0;
     size_t bytes = 0;
     if (g_driver.module_global(&address, &bytes, module, g_names.data + at) != 0) continue;
+    any = true;
     bool known = false;
     for (size_t i = 0; i < g_memory.count && !known; ++i)
       known = g_memory.data[i].address == address && g_memory.data[i].where == Where::kGlobal;
     if (!known) add_memory(address, bytes, context, Where::kGlobal);
   }
+  if (any) ++g_resolved;
 }
 
 // ---- arguments
@@ -541,6 +545,7 @@ void note_call(const char* function, const void* parameters, void* context) {
     for (size_t i = g_memory.count; i-- > 0;)
       if (g_memory.data[i].where == Where::kGlobal) g_memory.drop(i);
     g_modules.count = 0;
+    g_resolved = 0;
     g_layouts.count = g_offsets.count = g_sizes.count = 0;
     ++g_generation;
   }
@@ -563,6 +568,7 @@ void note_module(const void* image, size_t bytes) {
   if (!inside(names) || names.sh_size == 0 || file[names.sh_offset + names.sh_size - 1] != '\0') return;
   for (size_t s = 0; s < head.e_shnum; ++s)
     if (sections[s].sh_name >= names.sh_size) return;
+  bool any = false;
   for (size_t s = 0; s < head.e_shnum; ++s) {
     const Elf64_Shdr& table = sections[s];
     if (table.sh_type != SHT_SYMTAB || !inside(table) || table.sh_link >= head.e_shnum ||
@@ -580,9 +586,16 @@ void note_module(const void* image, size_t bytes) {
       const size_t length = strlen(name) + 1;
       if (char* const to = g_names.grow(length); to != nullptr) memcpy(to, name, length);
       g_modules.count = 0;  // a name may be of a module that was looked through before
+      g_resolved = 0;
       ++g_generation;
+      any = true;
     }
   }
+  if (any) ++g_with_variables;
+}
+
+bool variables_known() {
+  return g_resolved >= g_with_variables;
 }
 
 const char* problem() {
@@ -828,6 +841,15 @@ const char* end() {
   return result == 0 ? nullptr : failed("what the kernels wrote cannot be put back", result);
 }
 
+const char* drop() {
+  const char* const problem = g_kept.count != 0 ? put_back() : nullptr;
+  g_kept.count = 0;
+  g_blob.count = 0;
+  g_written.count = 0;
+  g_put_back = false;
+  return problem;
+}
+
 bool settle(void* context) {
   const InContext inside(context);
   return g_driver.synchronize != nullptr && g_driver.synchronize() == 0;
@@ -869,6 +891,7 @@ void forget(void* context) {
   for (size_t i = g_memory.count; i-- > 0;)
     if (g_memory.data[i].context == context && g_memory.data[i].where != Where::kHost) g_memory.drop(i);
   g_modules.count = 0;
+  g_resolved = 0;
 }
 
 }  // namespace replay

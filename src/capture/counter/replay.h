@@ -51,6 +51,8 @@ Call::Kind kind_of(const char* function);
 /// Loads the function's module and notes its variables. False: there are new ones, which an open batch has
 /// not saved.
 bool prepare(const Call& call);
+/// False while there are variables whose module no function that was prepared is of: kernels of a graph may change them.
+bool variables_known();
 /// True if an argument points to memory that the host can write too: such a launch is a batch of its own.
 bool touches_host(const Call& call);
 
@@ -67,6 +69,8 @@ const char* put_back();
 const char* run_again();
 /// Memory as the first execution left it; the batch is over.
 const char* end();
+/// Memory as it was when the batch began; the batch is over, as if it had never run.
+const char* drop();
 
 /// Waits until the GPU has done what was asked of it in this context.
 bool settle(void* context);

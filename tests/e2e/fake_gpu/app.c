@@ -4,7 +4,7 @@
  *   global    `counting`, which changes a variable of its module      managed, host   `add` on such memory
  *   mixed     `add` and `empty` in turn      array     `add` after a CUDA array was made
  *   crashing  N launches of a kernel that aborts (FAKE_GPU_CRASH)     capture  launches into a stream that is captured
- *   graph     every second launch is one of a graph of two kernels
+ *   graph     every second launch is one of a graph of two kernels      graph-global   of `counting`
  *   uneven    as many launches as the file runs.N has been started before    two  two contexts in turn
  *   hang      launches, says "ready" and waits until killed   exit  leaves by _exit(7)   none  no launch */
 #include <stdint.h>
@@ -76,14 +76,15 @@ int main(int argc, char** argv) {
       break;
     }
   }
-  if (strcmp(mode, "graph") == 0) {
+  const int graph = strncmp(mode, "graph", 5) == 0;
+  if (graph) {
     cuStreamBeginCapture_v2(&other, 0);
-    launch("add", to, from, 16, &other);
+    launch(mode[5] != '\0' ? "counting" : "add", to, from, 16, &other);
     launch("add", to, from, 8, &other);
     cuStreamEndCapture(&other, &other);
   }
   for (int i = 0; i < launches && strcmp(mode, "none") != 0; ++i) {
-    if (strcmp(mode, "graph") == 0 && i % 2 == 1) {
+    if (graph && i % 2 == 1) {
       if (cuGraphLaunch(other, NULL) != 0) return 5;
       continue;
     }

@@ -4,9 +4,10 @@
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
- * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), an object
- * that was configured for one kind of ranges refuses the other, and it
- * cannot be used any more once what it registered at its first session has run at exit. */
+ * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails), it crashes
+ * when a session begins inside the call that launches the graph which it shall measure, an object
+ * that was configured for one kind of ranges refuses the other, each object wants to be asked
+ * for the size of images before it prepares one, and it cannot be used any more once what it registered at its first session has run at exit. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
@@ -45,11 +46,14 @@ static void note(const char* what, size_t number) {
   if (file) fprintf(file, "%s %zu\n", what, number), fclose(file);
 }
 
+static int g_inside;  /* a callback of the program's own call */
 static void on_call(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol, void* context) {
   static uint64_t data;
   if (!g_callback || !g_on[1][id]) return;
   const struct CallbackData about = {exit, name, parameters, result, symbol, context, 1, &data, 1};
+  ++g_inside;
   g_callback(NULL, 1, (uint32_t)id, &about);
+  --g_inside;
 }
 static void on_module(const void* image, size_t bytes) {
   const struct { uint32_t id; size_t bytes; const void* image; } module = {1, bytes, image};
@@ -64,6 +68,7 @@ static void on_context(void* context, int created) {
 EXPORT void fake_sample(const char* symbol);
 static void on_graph(void) {
   if (g_running && !g_user) g_spoilt = 1;
+  if (g_running && !g_inside) fprintf(stderr, "fake CUPTI: a session began inside this launch\n"), abort();
 }
 static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) {
   fake_sample(symbol);
@@ -131,11 +136,13 @@ struct PSize { size_t size; void *priv, *profiler; const char** metrics; size_t 
 struct PFresh { size_t size; void *priv, *profiler; size_t bytes; uint8_t* image; };
 
 EXPORT int cuptiProfilerInitialize(struct P1* p) { (void)p; return fails("initialize"); }
-EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) { p->profiler = &g_running; return fails("enable"); }
+static int g_sized;
+EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) { p->profiler = &g_running; g_sized = 0; return fails("enable"); }
 EXPORT int cuptiRangeProfilerDisable(struct PObject* p) { (void)p; g_set = 0; return 0; }
-EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) { p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range); return 0; }
+EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) { g_sized = 1; p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range); return 0; }
 EXPORT int cuptiRangeProfilerCounterDataImageInitialize(struct PFresh* p) {
   struct Image* const image = (struct Image*)p->image;
+  if (!g_sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
   memset(image, 0, p->bytes);
   image->magic = 0x46414b45;
   image->most = (uint32_t)((p->bytes - sizeof *image) / sizeof(struct Range));

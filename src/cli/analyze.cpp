@@ -44,7 +44,7 @@ struct Arguments {
   std::string fail_above_text;
   std::optional<std::string> gui;
   bool random_port = false;
-  bool overwrite = false, no_advice = false, ignored = false;
+  bool overwrite = false, no_advice = false, ignored = false, torch = false;
   int ignored_level = 5;
 };
 
@@ -225,6 +225,11 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
+    app.add_flag("--list-torch-operators", a.torch, "refused: operators are not mapped");
+    app.add_option_function<std::vector<std::string>>("--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
+                                                      "refused: operators are not mapped")
+        ->expected(0, -1)
+        ->type_name("PATTERN");
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
     app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
@@ -462,12 +467,16 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
       counts_only = counts_only || each.catalog().vendor == "virtual";
     }
-    const metric::LargestChange largest = metric::largest_change(metric::compare(runs), counts_only);
+    const metric::LargestChange largest = metric::largest_change(runs, counts_only);
     if (largest.percent > *a.fail_above)
       return complain(kFailAbove,
-                      fmt::format("{} {} changed by {:.2f} % in run {} ({}), more than the {} % allowed",
-                                  largest.id, largest.name, largest.percent, largest.run,
+                      fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
+                                  largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
+                                  std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
                                   runs[largest.run].workload().path, *a.fail_above));
+    if (largest.judged == 0) return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
+    if (largest.missing > 0)
+      complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one", largest.judged, largest.missing));
   }
   return kOk;
 }
@@ -488,6 +497,9 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, error.what() + suggestion(app, error.what()));
   }
+  if (arguments.torch)
+    return complain(kOwnError, "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is not part of this tacho, "
+                               "so profiles hold no operators; -k takes names of kernels");
   const Result<int> code = run(arguments, face);
   return code ? *code : complain(kBadInput, code.error().message);
 }

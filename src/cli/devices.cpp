@@ -155,9 +155,9 @@ std::string opencl_type_name(uint64_t type) {
   return "other";
 }
 
-std::string counter_devices() {
+std::vector<std::string> installed_gpus() {
   namespace fs = std::filesystem;
-  std::vector<std::string> gpus, others;
+  std::vector<std::string> gpus;
   std::error_code ignored;
   // Drivers tell their GPUs without a vendor library.
   for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
@@ -174,6 +174,11 @@ std::string counter_devices() {
       if (key == "simd_count") units = value;
     if (units > 0 && std::getline(name, model)) gpus.push_back("AMD " + model);
   }
+  return gpus;
+}
+
+std::string counter_devices() {
+  std::vector<std::string> gpus = installed_gpus(), others;
   if (gpus.empty()) {
     const OpenClLibrary library;
     if (library.usable())

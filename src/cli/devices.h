@@ -45,6 +45,9 @@ class OpenClLibrary {
 /// "GPU", "CPU", "accelerator", "other" for a cl_device_type.
 std::string opencl_type_name(uint64_t type);
 
+/// GPUs that a driver of NVIDIA or AMD has in this machine, by the files of the system.
+std::vector<std::string> installed_gpus();
+
 /// The devices that a profiler's counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X
 /// (AMD)"; GPUs first, and only those when there are any. Empty when the machine has none.
 std::string counter_devices();

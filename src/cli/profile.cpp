@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/devices.h"
 #include "cli/profile_session.h"
 #include "cli/profile_specs.h"
 #include "cli/run_target.h"
@@ -188,10 +189,17 @@ Status check_conflicts(const Arguments& a) {
 Status check_command(const Arguments& a, std::string_view program) {
   if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
   const std::string launcher = fs::path(a.command.front()).filename().string();
-  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"})
-    if (launcher == known)
-      return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} ... {} -n {} -- {}",
-                  launcher, program, a.name.empty() ? "NAME" : a.name, a.command.size() > 1 ? a.command.back() : "./app");
+  for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"}) {
+    if (launcher != known) continue;
+    // Behind the launcher's options; one may have a file as its value.
+    const auto is_program = [](const std::string& word) {
+      return launch::find_executable(word).has_value() || (word.find('/') != std::string::npos && !fs::exists(word));
+    };
+    const auto app = std::find_if(a.command.begin() + 1, a.command.end(), is_program);
+    return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} {} -n {} -- {}",
+                app == a.command.end() ? launcher + " ..." : joined({a.command.begin(), app}, " "), program,
+                a.name.empty() ? "NAME" : a.name, app == a.command.end() ? "./app" : joined({app, a.command.end()}, " "));
+  }
   return {};
 }
 
@@ -502,6 +510,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   print_header(a, face, chosen, absolute(folder), selected, session);
   for (const std::string& warning : warnings) session.warn(warning);
   for (const std::string& note : selected.notes) session.warn(note);
+  if (a.device.empty() && chosen.device.vendor == "virtual")
+    if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
+      session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU", joined(gpus, ", ")));
   if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
   if (!plan.unavailable.empty())
     session.warn(fmt::format("{} does not have the counters {}: metrics that need them are not computed", chosen.device.name,

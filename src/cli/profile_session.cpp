@@ -145,7 +145,10 @@ void ProfileSession::log(std::string_view line) {
 }
 
 void ProfileSession::clear_bar() {
-  if (bar_) std::fputs("\r\033[K", stderr);
+  if (bar_) {
+    std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+  }
   bar_ = false;
   drawn_percent_ = -1;
 }
@@ -189,8 +192,15 @@ void ProfileSession::warn(std::string_view sentence) {
   show(options_.face == ProfileFace::Tacho ? std::string(sentence) : fmt::format(" [warning] {}", sentence));
 }
 
+void ProfileSession::target_writes() {
+  const std::lock_guard guard(lock_);
+  clear_bar();
+  line_taken_ = true;
+}
+
 void ProfileSession::target_output(int stream, std::string_view bytes) {
   const std::lock_guard guard(lock_);
+  line_taken_ = !bytes.ends_with('\n');
   std::string& partial = partial_[std::clamp(stream, 0, 2)];
   partial += bytes;
   for (std::size_t from = 0;;) {
@@ -215,7 +225,7 @@ void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
   const double share = (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
                        static_cast<double>(std::max<std::size_t>(1, runs_));
   const int percent = static_cast<int>(100 * share);
-  if (percent == drawn_percent_) return;
+  if (line_taken_ || percent == drawn_percent_) return;
   drawn_percent_ = percent;
   bar_ = true;
   const double passed = static_cast<double>(raw_now() - began_) * 1e-9;

@@ -38,6 +38,7 @@ class ProfileSession : public counter::Observer {
   void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) override;
   void note(std::string_view line) override;
   void warn(std::string_view sentence) override;
+  void target_writes() override;
   void target_output(int stream, std::string_view bytes) override;
   void progress(std::uint64_t done, std::uint64_t total) override;
   Status pass_done(const counter::PassResult& result) override;
@@ -66,6 +67,7 @@ class ProfileSession : public counter::Observer {
   std::vector<counter::Dispatch> dispatches_;
   std::size_t run_ = 0, runs_ = 1;
   bool bar_ = false, terminal_ = false;
+  bool line_taken_ = false;  // by the target, which has not ended it
   int drawn_percent_ = -1;
   std::int64_t began_ = 0;
 };

@@ -5,6 +5,8 @@
 // accumulator in a pass of its own together with the counters of the metrics that use it; all others go into
 // the first pass with room, in the order of their names; all channels of a TCC counter cost one slot and stay
 // together.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -70,7 +72,11 @@ class AmdProvider : public Provider {
  public:
   std::string_view name() const override { return "rocm"; }
   std::string_view tool() const override { return "rocprofiler-sdk"; }
-  std::vector<Device> devices(std::string&) const override { return {}; }
+  std::vector<Device> devices(std::string& why) const override {
+    if (access("/sys/class/kfd/kfd/topology/nodes", F_OK) == 0)
+      why = "AMD GPUs: this tacho plans their counters (--dry-run --arch) and has no source that reads them";
+    return {};
+  }
   std::optional<Device> device_for(std::string_view architecture) const override {
     for (const std::string_view known : metric::architectures("amd"))
       if (known == architecture) {

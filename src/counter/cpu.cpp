@@ -159,9 +159,10 @@ class CpuProvider : public Provider {
       auto done = one_run(plan, request, multiplexed, run, observer, outcome, kernels_before);
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
-        if (run + 1 < runs)
-          observer.warn(fmt::format("the program ended with code {} in run {} of {}: the runs before are kept, the rest is not made",
-                                    outcome.exit_code, run + 1, runs));
+        observer.warn(run + 1 < runs
+                          ? fmt::format("the program ended with code {} in run {} of {}: what it had finished is kept, the rest is not made",
+                                        outcome.exit_code, run + 1, runs)
+                          : fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
         break;
       }
     }
@@ -234,7 +235,7 @@ class CpuProvider : public Provider {
     }
     kernels_before = std::move(kernels);
     join_times(dispatches, run->dispatches);
-    if (multiplexed) warn_of_missing(*records, plan.passes.size(), request.multiplex, observer);
+    if (multiplexed) warn_of_missing(*records, plan, request.multiplex, observer);
 
     std::uint64_t measured = 0;
     for (std::size_t i = 0; i < plan.passes.size(); ++i) {
@@ -259,21 +260,24 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  static void warn_of_missing(const std::vector<SpooledDispatch>& records, std::size_t passes, Multiplex policy, Observer& observer) {
+  static void warn_of_missing(const std::vector<SpooledDispatch>& records, const Plan& plan, Multiplex policy, Observer& observer) {
+    const std::size_t passes = plan.passes.size();
     std::map<std::string, std::size_t> seen;
     for (const SpooledDispatch& record : records) {
       if (!record.selected) continue;
       std::string key = record.dispatch.kernel;
       if (policy == Multiplex::LaunchParams)
-        key += fmt::format(" (grid {}, workgroup {})", record.dispatch.grid[0] * record.dispatch.grid[1] * record.dispatch.grid[2],
-                           record.dispatch.workgroup[0] * std::max<std::uint64_t>(1, record.dispatch.workgroup[1]) *
-                               std::max<std::uint64_t>(1, record.dispatch.workgroup[2]));
+        key += fmt::format(" (grid {}, workgroup {}, local memory {})", fmt::join(record.dispatch.grid, "x"),
+                           fmt::join(record.dispatch.workgroup, "x"), record.dispatch.lds);
       ++seen[key];
     }
-    for (const auto& [key, count] : seen)
-      if (count < passes)
-        observer.warn(fmt::format("{}: {} dispatches of the {} that all counters need; metrics of the last {} passes are lost", key,
-                                  count, passes, passes - count));
+    for (const auto& [key, count] : seen) {
+      if (count >= passes) continue;
+      std::string lost;
+      for (std::size_t i = count; i < passes; ++i)
+        for (const std::string& counter : plan.passes[i].counters) lost += (lost.empty() ? "" : ", ") + counter;
+      observer.warn(fmt::format("{}: {} dispatches of the {} that all counters need; metrics are lost that need {}", key, count, passes, lost));
+    }
   }
 };
 

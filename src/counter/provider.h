@@ -117,7 +117,7 @@ struct PassResult {
 };
 
 /// What happens meanwhile, for the terminal, log.txt and the progress bar. Called from the thread that called
-/// collect(), except target_output(), which comes from another one.
+/// collect(), except target_writes() and target_output(), which come from another one.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -126,6 +126,8 @@ class Observer {
   /// A line for the user and the log. Warnings are shown with --quiet too.
   virtual void note(std::string_view line) = 0;
   virtual void warn(std::string_view sentence) = 0;
+  /// Bytes of the target are about to be passed on: nothing of ours may stand in the line that they go to.
+  virtual void target_writes() {}
   /// Bytes that the target wrote, already passed on to tacho's own stdout (1) or stderr (2).
   virtual void target_output(int stream, std::string_view bytes) = 0;
   /// Dispatches measured so far of those expected (0 = unknown).

@@ -143,6 +143,7 @@ class Tee {
         Channel& channel = channels_[i];
         const ssize_t size = read(channel.our_end, buffer.data(), buffer.size());
         if (size < 0 && errno == EINTR) continue;
+        if (size > 0) observer_.target_writes();
         // A pseudo-terminal ends with EIO.
         const bool open = size > 0 && pass_on(channel.to, buffer.data(), static_cast<std::size_t>(size));
         if (size > 0) observer_.target_output(channel.to, {buffer.data(), static_cast<std::size_t>(size)});

@@ -65,13 +65,12 @@ Device virtual_device() {
 
 // Seconds that interpreting takes, roughly: it works one element after the other on one core, so both the time that PoCL
 // needed on all cores and the number of work-items are lower bounds. Factors measured on vcopy.
-double estimate_seconds(const std::vector<Dispatch>& dispatches, const Filter& filter) {
+// What a filter leaves out is interpreted too, only not counted.
+double estimate_seconds(const std::vector<Dispatch>& dispatches) {
   constexpr double kPerWorkItem = 1.5e-6, kAgainstOneCore = 1700;
   const double cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   double seconds = 0;
   for (const Dispatch& each : dispatches) {
-    // What the filter leaves out is interpreted too, only not counted.
-    (void)filter;
     double items = 1;
     for (const std::uint64_t size : each.grid) items *= static_cast<double>(std::max<std::uint64_t>(1, size));
     const double native = static_cast<double>(each.end - each.start) * 1e-9;
@@ -165,7 +164,7 @@ class VirtualProvider : public Provider {
         if (outcome.exit_code != 0)
           observer.warn(fmt::format("the program ended with code {} in the run that times it{}", outcome.exit_code,
                                     timed.empty() ? ", before it launched a kernel" : ""));
-        const double seconds = estimate_seconds(timed, request.filter);
+        const double seconds = estimate_seconds(timed);
         if (!timed.empty()) {
           observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
                                     timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));

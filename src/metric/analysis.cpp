@@ -521,9 +521,9 @@ struct Analysis::Impl {
                   const auto [op, q] = reduction_op(cell.reduction);
                   pending.push_back(
                       {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
-                  if (column.key == "avg" && cell.reduction == Reduction::Avg)
-                    if (const Program::Node error = program.keep_error(last_node); error != 0)
-                      pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(), error});
+                  // Whether there is an error depends on the normalisation, the places do not.
+                  if (column.key == "avg" && cell.reduction == Reduction::Avg && !repeats.empty())
+                    pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(), program.keep_error(last_node)});
                   break;
                 }
               }

@@ -729,8 +729,11 @@ class Renderer {
   // ----------------------------------------------------------------------------------------------------
 
   void findings() {
-    if (run_.findings().empty() || options_.boxed || !run_.options().blocks.empty()) return;
+    if (options_.boxed || !run_.options().advice || !run_.options().blocks.empty()) return;
+    // Without all counters most rules cannot tell.
+    if (run_.findings().empty() && !run_.workload().recorded_blocks.empty()) return;
     out_ += "\n" + paint("Findings", Paint::Bold) + "\n";
+    if (run_.findings().empty()) out_ += "  none: no rule found something to improve\n";
     const std::size_t width = std::min<std::size_t>(std::max<std::size_t>(options_.screen.width, 60), 110);
     // Grouped by kernel, the one with the weightiest finding first.
     std::vector<std::uint32_t> order;
@@ -807,7 +810,7 @@ class Renderer {
     if (!compared.unmatched.empty())
       out_ += paint(
           fmt::format(
-              "\n{} metrics of the first run do not exist on another run's architecture; they are left out\n",
+              "\n{} metrics of the first run are not in another one (another architecture, or not collected); they are left out\n",
               compared.unmatched.size()),
           Paint::Dim);
   }

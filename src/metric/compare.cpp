@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace tacho::metric {
@@ -25,9 +26,7 @@ std::optional<double> change(std::optional<double> base, std::optional<double> o
   return (*other - *base) / std::fabs(*base) * 100;
 }
 
-}  // namespace
-
-Comparison compare(std::span<const Analysis> runs) {
+Comparison compare(std::span<const Evaluation* const> runs) {
   using Key = std::pair<std::string_view, std::int32_t>;
   struct Place {
     const ResultTable* table;
@@ -35,11 +34,11 @@ Comparison compare(std::span<const Analysis> runs) {
   };
   std::vector<std::map<Key, Place>> index(runs.size());
   for (std::size_t r = 1; r < runs.size(); ++r)
-    for (const ResultTable& table : runs[r].all().tables)
+    for (const ResultTable& table : runs[r]->tables)
       for (const ResultRow& row : table.rows) index[r][{row.metric->slug, row.channel}] = {&table, &row};
 
   Comparison result;
-  for (const ResultTable& table : runs.front().all().tables) {
+  for (const ResultTable& table : runs.front()->tables) {
     if (!table.table->comparable) continue;
     ComparedTable out;
     out.base = &table;
@@ -77,18 +76,78 @@ Comparison compare(std::span<const Analysis> runs) {
   return result;
 }
 
-LargestChange largest_change(const Comparison& comparison, bool counts_only) {
-  LargestChange largest;
+bool depends_on_time(const Metric& metric) {
+  return metric.kind == Kind::Rate || metric.slug == "kernel-time";
+}
+
+void judge(const Comparison& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {
   for (const ComparedTable& table : comparison.tables)
     for (const ComparedRow& row : table.rows) {
-      if (row.columns.empty()) continue;
-      if (counts_only && (row.base->metric->kind == Kind::Rate || row.base->metric->slug == "kernel-time")) continue;
-      for (std::size_t r = 1; r < row.columns.front().percent.size(); ++r) {
-        const std::optional<double> percent = row.columns.front().percent[r];
+      if (row.columns.empty() || (counts_only && depends_on_time(*row.base->metric))) continue;
+      const ComparedValue& value = row.columns.front();
+      for (std::size_t r = 1; r < value.percent.size(); ++r) {
+        if (value.values.front()) ++(value.values[r] ? largest.judged : largest.missing);
+        const std::optional<double> percent = value.percent[r];
         if (!percent || std::fabs(*percent) <= largest.percent) continue;
-        largest = {std::fabs(*percent), row.base->id, std::string(row.base->metric->name), r};
+        largest.percent = std::fabs(*percent);
+        largest.id = row.base->id;
+        largest.name = row.base->metric->name;
+        largest.kernel = kernel;
+        largest.run = r;
       }
     }
+  largest.missing += comparison.unmatched.size();
+}
+
+std::map<std::string_view, const KernelStatistics*> kernels_of(const Analysis& run) {
+  std::map<std::string_view, const KernelStatistics*> kernels;
+  for (const KernelStatistics& kernel : run.kernels())
+    if (kernel.selected) kernels.emplace(run.workload().kernels[kernel.kernel], &kernel);
+  return kernels;
+}
+
+}  // namespace
+
+Comparison compare(std::span<const Analysis> runs) {
+  std::vector<const Evaluation*> all;
+  for (const Analysis& run : runs) all.push_back(&run.all());
+  return compare(all);
+}
+
+LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
+  LargestChange largest;
+  judge(compare(runs), counts_only, "", largest);
+  if (!counts_only) return largest;
+  const auto base = kernels_of(runs.front());
+  for (std::size_t r = 1; r < runs.size(); ++r) {
+    const auto other = kernels_of(runs[r]);
+    std::set<std::string_view> names;
+    for (const auto* each : {&base, &other})
+      for (const auto& [name, kernel] : *each) names.insert(name);
+    for (const std::string_view name : names) {
+      const auto before = base.find(name), now = other.find(name);
+      const auto launches = [](bool there, auto at) { return there ? static_cast<double>(at->second->count) : 0.0; };
+      const bool in_both = before != base.end() && now != other.end();
+      const double percent = std::fabs(*change(launches(before != base.end(), before), launches(now != other.end(), now)));
+      if (percent > largest.percent) {
+        largest.percent = percent;
+        largest.id = "0.1";
+        largest.name = "Count";
+        largest.kernel = name;
+        largest.run = r;
+      }
+      if (!in_both) continue;
+      const Evaluation one = runs.front().evaluate(before->second->kernel), two = runs[r].evaluate(now->second->kernel);
+      const Evaluation* const both[] = {&one, &two};
+      LargestChange own;
+      judge(compare(both), counts_only, name, own);
+      if (own.percent <= largest.percent) continue;
+      own.run = r;
+      own.judged = largest.judged;
+      own.missing = largest.missing;
+      largest = std::move(own);
+    }
+  }
   return largest;
 }
 

@@ -32,18 +32,22 @@ struct ComparedTable {
 
 struct Comparison {
   std::vector<ComparedTable> tables;
-  std::vector<std::string> unmatched;  ///< slugs of run 0 that another run's architecture does not have
+  std::vector<std::string> unmatched;  ///< slugs of run 0 that another run does not have
 };
 
 Comparison compare(std::span<const Analysis> runs);
 
-/// Largest |change| over the first value column of every row; 0 with one run.
+/// Largest |change| over the first value column of every row.
 struct LargestChange {
-  double percent = 0;
-  std::string id, name;
+  double percent = 0;       ///< infinite where there was nothing before
+  std::string id, name;     ///< of the metric
+  std::string kernel;       ///< "" = over all dispatches
   std::size_t run = 0;
+  std::size_t judged = 0;   ///< values that were compared
+  std::size_t missing = 0;  ///< values of run 0 that another run lacks
 };
-/// `counts_only`: what depends on time (rates, kernel times) is left out.
-LargestChange largest_change(const Comparison& comparison, bool counts_only = false);
+/// `counts_only`: the counts do not vary from run to run. What depends on time (rates, kernel times) is left out; the
+/// launches of every kernel and each kernel's own values are compared too, so that no kernel hides behind the others.
+LargestChange largest_change(std::span<const Analysis> runs, bool counts_only);
 
 }  // namespace tacho::metric

@@ -36,6 +36,24 @@ class Profile(Case):
     def profile(self, *words, code=0, program=(TACHO, "profile"), env=None, **options):
         return self.run_command(*program, *words, code=code, env={**NO_RANK, **(env or {})}, **options)
 
+    def on_a_terminal(self, *command):
+        """What a terminal shows of a command, byte for byte."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen(command, stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
+        os.close(slave)
+        seen = b""
+        while True:
+            try:
+                part = os.read(master, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        process.wait()
+        os.close(master)
+        return seen
+
     def refused(self, *words, needles=(), code=125, **options):
         result = self.profile(*words, code=code, **options)
         lines = result.stderr.decode().splitlines()
@@ -82,7 +100,11 @@ class Refusals(Profile):
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
         for launcher in ("mpirun", "mpiexec", "srun", "orterun", "/usr/bin/mpirun"):
             self.refused("-n", "my_app", "--", launcher, "-n", "4", "./my_application",
-                         needles=("must wrap the profiler", f"{launcher.split('/')[-1]} ... tacho profile -n my_app -- ./my_application"))
+                         needles=("must wrap the profiler", f"instead: {launcher} -n 4 tacho profile -n my_app -- ./my_application"))
+        (self.folder / "hosts").write_text("here\n")
+        self.refused("-n", "a", "--", "srun", "--hostfile", "./hosts", "./vcopy", "-n", "4096",
+                     needles=("instead: srun --hostfile ./hosts tacho profile -n a -- ./vcopy -n 4096",))
+        self.refused("-n", "a", "--", "mpirun", "-n", "4", needles=("instead: mpirun ... tacho profile -n a -- ./app",))
 
     def test_bad_values(self):
         self.refused("-n", "x", needles=("which program",))
@@ -317,31 +339,20 @@ class OnCpu(Profile):
         self.cpu("-n", "false", command=("/bin/false",), code=1)
 
     def test_a_terminal_stays_one(self):
-        master, slave = pty.openpty()
-        process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "t", "--", "/bin/sh", "-c", "test -t 1 && echo tty; test -t 2 && echo err"],
-                                   stdout=slave, stderr=slave, cwd=self.folder, env={**os.environ, **NO_RANK})
-        os.close(slave)
-        seen = b""
-        while True:
-            try:
-                part = os.read(master, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            seen += part
-        process.wait()
-        os.close(master)
+        seen = self.on_a_terminal(TACHO, "profile", "--device", "cpu", "-q", "-n", "t", "--", "/bin/sh", "-c",
+                                  "test -t 1 && echo tty; test -t 2 && echo err")
         self.assertIn(b"tty", seen)
         self.assertIn(b"err", seen)
 
     def test_interrupted(self):
         script = self.folder / "long.sh"
-        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\nexec sleep 60\n")
+        script.write_text(f"#!/bin/sh\n{PATTERNS} copy\ntouch {self.folder}/measured\nexec sleep 60\n")
         script.chmod(0o755)
         process = subprocess.Popen([TACHO, "profile", "--device", "cpu", "-q", "-n", "i", "--", script], cwd=self.folder,
                                    env={**os.environ, **NO_RANK}, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        time.sleep(4)
+        end = time.monotonic() + 60
+        while not (self.folder / "measured").exists() and time.monotonic() < end:
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
         # What was finished is there and readable.
@@ -407,6 +418,10 @@ class Seed(Profile):
                      "rocprof-compute --experimental profile --name mnist --torch-trace --iteration-multiplexing kernel -- python train.py",
                      "rocprof-compute --experimental profile --name mnist --torch-trace -k elementwise -- python train.py"):
             self.assertIn("--torch-trace", self.shell(line, code=125).stderr.decode())
+        for words in ("--list-torch-operators", "--torch-operator", "--torch-operator '*conv2d' all"):
+            said = self.shell(f"rocprof-compute --experimental analyze -p workloads/vcopy/virtual {words}", code=125)
+            self.assertEqual((said.stdout, said.stderr.count(b"\n")), (b"", 1))
+            self.assertIn(b"is not part of this tacho", said.stderr)
 
     def test_under_mpirun(self):
         if subprocess.run(["/bin/bash", "-c", "command -v mpirun"], stdout=subprocess.DEVNULL).returncode != 0:
@@ -420,10 +435,30 @@ class Seed(Profile):
         self.shell(f"{run} --output-directory mpi_two/%hostname%/%rank% -- ./laplace_eqn -n 4096 -b 256")
         self.assertEqual(sorted(p.name for p in (self.folder / "mpi_two" / os.uname().nodename).iterdir()), ["0", "1"])
 
+    def test_a_gpu_that_cannot_be_profiled_is_no_silence(self):
+        if subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("needs a mount namespace")
+        node = "/sys/class/kfd/kfd/topology/nodes/1"
+        inside = (f"mount -t tmpfs none /sys/class && mkdir -p {node} && echo MI300X > {node}/name && echo simd_count 1216 > {node}/properties && "
+                  "rocprof-compute profile --quiet ")
+        said = self.shell(f"unshare -m /bin/sh -c '{inside} --name v -- ./vcopy -n 4096'").stderr.decode()
+        self.assertIn("AMD MI300X cannot be profiled (--device 0 says why): these are counts of the virtual GPU\n", said)
+        self.assertEqual(self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device virtual -- ./vcopy -n 4096'").stderr, b"")
+        why = self.shell(f"unshare -m /bin/sh -c '{inside} --name w --device 0 -- ./vcopy'", code=125).stderr.decode()
+        self.assertIn("AMD GPUs: this tacho plans their counters", why)
+
     def test_quiet_says_nothing_of_ours(self):
         result = self.shell("rocprof-compute profile --quiet --name q -- ./vcopy -n 4096 -b 256")
         self.assertEqual(result.stderr, b"")
         self.assertEqual(result.stdout.count(b"Releasing CPU memory"), 2)  # once timed, once counted
+
+    def test_the_bar_leaves_the_programs_lines_alone(self):
+        seen = self.on_a_terminal(self.folder / "rocprof-compute", "profile", "--quiet", "--name", "bar", "--", "./vcopy", "-n", "131072", "-b", "256", "-i", "3")
+        self.assertRegex(seen, rb"\r\x1b\[K *\d+% \[\|+ *\]")
+        lines = subprocess.run([VCOPY, "-n", "131072", "-b", "256", "-i", "3"], stdout=subprocess.PIPE, check=True).stdout.splitlines()
+        for line in lines:
+            # Twice, and each time at the beginning of a line or of one that was wiped.
+            self.assertEqual(len(re.findall(rb"(?:^|\n|\r\x1b\[K)" + re.escape(line) + rb"\r?\n", seen)), 2 * lines.count(line), line)
 
 
 if __name__ == "__main__":

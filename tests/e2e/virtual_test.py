@@ -1,5 +1,6 @@
 """The virtual GPU: its counts against values worked out by hand, runs joined, estimates, and the gate for CI."""
 import csv
+import json
 import os
 import shutil
 import unittest
@@ -112,7 +113,9 @@ class Virtual(Case):
         self.assertIn("Bank conflicts in local memory", shown)
         shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "strided").stdout.decode()
         self.assertIn("Loads are not coalesced", shown)
-        self.assertNotIn("Bank conflicts", shown.split("Findings")[-1] if "Findings" in shown else "")
+        self.assertNotIn("Bank conflicts", shown.split("Findings")[-1])
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "copy").stdout.decode()
+        self.assertTrue(shown.endswith("\nFindings\n  none: no rule found something to improve\n"), shown[-300:])
 
         # Where it was counted is stated.
         info = rows(folder, "sysinfo.csv")[0]
@@ -130,11 +133,38 @@ class Virtual(Case):
         _, base = self.profile("-q", command=[PATTERNS, "conflict2"], name="base")
         _, same = self.profile("-q", command=[PATTERNS, "conflict2"], name="same")
         self.run_command(TACHO, "analyze", "--baseline", base, "-p", same, "--fail-above", "1%", code=0)
-        # The kernel is called as before and has become worse.
         _, worse = self.profile("-q", command=[PATTERNS, "conflict4"], name="worse")
         result = self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1%", code=3)
-        self.assertIn(b"changed by", result.stderr)
+        self.assertIn(b"0.1 Count of kernel conflict4 changed from 0 in run 1", result.stderr)
         self.run_command(TACHO, "analyze", "--baseline", base, "-p", worse, "--fail-above", "1 percent", code=1)
+
+    def test_nothing_hides_from_the_gate(self):
+        def gate(base, now, code):
+            return self.run_command(TACHO, "analyze", "--baseline", base, "-p", now, "--fail-above", "1%", code=code).stderr
+
+        _, base = self.profile("-q", command=[PATTERNS, "copy,strided"], name="base")
+        # The order of launches is no change; more launches of the same kernels are, though no mean moves.
+        _, order = self.profile("-q", command=[PATTERNS, "strided,copy"], name="order")
+        gate(base, order, 0)
+        _, twice = self.profile("-q", command=[PATTERNS, "copy,strided,copy,strided"], name="twice")
+        self.assertIn(b"0.1 Count of kernel copy changed by 100.00 %", gate(base, twice, 3))
+        _, fewer = self.profile("-q", command=[PATTERNS, "copy"], name="fewer")
+        gate(base, fewer, 3)
+        gate(fewer, base, 3)
+        # One kernel among many, of which the mean over all hardly moves.
+        _, many = self.profile("-q", command=[PATTERNS, ",".join(["copy"] * 200 + ["conflict2"])], name="many")
+        _, worse = self.profile("-q", command=[PATTERNS, ",".join(["copy"] * 200 + ["conflict2"])], name="worse")
+        text = (worse / "pmc_perf_0.csv").read_text().splitlines()
+        at = text[0].split(",").index("V_GLOBAL_LOAD_BYTES")
+        last = text[-1].split(",")
+        last[at] = str(int(int(last[at]) * 1.05))
+        (worse / "pmc_perf_0.csv").write_text("\n".join([*text[:-1], ",".join(last)]) + "\n")
+        self.assertRegex(gate(many, worse, 3), rb"of kernel conflict2 changed by [45]\.\d+ %")
+        # What was not collected cannot be judged, which is said; where nothing is left the gate is no gate.
+        _, seven = self.profile("-q", "-b", "7", command=[PATTERNS, "copy,strided"], name="seven")
+        self.assertRegex(gate(base, seven, 0), rb"--fail-above judged \d values; \d\d of the first run are missing")
+        _, eleven = self.profile("-q", "-b", "11.3", command=[PATTERNS, "copy,strided"], name="eleven")
+        self.assertIn(b"no value in common", gate(seven, eleven, 1))
 
     def test_estimates_are_said_and_not_judged(self):
         result, folder = self.profile("--max-time", "0.001", command=[PATTERNS, "copy", 65536, 64])
@@ -149,6 +179,16 @@ class Virtual(Case):
         _, exact = self.profile("-q", command=[PATTERNS, "copy", 65536, 64], name="exact")
         result = self.run_command(TACHO, "analyze", "--baseline", exact, "-p", folder, "--fail-above", "1%", code=1)
         self.assertIn(b"estimates", result.stderr)
+
+    def test_every_form_of_the_report(self):
+        """A kernel launched several times has errors of its means, in some normalisations and not in others."""
+        _, folder = self.profile("-q", command=[PATTERNS, "copy,strided,strided,copy"])
+        for form in ("html", "json", "csv", "svg"):
+            self.run_command(TACHO, "analyze", "-p", folder, "--output-format", form, "--output-name", f"out.{form}")
+            self.assertGreater((self.folder / f"out.{form}").stat().st_size, 1000, form)
+        found = json.loads((self.folder / "out.json").read_text())
+        row = next(row for table in found["tables"] for row in table["rows"] if row.get("slug") == "global-load-sectors")
+        self.assertEqual(row["error"], 0)
 
     def test_sets_are_one_pass(self):
         listed = self.run_command(TACHO, "profile", "--list-sets", "--arch", "virtual").stdout.decode()

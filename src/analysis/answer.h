@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,12 @@ struct Answer {
   };
   std::vector<Column> columns;
   std::vector<std::vector<report::Cell>> rows;
+  /// Rows that follow `rows`, one at a time, where there may be millions; false when there are no more. Empty: none.
+  std::function<bool(std::vector<report::Cell>&)> next;
   std::vector<std::string> remarks;  // sentences: what is left out, what to beware of
 };
 
-/// Exact values under programs' names: for csv, JSON and SQL.
+/// Exact values under programs' names: for csv, JSON and SQL. Of `rows` alone, as is the next one.
 report::Table exact_table(const Answer& answer);
 /// Durations and sizes in units that suit them, under people's titles.
 report::Table readable_table(const Answer& answer);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <unordered_map>
+#include <functional>
+#include <memory>
+#include <span>
 
+#include "analysis/names.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
 
@@ -22,39 +24,7 @@ struct Value {
   int64_t name, duration;
   bool operator<(const Value& other) const { return name != other.name ? name < other.name : duration < other.duration; }
 };
-// Durations in order of name and length, and how many there are of each name.
-class Values {
- public:
-  void add(const Value& value) {
-    const auto at = static_cast<size_t>(value.name);
-    if (at >= counts_.size()) counts_.resize(at + 1);
-    ++counts_[at];
-    file_.add(value);
-  }
-  Status finish() { return file_.finish(); }
-  bool next(Value& value) { return file_.next(value); }
-  int64_t count(int64_t name) const { return static_cast<size_t>(name) < counts_.size() ? counts_[static_cast<size_t>(name)] : 0; }
-
- private:
-  SortedFile<Value> file_;
-  std::vector<int64_t> counts_;
-};
-
-// Names of both traces as one set of numbers.
-class Names {
- public:
-  int64_t number(const std::string& name) {
-    const auto [found, fresh] = numbers_.try_emplace(name, static_cast<int64_t>(names_.size()));
-    if (fresh) names_.push_back(&found->first);
-    return found->second;
-  }
-  const std::string& name(int64_t number) const { return *names_[static_cast<size_t>(number)]; }
-  size_t size() const { return names_.size(); }
-
- private:
-  std::unordered_map<std::string, int64_t> numbers_;
-  std::vector<const std::string*> names_;
-};
+using Values = SortedFile<Value>;
 
 // What emit_nvtx and its kin write into markers: "aten::add, seq = 12, op_id = 3": the operator alone.
 std::string operator_of_marker(std::string_view text) {
@@ -62,37 +32,65 @@ std::string operator_of_marker(std::string_view text) {
   return std::string(text.substr(0, comma));
 }
 
-Status plain_values(const trace::Trace& trace, DiffBy by, Names& names, Values& values) {
-  const Table table = by == DiffBy::kKernel ? Table::kDispatch : by == DiffBy::kApi ? Table::kApi : by == DiffBy::kMarker ? Table::kMarker : Table::kCopy;
-  std::vector<int64_t> of_dim;
-  const auto number_of = [&](int64_t dim) {
-    const auto at = static_cast<size_t>(dim);
-    if (at >= of_dim.size()) of_dim.resize(at + 1, -1);
-    if (of_dim[at] >= 0) return of_dim[at];
-    std::string name;
+// What the durations of one trace are compared under: rows of a table, and their names.
+struct Side {
+  const trace::Trace* trace = nullptr;
+  DiffBy by{};
+  bool operators = false;  // kOperator: there are framework operators; else markers stand for them
+  int64_t rows = 0;        // kOperator: the last one is "(no operator)"
+
+  std::string name(int64_t row) const {
     switch (by) {
-      case DiffBy::kKernel: name = demangle(trace.text(Table::kKernel, dim, column::Kernel::name)); break;
-      case DiffBy::kApi: name = trace.text(Table::kFunction, dim, column::Function::name); break;
-      case DiffBy::kMarker: name = trace.text(Table::kLabel, dim, column::Label::name); break;
-      default: name = event::to_string(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction)));
+      case DiffBy::kKernel: return demangle(trace->text(Table::kKernel, row, column::Kernel::name));
+      case DiffBy::kApi: return std::string(trace->text(Table::kFunction, row, column::Function::name));
+      case DiffBy::kMarker: return std::string(trace->text(Table::kLabel, row, column::Label::name));
+      case DiffBy::kCopy:
+        return std::string(event::to_string(static_cast<event::CopyDirection>(trace->cell(Table::kCopyShape, row, column::CopyShape::direction))));
+      case DiffBy::kOperator: break;
     }
-    return of_dim[at] = names.number(name);
-  };
+    if (row == rows - 1) return "(no operator)";
+    return operators ? std::string(trace->text(Table::kFunction, row, column::Function::name))
+                     : operator_of_marker(trace->text(Table::kLabel, row, column::Label::name));
+  }
+};
+
+bool is_domain(const trace::Trace& trace, int64_t function, Domain domain) {
+  return function > 0 && function < trace.rows(Table::kFunction) &&
+         static_cast<Domain>(trace.cell(Table::kFunction, function, column::Function::domain)) == domain;
+}
+
+Table facts_of(DiffBy by) {
+  return by == DiffBy::kKernel ? Table::kDispatch : by == DiffBy::kApi ? Table::kApi : by == DiffBy::kMarker ? Table::kMarker : Table::kCopy;
+}
+
+Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
+  if (trace.aggregated()) return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
+  Side side{&trace, by};
+  if (by != DiffBy::kOperator) {
+    side.rows = std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
+    return side;
+  }
+  for (int64_t row = 1; row < trace.rows(Table::kFunction) && !side.operators; ++row) side.operators = is_domain(trace, row, Domain::kOperator);
+  if (!side.operators && trace.rows(Table::kMarker) == 0)
+    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by", trace.path());
+  side.rows = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1) + 1;
+  return side;
+}
+
+// A row of a side's table -> the number of its name in both.
+using Number = std::function<int64_t(int64_t)>;
+
+Status plain_values(const Side& side, const Number& number, Values& values) {
   static constexpr int kColumns[] = {column::Fact::dim, column::Fact::duration};
-  const int64_t dims = trace.rows(event::table_info(table).columns[column::Fact::dim].target);
-  return trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
+  return trace::visit_chunks(*side.trace, facts_of(side.by), kColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
     for (size_t i = 0; i < columns[0].size(); ++i)
-      if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < std::max<int64_t>(dims, 1)) values.add({number_of(columns[0][i]), columns[1][i]});
+      if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows) values.add({number(columns[0][i]), columns[1][i]});
     return true;
   });
 }
 
-struct Pair {
-  int64_t a, b;
-  bool operator<(const Pair& other) const { return a != other.a ? a < other.a : b < other.b; }
-};
-
-Status operator_values(const trace::Trace& trace, Names& names, Values& values, std::string& source) {
+Status operator_values(const Side& side, const Number& number, Values& values) {
+  const trace::Trace& trace = *side.trace;
   // Device work by the call that caused it.
   struct Work {
     int64_t process, correlation, duration;
@@ -109,21 +107,6 @@ Status operator_values(const trace::Trace& trace, Names& names, Values& values, 
     }));
   TACHO_TRY(work.finish());
 
-  // Which operators there are: framework operators, else markers.
-  std::vector<bool> is_operator(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
-  bool operators = false;
-  for (size_t row = 1; row < is_operator.size(); ++row) {
-    const auto domain = static_cast<Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    is_operator[row] = domain == Domain::kOperator;
-    operators = operators || is_operator[row];
-  }
-  std::vector<bool> skip(is_operator.size(), false);
-  for (size_t row = 1; row < skip.size(); ++row)
-    skip[row] = static_cast<Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain)) == Domain::kPython;
-  source = operators ? "operators" : "markers";
-  if (!operators && trace.rows(Table::kMarker) == 0)
-    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by", trace.path());
-
   // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
   struct Open {
     int64_t end, name, instance;
@@ -136,9 +119,8 @@ Status operator_values(const trace::Trace& trace, Names& names, Values& values, 
   std::vector<std::vector<Open>> stacks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
   static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
   trace::TimeCursor calls(trace, Table::kApi, kCallColumns), markers(trace, Table::kMarker, kCallColumns);
-  bool more_calls = calls.next(), more_markers = !operators && markers.next();
+  bool more_calls = calls.next(), more_markers = !side.operators && markers.next();
   int64_t instances = 0;
-  std::unordered_map<int64_t, int64_t> function_names, label_names;
   const auto push = [&](std::vector<Open>& stack, int64_t start, int64_t duration, int64_t name) {
     const int64_t end = duration == kUnknown ? INT64_MAX : start + duration;
     while (!stack.empty() && stack.back().end <= start) stack.pop_back();
@@ -151,16 +133,10 @@ Status operator_values(const trace::Trace& trace, Names& names, Values& values, 
     if (track < stacks.size()) {
       std::vector<Open>& stack = stacks[track];
       if (!take_call) {
-        if (row[2] != 0) {
-          const auto [found, fresh] = label_names.try_emplace(row[3], 0);
-          if (fresh) found->second = names.number(operator_of_marker(trace.text(Table::kLabel, row[3], column::Label::name)));
-          push(stack, row[1], row[2], found->second);
-        }
-      } else if (const auto function = static_cast<size_t>(row[3]); function < is_operator.size() && is_operator[function]) {
-        const auto [found, fresh] = function_names.try_emplace(row[3], 0);
-        if (fresh) found->second = names.number(std::string(trace.text(Table::kFunction, row[3], column::Function::name)));
-        push(stack, row[1], row[2], found->second);
-      } else if (row[4] != 0 && !(function < skip.size() && skip[function])) {
+        if (row[2] != 0 && row[3] >= 0 && row[3] < side.rows - 1) push(stack, row[1], row[2], number(row[3]));
+      } else if (is_domain(trace, row[3], Domain::kOperator)) {
+        push(stack, row[1], row[2], number(row[3]));
+      } else if (row[4] != 0 && !is_domain(trace, row[3], Domain::kPython)) {
         while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
         if (!stack.empty()) owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
       }
@@ -188,7 +164,7 @@ Status operator_values(const trace::Trace& trace, Names& names, Values& values, 
     if (one.correlation != 0 && more_owner && owner.process == one.process && owner.correlation == one.correlation)
       parts.add({owner.instance, owner.name, one.duration});
     else
-      parts.add({++instances, names.number("(no operator)"), one.duration});
+      parts.add({++instances, number(side.rows - 1), one.duration});
   }
   TACHO_TRY(parts.finish());
   Part part, sum{-1, 0, 0};
@@ -265,57 +241,83 @@ Result<DiffBy> parse_diff_by(std::string_view text) {
 }
 
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
-  Names names;
-  Values values[2];
-  std::string sources[2];
-  const trace::Trace* const traces[2] = {&a, &b};
-  for (int side = 0; side < 2; ++side) {
-    if (traces[side]->aggregated()) return fail("{}: recorded with --aggregate: it holds no single durations to compare", traces[side]->path());
+  Side sides[2];
+  TACHO_ASSIGN(sides[0], make_side(a, by));
+  TACHO_ASSIGN(sides[1], make_side(b, by));
+  // Rows of both tables, one after the other.
+  const auto name_of = [sides](int64_t row) { return row < sides[0].rows ? sides[0].name(row) : sides[1].name(row - sides[0].rows); };
+  TACHO_ASSIGN(const SameNames names, SameNames::make(sides[0].rows + sides[1].rows, name_of));
+  Values values[2] = {Values(8u << 20), Values(8u << 20)};
+  for (int which = 0; which < 2; ++which) {
+    const int64_t before = which == 0 ? 0 : sides[0].rows;
+    const Number number = [&names, before](int64_t row) { return names.first(before + row); };
     if (by == DiffBy::kOperator)
-      TACHO_TRY(operator_values(*traces[side], names, values[side], sources[side]));
+      TACHO_TRY(operator_values(sides[which], number, values[which]));
     else
-      TACHO_TRY(plain_values(*traces[side], by, names, values[side]));
-    TACHO_TRY(values[side].finish());
+      TACHO_TRY(plain_values(sides[which], number, values[which]));
+    TACHO_TRY(values[which].finish_indexed());
   }
   Diff result;
-  if (by == DiffBy::kOperator && sources[0] != sources[1])
-    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(), sources[0], b.path(), sources[1]));
-  Value next[2];
-  bool more[2] = {values[0].next(next[0]), values[1].next(next[1])};
-  while (more[0] || more[1]) {
-    const int64_t name = !more[1] || (more[0] && next[0].name <= next[1].name) ? next[0].name : next[1].name;
-    const int64_t in_a = values[0].count(name), in_b = values[1].count(name);
-    Describer describe[2] = {Describer(in_a), Describer(in_b)};
-    RankTest test(in_a, in_b);
-    const auto of_name = [&](int side) { return more[side] && next[side].name == name; };
-    while (of_name(0) || of_name(1)) {
-      const int64_t duration = !of_name(1) || (of_name(0) && next[0].duration <= next[1].duration) ? next[0].duration : next[1].duration;
+  if (by == DiffBy::kOperator && sides[0].operators != sides[1].operators) {
+    const auto source = [&](int which) { return sides[which].operators ? "operators" : "markers"; };
+    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(), source(0), b.path(), source(1)));
+  }
+
+  struct Row {
+    int64_t name, difference;
+    Distribution side[2];
+    double p;
+  };
+  struct Before {
+    std::function<std::string(int64_t)> name_of;
+    bool by_name;
+    bool operator()(const Row& x, const Row& y) const {
+      const int64_t left = std::llabs(x.difference), right = std::llabs(y.difference);
+      if (left != right) return left > right;
+      return by_name ? name_of(x.name) < name_of(y.name) : x.name < y.name;
+    }
+  };
+  using Rows = SortedFile<Row, Before>;
+  const auto rows = std::make_shared<Rows>(8u << 20, Before{name_of, names.names() <= kSortedByName});
+  std::span<const Value> rest[2] = {values[0].all(), values[1].all()};
+  while (!rest[0].empty() || !rest[1].empty()) {
+    const int64_t name = rest[1].empty() || (!rest[0].empty() && rest[0][0].name <= rest[1][0].name) ? rest[0][0].name : rest[1][0].name;
+    std::span<const Value> own[2];
+    for (int which = 0; which < 2; ++which) {
+      size_t count = 0;
+      while (count < rest[which].size() && rest[which][count].name == name) ++count;
+      own[which] = rest[which].first(count);
+      rest[which] = rest[which].subspan(count);
+    }
+    const auto calls = [&](int which) { return static_cast<int64_t>(own[which].size()); };
+    Describer describe[2] = {Describer(calls(0)), Describer(calls(1))};
+    RankTest test(calls(0), calls(1));
+    while (!own[0].empty() || !own[1].empty()) {
+      const int64_t duration = own[1].empty() || (!own[0].empty() && own[0][0].duration <= own[1][0].duration) ? own[0][0].duration : own[1][0].duration;
       int64_t times[2] = {0, 0};
-      for (int side = 0; side < 2; ++side) {
-        while (of_name(side) && next[side].duration == duration) {
-          ++times[side];
-          more[side] = values[side].next(next[side]);
+      for (int which = 0; which < 2; ++which) {
+        while (!own[which].empty() && own[which][0].duration == duration) {
+          ++times[which];
+          own[which] = own[which].subspan(1);
         }
-        if (times[side] > 0) describe[side].add(duration, times[side]);
+        if (times[which] > 0) describe[which].add(duration, times[which]);
       }
       test.add(times[0], times[1]);
     }
-    DiffRow row;
-    row.name = names.name(name);
-    row.in_a = in_a > 0;
-    row.in_b = in_b > 0;
-    row.a = describe[0].finish();
-    row.b = describe[1].finish();
-    row.difference = row.b.total - row.a.total;
-    row.p = test.p();
-    result.total_a += row.a.total;
-    result.total_b += row.b.total;
-    result.rows.push_back(std::move(row));
+    Row row{name, 0, {describe[0].finish(), describe[1].finish()}, test.p()};
+    row.difference = row.side[1].total - row.side[0].total;
+    result.total_a += row.side[0].total;
+    result.total_b += row.side[1].total;
+    rows->add(row);
+    ++result.rows;
   }
-  std::sort(result.rows.begin(), result.rows.end(), [](const DiffRow& x, const DiffRow& y) {
-    const int64_t left = std::llabs(x.difference), right = std::llabs(y.difference);
-    return left != right ? left > right : x.name < y.name;
-  });
+  TACHO_TRY(rows->finish());
+  result.next = [rows, name_of](DiffRow& to) {
+    Row row;
+    if (!rows->next(row)) return false;
+    to = {name_of(row.name), row.side[0].calls > 0, row.side[1].calls > 0, row.side[0], row.side[1], row.difference, row.p};
+    return true;
+  };
   return result;
 }
 
@@ -325,15 +327,18 @@ Answer diff_answer(const Diff& diff) {
                     {"calls_a", "Calls A", Unit::kCount}, {"calls_b", "Calls B", Unit::kCount}, {"total_a_ns", "Total A", Unit::kNs}, {"total_b_ns", "Total B", Unit::kNs},
                     {"mean_a_ns", "Mean A", Unit::kNs}, {"mean_b_ns", "Mean B", Unit::kNs}, {"median_a_ns", "Median A", Unit::kNs}, {"median_b_ns", "Median B", Unit::kNs},
                     {"p95_a_ns", "P95 A", Unit::kNs}, {"p95_b_ns", "P95 B", Unit::kNs}, {"p", "p", Unit::kProbability}, {"name", "Name", Unit::kText}};
-  for (const DiffRow& row : diff.rows) {
+  answer.next = [next = diff.next, total_a = diff.total_a](std::vector<report::Cell>& cells) {
+    DiffRow row;
+    if (!next(row)) return false;
     const auto side = [](bool there, auto value) { return there ? report::Cell(value) : report::Cell(); };
-    answer.rows.push_back({row.difference,
-                           row.in_a && row.in_b && row.a.total > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0) : report::Cell(),
-                           diff.total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(diff.total_a) * 100.0) : report::Cell(),
-                           row.a.calls, row.b.calls, side(row.in_a, row.a.total), side(row.in_b, row.b.total), side(row.in_a, row.a.mean), side(row.in_b, row.b.mean),
-                           side(row.in_a, row.a.median), side(row.in_b, row.b.median), side(row.in_a, row.a.p95), side(row.in_b, row.b.p95),
-                           std::isnan(row.p) ? report::Cell() : report::Cell(row.p), row.name});
-  }
+    cells = {row.difference,
+             row.in_a && row.in_b && row.a.total > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0) : report::Cell(),
+             total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(total_a) * 100.0) : report::Cell(),
+             row.a.calls, row.b.calls, side(row.in_a, row.a.total), side(row.in_b, row.b.total), side(row.in_a, row.a.mean), side(row.in_b, row.b.mean),
+             side(row.in_a, row.a.median), side(row.in_b, row.b.median), side(row.in_a, row.a.p95), side(row.in_b, row.b.p95),
+             std::isnan(row.p) ? report::Cell() : report::Cell(row.p), row.name};
+    return true;
+  };
   answer.remarks = diff.remarks;
   return answer;
 }

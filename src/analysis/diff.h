@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,14 +36,18 @@ struct DiffRow {
   double p = 0;
 };
 struct Diff {
-  std::vector<DiffRow> rows;   // largest |difference| first
+  /// Gives the rows one after the other, largest |difference| first (ties by name, where names are not very many); false
+  /// when there are no more. There may be millions: they lie in a temporary file.
+  std::function<bool(DiffRow&)> next;
+  size_t rows = 0;  // how many there are
   int64_t total_a = 0, total_b = 0;
   std::vector<std::string> remarks;
 };
 
+/// Both traces must outlive the result.
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
 
-/// As a table; `short_names` for people.
+/// As a table, whose rows come from `diff`.
 Answer diff_answer(const Diff& diff);
 
 }  // namespace tacho::analysis

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 
+#include "analysis/names.h"
 #include "analysis/sweep.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
+#include "trace/scratch.h"
 
 namespace tacho::analysis {
 
@@ -168,10 +173,22 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     TACHO_TRY(Status(sweep.status()));
   }
   TACHO_TRY(launches.finish());
-  struct Sum {
-    int64_t count = 0, sum = 0, least = INT64_MAX, most = INT64_MIN;
+  const auto function_name = [&trace](int64_t row) { return std::string(trace.text(Table::kFunction, row, column::Function::name)); };
+  const auto kernel_name_of = [&trace](int64_t row) { return kernel_name(trace, row); };
+  const int64_t function_rows = std::max<int64_t>(trace.rows(Table::kFunction), 1), kernel_rows = std::max<int64_t>(trace.rows(Table::kKernel), 1);
+  TACHO_ASSIGN(const SameNames functions, SameNames::make(function_rows, function_name));
+  TACHO_ASSIGN(const SameNames kernels, SameNames::make(kernel_rows, kernel_name_of));
+  const auto known = [](int64_t row, int64_t rows) { return row >= 0 && row < rows ? row : 0; };
+  std::map<std::string, int32_t> devices;  // one of the devices with a name stands for all
+  std::map<int32_t, int32_t> device_of_name;
+
+  struct Delay {
+    int32_t device;
+    int64_t function, kernel, delay;
+    bool same(const Delay& other) const { return device == other.device && function == other.function && kernel == other.kernel; }
+    bool operator<(const Delay& other) const { return std::tie(device, function, kernel) < std::tie(other.device, other.function, other.kernel); }
   };
-  std::map<std::array<int64_t, 3>, Sum> sums;  // (device, function, kernel)
+  SortedFile<Delay> delays(8u << 20);
   std::map<int32_t, int64_t> until;
   Launch launch;
   int64_t last_call = kUnknown;
@@ -180,32 +197,56 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     // Further operations of the same call (a graph's nodes) were not launched on their own.
     const bool idle = end <= launch.call_start, first = launch.call_start != last_call;
     if (idle && first && launch.is_kernel != 0) {
-      Sum& sum = sums[{launch.device, launch.function, launch.kernel}];
-      const int64_t delay = launch.start - launch.call_end;
-      ++sum.count;
-      sum.sum += delay;
-      sum.least = std::min(sum.least, delay);
-      sum.most = std::max(sum.most, delay);
+      const auto [device, fresh] = device_of_name.try_emplace(launch.device, launch.device);
+      if (fresh) device->second = devices.try_emplace(device_name(trace, launch.device), launch.device).first->second;
+      delays.add({device->second, functions.first(known(launch.function, function_rows)), kernels.first(known(launch.kernel, kernel_rows)), launch.start - launch.call_end});
     }
     last_call = launch.call_start;
     end = std::max(end, launch.end);
   }
-  std::map<std::array<std::string, 3>, Sum> named;
-  for (const auto& [key, sum] : sums) {
-    Sum& to = named[{device_name(trace, key[0]), std::string(trace.text(Table::kFunction, key[1], column::Function::name)), kernel_name(trace, key[2])}];
-    to.count += sum.count;
-    to.sum += sum.sum;
-    to.least = std::min(to.least, sum.least);
-    to.most = std::max(to.most, sum.most);
+  TACHO_TRY(delays.finish());
+
+  struct Sum {
+    Delay key;
+    int64_t count, sum, least, most;
+  };
+  struct Before {
+    std::function<std::array<std::string, 3>(const Sum&)> names;
+    bool by_name;
+    bool operator()(const Sum& a, const Sum& b) const {
+      if (a.sum != b.sum) return a.sum > b.sum;
+      return by_name ? names(a) < names(b) : a.key < b.key;
+    }
+  };
+  const auto names = [&trace, function_name, kernel_name_of](const Sum& sum) {
+    return std::array<std::string, 3>{device_name(trace, sum.key.device), function_name(sum.key.function), kernel_name_of(sum.key.kernel)};
+  };
+  const auto sums = std::make_shared<SortedFile<Sum, Before>>(8u << 20, Before{names, kernels.names() <= kSortedByName && functions.names() <= kSortedByName});
+  Delay delay;
+  Sum sum{};
+  while (delays.next(delay)) {
+    if (sum.count > 0 && !sum.key.same(delay)) {
+      sums->add(sum);
+      sum.count = 0;
+    }
+    if (sum.count == 0) sum = {delay, 0, 0, INT64_MAX, INT64_MIN};
+    ++sum.count;
+    sum.sum += delay.delay;
+    sum.least = std::min(sum.least, delay.delay);
+    sum.most = std::max(sum.most, delay.delay);
   }
+  if (sum.count > 0) sums->add(sum);
+  TACHO_TRY(sums->finish());
   Answer answer;
   answer.columns = {{"gpu", "GPU", Unit::kText},      {"api", "API", Unit::kText},        {"count", "Launches", Unit::kCount}, {"min_ns", "Min", Unit::kNs},
                     {"mean_ns", "Mean", Unit::kNs},   {"max_ns", "Max", Unit::kNs},       {"kernel", "Kernel", Unit::kText}};
-  for (const auto& [key, sum] : named) answer.rows.push_back({key[0], key[1], sum.count, sum.least, mean(sum.sum, sum.count), sum.most, key[2]});
-  std::stable_sort(answer.rows.begin(), answer.rows.end(), [](const auto& a, const auto& b) {
-    const auto total = [](const auto& row) { return std::get<double>(row[4]) * static_cast<double>(std::get<int64_t>(row[2])); };
-    return total(a) > total(b);
-  });
+  answer.next = [sums, names](std::vector<report::Cell>& row) {
+    Sum next;
+    if (!sums->next(next)) return false;
+    auto [device, function, kernel] = names(next);
+    row = {std::move(device), std::move(function), next.count, next.least, mean(next.sum, next.count), next.most, std::move(kernel)};
+    return true;
+  };
   if (calls.size() == 0)
     answer.remarks.emplace_back(kNoCalls);
   else if (untied > 0)
@@ -358,10 +399,22 @@ Result<Answer> overlap(const trace::Trace& trace) {
 
 Result<Answer> exclusive(const trace::Trace& trace) {
   struct Sum {
-    int64_t calls = 0, total = 0, own = 0;
+    int64_t calls, total, own;
   };
-  std::unordered_map<int64_t, Sum> functions, kernels, copies, fills;
-  std::unordered_map<int64_t, Sum>* const of_table[] = {&kernels, &copies, &fills};
+  // Sums of all rows that have a name, table after table.
+  struct Named {
+    Table facts, rows;
+    int64_t from = 0, count = 0;
+  };
+  std::array<Named, 5> tables{{{Table::kApi, Table::kFunction}, {Table::kMarker, Table::kLabel}, {Table::kDispatch, Table::kKernel}, {Table::kCopy, Table::kCopyShape}, {Table::kFill, Table::kFillShape}}};
+  int64_t rows = 0;
+  for (Named& table : tables) {
+    table.from = rows;
+    table.count = std::max<int64_t>(trace.rows(table.rows), 1);
+    rows += table.count;
+  }
+  const auto scratch = std::make_shared<const trace::Scratch>(trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
+  auto* const sums = static_cast<Sum*>(scratch->data());
   // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the top.
   struct Open {
     int64_t end;
@@ -389,15 +442,17 @@ Result<Answer> exclusive(const trace::Trace& trace) {
       stack.push_back({end, sum});
     }
   };
-  const auto run = [&](std::span<const Table> tables, auto line_of, auto sum_of) -> Status {
+  const auto run = [&](std::span<const Table> facts, auto line_of) -> Status {
     std::unordered_map<int64_t, Line> lines;
     static constexpr int kExtra[] = {column::Fact::dim};
-    Sweep sweep(trace, tables, kExtra);
+    Sweep sweep(trace, facts, kExtra);
     Slice slice;
     while (sweep.next(slice)) {
       Line& line = lines[line_of(slice)];
+      const Named& table = *std::find_if(tables.begin(), tables.end(), [&](const Named& one) { return one.facts == slice.table; });
       for (size_t i = 0; i < slice.rows; ++i) {
-        Sum& sum = sum_of(slice.table, slice.extra[0][i]);
+        const int64_t dim = slice.extra[0][i];
+        Sum& sum = sums[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
         ++sum.calls;
         if (slice.duration[i] == kUnknown) continue;
         sum.total += slice.duration[i];
@@ -407,36 +462,66 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     for (auto& [at, line] : lines) line.pass(INT64_MAX);
     return Status(sweep.status());
   };
-  static constexpr Table kApi[] = {Table::kApi};
-  TACHO_TRY(run(kApi, [](const Slice& slice) { return slice.track; }, [&](Table, int64_t dim) -> Sum& { return functions[dim]; }));
-  TACHO_TRY(run(kOperations, [&](const Slice& slice) { return device_of(trace, slice.track); }, [&](Table table, int64_t dim) -> Sum& {
-    return (*of_table[table == Table::kDispatch ? 0 : table == Table::kCopy ? 1 : 2])[dim];
-  }));
+  static constexpr Table kHost[] = {Table::kMarker, Table::kApi};
+  TACHO_TRY(run(kHost, [](const Slice& slice) { return slice.track; }));
+  TACHO_TRY(run(kOperations, [&](const Slice& slice) { return device_of(trace, slice.track); }));
+
+  // Rows with one name become one.
+  const auto table_of = [tables](int64_t row) { return *std::find_if(tables.rbegin(), tables.rend(), [row](const Named& one) { return one.from <= row; }); };
+  static constexpr std::string_view kKinds[] = {"API", "marker", "GPU"};
+  const auto kind_of = [table_of](int64_t row) -> size_t {
+    const Table facts = table_of(row).facts;
+    return facts == Table::kApi ? 0 : facts == Table::kMarker ? 1 : 2;
+  };
+  const auto name_of = [&trace, table_of](int64_t row) -> std::string {
+    const Named table = table_of(row);
+    const int64_t dim = row - table.from;
+    switch (table.facts) {
+      case Table::kApi: return std::string(trace.text(Table::kFunction, dim, column::Function::name));
+      case Table::kMarker: return std::string(trace.text(Table::kLabel, dim, column::Label::name));
+      case Table::kDispatch: return kernel_name(trace, dim);
+      case Table::kCopy: return "copy " + std::string(event::to_string(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))));
+      default: return "fill " + std::string(event::to_string(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))));
+    }
+  };
+  TACHO_ASSIGN(const SameNames names, SameNames::make(rows, [&](int64_t row) { return std::to_string(kind_of(row)) + name_of(row); }));
+  std::array<int64_t, 3> all{};  // by kind
+  for (int64_t row = 0; row < rows; ++row) {
+    all[kind_of(row)] += sums[row].own;
+    Sum& first = sums[names.first(row)];
+    if (&first == &sums[row]) continue;
+    first.calls += sums[row].calls;
+    first.total += sums[row].total;
+    first.own += sums[row].own;
+    sums[row].calls = 0;
+  }
+  struct Place {
+    size_t kind;
+    int64_t own, row;
+  };
+  struct Before {
+    std::function<std::string(int64_t)> name_of;
+    bool by_name;
+    bool operator()(const Place& a, const Place& b) const {
+      if (a.kind != b.kind) return a.kind < b.kind;
+      if (a.own != b.own) return a.own > b.own;
+      return by_name ? name_of(a.row) < name_of(b.row) : a.row < b.row;
+    }
+  };
+  const auto places = std::make_shared<SortedFile<Place, Before>>(8u << 20, Before{name_of, names.names() <= kSortedByName});
+  for (int64_t row = 0; row < rows; ++row)
+    if (sums[row].calls > 0) places->add({kind_of(row), sums[row].own, row});
+  TACHO_TRY(places->finish());
   Answer answer;
   answer.columns = {{"kind", "Kind", Unit::kText}, {"exclusive_ns", "Exclusive", Unit::kNs}, {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
                     {"calls", "Calls", Unit::kCount}, {"name", "Name", Unit::kText}};
-  const auto add = [&](const std::string& kind, const std::map<std::string, Sum>& sums) {
-    int64_t all = 0;
-    for (const auto& [name, sum] : sums) all += sum.own;
-    std::vector<std::vector<report::Cell>> rows;
-    for (const auto& [name, sum] : sums) rows.push_back({kind, sum.own, share(sum.own, all), sum.total, sum.calls, name});
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return std::get<int64_t>(a[1]) > std::get<int64_t>(b[1]); });
-    answer.rows.insert(answer.rows.end(), rows.begin(), rows.end());
+  answer.next = [scratch, places, name_of, all](std::vector<report::Cell>& row) {
+    Place place;
+    if (!places->next(place)) return false;
+    const Sum& sum = static_cast<const Sum*>(scratch->data())[place.row];
+    row = {std::string(kKinds[place.kind]), sum.own, share(sum.own, all[place.kind]), sum.total, sum.calls, name_of(place.row)};
+    return true;
   };
-  const auto plus = [](Sum& to, const Sum& sum) {
-    to.calls += sum.calls;
-    to.total += sum.total;
-    to.own += sum.own;
-  };
-  std::map<std::string, Sum> api, operations;
-  for (const auto& [dim, sum] : functions) plus(api[std::string(trace.text(Table::kFunction, dim, column::Function::name))], sum);
-  for (const auto& [dim, sum] : kernels) plus(operations[kernel_name(trace, dim)], sum);
-  for (const auto& [dim, sum] : copies)
-    plus(operations["copy " + std::string(event::to_string(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))))], sum);
-  for (const auto& [dim, sum] : fills)
-    plus(operations["fill " + std::string(event::to_string(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))))], sum);
-  add("API", api);
-  add("GPU", operations);
   return answer;
 }
 

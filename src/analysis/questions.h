@@ -1,5 +1,5 @@
 // The questions behind `tacho report`: gaps, launch delay, queue depth, overlap, exclusive time, durations in bins. They
-// cover rocmProfileData's helpful queries, per GPU and per thread where those mix them up.
+// cover rocmProfileData's helpful queries, per GPU and per thread where those mix them up. The trace must outlive the answer.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ Result<Answer> queue_depth(const trace::Trace& trace);
 /// Per GPU: how long how many operations ran at the same time, and how long copies ran beside kernels.
 Result<Answer> overlap(const trace::Trace& trace);
 
-/// API calls (per thread) and GPU operations (per GPU) by exclusive time: what ran inside or started later counts for
-/// itself only.
+/// API calls and markers (per thread) and GPU operations (per GPU) by exclusive time: what ran inside or started later counts
+/// for itself only. Shares are of the row's kind.
 Result<Answer> exclusive(const trace::Trace& trace);
 
 /// Operations by duration: counts and total times between the bounds (ns, ascending).

@@ -18,24 +18,44 @@
 namespace tacho::cli {
 namespace {
 
-void show(const analysis::Answer& answer, const std::string& format, const std::string& when_empty) {
+// Prints the answer, at most `most` rows of it (0: all), a page at a time, as there may be millions of names: every page of
+// text has a header, and columns as wide as the page needs.
+void show(analysis::Answer& answer, size_t most, const std::string& format, const std::string& when_empty) {
+  constexpr size_t kPage = 10'000;
+  if (most != 0 && answer.rows.size() > most) answer.rows.resize(most);
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  report::TextStyle style;
+  style.width = screen.terminal ? screen.width : 0;
+  style.colour = screen.colour;
   std::string out;
-  if (format == "csv") {
-    out = report::to_csv(analysis::exact_table(answer));
-  } else if (format == "json") {
-    report::JsonWriter writer(out);
-    report::to_json(analysis::exact_table(answer), writer);
-    out += "\n";
-  } else if (answer.rows.empty()) {
-    out = when_empty + "\n";
-  } else {
-    const report::Screen screen = report::screen_of(STDOUT_FILENO);
-    report::TextStyle style;
-    style.width = screen.terminal ? screen.width : 0;
-    style.colour = screen.colour;
-    out = report::to_text(analysis::readable_table(answer), style);
+  report::JsonWriter writer(out);
+  size_t given = answer.rows.size();
+  std::vector<report::Cell> row;
+  bool more = true;
+  for (bool first = true; more; first = false) {
+    while (answer.rows.size() < kPage && (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
+      answer.rows.push_back(std::move(row));
+      ++given;
+    }
+    if (format == "csv") {
+      out = report::to_csv(analysis::exact_table(answer), first);
+    } else if (format == "json") {
+      const report::Table table = analysis::exact_table(answer);
+      if (first) report::begin_json(table, writer);
+      report::rows_json(table, writer);
+      if (!more) {
+        report::end_json(writer);
+        out += "\n";
+      }
+    } else if (!answer.rows.empty()) {
+      out = report::to_text(analysis::readable_table(answer), style);
+    } else if (first) {
+      out = when_empty + "\n";
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    out.clear();
+    answer.rows.clear();
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
   std::fflush(stdout);
   for (const std::string& sentence : answer.remarks) complain(0, sentence);
 }
@@ -103,8 +123,7 @@ int run_report(int argc, char** argv) {
                 : what == "queue-depth" ? analysis::queue_depth(**trace) : what == "overlap" ? analysis::overlap(**trace)
                 : what == "topex" ? analysis::exclusive(**trace) : analysis::bins(**trace, bounds);
   if (!answer) return complain(kBadInput, answer.error().message);
-  if (top != 0 && answer->rows.size() > top) answer->rows.resize(top);
-  show(*answer, format, file + ": no GPU operations");
+  show(*answer, top, format, file + ": no GPU operations");
   return kOk;
 }
 
@@ -143,25 +162,27 @@ int run_diff(int argc, char** argv) {
   const auto diff = analysis::diff(**before, **after, *by);
   if (!diff) return complain(kBadInput, diff.error().message);
   analysis::Answer answer = analysis::diff_answer(*diff);
-  if (top != 0 && answer.rows.size() > top) answer.rows.resize(top);
   if (format == "text") {
     // People get the columns that fit; programs get all.
     analysis::Answer fewer;
     static constexpr int kShown[] = {0, 1, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14};
     for (const int column : kShown) fewer.columns.push_back(answer.columns[static_cast<size_t>(column)]);
-    for (const auto& row : answer.rows) {
-      fewer.rows.emplace_back();
-      for (const int column : kShown) fewer.rows.back().push_back(row[static_cast<size_t>(column)]);
-    }
+    fewer.next = [all = answer.next](std::vector<report::Cell>& shown) {
+      std::vector<report::Cell> row;
+      if (!all(row)) return false;
+      shown.clear();
+      for (const int column : kShown) shown.push_back(std::move(row[static_cast<size_t>(column)]));
+      return true;
+    };
     fewer.remarks = answer.remarks;
     answer = std::move(fewer);
   }
   const double change = diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
-  if (format == "text" && !diff->rows.empty())
+  if (format == "text" && diff->rows > 0)
     fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)), report::clean(a),
                report::format_duration(static_cast<double>(diff->total_b)), report::clean(b), change);
   std::fflush(stdout);
-  show(answer, format, fmt::format("neither trace has anything to compare by {}", by_text));
+  show(answer, top, format, fmt::format("neither trace has anything to compare by {}", by_text));
   if (percent >= 0 && change > percent)
     return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows", b, change, a, percent));
   return kOk;

@@ -12,6 +12,7 @@
 #include "base/sorted_file.h"
 #include "query/aggregate_plan.h"
 #include "query/group_table.h"
+#include "query/text_prefix.h"
 
 namespace tacho::query {
 
@@ -57,6 +58,8 @@ class Runner {
   bool evaluate(int node, std::vector<int64_t>& values);
   bool add_batch(Scan& scan);
   bool merge(int64_t* into, const int64_t* other) const;
+  // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
+  bool descending(size_t term) const { return plan_.order.size() == terms_ && term < terms_ && plan_.order[term].descending; }
   int compare_terms(const int64_t* a, const int64_t* b) const;
   report::Cell finish(const int64_t* group, int node) const;
   bool passes(const int64_t* group) const;
@@ -341,9 +344,7 @@ int Runner::compare_terms(const int64_t* a, const int64_t* b) const {
       order = x < y ? -1 : 1;
     }
     if (order == 0) continue;
-    // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
-    const bool descending = plan_.order.size() == terms_ && plan_.order[i].descending;
-    return descending ? -order : order;
+    return descending(i) ? -order : order;
   }
   return 0;
 }
@@ -496,12 +497,28 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   if (!fits) return false;
   if (terms_ == 0) table_->place(kNoCodes);  // there without any row
 
-  // By values: texts that are equal under several codes meet.
+  // By values: texts that are equal under several codes meet. Looking a text up costs more than everything else here.
+  struct Valued {
+    One one;
+    TextPrefix prefix;  // of the first value, where that is a text
+  };
   struct ByValues {
     const Runner* runner;
-    bool operator()(const One& a, const One& b) const { return runner->compare_terms(a.at.data(), b.at.data()) < 0; }
+    bool backwards;  // of the first value
+    int compare(const Valued& a, const Valued& b) const {
+      if (a.prefix != b.prefix) return (a.prefix < b.prefix) != backwards ? -1 : 1;
+      return runner->compare_terms(a.one.at.data(), b.one.at.data());
+    }
+    bool operator()(const Valued& a, const Valued& b) const { return compare(a, b) < 0; }
   };
-  SortedFile<One, ByValues> by_values(16u << 20, {this});
+  const ByValues order_of_values{this, descending(0)};
+  SortedFile<Valued, ByValues> by_values(16u << 20, order_of_values);
+  const ColumnInfo* text = nullptr;
+  if (terms_ > 0)
+    if (const Node& first = plan_.nodes[static_cast<size_t>(plan_.terms[0])]; first.op == Op::kColumn && plan_.column(first).type == ValueType::kText) text = &plan_.column(first);
+  const auto add_values = [&](const One& one) {
+    by_values.add({one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_)) : TextPrefix{}});
+  };
   if (spilled) {
     spill();
     table_ = nullptr;
@@ -514,11 +531,11 @@ Result<bool> Runner::run_with(const RowSink& sink) {
         if (!merge(current.at.data(), next.at.data())) return false;
         continue;
       }
-      by_values.add(current);
+      add_values(current);
       current = next;
     }
   } else {
-    for (uint32_t i = 0; i < table_->groups(); ++i) by_values.add(record_of(table_->record(i)));
+    for (uint32_t i = 0; i < table_->groups(); ++i) add_values(record_of(table_->record(i)));
     table_ = nullptr;
   }
   TACHO_TRY(by_values.finish());
@@ -545,20 +562,21 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   };
   SortedFile<One, AsTheyCome> as_they_come(16u << 20);
   {
-    One current, next;
+    Valued current, next;
     bool more = by_values.next(current);
     while (more) {
       more = by_values.next(next);
-      if (more && compare_terms(next.at.data(), current.at.data()) == 0) {
-        if (!merge(current.at.data(), next.at.data())) return false;
+      if (more && order_of_values.compare(next, current) == 0) {
+        if (!merge(current.one.at.data(), next.one.at.data())) return false;
         continue;
       }
-      if (passes(current.at.data())) {
+      One& group = current.one;
+      if (passes(group.at.data())) {
         if (ordered) {
-          current.at[kCells - 1] = order_key(current.at.data());
-          by_order.add(current);
+          group.at[kCells - 1] = order_key(group.at.data());
+          by_order.add(group);
         } else {
-          as_they_come.add(current);
+          as_they_come.add(group);
         }
       }
       current = next;

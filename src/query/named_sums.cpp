@@ -1,8 +1,6 @@
 // Sums by name (named_sums.h): by code first, then equal names are brought together by their hashes, then all are ordered.
 #include "query/named_sums.h"
 
-#include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace tacho::query {
@@ -27,17 +25,6 @@ void NamedSums::spill() {
   table_.clear();
 }
 
-NamedSums::Prefix NamedSums::prefix_of(std::string_view name) {
-  char bytes[sizeof(Prefix)] = {};
-  std::memcpy(bytes, name.data(), std::min(name.size(), sizeof bytes));
-  Prefix prefix;
-  for (size_t i = 0; i < prefix.size(); ++i) {
-    std::memcpy(&prefix[i], bytes + 8 * i, 8);
-    prefix[i] = __builtin_bswap64(prefix[i]);
-  }
-  return prefix;
-}
-
 bool NamedSums::Before::operator()(const Ordered& a, const Ordered& b) const {
   if (a.key != b.key) return a.key < b.key;
   const bool backwards = sums->order_ != Order::kTotal;
@@ -53,7 +40,7 @@ Status NamedSums::finish(Order order) {
   const auto take = [&](const Sum& sum) {
     if (sum.calls == 0 || (exists_ && !exists_(sum.code))) return;
     const std::string_view name = text_(sum.code, left_);
-    by_hash.add({static_cast<int64_t>(std::hash<std::string_view>()(name)), sum, prefix_of(name)});
+    by_hash.add({static_cast<int64_t>(std::hash<std::string_view>()(name)), sum, text_prefix(name)});
   };
   if (spilled_) {
     spill();

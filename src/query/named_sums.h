@@ -2,7 +2,6 @@
 // files, their texts stay where they are.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +12,7 @@
 #include "base/sorted_file.h"
 #include "query/group_table.h"
 #include "query/relation.h"
+#include "query/text_prefix.h"
 
 namespace tacho::query {
 
@@ -41,7 +41,6 @@ class NamedSums {
   std::string_view name(int64_t code, std::string& scratch) const { return text_(code, scratch); }
 
  private:
-  using Prefix = std::array<uint64_t, 3>;  // of the name, ordered as it is: most comparisons end there
   struct Sum {
     int64_t code, calls, total;
     int64_t sort_key() const { return code; }
@@ -50,20 +49,19 @@ class NamedSums {
   struct Hashed {
     int64_t hash;
     Sum sum;
-    Prefix prefix;
+    TextPrefix prefix;
     int64_t sort_key() const { return hash; }
     bool operator<(const Hashed& other) const { return hash < other.hash; }
   };
   struct Ordered {
     int64_t key;
     Sum sum;
-    Prefix prefix;
+    TextPrefix prefix;
   };
   struct Before {
     const NamedSums* sums;
     bool operator()(const Ordered& a, const Ordered& b) const;
   };
-  static Prefix prefix_of(std::string_view name);
   void spill();
 
   TextOf text_;

@@ -299,6 +299,103 @@ class EveryCommand(Databases):
         self.assertEqual(self.query("d", "SELECT count(*) FROM rpd.rocpd_api_ops"), [[2]])
 
 
+class Report(Databases):
+    """Every report beside what a few lines of Python make of the file's own rows."""
+
+    def setUp(self):
+        super().setUp()
+        need_data()
+        self.source = DATA / "rpd" / "mytrace.rpd"
+        self.ops = rows(self.source, "SELECT start, end, description, opType NOT LIKE 'Copy%', id FROM op ORDER BY start, id")
+        self.calls = {row[0]: row[1:] for row in rows(self.source, "SELECT L.op_id, A.start, A.end, A.apiName FROM rocpd_api_ops L JOIN api A ON A.id = L.api_id")}
+
+    def report(self, what, *options):
+        table = json.loads(self.run_command(TACHO, "report", what, self.source, "--output-format", "json", *options).stdout)
+        return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+    def test_bins(self):
+        want = [[0, 0] for _ in range(4)]
+        for start, end, *_ in self.ops:
+            one = want[sum(end - start >= bound for bound in (5000, 20_000, 1_000_000))]
+            one[0] += 1
+            one[1] += end - start
+        self.assertEqual([[row["count"], row["total_ns"]] for row in self.report("binop", "--bins", "5us,20us,1ms")], want)
+
+    def test_overlap_and_gaps(self):
+        steps = sorted([(start, 1, kernel) for start, _, _, kernel, _ in self.ops] + [(end, -1, kernel) for _, end, _, kernel, _ in self.ops])
+        times, open_kernels, open_others, last = collections.Counter(), 0, 0, steps[0][0]
+        for time_, change, kernel in steps:
+            times[open_kernels + open_others] += time_ - last
+            times["kernels"] += (time_ - last) * (open_kernels > 0)
+            times["copies and fills"] += (time_ - last) * (open_others > 0)
+            times["copies and fills beside kernels"] += (time_ - last) * (open_kernels > 0 and open_others > 0)
+            last = time_
+            open_kernels += change * kernel
+            open_others += change * (not kernel)
+        got = {row["what"]: row["time_ns"] for row in self.report("overlap")}
+        names = {0: "idle", 1: "1 operation at once", 2: "2 operations at once"}
+        self.assertEqual(got, {names.get(what, what): value for what, value in times.items() if value})
+        until, gaps, lost = self.ops[0][0], [], []
+        for start, end, _, _, op in self.ops:
+            if start > until:
+                gaps.append(start - until)
+                lost += [start - until] * (op in self.calls and self.calls[op][0] < until)
+            until = max(until, end)
+        row, = self.report("gaps")
+        self.assertEqual((row["operations"], row["busy_ns"]), (len(self.ops), sum(times[count] for count in times if count in (1, 2))))
+        self.assertEqual((row["gaps"], row["idle_ns"], row["longest_gap_ns"]), (len(gaps), sum(gaps), max(gaps)))
+        self.assertEqual((row["queued_gaps"], row["queued_gap_ns"]), (len(lost), sum(lost)))
+
+    def test_queue_depth(self):
+        steps = sorted([(self.calls[op][0], 1) for *_, op in self.ops] + [(end, -1) for _, end, *_ in self.ops])
+        times, depth, last, deepest = collections.Counter(), 0, steps[0][0], 0
+        for time_, change in steps:
+            level = max(depth - 1, 0).bit_length() if depth else -1
+            times[("0" if depth == 0 else "1" if depth == 1 else "2" if depth == 2 else f"{2 ** (level - 1) + 1}-{2 ** level}")] += time_ - last
+            last, depth = time_, depth + change
+            deepest = max(deepest, depth)
+        got = self.report("queue-depth")
+        self.assertEqual({row["depth"]: row["time_ns"] for row in got}, {level: value for level, value in times.items() if value})
+        self.assertEqual(got[0]["max_depth"], deepest)
+
+    def test_launch_delay(self):
+        want, until, before = {}, 0, None
+        for call, start, end, kernel, name in sorted(((self.calls[op], start, end, kernel, name) for start, end, name, kernel, op in self.ops), key=lambda one: one[0][0]):
+            if kernel and until <= call[0] and call[0] != before:
+                want.setdefault((call[2], name), []).append(start - call[1])
+            before, until = call[0], max(until, end)
+        got = {(row["api"], row["kernel"]): (row["count"], row["min_ns"], row["max_ns"]) for row in self.report("launch-delay")}
+        self.assertEqual(got, {key: (len(delays), min(delays), max(delays)) for key, delays in want.items()})
+
+    def test_exclusive_times(self):
+        want = {}
+        threads = collections.defaultdict(list)
+        for tid, start, end, name, args in rows(self.source, "SELECT tid, start, end, apiName, args FROM api ORDER BY start, end DESC, id"):
+            threads[tid].append((start, end, ("marker", args) if name == "UserMarker" else ("API", name)))
+        for calls in threads.values():
+            stack = []
+            for start, end, key in calls:
+                one = want.setdefault(key, [0, 0, 0])
+                one[0] += 1
+                one[1] += end - start
+                one[2] += end - start
+                while stack and stack[-1][1] <= start:
+                    stack.pop()
+                if stack:
+                    want[stack[-1][2]][2] -= min(end, stack[-1][1]) - start
+                stack.append((start, end, key))
+        got = {(row["kind"], row["name"]): [row["calls"], row["total_ns"], row["exclusive_ns"]] for row in self.report("topex") if row["kind"] != "GPU"}
+        self.assertEqual(got, want)
+        self.assertGreater(sum(key[0] == "marker" for key in got), 20)
+        work = [row for row in self.report("topex") if row["kind"] == "GPU"]
+        self.assertEqual(sum(row["calls"] for row in work), len(self.ops))
+        self.assertAlmostEqual(sum(row["percent"] for row in work), 100)
+
+    def test_says_what_is_wrong(self):
+        self.one_sentence(self.run_command(TACHO, "report", "gap", self.source, code=1), "gaps")
+        self.one_sentence(self.run_command(TACHO, "report", "binop", self.source, "--bins", "1ms,1us", code=1), "ascend")
+
+
 class Rpd(Databases):
     def test_objects_types_and_clock(self):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -1,0 +1,26 @@
+// The first bytes of a text as numbers that order as it does: sorting by names ends there mostly, without looking at the texts.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace tacho::query {
+
+using TextPrefix = std::array<uint64_t, 3>;
+
+/// Of equal prefixes the texts say the order: they may be longer, or hold zero bytes.
+inline TextPrefix text_prefix(std::string_view text) {
+  char bytes[sizeof(TextPrefix)] = {};
+  std::memcpy(bytes, text.data(), std::min(text.size(), sizeof bytes));
+  TextPrefix prefix;
+  for (size_t i = 0; i < prefix.size(); ++i) {
+    std::memcpy(&prefix[i], bytes + 8 * i, 8);
+    prefix[i] = __builtin_bswap64(prefix[i]);
+  }
+  return prefix;
+}
+
+}  // namespace tacho::query

@@ -83,6 +83,9 @@ class Roofline(Case):
         done, found = measure("nomemory", "HBMReadBw", "HBMCopyBw")
         self.assertEqual((done.returncode, found), (1, {}))
         self.assertIn("nothing could be measured", done.stderr)
+        # What starting the cores costs is no part of a CPU's clock.
+        clocks = [json.loads(measure(words, "L1Bw")[0].stdout)["devices"][0]["max_clock_mhz"] for words in ("", "late")]
+        self.assertAlmostEqual(clocks[0], clocks[1], delta=0.12 * clocks[0])
         for column in ("HBMReadBw", "HBMWriteBw", "HBMTriadBw", "L2Bw", "FP32Flops", "I8Ops"):
             done, found = measure("wrong", column)
             self.assertEqual(done.returncode, 1, (column, done.stdout))

@@ -337,6 +337,8 @@ class Roofline(Case):
             self.assertEqual(sentence in done.stderr, foreign, (architecture, device, done.stderr))
             if architecture.startswith("sm_"):
                 self.assertIn(f"roofs: {device} ({backend})", done.stdout, "drawn all the same")
+                drawn = self.run_it("analyze", "-p", folder, "--output-format", "svg").stdout
+                self.assertIn(f"({model if foreign else device})</text>", drawn, "the run is named after its own device")
 
     def test_svg_of_two_vendors(self):
         need_data()

@@ -83,7 +83,7 @@ class Roofline(Case):
         self.assertAlmostEqual(ceiling["mean"], ceiling["work"] / ceiling["duration_ns"], delta=0.5 * ceiling["mean"])
 
     def test_refusals(self):
-        for args, expected in [(("--device", "99"), "this machine has"), (("--only", "Nope"), "none of its benchmarks"),
+        for args, expected in [(("--device", "99"), "this machine has"), (("--only", "FP32Flops", "Nope"), "no benchmark Nope; there are HBMReadBw, "),
                                (("--experiments", "1"), "experiments"), (("--format", "yaml"), "format"),
                                (("-o", self.folder / "no" / "such" / "x.csv"), "no")]:
             if not self.devices() and args[0] in ("--device", "--only", "-o"):
@@ -92,6 +92,16 @@ class Roofline(Case):
             self.assertEqual(done.returncode, 1, (args, done.stderr))
             self.assertIn(expected, done.stderr)
             self.assertEqual(done.stdout, "") if args[0] != "--only" else None
+
+    def test_one_device_that_fails_does_not_stop_the_others(self):
+        if not any("opencl" in line and "pthread" in line for line in self.devices()):
+            self.skipTest("no PoCL to make two devices of")
+        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), POCL_DEVICES="pthread basic")
+        done = subprocess.run([str(TACHO), "roofline", "--backend", "opencl", "-q", "--all", "--only", "FP16Flops"],
+                              capture_output=True, text=True, check=False, timeout=300, cwd=self.folder, env=environment)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, "(?m)^tacho: basic-.*: nothing could be measured")
+        self.assertRegex(done.stderr, "(?m)^tacho: pthread-.*: nothing could be measured")
 
     def test_a_poor_device(self):
         """A layer takes FP64 away, then memory, then lets every result be wrong, every launch fail: named, and the rest goes on."""

@@ -138,12 +138,15 @@ int run_export(int argc, char** argv) {
   CLI::App app("Write a trace in another tool's format.", "tacho export");
   app.footer(
       "Formats:\n"
-      "  csv      rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain\n"
-      "  json     Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler\n"
-      "  pftrace  Perfetto: open it in https://ui.perfetto.dev\n"
-      "  rpd      rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)\n"
-      "  rocpd    rocprofv3's SQLite database\n"
-      "  parquet  a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas\n\n"
+      "  csv         rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain\n"
+      "  json        Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler\n"
+      "  pftrace     Perfetto: open it in https://ui.perfetto.dev\n"
+      "  rocprofv3   rocprofv3's own JSON, <trace>_results.json\n"
+      "  rpd         rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)\n"
+      "  rocpd       rocprofv3's SQLite database\n"
+      "  parquet     a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas\n"
+      "  folded      call stacks with their times, a line each, for flame graph scripts\n"
+      "  speedscope  call stacks for https://www.speedscope.app\n\n"
       "Examples:\n"
       "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
       "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
@@ -154,7 +157,7 @@ int run_export(int argc, char** argv) {
   bool no_statistics = false;
   format::ExportOptions options;
   app.add_option("file", place.source, "trace")->required();
-  app.add_option("-f,--format", formats, "csv, json, pftrace, rpd, rocpd, parquet (several with commas)")->required();
+  app.add_option("-f,--format", formats, "one of the formats below, or several with commas")->required();
   auto* file = app.add_option("-o,--output", place.file,
                               "file to write (default: the trace's name with the format's ending)");
   app.add_option("-d,--output-directory", place.folder, "folder for files with default names")

@@ -145,7 +145,7 @@ Result<int> run(const Arguments& a) {
   if (a.all) chosen = devices;
   for (const int number : a.devices) {
     if (number < 0 || static_cast<std::size_t>(number) >= devices.size())
-      return fail("--device {}: this machine has {}", number, listed(devices));
+      return fail("--device {}: there is no such device; this machine has {}", number, listed(devices));
     chosen.push_back(devices[static_cast<std::size_t>(number)]);
   }
   if (chosen.empty()) chosen.push_back(devices.front());
@@ -173,7 +173,13 @@ Result<int> run(const Arguments& a) {
   int code = kOk;
   for (const NumberedDevice& device : chosen) {
     say(fmt::format("GPU Device {}: Profiling... ({})", device.number, device.entry.info.name));
-    TACHO_ASSIGN(DeviceCeilings ceilings, roofline::measure(device, options));
+    Result<DeviceCeilings> measured = roofline::measure(device, options);
+    if (!measured) {
+      if (chosen.size() == 1) return fail_with(std::move(measured));
+      code = complain(kBadInput, measured.error().message);  // the others go on
+      continue;
+    }
+    DeviceCeilings ceilings = std::move(*measured);
     if (a.only.empty())
       if (const Status stored = roofline::store_in_cache(ceilings); !stored)
         complain(kOk, fmt::format("not kept for later runs: {}", stored.error().message));
@@ -184,6 +190,7 @@ Result<int> run(const Arguments& a) {
     }
     all.push_back(std::move(ceilings));
   }
+  if (all.empty()) return code;
   std::string text;
   if (a.format == "json")
     text = json_text(all);

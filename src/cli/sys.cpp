@@ -1176,6 +1176,7 @@ int run_sys(int argc, char** argv) {
   if (verb == "avail") return avail(Face::kTacho, argc - 1, argv + 1);
   if (verb != "run" && verb != "sample") {
     const bool help = verb == "--help" || verb == "-h";
+    if (!help && !verb.empty()) return complain(kOwnError, fmt::format("there is no tacho sys {}; choose run, sample or avail", verb));
     fmt::print(
         help ? stdout : stderr,
         "Usage: tacho sys run|sample|avail [options] [-- command]\n\n"

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 #include <regex>
+#include <set>
+#include <sstream>
 
 #include "base/output_file.h"
 #include "cli/command.h"
@@ -272,12 +274,22 @@ int avail(Face face, int argc, char** argv) {
   if (!filter) return complain(kBadInput, filter.error().message);
   auto category_filter = Filter::make(view.category_filters, view.ignore_case);
   if (!category_filter) return complain(kBadInput, category_filter.error().message);
+  std::set<std::string> known = {"cpu", "gpu"};  // of counters, then those of settings
+  for (const Setting& setting : settings()) {
+    std::istringstream words{std::string(setting.categories)};
+    for (std::string word; words >> word;) known.insert(word);
+  }
+  for (std::string& wanted : view.category_views) {
+    const std::string given = wanted;
+    for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (wanted.starts_with("settings::")) wanted.erase(0, 10);
+    if (!known.contains(wanted))
+      return complain(kBadInput, fmt::format("-c {}: there is no such category; there are {}", given, fmt::join(known, ", ")));
+  }
   const auto in_categories = [&](std::string_view categories) {
     if (!category_filter->accepts({categories})) return false;
     if (view.category_views.empty()) return true;
-    return std::any_of(view.category_views.begin(), view.category_views.end(), [&](std::string wanted) {
-      for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      if (wanted.starts_with("settings::")) wanted.erase(0, 10);
+    return std::any_of(view.category_views.begin(), view.category_views.end(), [&](const std::string& wanted) {
       const std::string padded = " " + std::string(categories) + " ";
       return padded.find(" " + wanted + " ") != std::string::npos;
     });
@@ -421,6 +433,10 @@ int avail(Face face, int argc, char** argv) {
             {"%j", "%job%"},
             {"%r", "%rank%"},
             {"%s", "%size%"}});
+
+  const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
+  if (filtered && std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
+    complain(0, "nothing matches these filters");
 
   std::string out;
   if (view.format == "json") {

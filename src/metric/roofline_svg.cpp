@@ -9,6 +9,7 @@
 #include "metric/roofline_points.h"
 #include "report/html.h"
 #include "report/text.h"
+#include "workload/ceilings.h"
 
 namespace tacho::metric {
 namespace {
@@ -156,7 +157,9 @@ class Drawing {
   std::string run_name(std::size_t r) const {
     const workload::Workload& w = runs_[r].workload();
     std::string model(w.sysinfo.get("gpu_model"));
-    if (!w.ceilings.empty() && !w.ceilings.front().text("DeviceName").empty())
+    // roofline.csv has the whole name, where it is of this device.
+    if (!w.ceilings.empty() && !w.ceilings.front().text("DeviceName").empty() &&
+        workload::foreign_ceilings(w.ceilings, w.sysinfo.get("gpu_arch"), model).empty())
       model = w.ceilings.front().text("DeviceName");
     return fmt::format("{}{}{}{}", w.path, model.empty() ? "" : " (", model, model.empty() ? "" : ")");
   }

@@ -54,14 +54,14 @@ std::string device_text(cl_device_id device, cl_device_info what) {
   return text;
 }
 
-ClBenchmark::~ClBenchmark() {
+ClKernel::~ClKernel() {
   for (const cl_mem memory : memory_)
     if (memory != nullptr) opencl().ReleaseMemObject(memory);
   if (kernel_ != nullptr) opencl().ReleaseKernel(kernel_);
   if (program_ != nullptr) opencl().ReleaseProgram(program_);
 }
 
-Status ClBenchmark::build(std::string_view source, const std::string& options, const char* kernel) {
+Status ClKernel::build(std::string_view source, const std::string& options, const char* kernel) {
   const char* text = source.data();
   const std::size_t length = source.size();
   cl_int code = 0;
@@ -87,7 +87,7 @@ Status ClBenchmark::build(std::string_view source, const std::string& options, c
   return check("clCreateKernel", code);
 }
 
-Status ClBenchmark::allocate(int which, std::size_t size, const void* data) {
+Status ClKernel::allocate(int which, std::size_t size, const void* data) {
   cl_int code = 0;
   cl_mem& memory = memory_[static_cast<std::size_t>(which)];
   memory = opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
@@ -98,13 +98,13 @@ Status ClBenchmark::allocate(int which, std::size_t size, const void* data) {
                                                                    nullptr, nullptr));
 }
 
-Status ClBenchmark::read(int which, std::size_t offset, std::size_t size, void* to) {
+Status ClKernel::read(int which, std::size_t offset, std::size_t size, void* to) {
   return check("clEnqueueReadBuffer",
                opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE, offset, size,
                                           to, 0, nullptr, nullptr));
 }
 
-Result<double> ClBenchmark::launch() {
+Result<double> ClKernel::launch() {
   const std::size_t global = std::size_t{groups_} * group_size_, local = group_size_;
   cl_event event = nullptr;
   TACHO_TRY(check("clEnqueueNDRangeKernel", opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr, &global,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "roofline/backend.h"
+#include "roofline/measurement.h"
 
 namespace tacho::roofline {
 
@@ -80,15 +80,14 @@ struct Session {
   }
 };
 
-/// What all kernels have in common: program, buffers, launch and timing. Arguments begin with the four buffers.
-class ClBenchmark : public Benchmark {
- public:
-  explicit ClBenchmark(std::shared_ptr<Session> session) : session_(std::move(session)) {}
-  ~ClBenchmark() override;
-  std::uint32_t group_size() const override { return group_size_; }
-  std::uint32_t groups() const override { return groups_; }
-
+/// A kernel with its buffers. Arguments begin with the buffers.
+class ClKernel {
  protected:
+  explicit ClKernel(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ClKernel(const ClKernel&) = delete;
+  ClKernel& operator=(const ClKernel&) = delete;
+  ~ClKernel();
+
   /// The error has the first line of the compiler's log that holds an error.
   Status build(std::string_view source, const std::string& options, const char* kernel);
   /// Buffer `which`, filled when there is data.
@@ -101,16 +100,13 @@ class ClBenchmark : public Benchmark {
   }
   template <typename T>
   Status argument(cl_uint index, const T& value) {
-    return check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, sizeof value, &value));
+    return roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, sizeof value, &value));
   }
   Status local_argument(cl_uint index, std::size_t size) {
-    return check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, size, nullptr));
+    return roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, size, nullptr));
   }
-  /// Runs the kernel in groups() work-groups; ns.
+  /// Runs groups_ work-groups of group_size_ items; ns.
   Result<double> launch();
-
-  using Benchmark::check;
-  static Status check(const char* call, cl_int code) { return roofline::check(call, code); }
 
   std::shared_ptr<Session> session_;
   std::array<cl_mem, 4> memory_{};

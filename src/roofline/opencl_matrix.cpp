@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint32_t kWave = 64;
 
-class MatrixBenchmark : public ClBenchmark {
+class MatrixBenchmark : public Benchmark, ClKernel {
  public:
-  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind) : ClBenchmark(std::move(session)), kind_(kind) {}
+  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind) : ClKernel(std::move(session)), kind_(kind) {}
 
   Status prepare() {
     group_size_ = kMfmaGroup;
@@ -60,6 +60,9 @@ class MatrixBenchmark : public ClBenchmark {
     return static_cast<double>(groups_) * (kMfmaGroup / kWave) * kMfmaTiles * kMfmaUnroll * count_ * 2.0 * kind_.m *
            kind_.n * kind_.k;
   }
+
+  std::uint32_t group_size() const override { return group_size_; }
+  std::uint32_t groups() const override { return groups_; }
 
   Status check() override {
     const std::uint32_t waves = std::min(kMfmaItems, groups_ * kMfmaGroup) / kWave;

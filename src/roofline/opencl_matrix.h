@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "roofline/backend.h"
 #include "roofline/mfma.h"
 #include "roofline/opencl_driver.h"
 

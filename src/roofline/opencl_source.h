@@ -146,7 +146,8 @@ kernel void local_set(ARGUMENTS(V), local V* set) {
 #endif
 )";
 
-/// Six operations of one cycle each that wait for each other, `rounds` times.
+/// kClChainCycles operations of one cycle each that wait for each other, `rounds` times.
+inline constexpr double kClChainCycles = 6;
 inline constexpr std::string_view kOpenClClock = R"(
 kernel void chain(global uint* out, uint rounds) {
   uint x = (uint)get_global_id(0) + 1;

@@ -195,7 +195,14 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
   const auto say = [&](std::string_view text) {
     if (options.line) options.line(text);
   };
-  for (const Offer& offer : device.offers()) {
+  const std::vector<Offer> offers = device.offers();
+  for (const std::string& name : options.only)
+    if (std::none_of(offers.begin(), offers.end(), [&](const Offer& offer) { return offer.measurement.column == name; })) {
+      std::string known;
+      for (const Offer& offer : offers) known += (known.empty() ? "" : ", ") + offer.measurement.column;
+      return fail("{}: there is no benchmark {}; there are {}", ceilings.device.name, name, known);
+    }
+  for (const Offer& offer : offers) {
     Measurement measurement = offer.measurement;
     if (!options.only.empty() &&
         std::find(options.only.begin(), options.only.end(), measurement.column) == options.only.end())
@@ -206,8 +213,6 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
     say(result_line(measurement, number));
     ceilings.measurements.push_back(std::move(measurement));
   }
-  if (ceilings.measurements.empty())
-    return fail("{}: none of its benchmarks was chosen", ceilings.device.name);
   if (std::all_of(ceilings.measurements.begin(), ceilings.measurements.end(),
                   [](const Measurement& m) { return !m.skipped.empty(); }))
     return fail("{}: nothing could be measured: {}", ceilings.device.name,

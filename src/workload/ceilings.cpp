@@ -71,4 +71,28 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
   return ceilings;
 }
 
+std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture, std::string_view model) {
+  if (ceilings.empty()) return {};
+  const std::string_view device = ceilings.front().text("DeviceName"), backend = ceilings.front().text("Backend");
+  if (device.empty() || architecture.empty()) return {};
+  bool same = true;
+  if (architecture.starts_with("gfx")) {
+    const std::size_t at = device.find("gfx");
+    same = backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
+  } else if (architecture.starts_with("sm_")) {
+    // Folders have the name without the vendor, and "_" for what file names should not have.
+    const auto plain = [](std::string_view text) {
+      std::string out;
+      for (const char c : text)
+        if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
+      return out;
+    };
+    same = plain(device).ends_with(plain(model));
+  } else {
+    same = backend == "opencl";  // the virtual GPU and the CPU run on PoCL
+  }
+  if (same) return {};
+  return fmt::format("these roofs are of another device ({}) than the run ({})", device, model.empty() ? architecture : model);
+}
+
 }  // namespace tacho::workload

@@ -28,4 +28,8 @@ bool is_ceiling_text(std::string_view column);
 /// The rows of the file; none when there is no file. Rows and cells that cannot be read become warnings.
 std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings);
 
+/// Why the roofs cannot be those of the run's device (sysinfo's gpu_arch and gpu_model); empty where they can, or where the file
+/// does not say which device it is of.
+std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture, std::string_view model);
+
 }  // namespace tacho::workload

@@ -399,6 +399,9 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   for (Pass& level : levels) workload.passes.push_back(std::move(level));
   TACHO_TRY(drop_contradictions(workload, main.file, options.compat));
   workload.ceilings = read_ceilings(folder + "/roofline.csv", workload.warnings);
+  if (const std::string why = foreign_ceilings(workload.ceilings, workload.sysinfo.get("gpu_arch"), workload.sysinfo.get("gpu_model"));
+      !why.empty())
+    workload.warnings.push_back(fmt::format("{}/roofline.csv: {}", folder, why));
   if (chosen.empty()) workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");
   return workload;
 }

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import harness
-from harness import BUILD, TACHO
+from harness import BUILD, SOURCE, TACHO
 
 STEPS = harness.TARGETS / "opencl_steps"
 EXPORT_DATA = BUILD / "bench" / "export_data"
@@ -68,7 +68,16 @@ class Export(harness.Case):
 
     def test_mistakes(self):
         self.trace(STEPS)
-        self.one_sentence(self.export("t.tacho", "-f", "jsn", code=1), "'json'")
+        wrong = self.export("t.tacho", "-f", "jsn", code=1)
+        self.one_sentence(wrong, "'json'")
+        # What the refusal lists is what the help and the document describe.
+        known = wrong.stderr.decode().strip().split("formats are ")[1].split(", ")
+        described = self.export("--help").stdout.decode()
+        document = (SOURCE / "docs" / "commands" / "export.md").read_text()
+        for name in known:
+            self.assertRegex(described, rf"(?m)^  {name} ", "help")
+            self.assertIn(f"\n| `{name}` |", document)
+        self.assertIn("folded", known)
         self.one_sentence(self.export("t.tacho", "-f", ",", code=1), "no format")
         self.one_sentence(self.export("t.tacho", "-f", "csv", "-o", "x", code=1), "-d")
         self.one_sentence(self.export("t.tacho", "-f", "json,pftrace", "-o", "x", code=1), "-d")

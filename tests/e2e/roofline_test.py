@@ -12,6 +12,40 @@ from harness import BUILD, Case, DATA, TACHO, need_data
 
 PERSONALITY = BUILD / "personalities" / "rocprof-compute"
 
+# Kernels whose FLOPs and bytes can be written down.
+KNOWN_PROGRAM = '''import numpy, pyopencl as cl
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+queue = cl.CommandQueue(context)
+program = cl.Program(context, """
+kernel void copy(global const float4* a, global float4* b) { size_t i = get_global_id(0); b[i] = a[i]; }
+kernel void fma_loop(global float* x, float b, float c) {
+  size_t i = get_global_id(0);
+  float v = x[i];
+  for (int k = 0; k < 100; ++k) v = fma(v, b, c);
+  x[i] = v;
+}
+kernel void product(global const float* a, global const float* b, global float* c, int n) {
+  local float left[16][16], right[16][16];
+  int x = get_global_id(0), y = get_global_id(1), i = get_local_id(0), j = get_local_id(1);
+  float sum = 0;
+  for (int t = 0; t < n; t += 16) {
+    left[j][i] = a[y * n + t + i];
+    right[j][i] = b[(t + j) * n + x];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = 0; k < 16; ++k) sum = fma(left[j][k], right[k][i], sum);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  c[y * n + x] = sum;
+}""").build()
+host = numpy.random.rand(1 << 14).astype(numpy.float32)
+flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+a, b, c = (cl.Buffer(context, flags, hostbuf=host) for _ in range(3))
+program.copy(queue, (1 << 12,), (64,), a, b)
+program.fma_loop(queue, (1 << 12,), (64,), a, numpy.float32(0.5), numpy.float32(1))
+program.product(queue, (64, 64), (16, 16), a, b, c, numpy.int32(64))
+queue.finish()
+'''
+
 
 class Roofline(Case):
     def run_it(self, *args, program=TACHO, cwd=None):
@@ -49,7 +83,7 @@ class Roofline(Case):
         self.assertAlmostEqual(ceiling["mean"], ceiling["work"] / ceiling["duration_ns"], delta=0.5 * ceiling["mean"])
 
     def test_refusals(self):
-        for args, expected in [(("--device", "99"), "this machine has"), (("--only", "Nope"), "none of its benchmarks"),
+        for args, expected in [(("--device", "99"), "this machine has"), (("--only", "FP32Flops", "Nope"), "no benchmark Nope; there are HBMReadBw, "),
                                (("--experiments", "1"), "experiments"), (("--format", "yaml"), "format"),
                                (("-o", self.folder / "no" / "such" / "x.csv"), "no")]:
             if not self.devices() and args[0] in ("--device", "--only", "-o"):
@@ -58,6 +92,16 @@ class Roofline(Case):
             self.assertEqual(done.returncode, 1, (args, done.stderr))
             self.assertIn(expected, done.stderr)
             self.assertEqual(done.stdout, "") if args[0] != "--only" else None
+
+    def test_one_device_that_fails_does_not_stop_the_others(self):
+        if not any("opencl" in line and "pthread" in line for line in self.devices()):
+            self.skipTest("no PoCL to make two devices of")
+        environment = dict(os.environ, XDG_CACHE_HOME=str(self.folder / "cache"), POCL_DEVICES="pthread basic")
+        done = subprocess.run([str(TACHO), "roofline", "--backend", "opencl", "-q", "--all", "--only", "FP16Flops"],
+                              capture_output=True, text=True, check=False, timeout=300, cwd=self.folder, env=environment)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, "(?m)^tacho: basic-.*: nothing could be measured")
+        self.assertRegex(done.stderr, "(?m)^tacho: pthread-.*: nothing could be measured")
 
     def test_a_poor_device(self):
         """A layer takes FP64 away, then memory, then lets every result be wrong, every launch fail: named, and the rest goes on."""
@@ -83,6 +127,9 @@ class Roofline(Case):
         done, found = measure("nomemory", "HBMReadBw", "HBMCopyBw")
         self.assertEqual((done.returncode, found), (1, {}))
         self.assertIn("nothing could be measured", done.stderr)
+        # What starting the cores costs is no part of a CPU's clock.
+        clocks = [json.loads(measure(words, "L1Bw")[0].stdout)["devices"][0]["max_clock_mhz"] for words in ("", "late")]
+        self.assertAlmostEqual(clocks[0], clocks[1], delta=0.12 * clocks[0])
         for column in ("HBMReadBw", "HBMWriteBw", "HBMTriadBw", "L2Bw", "FP32Flops", "I8Ops"):
             done, found = measure("wrong", column)
             self.assertEqual(done.returncode, 1, (column, done.stdout))
@@ -227,6 +274,31 @@ class Roofline(Case):
         self.assertNotIn("[roofline]", done.stderr)
         self.assertEqual(list((self.folder / "workloads" / "two").rglob("roofline.csv")), [])
 
+    def test_known_kernels_on_the_virtual_gpu(self):
+        """A copy, a loop of FMAs and a tiled product: counts from the interpreter, times from PoCL."""
+        if not self.devices():
+            self.skipTest("no device to measure")
+        (self.folder / "known.py").write_text(KNOWN_PROGRAM)
+        done = self.run_it("profile", "--name", "known", "-b", "4", "--no-roof", "--", "/usr/bin/python3", "known.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        folder = next((self.folder / "workloads" / "known").iterdir())
+        points, document = self.points(folder)
+        items, n = 1 << 12, 64
+        flops = {"copy": 0, "fma_loop": 200 * items, "product": 2 * n**3}
+        loads = n * n * (n // 16) * 2 * 4  # both tiles, for each work-item and step
+        memory = {"copy": 32 * items, "fma_loop": 8 * items, "product": loads + 4 * n * n}
+        local = {"copy": 0, "fma_loop": 0, "product": loads * 17}  # written once, read 16 times
+        with open(next(folder.glob("pmc_perf*.csv")), newline="") as file:
+            times = {row["Kernel_Name"]: int(row["End_Timestamp"]) - int(row["Start_Timestamp"]) for row in csv.DictReader(file)}
+        for name, point in points.items():
+            self.assertEqual(sum(point["flops"].values()), flops[name], name)
+            self.assertEqual((point["bytes"]["l1"], point["bytes"]["hbm"], point["bytes"]["lds"]), (memory[name], memory[name], local[name]), name)
+            self.assertIsNone(point["bytes"]["l2"])
+            self.assertAlmostEqual(point["intensity"]["hbm"], flops[name] / memory[name], delta=1e-9)
+            self.assertAlmostEqual(point["performance"], flops[name] / times[name], delta=1e-9 * max(1, point["performance"]))
+        self.assertEqual(set(points), set(flops))
+        self.assertIn("operations of work-items", document["roofline"]["definition"])
+
     def test_what_is_missing_is_said_and_the_rest_drawn(self):
         folder, _ = self.known("nodram", drop=("dram__bytes.sum",))
         points, _ = self.points(folder)
@@ -259,6 +331,24 @@ class Roofline(Case):
         done = self.run_it("analyze", "-p", folder, "--output-format", "svg")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("nothing to draw", done.stderr)
+
+    def test_roofs_of_another_device_are_named(self):
+        folder, _ = self.known()
+        for architecture, model, device, backend, foreign in [
+                ("sm_90", "H200", "NVIDIA H200", "cuda", False), ("sm_80", "A100-SXM4-80GB", "NVIDIA A100-SXM4-80GB", "cuda", False),
+                ("sm_90", "H100", "NVIDIA H200", "cuda", True), ("sm_90", "H200", "gfx90a:sramecc+:xnack-", "opencl", True),
+                ("gfx90a", "MI200", "gfx90a:sramecc+:xnack-", "opencl", False), ("gfx942", "MI300X_A1", "gfx90a:sramecc+:xnack-", "opencl", True),
+                ("virtual", "virtual", "NVIDIA H200", "cuda", True), ("virtual", "virtual", "pthread-AMD EPYC", "opencl", False), ("gfx942", "MI300X_A1", "", "", False)]:
+            (folder / "sysinfo.csv").write_text(f"workload_name,gpu_arch,gpu_model,cu_per_gpu,wave_size,max_sclk\nknown,{architecture},{model},132,32,1980\n")
+            (folder / "roofline.csv").write_text(f"device,HBMBw,FP32Flops,DeviceName,DeviceId,Driver,Backend,Measured\n0,4500,65700,{device},x,580.1,{backend},2026\n")
+            done = self.run_it("analyze", "-p", folder, "-b", "4")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sentence = f"these roofs are of another device ({device}) than the run ({model})"
+            self.assertEqual(sentence in done.stderr, foreign, (architecture, device, done.stderr))
+            if architecture.startswith("sm_"):
+                self.assertIn(f"roofs: {device} ({backend})", done.stdout, "drawn all the same")
+                drawn = self.run_it("analyze", "-p", folder, "--output-format", "svg").stdout
+                self.assertIn(f"({model if foreign else device})</text>", drawn, "the run is named after its own device")
 
     def test_svg_of_two_vendors(self):
         need_data()

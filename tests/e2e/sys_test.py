@@ -356,6 +356,7 @@ class Sys(harness.Case):
         for tool, needle in [("instrument", "tacho sys sample"), ("causal", "tacho flame"), ("python", "tacho sys sample")]:
             result = self.run_command(PERSONALITIES / f"rocprof-sys-{tool}", "--", "x", code=125)
             self.one_sentence(result, needle)
+        self.one_sentence(self.run_command(TACHO, "sys", "sampel", "--", "x", code=125), "sampel", "sample")
 
     def test_unsupported_settings_warn(self):
         listed = self.run_command(PERSONALITIES / "rocprof-sys-avail", "-S", "-d", "--advanced", "--csv", env={"HOME": str(self.folder)}).stdout.decode().splitlines()
@@ -405,6 +406,8 @@ class Sys(harness.Case):
         avail("-G", "a.cfg", "--force", "--advanced")
         self.assertIn("SAMPLING_TIDS", (self.folder / "a.cfg").read_text())
         self.one_sentence(avail("-r", "(", code=1), "regular expression")
+        self.one_sentence(avail("-S", "-c", "Perfeto", code=1), "Perfeto", "no such category", "perfetto")
+        self.one_sentence(avail("-S", "-r", "no such setting"), "nothing matches")
         self.one_sentence(avail("--nope", code=1), "--nope")
         # What was written can be read, and the seed's lines run as they are printed.
         result = self.run_command(PERSONALITIES / "rocprof-sys-sample", "-c", "a.cfg", PROGRAM, "2000", "host", env={"HOME": str(self.folder)})

@@ -1,7 +1,7 @@
 // An OpenCL layer that makes a device poorer, for tests of the ceilings: SMALL_DEVICE holds words out of
 // nofp64 (the extension is hidden), amdgpu=NAME (the CPU says that it is AMD's GPU of one compute unit and of this name),
-// nomemory (buffers over 64 KiB fail), wrong (results read back have a bit changed), broken (every launch fails), mfma
-// (AMD's matrix builtins are there, in software), twisted (but in another order of rows than AMD's manuals have).
+// nomemory (buffers over 64 KiB fail), wrong (results read back have a bit changed), broken (every launch fails), late
+// (every launch seems to take 30 us more), mfma (AMD's matrix builtins are there, in software), twisted (but in another order of rows than AMD's manuals have).
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
@@ -88,6 +88,13 @@ cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, con
   return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
                                            event);
 }
+
+cl_int profiling_info(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* needed) {
+  const cl_int code = next_table.clGetEventProfilingInfo(event, what, size, value, needed);
+  if (code == CL_SUCCESS && what == CL_PROFILING_COMMAND_END && value != nullptr && is("late"))
+    *static_cast<cl_ulong*>(value) += 30'000;
+  return code;
+}
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -108,6 +115,7 @@ EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, cl_uin
   own_table.clCreateBuffer = create_buffer;
   own_table.clEnqueueReadBuffer = read_buffer;
   own_table.clEnqueueNDRangeKernel = enqueue;
+  own_table.clGetEventProfilingInfo = profiling_info;
   *entries_ret = sizeof(cl_icd_dispatch) / sizeof(void*);
   *layer_ret = &own_table;
   return CL_SUCCESS;

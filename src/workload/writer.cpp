@@ -119,6 +119,9 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     if (is_ours(entry.path())) old.push_back(entry.path());
   if (overwrite) {
     for (const fs::path& path : old) fs::remove(path, error);
+    // What a tacho that was killed left behind: its spool and its unfinished trace.
+    for (const auto& entry : fs::directory_iterator(writer.folder_, error))
+      if (entry.path().filename().string().starts_with(".tacho-")) fs::remove_all(entry.path(), error);
     for (const auto& entry : fs::directory_iterator(writer.folder_ + "/perfmon", error))
       if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
         fs::remove(entry.path(), error);

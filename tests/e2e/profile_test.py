@@ -255,7 +255,11 @@ class OnCpu(Profile):
             self.assertEqual(loaded["runs"][0]["command"], ["./vcopy", "-n", "65536", "-b", "256"])
         except ImportError:
             pass
+        left = self.folder / "workloads" / "v" / "cpu" / ".tacho-spool-abcdef"  # of a tacho that was killed
+        left.mkdir()
+        (left / "state").write_bytes(b"x")
         self.cpu("-n", "v", "-q", "-b", "7", "--overwrite")
+        self.assertFalse(left.exists())
         self.assertEqual([p.name for p in folder.glob("pmc_perf_*.csv")], ["pmc_perf_0.csv"])
 
     def test_output_directory(self):

@@ -132,4 +132,11 @@ double amd_per_cycle(std::string_view architecture, std::string_view what) {
   return kUnknown;
 }
 
+AmdCaches amd_caches(std::string_view architecture) {
+  constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+  if (architecture == "gfx908" || architecture == "gfx90a") return {16 * kKiB, 8 * kMiB, 8 * kMiB};
+  if (architecture == "gfx942" || architecture == "gfx950") return {32 * kKiB, 4 * kMiB, 256 * kMiB};
+  return {};
+}
+
 }  // namespace tacho::roofline

@@ -57,4 +57,11 @@ std::string gfx_of(std::string_view device_name);
 /// sheet of the MI355X (rate / (256 CUs x 2.4 GHz)).
 double amd_per_cycle(std::string_view architecture, std::string_view what);
 
+/// Data caches in bytes: of a compute unit, the L2 of a die, and the last level of all dies (Infinity Cache, or the L2). All 0
+/// for an architecture that the table does not have. AMD's OpenCL tells the first alone, as CL_DEVICE_GLOBAL_MEM_CACHE_SIZE.
+struct AmdCaches {
+  std::uint64_t l1 = 0, l2 = 0, last = 0;
+};
+AmdCaches amd_caches(std::string_view architecture);
+
 }  // namespace tacho::roofline

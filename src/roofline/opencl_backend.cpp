@@ -73,6 +73,7 @@ DeviceInfo describe(cl_device_id device) {
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
   if (is_amd(info)) info.architecture = gfx_of(info.name);
+  if (const AmdCaches known = amd_caches(info.architecture); known.last != 0) info.cache = known.last;
   return info;
 }
 
@@ -129,11 +130,13 @@ constexpr std::array<Plan, 13> kPlans = {{{Kind::DramRead, "HBMReadBw", "(read)"
                                           {Kind::Vector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
 std::uint64_t l1_size(const Session& session) {
-  const std::uint64_t known = session.cpu ? cpu_cache(1) : 0;
+  const std::uint64_t known = session.cpu ? cpu_cache(1) : amd_caches(session.info.architecture).l1;
   return known != 0 ? known : 32 * 1024;
 }
 std::uint64_t l2_size(const Session& session) {
-  return session.cpu ? std::max<std::uint64_t>(cpu_cache(2), 256 * 1024) : session.info.cache;
+  if (session.cpu) return std::max<std::uint64_t>(cpu_cache(2), 256 * 1024);
+  const std::uint64_t known = amd_caches(session.info.architecture).l2;
+  return known != 0 ? known : session.info.cache;
 }
 
 class OpenClBenchmark : public Benchmark, ClKernel {
@@ -300,7 +303,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   }
 
   Status prepare_memory() {
-    const std::uint32_t vector = lanes_ * 4, items = groups_ * group_size_;
+    const std::uint32_t vector = lanes_ * 4;
+    std::uint32_t items = groups_ * group_size_;
     if (plan_.kind <= Kind::DramTriad) {
       // Larger than every cache, a whole number of trips for every work-item.
       // A CPU's run takes one of several parts of the arrays, the next run the next: runs are short, and no part is in a cache
@@ -320,11 +324,15 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       first_ = session_->cpu ? parts_ * count_ * kClMemoryUnroll : 1;
       stride_ = session_->cpu ? 1 : items;
     } else {
-      const bool local = plan_.kind == Kind::Local, own = plan_.kind != Kind::L2 || session_->cpu;
+      // A CPU's cores have sets of their own. All groups of a GPU read the same one, so that those that share a cache fit into it.
+      const bool local = plan_.kind == Kind::Local, own = session_->cpu;
       const std::uint64_t limit = local ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
                                   : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
                                   : session_->cpu          ? l2_size(*session_) / 2
                                                            : l2_size(*session_) / 4;
+      for (; !session_->cpu && group_size_ > 64 && std::uint64_t{group_size_} * kClMemoryUnroll * vector > limit; group_size_ /= 2)
+        groups_ *= 2;
+      items = groups_ * group_size_;
       const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
       std::uint64_t set = 1024;
       while (set * 2 <= limit) set *= 2;

@@ -24,8 +24,9 @@ ulong ticks(void) {
 }
 
 float small_float(uchar bits) {
-  const int exponent = bits >> 3 & 15, fraction = bits & 7;
-  const float size = exponent == 0 ? ldexp((float)fraction, -2 - BIAS) : ldexp((float)(8 + fraction), exponent - 3 - BIAS);
+  const uint exponent = bits >> 3 & 15, fraction = bits & 7;
+  const float least = BIAS == 8 ? 0x1p-10f : 0x1p-9f;
+  const float size = exponent == 0 ? least * fraction : as_float((exponent + 127 - BIAS) << 23 | fraction << 20);
   return bits & 0x80 ? -size : size;
 }
 

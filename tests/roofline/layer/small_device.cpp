@@ -1,7 +1,8 @@
 // An OpenCL layer that makes a device poorer, for tests of the ceilings: SMALL_DEVICE holds words out of
 // nofp64 (the extension is hidden), amdgpu=NAME (the CPU says that it is AMD's GPU of one compute unit and of this name),
 // nomemory (buffers over 64 KiB fail), wrong (results read back have a bit changed), broken (every launch fails), late
-// (every launch seems to take 30 us more), mfma (AMD's matrix builtins are there, in software), twisted (but in another order of rows than AMD's manuals have).
+// (every launch seems to take 30 us more), mfma (AMD's matrix builtins are there, in software), twisted (but in another
+// order of rows than AMD's manuals have), few (only the first 4096 work-items run).
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
@@ -85,6 +86,8 @@ cl_int enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, con
                const size_t* global, const size_t* local, cl_uint waits, const cl_event* wait_list,
                cl_event* event) {
   if (is("broken")) return CL_OUT_OF_RESOURCES;
+  const size_t most = 4096;
+  if (is("few") && dimensions == 1 && *global > most) global = &most;
   return next_table.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
                                            event);
 }

@@ -147,9 +147,17 @@ constinit Demangle g_demangle = nullptr;
 constinit std::atomic<uintptr_t> g_owner{0};
 constinit uint32_t g_depth = 0;
 
-constinit abi::Profiler g_profiler = nullptr;
-constinit void* g_context = nullptr;  // that g_profiler is enabled on
-constinit int g_range = abi::kAutoRange;  // kind of ranges that g_profiler is for
+// CUPTI's profiler objects, one for each context that has had a session. An object keeps what its first configuration said:
+// the kind of ranges and how many there is room for.
+struct Enabled {
+  void* context;
+  abi::Profiler profiler;
+  int range;
+};
+constinit Enabled g_enabled[32] = {};
+constinit abi::Profiler g_profiler = nullptr;  // the one in use
+constinit void* g_context = nullptr;           // its context
+constinit int g_range = abi::kAutoRange;       // its kind of ranges
 constinit bool g_running = false;     // a session is started
 constinit uint32_t g_device = 0;
 constinit size_t g_ranges = 0;        // that an image holds
@@ -306,7 +314,18 @@ void finish_at_exit() {
 // ---- sessions
 // ----------------------------------------------------------------------------------------------------------
 
-// An object that was configured for one kind of ranges refuses the other: it is made anew (13 ms).
+void disable(Enabled& object) {
+  abi::Disable parameters{};
+  parameters.profiler = object.profiler;
+  call(g_call.disable, parameters, "leave a context");
+  if (g_context == object.context) {
+    g_profiler = nullptr;
+    g_context = nullptr;
+  }
+  object = {};
+}
+
+// An object for other ranges is made anew (13 ms).
 bool enable_on(void* context, int range = abi::kAutoRange) {
   if (g_context == context && g_range == range) return true;
   static constinit bool s_initialized = false;
@@ -315,22 +334,31 @@ bool enable_on(void* context, int range = abi::kAutoRange) {
     if (!call(g_call.initialize, initialize, "start its profiler")) return false;
     s_initialized = true;
   }
-  if (g_profiler != nullptr) {
-    abi::Disable disable{};
-    disable.profiler = g_profiler;
-    call(g_call.disable, disable, "leave a context");
-    g_profiler = nullptr;
-    g_context = nullptr;
+  Enabled *known = nullptr, *free = nullptr;
+  for (Enabled& each : g_enabled) {
+    if (each.context == context) known = &each;
+    if (each.context == nullptr && free == nullptr) free = &each;
   }
-  abi::Enable enable{};
-  enable.context = context;
-  if (!call(g_call.enable, enable, "profile in this context")) return false;
-  g_profiler = enable.profiler;
+  if (known != nullptr && known->range != range) {
+    disable(*known);
+    free = known;
+    known = nullptr;
+  }
+  if (known == nullptr && free == nullptr) disable(*(free = &g_enabled[0]));
+  if (known == nullptr) {
+    abi::Enable enable{};
+    enable.context = context;
+    if (!call(g_call.enable, enable, "profile in this context")) return false;
+    *free = {context, enable.profiler, range};
+  }
+  const Enabled& object = known != nullptr ? *known : *free;
+  g_profiler = object.profiler;
   g_context = context;
   g_range = range;
   finish_at_exit();
   int device = 0;
   if (g_call.context_device(&device) == 0) g_device = static_cast<uint32_t>(device);
+  if (known != nullptr) return true;
   // Asked of every new object: before, it cannot prepare an image (CUPTI 13.0 crashes).
   const auto bytes_of = [&](size_t ranges) {
     abi::ImageSize size{};
@@ -450,13 +478,8 @@ void leave_batches(const char* reason) {
   cuda::say_warning(line);
   g_own_replay = false;
   g_ranges = 0;  // images of another size
-  if (g_context != nullptr) {
-    abi::Disable disable{};
-    disable.profiler = g_profiler;
-    call(g_call.disable, disable, "leave a context");
-  }
-  g_profiler = nullptr;
-  g_context = nullptr;
+  for (Enabled& each : g_enabled)
+    if (each.context != nullptr) disable(each);
 }
 
 bool open_batch(void* context, bool with_host) {
@@ -662,7 +685,8 @@ bool multiplex(void* context, uint64_t shape) {
     if (shape == cycle.shapes[0]) return begin_pass();
     if (++cycle.waited > 20'000) {
       end_cycle(false);
-      g_context = nullptr;  // enabled afresh: CUPTI would go on with the next pass
+      for (Enabled& each : g_enabled)  // enabled afresh: CUPTI would go on with the next pass
+        if (each.context == g_context && g_context != nullptr) disable(each);
     }
     return false;
   }
@@ -1017,13 +1041,20 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (domain == cupti::domain::kResource) {
     if (id == kContextDestroyed && g_on.load(std::memory_order_relaxed) && g_context != nullptr) {
       finish_open();
-      abi::Disable disable{};
-      disable.profiler = g_profiler;
-      disable.size = abi::kSizeOf<abi::Disable>;
-      g_call.disable(&disable);
-      replay::forget(g_context);
-      g_profiler = nullptr;
-      g_context = nullptr;
+      void* const gone = static_cast<const cupti::ResourceData*>(data)->context;
+      for (Enabled& each : g_enabled) {
+        if (each.context == nullptr || each.context != gone) continue;
+        abi::Disable parameters{};  // whatever it answers: the context is on its way out
+        parameters.profiler = each.profiler;
+        parameters.size = abi::kSizeOf<abi::Disable>;
+        g_call.disable(&parameters);
+        if (g_context == gone) {
+          g_profiler = nullptr;
+          g_context = nullptr;
+        }
+        each = {};
+      }
+      replay::forget(gone);
     } else if (id == kModuleLoaded && g_tracking) {
       const auto& module = *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
       replay::note_module(module.image, module.bytes);

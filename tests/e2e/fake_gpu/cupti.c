@@ -29,7 +29,7 @@ static callback_fn g_callback;
 static uint8_t g_on[4][2048];
 static struct Image *g_image, *g_work;
 static size_t g_passes, g_pass, g_most, g_next;
-static int g_running, g_replay, g_set, g_user, g_pushed, g_spoilt, g_gone, g_empty;
+static int g_running, g_replay, g_set, g_user, g_pushed, g_spoilt, g_gone;
 
 static int fails(const char* function) {
   const char* const text = getenv("FAKE_CUPTI_FAILS");
@@ -77,10 +77,13 @@ static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) 
     return;
   }
   if (g_next >= g_most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
+  int device = 0, (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
+  if (of) of(&device);
+  const int empty = getenv("FAKE_CUPTI_EMPTY") && atoi(getenv("FAKE_CUPTI_EMPTY")) == device;
   struct Range* const range = &g_work->range[g_next++];
   for (size_t p = 0; p < g_passes; ++p)
     if (g_replay == 2 || p == g_pass) {
-      if (!g_empty) range->seen |= 1ull << p;
+      if (!empty) range->seen |= 1ull << p;
       range->memory[p] = memory % 1000003 + threads;
     }
   if (g_work->ranges < g_next) g_work->ranges = (uint32_t)g_next;
@@ -136,10 +139,6 @@ static int g_sized;
 EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) {
   p->profiler = &g_running;
   g_sized = 0;
-  int device = 0;
-  int (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
-  if (of) of(&device);
-  g_empty = getenv("FAKE_CUPTI_EMPTY") && atoi(getenv("FAKE_CUPTI_EMPTY")) == device;
   return fails("enable");
 }
 EXPORT int cuptiRangeProfilerDisable(struct PObject* p) { (void)p; g_set = 0; return 0; }

@@ -68,7 +68,7 @@ PYTHON
       for clock in ${CLOCKS:-cpu wall}; do
         for hz in ${RATES:-100 1000}; do
           goal=$([ "$hz" = 100 ] && echo 1.01 || echo 1.03)
-          for program in "$work/shares_nofp 5000" "/usr/bin/python3 $tests/shares.py 1600"; do
+          for program in "$work/shares_nofp 5000" "/usr/bin/env PYTHONHASHSEED=0 /usr/bin/setarch -R /usr/bin/python3 $tests/shares.py 1600"; do
             "$here/paired.py" --pairs "${PAIRS:-21}" --goal "$goal" --value 'cpu ([0-9.]+)' --name "$hz Hz of $clock time, ${program##*/}" -- \
               "$tacho" trace -q --overwrite -o "$work/t.tacho" --sampler timer --sample-hz "$hz" --sample-clock "$clock" -- /usr/bin/python3 "$work/cpu.py" $program \
               --vs /usr/bin/python3 "$work/cpu.py" $program

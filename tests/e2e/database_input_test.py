@@ -137,6 +137,13 @@ class BadInput(Case):
             db.close()
             self.run_all(path, code=0)
 
+    def test_too_many_gpus(self):
+        path = self.sql(self.copy("gpus.rpd"), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+                        "INSERT INTO rocpd_op(gpuId, queueId, sequenceId, completionSignal, start, end, description_id, opType_id) "
+                        "SELECT i + 10, 0, 0, '', start, end, description_id, opType_id FROM n, rocpd_op WHERE id = 3")
+        said = self.run_all(path, commands=[["info"], ["stats"], ["busy"], ["report", "gaps"], ["export", "-f", "json", "-o", "o.json"], ["rpd2tracing", "o.json"]], code=1)
+        self.assertEqual(said.count("4096 GPUs"), 6)
+
     def test_absurd_texts_and_blobs(self):
         path = self.copy("texts.rpd")
         with sqlite3.connect(path) as db:

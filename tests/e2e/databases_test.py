@@ -241,6 +241,11 @@ class Kineto(Databases):
         self.run_command(TACHO, "diff", "--by", "operator", amd, nvidia, "--fail-above", "5%", code=3)
         self.run_command(TACHO, "diff", "--by", "operator", amd, nvidia, "--fail-above", "50%", code=0)
 
+    def test_what_cannot_be_compared_is_called_by_its_name(self):
+        need_data()
+        path = DATA / "rpd" / "matmul_result.rpd"
+        self.one_sentence(self.run_command(TACHO, "diff", "--by", "operator", path, path, code=1), "matmul_result.rpd")
+
 
 class EveryCommand(Databases):
     def inputs(self):
@@ -452,6 +457,12 @@ class Rpd(Databases):
             else:
                 self.assertLess(phases["s"], 10124)
                 self.assertGreater(phases["s"], 0)
+
+    def test_tracing_json_of_no_time(self):
+        path = self.writable("mytrace.rpd")
+        result = self.run_command(PERSONALITIES / "rpd2tracing", path, "t.json", "--start", "75%", "--end", "25%", code=1)
+        self.one_sentence(result, "--end 25%")
+        self.assertFalse((self.folder / "t.json").exists())
 
     def test_the_python_wrapper_and_hostile_names(self):
         path = self.writable("matmul_result.rpd")

@@ -295,6 +295,7 @@ Status Tracer::operations() {
   uint32_t last = 0;
   while (scan.next()) {
     const uint32_t at = place(scan.number(0), scan.number(1));
+    if (gpus_.size() > kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
     const int64_t start = scan.number(2), end = scan.number(3);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
@@ -676,6 +677,7 @@ Result<TracingResult> Tracer::run() {
     TACHO_TRY(scan.status());
   }
   TACHO_TRY(window());
+  if (window_.has_from && window_.has_to && window_.from > window_.to) return fail("--start {} lies after --end {}", options_.start, options_.end);
   text(options_.array ? "[ {}\n" : "{\"traceEvents\": [ {}\n");
   TACHO_TRY(operations());
   TACHO_TRY(graphs());

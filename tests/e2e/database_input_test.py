@@ -137,6 +137,11 @@ class BadInput(Case):
             db.close()
             self.run_all(path, code=0)
 
+    def test_scattered_ids(self):
+        scattered = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) INSERT INTO rocpd_api SELECT i * 65536 + 1000, pid, tid, start, end, apiName_id, args_id FROM n, "
+        path = self.sql(self.copy("scattered.rpd"), scattered + "(SELECT * FROM rocpd_api ORDER BY id LIMIT 1)")
+        self.assertIn("scattered too widely", self.run_all(path, commands=[["trim", "o.rpd", "--start", "0%", "--end", "100%"]], code=1))
+
     def test_too_many_gpus(self):
         path = self.sql(self.copy("gpus.rpd"), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
                         "INSERT INTO rocpd_op(gpuId, queueId, sequenceId, completionSignal, start, end, description_id, opType_id) "

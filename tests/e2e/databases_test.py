@@ -458,6 +458,15 @@ class Rpd(Databases):
                 self.assertLess(phases["s"], 10124)
                 self.assertGreater(phases["s"], 0)
 
+    def test_tracing_json_of_a_first_text_that_is_not_empty(self):
+        path = self.writable("matmul_result.rpd")
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE rocpd_string SET string = 'a first text' WHERE id = 1")
+        self.run_command(PERSONALITIES / "rpd2tracing", path, "t.json")
+        texts = collections.Counter(event["args"].get("desc") for event in json.loads((self.folder / "t.json").read_text())["traceEvents"] if event.get("ph") == "X")
+        self.assertEqual(texts["a first text"], rows(path, "SELECT count(*) FROM api WHERE args = 'a first text'")[0][0])
+        self.assertGreater(texts["a first text"], 100)
+
     def test_tracing_json_of_no_time(self):
         path = self.writable("mytrace.rpd")
         result = self.run_command(PERSONALITIES / "rpd2tracing", path, "t.json", "--start", "75%", "--end", "25%", code=1)

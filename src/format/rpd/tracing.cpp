@@ -388,6 +388,7 @@ Status Tracer::calls() {
       }
   }
   std::string buffer;
+  int64_t empty = kUnknown;  // id of the empty text: most calls have no arguments
   result_.first = INT64_MAX;
   result_.last = INT64_MIN;
   while (scan.next()) {
@@ -433,8 +434,8 @@ Status Tracer::calls() {
       line.thread = at;
       line.front = threads_[at].head + "\"name\":\"" + name(name_id) + "\",\"ts\":\"";
     }
-    // The empty text has the first id of its session.
-    const std::string_view value = (args & 0xffffffff) == 1 ? std::string_view() : argument(args, buffer);
+    const std::string_view value = args == empty ? std::string_view() : argument(args, buffer);
+    if (value.empty()) empty = args;
     if (value.size() + line.front.size() > 40000) {
       char digits[64];
       text(line.front);

@@ -211,7 +211,7 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       }
       const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
       if (id != last_gpu || gpu == nullptr) {
-        if (gpus.size() > 4096) return fail("{}: operations on more than 4096 GPUs: damaged", database.file().path());
+        if (gpus.size() > format::rpd::kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", database.file().path(), format::rpd::kMostGpus);
         gpu = &gpus[id];
         gpu->row.gpu = last_gpu = id;
       }

@@ -251,10 +251,11 @@ class FileWriter final : public TraceWriter {
     return write_status();
   }
 
-  Result<std::shared_ptr<const Trace>> finish_and_open() override {
+  Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as) override {
     TACHO_TRY(finish());
-    TACHO_ASSIGN(MappedFile file, MappedFile::map(store_.file().descriptor(), store_.file().path()));
-    return open_mapped(std::move(file), store_.file().path());
+    const std::string& path = shown_as.empty() ? store_.file().path() : shown_as;
+    TACHO_ASSIGN(MappedFile file, MappedFile::map(store_.file().descriptor(), path));
+    return open_mapped(std::move(file), path);
   }
 
  private:

@@ -84,8 +84,9 @@ class TraceWriter {
   /// Writes the footer, syncs (if durable) and renames. No further calls. After an error of writing the file gets its name
   /// all the same, with the newest slabs left out where the end did not fit, and the error is returned.
   virtual Status finish() = 0;
-  /// finish(), then opens what was written.
-  virtual Result<std::shared_ptr<const Trace>> finish_and_open() = 0;
+  /// finish(), then opens what was written. `shown_as`: what path() and messages call the trace (the file that it was made of);
+  /// empty: its own name.
+  virtual Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as = {}) = 0;
 };
 
 }  // namespace tacho::trace

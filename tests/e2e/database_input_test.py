@@ -137,6 +137,18 @@ class BadInput(Case):
             db.close()
             self.run_all(path, code=0)
 
+    def test_scattered_ids(self):
+        scattered = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) INSERT INTO rocpd_api SELECT i * 65536 + 1000, pid, tid, start, end, apiName_id, args_id FROM n, "
+        path = self.sql(self.copy("scattered.rpd"), scattered + "(SELECT * FROM rocpd_api ORDER BY id LIMIT 1)")
+        self.assertIn("scattered too widely", self.run_all(path, commands=[["trim", "o.rpd", "--start", "0%", "--end", "100%"]], code=1))
+
+    def test_too_many_gpus(self):
+        path = self.sql(self.copy("gpus.rpd"), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+                        "INSERT INTO rocpd_op(gpuId, queueId, sequenceId, completionSignal, start, end, description_id, opType_id) "
+                        "SELECT i + 10, 0, 0, '', start, end, description_id, opType_id FROM n, rocpd_op WHERE id = 3")
+        said = self.run_all(path, commands=[["info"], ["stats"], ["busy"], ["report", "gaps"], ["export", "-f", "json", "-o", "o.json"], ["rpd2tracing", "o.json"]], code=1)
+        self.assertEqual(said.count("4096 GPUs"), 6)
+
     def test_absurd_texts_and_blobs(self):
         path = self.copy("texts.rpd")
         with sqlite3.connect(path) as db:

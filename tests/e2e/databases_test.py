@@ -241,6 +241,11 @@ class Kineto(Databases):
         self.run_command(TACHO, "diff", "--by", "operator", amd, nvidia, "--fail-above", "5%", code=3)
         self.run_command(TACHO, "diff", "--by", "operator", amd, nvidia, "--fail-above", "50%", code=0)
 
+    def test_what_cannot_be_compared_is_called_by_its_name(self):
+        need_data()
+        path = DATA / "rpd" / "matmul_result.rpd"
+        self.one_sentence(self.run_command(TACHO, "diff", "--by", "operator", path, path, code=1), "matmul_result.rpd")
+
 
 class EveryCommand(Databases):
     def inputs(self):
@@ -452,6 +457,21 @@ class Rpd(Databases):
             else:
                 self.assertLess(phases["s"], 10124)
                 self.assertGreater(phases["s"], 0)
+
+    def test_tracing_json_of_a_first_text_that_is_not_empty(self):
+        path = self.writable("matmul_result.rpd")
+        with sqlite3.connect(path) as db:
+            db.execute("UPDATE rocpd_string SET string = 'a first text' WHERE id = 1")
+        self.run_command(PERSONALITIES / "rpd2tracing", path, "t.json")
+        texts = collections.Counter(event["args"].get("desc") for event in json.loads((self.folder / "t.json").read_text())["traceEvents"] if event.get("ph") == "X")
+        self.assertEqual(texts["a first text"], rows(path, "SELECT count(*) FROM api WHERE args = 'a first text'")[0][0])
+        self.assertGreater(texts["a first text"], 100)
+
+    def test_tracing_json_of_no_time(self):
+        path = self.writable("mytrace.rpd")
+        result = self.run_command(PERSONALITIES / "rpd2tracing", path, "t.json", "--start", "75%", "--end", "25%", code=1)
+        self.one_sentence(result, "--end 25%")
+        self.assertFalse((self.folder / "t.json").exists())
 
     def test_the_python_wrapper_and_hostile_names(self):
         path = self.writable("matmul_result.rpd")

@@ -705,7 +705,7 @@ Status read_into(const std::string& path, trace::TraceWriter& writer) {
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
   TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
   TACHO_TRY(read_into(path, *writer));
-  return writer->finish_and_open();
+  return writer->finish_and_open(path);
 }
 
 }  // namespace tacho::format::kineto

@@ -461,6 +461,7 @@ Status Reader::read_operations() {
       if (fresh)
         found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device(gpu, type.cuda),
                                                           queue, sequence, 0, 0, 0});
+      if (devices_.size() > kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
       track = found->second;
       last_key[0] = gpu;
       last_key[1] = queue;
@@ -634,7 +635,7 @@ Status read_into(const std::string& path, trace::TraceWriter& writer) {
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path) {
   TACHO_ASSIGN(const std::unique_ptr<trace::TraceWriter> writer, trace::TraceWriter::create_temporary());
   TACHO_TRY(read_into(path, *writer));
-  return writer->finish_and_open();
+  return writer->finish_and_open(path);
 }
 
 }  // namespace tacho::format::rpd

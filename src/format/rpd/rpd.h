@@ -1,6 +1,7 @@
 // The .rpd format of rocmProfileData, a SQLite database: schema versions 2 and 3, read and written.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 #include "trace/writer.h"
 
 namespace tacho::format::rpd {
+
+/// Operations on more GPUs than this are damage, not a trace.
+inline constexpr size_t kMostGpus = 4096;
 
 /// True for a SQLite database with the tables of an .rpd file.
 bool accepts(std::string_view path, std::string_view head, bool folder);

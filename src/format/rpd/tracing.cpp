@@ -295,6 +295,7 @@ Status Tracer::operations() {
   uint32_t last = 0;
   while (scan.next()) {
     const uint32_t at = place(scan.number(0), scan.number(1));
+    if (gpus_.size() > kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
     const int64_t start = scan.number(2), end = scan.number(3);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
@@ -387,6 +388,7 @@ Status Tracer::calls() {
       }
   }
   std::string buffer;
+  int64_t empty = kUnknown;  // id of the empty text: most calls have no arguments
   result_.first = INT64_MAX;
   result_.last = INT64_MIN;
   while (scan.next()) {
@@ -432,8 +434,8 @@ Status Tracer::calls() {
       line.thread = at;
       line.front = threads_[at].head + "\"name\":\"" + name(name_id) + "\",\"ts\":\"";
     }
-    // The empty text has the first id of its session.
-    const std::string_view value = (args & 0xffffffff) == 1 ? std::string_view() : argument(args, buffer);
+    const std::string_view value = args == empty ? std::string_view() : argument(args, buffer);
+    if (value.empty()) empty = args;
     if (value.size() + line.front.size() > 40000) {
       char digits[64];
       text(line.front);
@@ -676,6 +678,7 @@ Result<TracingResult> Tracer::run() {
     TACHO_TRY(scan.status());
   }
   TACHO_TRY(window());
+  if (window_.has_from && window_.has_to && window_.from > window_.to) return fail("--start {} lies after --end {}", options_.start, options_.end);
   text(options_.array ? "[ {}\n" : "{\"traceEvents\": [ {}\n");
   TACHO_TRY(operations());
   TACHO_TRY(graphs());

@@ -21,15 +21,23 @@ using sqlite::BulkTable;
 using sqlite::Database;
 using sqlite::NamedScan;
 
+// Pages for all sets together: 1.6 thousand million consecutive ids.
+struct Stock {
+  const std::string& path;  // of the file whose ids they are
+  size_t pages = (192u << 20) / 8192;
+};
+
 // A set of row ids: bits in pages, since ids come in long runs.
 class IdSet {
  public:
+  explicit IdSet(Stock& stock) : stock_(stock) {}
   Status add(int64_t id) {
     const int64_t page = id >> kShift;
     if (page != last_page_ || last_ == nullptr) {
       auto& bits = pages_[page];
       if (!bits) {
-        if (pages_.size() > kMostPages) return fail("row ids are scattered too widely for a trace");
+        if (stock_.pages == 0) return fail("{}: its row ids are scattered too widely for a trace", stock_.path);
+        --stock_.pages;
         bits = std::make_unique<Bits>();
       }
       last_ = bits.get();
@@ -52,8 +60,8 @@ class IdSet {
  private:
   static constexpr int kShift = 16;
   static constexpr int64_t kMask = (1 << kShift) - 1;
-  static constexpr size_t kMostPages = 8192;  // 64 MiB
   using Bits = std::bitset<1 << kShift>;
+  Stock& stock_;
   tsl::robin_map<int64_t, std::unique_ptr<Bits>> pages_;
   Bits* last_ = nullptr;
   int64_t last_page_ = INT64_MIN;
@@ -101,7 +109,8 @@ class Trimmer {
   int64_t from_, to_;
   sqlite::Connection trial_;
   std::unique_ptr<sqlite::BulkFile> file_;
-  IdSet calls_, operations_, strings_, ustrings_;
+  Stock stock_{db_.file().path()};
+  IdSet calls_{stock_}, operations_{stock_}, strings_{stock_}, ustrings_{stock_};
   std::vector<std::string> done_;
   TrimResult result_;
 };
@@ -166,7 +175,7 @@ Status Trimmer::copy_calls() {
 Status Trimmer::copy_operations() {
   TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
   const sqlite::TableInfo* const links = db_.table("rocpd_api_ops");
-  IdSet linked, wanted;
+  IdSet linked(stock_), wanted(stock_);
   if (links != nullptr) {
     NamedScan scan(db_, *links, {"api_id", "op_id"});
     while (scan.next()) {

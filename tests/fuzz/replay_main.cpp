@@ -1,6 +1,6 @@
 // Stands in for libFuzzer where the compiler has none: runs a fuzz target over the files named, then over
-// -runs=N inputs that it makes with a simple mutator of its own, always the same ones. So every build tries
-// every target a little.
+// -runs=N inputs (of up to -max_len=N bytes) that it makes with a simple mutator of its own, always the same ones. So every
+// build tries every target a little.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
 }
 
 int main(int argc, char** argv) {
-  constexpr size_t kMaxSize = 16384;
+  size_t most = 16384;
   constexpr size_t kPool = 64;
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   std::vector<std::vector<uint8_t>> pool(1);
@@ -71,6 +71,10 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strncmp(argv[i], "-runs=", 6) == 0) {
       runs = atol(argv[i] + 6);
+      continue;
+    }
+    if (strncmp(argv[i], "-max_len=", 9) == 0) {
+      most = static_cast<size_t>(atol(argv[i] + 9));
       continue;
     }
     std::ifstream in(argv[i], std::ios::binary);
@@ -85,7 +89,7 @@ int main(int argc, char** argv) {
   for (long run = 0; run < runs; ++run) {
     std::vector<uint8_t> bytes = pool[random_words() % pool.size()];
     size_t size = bytes.size();
-    bytes.resize(std::max(size, kMaxSize));
+    bytes.resize(std::max(size, most));
     size = LLVMFuzzerCustomMutator != nullptr ? LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(),
                                                                         static_cast<unsigned>(random_words()))
                                               : LLVMFuzzerMutate(bytes.data(), size, bytes.size());

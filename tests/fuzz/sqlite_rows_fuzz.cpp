@@ -118,8 +118,15 @@ void scan_everything(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerInitialize(int*, char***) {
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   seeds = {rpd_seed(2), rpd_seed(3), rocpd_seed()};
+  // libFuzzer's own limit is 4096 bytes, and no seed would ever fit. What the user says comes later and counts.
+  static char most[] = "-max_len=65536";
+  static std::vector<char*> words(*argv, *argv + *argc);
+  words.insert(words.begin() + 1, most);
+  words.push_back(nullptr);
+  *argc = static_cast<int>(words.size()) - 1;
+  *argv = words.data();
   return 0;
 }
 
@@ -127,7 +134,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   std::minstd_rand random(seed + 1);
   if (size < 512) {
     const std::vector<uint8_t>& start = seeds[seed % seeds.size()];
-    if (start.size() > max_size) return size;
+    if (start.size() > max_size) abort();  // nothing would be tried
     memcpy(data, start.data(), size = start.size());
   }
   // The same size: pages stay where they are. One place in eight may be in the first page.

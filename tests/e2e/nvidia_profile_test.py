@@ -105,6 +105,12 @@ class KernelReplay(StandIn):
         _, rows = self.replayed("graph-global", 8, "-b", "7", rows=8)
         self.assertEqual(len({row[next(key for key in row if key.startswith("smsp__"))] for row in rows}), 8)
 
+    def test_a_graph_that_fails_when_run_again_leaves_memory_alone(self):
+        result = self.profile("graph", 9, "-b", "7", FAKE_GPU_GRAPH_FAILS="1")
+        self.assertEqual(result.stdout, self.plain("graph", 9))
+        self.assertIn(b"CUDA graphs are not measured: a kernel cannot be launched again (CUDA error 719)", result.stderr)
+        self.assertEqual({row["Kernel_Name"].split("(")[0] for row in self.rows()}, {"add"})
+
     def test_graphs_in_one_pass(self):
         for mode in ("graph", "graph-global"):
             self.log.unlink(missing_ok=True)
@@ -215,6 +221,7 @@ class Faults(StandIn):
         result = self.run_command(TACHO, "profile", "-q", "-n", "a", "--no-roof", "-b", "7", "--replay", "application", "--", script,
                                   code=134, env=self.environment)
         self.assertIn(b"pass 2 of 2 is not whole, the passes before it are kept", result.stderr)
+        self.assertNotIn(b"CUPTI gave no value", result.stderr)  # it was the crash
         rows = self.rows()
         self.assertEqual(len(rows), 10)
         self.assertTrue(all(len(self.counts(row) - {""}) == 1 for row in rows))

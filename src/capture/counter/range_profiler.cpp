@@ -579,7 +579,9 @@ bool measure_graph(void* context, const replay::Call& call) {
     if (good) problem = replay::run_again();
     good = good && pop();
     good = stop() && good;
-    if (pass == 0 && problem == nullptr) problem = replay::first_done();
+    // Also where the graph failed half way: what it has written is put back.
+    if (pass == 0)
+      if (const char* const after = replay::first_done(); problem == nullptr) problem = after;
   }
   if (const char* const at_end = replay::drop(); problem == nullptr) problem = at_end;
   if (problem != nullptr) {

@@ -642,6 +642,7 @@ const char* begin(void* context, bool with_host) {
   g_kept.count = 0;
   g_blob.count = 0;
   g_pieces.count = 0;
+  g_written.count = 0;  // places of a batch before this one mean nothing in this one's copies
   g_put_back = false;
   g_batch_context = context;
   size_t total = 0;

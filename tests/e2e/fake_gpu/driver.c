@@ -1,7 +1,8 @@
 /* A stand-in for the CUDA driver: device memory is the host's, kernels are functions of this file, streams do nothing.
  * Calls that CUPTI would tell a subscriber about are told to the stand-in of CUPTI beside it (cupti.c).
  *   FAKE_GPU_MEMORY=BYTES   what the device has      FAKE_GPU_COUNT=N   devices      FAKE_GPU_CRASH=N   the kernel
- *   `crashing` aborts the process at its N-th execution */
+ *   `crashing` aborts the process at its N-th execution      FAKE_GPU_GRAPH_FAILS=1   graphs launched by a subscriber run
+ *   and say that they failed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -285,8 +286,19 @@ static void run_graph(void) {
     execute(g_graph[node].function, args, g_graph[node].threads);
   }
 }
-EXPORT int cuGraphLaunch(void* graph, void* stream) {
+static int launch_graph(void* graph, void* stream) {
 #define ARGS {graph, stream}
   CALL(GRAPH, NULL, run_graph(), void* graph; void* stream);
 #undef ARGS
+}
+EXPORT int cuGraphLaunch(void* graph, void* stream) {
+  static int inside;
+  if (inside && getenv("FAKE_GPU_GRAPH_FAILS")) {
+    run_graph();
+    return 719;
+  }
+  ++inside;
+  const int result = launch_graph(graph, stream);
+  --inside;
+  return result;
 }

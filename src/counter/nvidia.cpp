@@ -344,6 +344,7 @@ class NvidiaProvider : public Provider {
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
     const std::size_t all[] = {group};
+    bool whole = true;  // every run came to its end
     for (std::size_t run_number = 0; run_number < runs; ++run_number) {
       auto run_settings = settings;
       run_settings.emplace_back("pass", std::to_string(run_number));
@@ -402,6 +403,7 @@ class NvidiaProvider : public Provider {
       } else if (!same_launches(launches, *seen, run_number, observer)) {
         observer.warn("application replay needs the same launches in every run: the values of this profile are not complete");
         launches.clear();
+        whole = false;
         break;
       }
       if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
@@ -409,6 +411,7 @@ class NvidiaProvider : public Provider {
       if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
       const bool ends = interrupted(run->result.signal) || crashed;
+      whole = whole && !ends;
       if (last || !application || ends)
         if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
       if (ends) break;
@@ -428,7 +431,7 @@ class NvidiaProvider : public Provider {
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;
     if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
-    warn_missing(result, observer);
+    if (whole) warn_missing(result, observer);  // else why values are missing has been said
     if (group == 0) {
       outcome.measured = result.dispatches.size();
       std::uint64_t passed = 0;

@@ -1,6 +1,4 @@
 // `tacho report WHAT FILE`: gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 
 #include <charconv>
@@ -10,6 +8,7 @@
 #include "analysis/diff.h"
 #include "analysis/questions.h"
 #include "cli/command.h"
+#include "cli/pages.h"
 #include "cli/run_target.h"
 #include "cli/suggest.h"
 #include "format/format.h"
@@ -18,42 +17,18 @@
 namespace tacho::cli {
 namespace {
 
-// Prints the answer, at most `most` rows of it (0: all), a page at a time, as there may be millions of names: every page of
-// text has a header, and columns as wide as the page needs.
+// Prints the answer, at most `most` rows of it (0: all).
 void show(analysis::Answer& answer, size_t most, const std::string& format, const std::string& when_empty) {
-  constexpr size_t kPage = 10'000;
   if (most != 0 && answer.rows.size() > most) answer.rows.resize(most);
-  const report::Screen screen = report::screen_of(STDOUT_FILENO);
-  report::TextStyle style;
-  style.width = screen.terminal ? screen.width : 0;
-  style.colour = screen.colour;
-  std::string out;
-  report::JsonWriter writer(out);
+  Pages pages(format, when_empty);
   size_t given = answer.rows.size();
   std::vector<report::Cell> row;
-  bool more = true;
-  for (bool first = true; more; first = false) {
-    while (answer.rows.size() < kPage && (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
+  for (bool more = true; more;) {
+    while (answer.rows.size() < Pages::kRows && (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
       answer.rows.push_back(std::move(row));
       ++given;
     }
-    if (format == "csv") {
-      out = report::to_csv(analysis::exact_table(answer), first);
-    } else if (format == "json") {
-      const report::Table table = analysis::exact_table(answer);
-      if (first) report::begin_json(table, writer);
-      report::rows_json(table, writer);
-      if (!more) {
-        report::end_json(writer);
-        out += "\n";
-      }
-    } else if (!answer.rows.empty()) {
-      out = report::to_text(analysis::readable_table(answer), style);
-    } else if (first) {
-      out = when_empty + "\n";
-    }
-    std::fwrite(out.data(), 1, out.size(), stdout);
-    out.clear();
+    pages.give(pages.text() ? analysis::readable_table(answer) : analysis::exact_table(answer), !more);
     answer.rows.clear();
   }
   std::fflush(stdout);

@@ -13,6 +13,7 @@
 #include "analysis/stats.h"
 #include "analysis/top.h"
 #include "cli/command.h"
+#include "cli/pages.h"
 #include "cli/convert.h"
 #include "cli/run_target.h"
 #include "cli/suggest.h"
@@ -97,50 +98,28 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>> tables
   };
 }
 
-// Rows a page at a time, as there may be millions of names: every page of text has a header, and columns as wide as the page
-// needs.
 void print_top(const TopSource& source, size_t most, double total, const std::string& format, const std::string& when_empty) {
-  constexpr size_t kPage = 10'000;
-  report::Table readable, exact;
-  readable.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
-                      {"Name", report::Align::Left, -1, true}};
-  exact.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
-  std::string out;
-  report::JsonWriter writer(out);
-  const report::Screen screen = report::screen_of(STDOUT_FILENO);
-  report::TextStyle style;
-  style.width = screen.terminal ? screen.width : 0;
-  style.colour = screen.colour;
+  Pages pages(format, when_empty);
+  report::Table table;
+  if (pages.text())
+    table.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
+                     {"Name", report::Align::Left, -1, true}};
+  else
+    table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
   size_t given = 0;
-  bool more = true;
-  for (bool first = true; first || more; first = false) {
-    readable.rows.clear();
-    exact.rows.clear();
+  for (bool more = true; more;) {
+    table.rows.clear();
     TopRow row;
-    while (exact.rows.size() < kPage && (more = (most == 0 || given < most) && source(row))) {
+    while (table.rows.size() < Pages::kRows && (more = (most == 0 || given < most) && source(row))) {
       ++given;
       const double mean = row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
       const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
-      if (format == "text")
-        readable.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls, report::format_duration(mean), row.name});
-      exact.rows.push_back({row.name, row.calls, row.total, mean, percent});
+      if (pages.text())
+        table.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls, report::format_duration(mean), row.name});
+      else
+        table.rows.push_back({row.name, row.calls, row.total, mean, percent});
     }
-    if (format == "csv") {
-      out += report::to_csv(exact, first);
-    } else if (format == "json") {
-      if (first) report::begin_json(exact, writer);
-      report::rows_json(exact, writer);
-      if (!more) {
-        report::end_json(writer);
-        out += "\n";
-      }
-    } else if (!exact.rows.empty()) {
-      out += report::to_text(readable, style);
-    } else if (first) {
-      out += when_empty + "\n";
-    }
-    std::fwrite(out.data(), 1, out.size(), stdout);
-    out.clear();
+    pages.give(table, !more);
   }
 }
 

@@ -1,0 +1,31 @@
+// Long tables on standard output, a page at a time: there may be millions of rows.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "report/table.h"
+
+namespace tacho::cli {
+
+/// One table in pages. As text every page has a header, and columns as wide as the page needs; csv and JSON are one document.
+class Pages {
+ public:
+  static constexpr size_t kRows = 10'000;  ///< of a page, at most
+  /// `format`: text, csv or json; `when_empty`: the line of text instead of a table without rows.
+  Pages(const std::string& format, std::string when_empty);
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  bool text() const { return format_ == Format::Text; }
+  /// Prints the next page; all have the same columns. `last`: nothing follows.
+  void give(const report::Table& page, bool last);
+
+ private:
+  enum class Format { Text, Csv, Json } format_;
+  std::string when_empty_, out_;
+  report::JsonWriter writer_;
+  report::TextStyle style_;
+  bool first_ = true;
+};
+
+}  // namespace tacho::cli

@@ -21,4 +21,5 @@ tacho_cuda_program(examples/launch_storm_cuda ${CMAKE_CURRENT_SOURCE_DIR}/launch
 tacho_cuda_program(tests/device/cuda_endings ${CMAKE_SOURCE_DIR}/tests/device/cuda_endings.cu)
 tacho_cuda_program(tests/device/cuda_endings_ptds ${CMAKE_SOURCE_DIR}/tests/device/cuda_endings.cu --default-stream per-thread)
 tacho_cuda_program(tests/device/cuda_kernels ${CMAKE_SOURCE_DIR}/tests/device/cuda_kernels.cu)
+tacho_cuda_program(tests/device/cuda_variables ${CMAKE_SOURCE_DIR}/tests/device/cuda_variables.cu)
 tacho_cuda_program(tests/device/cuda_roofline ${CMAKE_SOURCE_DIR}/tests/device/cuda_roofline.cu)

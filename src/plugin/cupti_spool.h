@@ -1,6 +1,6 @@
 // What the CUPTI half of counter collection in a target hands to tacho, in the folder of plugin/spool.h. The target
-// reads `counter.config` (CUPTI's config image) and the lines of `config`; it writes `<process>.<n>.image`, a counter
-// data image with the ranges of several launches, and appends to `<process>.records` one CounterRecord a range of that
+// reads `counter.config` (CUPTI's config image) and the lines of `config`; it writes `<process>.<n>.<device>.image`, a
+// counter data image with the ranges of several launches on one GPU, and appends to `<process>.records` one CounterRecord a range of that
 // image, and at its end one for each kernel with the number of launches that were not measured (index ~0). An image is
 // named when it is complete, its records follow.
 #pragma once

@@ -3,11 +3,13 @@
 //   loop   N launches of the reduction; prints the milliseconds they took
 //   steady N launches of a triad over 600 MB, which no cache holds; prints the milliseconds
 //   mixed  N rounds of three kernels in an order that repeats
+//   empty  N empty kernels
 //   storm  N empty kernels and one copy at the end; prints the milliseconds of the empty ones
 //   gemm   N matrix products
 //   memory N launches that add to device memory, a variable of the module, pinned and managed memory, which the host
 //          changes as well; prints what they hold at the end
 //   graph  N launches of a graph of three kernels, after launches of its own
+//   gpus   N rounds of a copy and a reduction on every GPU in turn, then prints what each holds
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -21,6 +23,10 @@ constexpr int kWidth = 512, kItems = 1 << 22;
 __global__ void copy_kernel(const float* from, float* to, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) to[i] = from[i];
+}
+__global__ void fill_kernel(float* to, int n, float value) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = value;
 }
 __global__ void gemm_kernel(const float* a, const float* b, float* c, int n) {
   __shared__ float x[16][16], y[16][16];
@@ -158,10 +164,34 @@ int main(int argc, char** argv) {
       check(cudaGraphLaunch(ready, stream), "graph");
       launch(4);
     }
+  } else if (mode == "gpus") {
+    int count = 0;
+    check(cudaGetDeviceCount(&count), "count");
+    float *from[16] = {}, *to[16] = {};
+    count = count > 16 ? 16 : count;
+    for (int d = 0; d < count; ++d) {
+      check(cudaSetDevice(d), "device");
+      check(cudaMalloc(&from[d], kItems * sizeof(float)), "malloc");
+      check(cudaMalloc(&to[d], kItems * sizeof(float)), "malloc");
+      fill_kernel<<<kItems / 256, 256>>>(from[d], kItems, static_cast<float>(d + 1));
+    }
+    for (int i = 0; i < n; ++i)
+      for (int d = 0; d < count; ++d) {
+        check(cudaSetDevice(d), "device");
+        copy_kernel<<<kItems / 256, 256>>>(from[d], to[d], kItems);
+        reduce_kernel<<<264, 256>>>(to[d], from[d], kItems);
+      }
+    for (int d = 0; d < count; ++d) {
+      float sum = 0;
+      check(cudaMemcpy(&sum, from[d], sizeof sum, cudaMemcpyDeviceToHost), "copy");
+      std::printf("GPU %d: %.0f\n", d, sum);
+    }
+  } else if (mode == "empty") {
+    for (int i = 0; i < n; ++i) launch(5);
   } else if (mode == "storm") {
     for (int i = 0; i < n; ++i) launch(5);
   } else {
-    std::fprintf(stderr, "usage: cuda_kernels all|loop|steady|mixed|storm|gemm|memory|graph [N]\n");
+    std::fprintf(stderr, "usage: cuda_kernels all|loop|steady|mixed|empty|storm|gemm|memory|graph|gpus [N]\n");
     return 2;
   }
   check(cudaDeviceSynchronize(), "run");

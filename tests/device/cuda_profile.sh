@@ -19,7 +19,7 @@ if [ ! -e "$build/tests/device/cuda_kernels" ]; then
   "$cuda/bin/nvcc" -O2 -lineinfo -arch=native -std=c++17 -o "$build/tests/device/cuda_kernels" "$here/cuda_kernels.cu" ||
     echo "cuda_profile.sh: nvcc could not build cuda_kernels" >&2
 fi
-for file in bin/tacho lib/libtacho.so lib/librange_floor.so tests/device/cuda_kernels; do
+for file in bin/tacho lib/libtacho.so lib/librange_floor.so tests/device/cuda_kernels tests/device/cuda_variables; do
   if [ ! -e "$build/$file" ]; then
     echo "cuda_profile.sh: $build/$file is missing: build with the CUDA toolkit installed" >&2
     exit 1

@@ -1,15 +1,18 @@
-// The two kernels that replays need, as text for the driver's own compiler: comparing memory with its saved
-// copy, and reading through a buffer that is larger than the L2.
+// The kernels that replays need, as text for the driver's own compiler: comparing memory with its saved copy,
+// reading through a buffer that is larger than the L2, and timing reads that depend on one another.
 #pragma once
 
 namespace tacho::capture::counter {
 
 /// Bytes that one flag of tacho_compare stands for.
 inline constexpr unsigned long long kChunk = 65536;
+/// Reads of tacho_chase.
+inline constexpr unsigned kChased = 64;
 
 /// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte
 /// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words
-/// past the L1.
+/// past the L1. tacho_chase(from, cycles): one thread reads kChased words past the L1, 4096 bytes apart, each address depending on
+/// the word before, which has to be 0; the SM's cycles that took go to `cycles` (u64).
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70
@@ -93,6 +96,30 @@ done:
   ld.param.u64 %o, [sink];
   st.global.b32 [%o], %d;
 end:
+  ret;
+}
+
+.visible .entry tacho_chase(.param .u64 from, .param .u64 cycles) {
+  .reg .pred %p;
+  .reg .b32 %i, %x;
+  .reg .b64 %a, %o, %begin, %end;
+  ld.param.u64 %a, [from];
+  mov.b32 %i, 64;
+  mov.u64 %begin, %clock64;
+next:
+  ld.global.cg.b32 %x, [%a];
+  cvt.u64.u32 %o, %x;
+  add.u64 %a, %a, %o;
+  add.u64 %a, %a, 4096;
+  sub.u32 %i, %i, 1;
+  setp.ne.u32 %p, %i, 0;
+  @%p bra next;
+  and.b64 %o, %a, 1;
+  mov.u64 %end, %clock64;
+  add.u64 %end, %end, %o;
+  sub.u64 %end, %end, %begin;
+  ld.param.u64 %o, [cycles];
+  st.global.u64 [%o], %end;
   ret;
 }
 )";

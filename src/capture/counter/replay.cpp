@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "capture/counter/kernels.h"
+#include "capture/counter/l2.h"
 #include "capture/source/cuda/cupti_api.h"
 
 namespace tacho::capture::counter {
@@ -31,9 +32,13 @@ struct Driver {
   Result (*current)(void**);
   Result (*context_device)(int*);
   Result (*device_attribute)(int*, int, int);
+  Result (*device_address)(char*, int, int);
   Result (*module_load)(void**, const void*);
   Result (*module_function)(void**, void*, const char*);
   Result (*module_global)(Address*, size_t*, void*, const char*);
+  Result (*library_global)(Address*, size_t*, void*, const char*);
+  Result (*library_managed)(Address*, size_t*, void*, const char*);
+  Result (*pointer_attribute)(void*, int, Address);
   Result (*function_module)(void**, void*);
   Result (*kernel_function)(void**, void*);
   Result (*parameter_info)(void*, size_t, size_t*, size_t*);
@@ -97,7 +102,7 @@ struct Layout {  // of a function's arguments
 };
 struct Kept {
   replay::Call::Kind kind;
-  bool packed, swept;
+  bool packed, emptied;
   uint32_t grid[3], block[3], shared;
   void *handle, *stream;
   uint32_t layout;
@@ -118,7 +123,11 @@ constinit List<Kept> g_kept{};
 constinit List<uint8_t> g_blob{};
 constinit List<char> g_names{};     // of variables, one after the other with a zero behind each
 constinit List<void*> g_modules{};  // whose variables are in g_memory
-constinit size_t g_with_variables = 0, g_resolved = 0;  // modules: loaded with variables, of these found again by a function
+constinit bool g_lost = false;       // there are kernels or variables about which the driver does not tell enough
+constinit bool g_managed = false;    // a module has managed variables: any kernel may change what the host changes too
+constinit List<char> g_managed_names{};  // of these, as in g_names
+constinit List<void*> g_libraries{};     // that the program has loaded
+constinit bool g_unloaded = false;       // a module or library, with its variables
 constinit List<uint8_t> g_flags{};
 constinit List<void*> g_pointers{};
 constinit Buffer g_before{}, g_after{};
@@ -130,9 +139,11 @@ constinit void* g_batch_context = nullptr;
 // Our kernels and buffers in one context.
 struct Tools {
   void* context;
-  void *compare, *sweep;
+  void *compare, *sweep, *chase;
   Address sweep_buffer, flags;
   size_t sweep_bytes, flag_bytes;
+  L2 l2;
+  bool by_driver;  // the kernel driver empties the L2
 };
 constinit List<Tools> g_tools{};
 
@@ -236,7 +247,30 @@ size_t rounded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-// ---- the two kernels
+// ---- our kernels
+
+// Whether the kernel driver empties the L2: reads that find their lines in it take a fraction of those that do not.
+bool driver_empties(Tools& tools, int device) {
+  char pci[64] = {};
+  if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) || g_driver.device_address == nullptr ||
+      g_driver.device_address(pci, sizeof pci, device) != 0 || open_l2(pci, tools.l2) != nullptr)
+    return false;
+  Address from = tools.sweep_buffer, to = tools.sweep_buffer + tools.sweep_bytes;
+  void* arguments[] = {&from, &to};
+  uint64_t cycles = 0;
+  const auto chase = [&] {
+    return g_driver.launch(tools.chase, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) == 0 &&
+           g_driver.copy_out(&cycles, to, sizeof cycles) == 0;
+  };
+  uint64_t within = ~uint64_t{0}, without = within;
+  for (int i = 0; i < 3; ++i) {
+    if (!chase() || !chase()) return false;  // the first brings the lines in
+    if (cycles < within) within = cycles;
+    if (!empty_l2(tools.l2) || !chase()) return false;
+    if (cycles < without) without = cycles;
+  }
+  return without > within + within / 2;
+}
 
 Tools* tools_of(void* context) {
   for (size_t i = 0; i < g_tools.count; ++i)
@@ -248,8 +282,9 @@ Tools* tools_of(void* context) {
   constexpr int kL2Bytes = 38;  // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
   if (g_driver.module_load(&module, kKernels) != 0 ||
       g_driver.module_function(&tools.compare, module, "tacho_compare") != 0 ||
-      g_driver.module_function(&tools.sweep, module, "tacho_sweep") != 0)
-    tools.compare = tools.sweep = nullptr;
+      g_driver.module_function(&tools.sweep, module, "tacho_sweep") != 0 ||
+      g_driver.module_function(&tools.chase, module, "tacho_chase") != 0)
+    tools.compare = tools.sweep = tools.chase = nullptr;
   if (tools.sweep != nullptr && g_driver.context_device(&device) == 0 &&
       g_driver.device_attribute(&l2, kL2Bytes, device) == 0 && l2 > 0) {
     tools.sweep_bytes = static_cast<size_t>(l2) * 2 / 4096 * 4096;
@@ -257,6 +292,7 @@ Tools* tools_of(void* context) {
         g_driver.fill(tools.sweep_buffer, 0, tools.sweep_bytes + 256) != 0)
       tools.sweep_bytes = 0;
   }
+  tools.by_driver = driver_empties(tools, device);
   return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
@@ -296,10 +332,56 @@ const uint8_t* compare() {
 
 // ---- variables of modules
 
+template <typename Visit>
+void each_name(const List<char>& names, Visit visit) {
+  for (size_t at = 0; at < names.count; at += strlen(names.data + at) + 1) visit(names.data + at);
+}
+void add_name(List<char>& names, const char* name) {
+  const size_t length = strlen(name) + 1;
+  if (char* const to = names.grow(length); to != nullptr) memcpy(to, name, length);
+}
+
 bool names_variable(const Elf64_Sym& symbol, const Elf64_Shdr* sections, size_t count, const char* names) {
   if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || symbol.st_shndx >= count)
     return false;
   return starts(names + sections[symbol.st_shndx].sh_name, ".nv.global");
+}
+
+void add_variable(Address address, size_t bytes) {
+  constexpr int kIsManaged = 8;  // CU_POINTER_ATTRIBUTE_IS_MANAGED
+  for (size_t i = 0; i < g_memory.count; ++i)
+    if (g_memory.data[i].address == address && g_memory.data[i].where == Where::kGlobal) return;
+  unsigned managed = 0;
+  void* context = nullptr;
+  g_driver.current(&context);
+  if (g_driver.pointer_attribute(&managed, kIsManaged, address) != 0 || managed == 0)
+    return add_memory(address, bytes, context, Where::kGlobal);
+  for (size_t i = 0; i < g_memory.count; ++i)
+    if (g_memory.data[i].address == address) return;
+  g_managed = true;
+  add_memory(address, bytes, context, Where::kHost);
+}
+
+// Managed variables belong to libraries and are the same in all contexts. False: there is one that cannot be found.
+bool find_managed() {
+  bool all = true;
+  each_name(g_managed_names, [&](const char* name) {
+    bool found = false;
+    Address address = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < g_libraries.count; ++i)
+      if (g_driver.library_managed != nullptr && g_driver.library_managed(&address, &bytes, g_libraries.data[i], name) == 0) {
+        found = true;
+        add_variable(address, bytes);
+      }
+    for (size_t i = 0; i < g_modules.count; ++i)
+      if (g_driver.module_global(&address, &bytes, g_modules.data[i], name) == 0) {
+        found = true;
+        add_variable(address, bytes);
+      }
+    all = all && (found || g_unloaded);
+  });
+  return all;
 }
 
 void resolve_module(void* function) {
@@ -308,26 +390,36 @@ void resolve_module(void* function) {
     g_driver.function_load(function);  // modules may be loaded as late as by a launch
   if (g_driver.function_module(&module, function) != 0) {
     void* inner = nullptr;
-    if (g_driver.kernel_function(&inner, function) != 0 || g_driver.function_module(&module, inner) != 0)
+    if (g_driver.kernel_function(&inner, function) != 0 || g_driver.function_module(&module, inner) != 0) {
+      g_lost = true;
       return;
+    }
   }
   for (size_t i = 0; i < g_modules.count; ++i)
     if (g_modules.data[i] == module) return;
   g_modules.add(module);
-  void* context = nullptr;
-  g_driver.current(&context);
-  bool any = false;
-  for (size_t at = 0; at < g_names.count; at += strlen(g_names.data + at) + 1) {
+  each_name(g_names, [&](const char* name) {
     Address address = 0;
     size_t bytes = 0;
-    if (g_driver.module_global(&address, &bytes, module, g_names.data + at) != 0) continue;
-    any = true;
-    bool known = false;
-    for (size_t i = 0; i < g_memory.count && !known; ++i)
-      known = g_memory.data[i].address == address && g_memory.data[i].where == Where::kGlobal;
-    if (!known) add_memory(address, bytes, context, Where::kGlobal);
+    if (g_driver.module_global(&address, &bytes, module, name) == 0) add_variable(address, bytes);
+  });
+}
+
+// A node of a graph was made or changed: `parameters` of the call, where its description is found at `offset`.
+void note_node(const void* parameters, size_t offset, bool any_kind) {
+  constexpr int kKernel = 0, kAllocation = 10;  // CUgraphNodeType
+  const auto* description = word<const char*>(parameters, offset);
+  if (description == nullptr) return;
+  if (any_kind) {  // CUgraphNodeParams: the kind, then what a node of that kind is
+    const int kind = word<int>(description, 0);
+    if (kind == kAllocation) g_problem = "the program's graphs allocate memory";
+    if (kind != kKernel) return;
+    description += 16;
   }
-  if (any) ++g_resolved;
+  void* function = word<void*>(description, 0);
+  // The first version of the description has no kernel; its function is never null.
+  if (function == nullptr) function = word<void*>(description, 56);
+  if (function != nullptr) resolve_module(function);
 }
 
 // ---- arguments
@@ -403,6 +495,7 @@ bool points_to_host(const uint8_t* bytes, size_t size) {
 }
 
 bool any_host_memory() {
+  if (g_managed) return true;
   for (size_t i = 0; i < g_memory.count; ++i)
     if (g_memory.data[i].where == Where::kHost) return true;
   return false;
@@ -460,6 +553,13 @@ Effect effect_of(const char* function) {
       {"cuGraphExecGet", Effect::kNone},
       {"cuGraphExec", Effect::kChanges},
       {"cuGraphAddMemAlloc", Effect::kChanges},
+      {"cuGraphAddKernelNode", Effect::kChanges},
+      {"cuGraphAddNode", Effect::kChanges},
+      {"cuGraphKernelNodeSetParams", Effect::kChanges},
+      {"cuGraphNodeSetParams", Effect::kChanges},
+      {"cuModuleGetGlobal", Effect::kChanges},
+      {"cuLibraryGetGlobal", Effect::kChanges},
+      {"cuLibraryGetManaged", Effect::kChanges},
       {"cuDeviceGraphMemTrim", Effect::kChanges},
       {"cuCtxDestroy", Effect::kChanges},
       {"cuCtxDetach", Effect::kChanges},
@@ -485,6 +585,9 @@ bool find_functions() {
     return to != nullptr;
   };
   find(g_driver.function_load, "cuFuncLoad");
+  find(g_driver.device_address, "cuDeviceGetPCIBusId");
+  find(g_driver.library_global, "cuLibraryGetGlobal");
+  find(g_driver.library_managed, "cuLibraryGetManaged");
   return find(g_driver.memory_info, "cuMemGetInfo_v2") && find(g_driver.memory_alloc, "cuMemAlloc_v2") &&
          find(g_driver.memory_free, "cuMemFree_v2") && find(g_driver.copy, "cuMemcpyAsync") &&
          find(g_driver.copy_out, "cuMemcpyDtoH_v2") && find(g_driver.copy_in, "cuMemcpyHtoD_v2") &&
@@ -495,6 +598,7 @@ bool find_functions() {
          find(g_driver.module_load, "cuModuleLoadData") &&
          find(g_driver.module_function, "cuModuleGetFunction") &&
          find(g_driver.module_global, "cuModuleGetGlobal_v2") &&
+         find(g_driver.pointer_attribute, "cuPointerGetAttribute") &&
          find(g_driver.function_module, "cuFuncGetModule") &&
          find(g_driver.kernel_function, "cuKernelGetFunction") &&
          find(g_driver.parameter_info, "cuFuncGetParamInfo") &&
@@ -540,12 +644,40 @@ void note_call(const char* function, const void* parameters, void* context) {
   if (starts(function, "cuIpcOpen") || starts(function, "cuMulticast"))
     g_problem = "the program shares memory with other processes or GPUs";
   if (starts(function, "cuGraphAddMemAlloc")) g_problem = "the program's graphs allocate memory";
+  if (starts(function, "cuGraphAddKernelNode")) note_node(parameters, 32, false);
+  if (starts(function, "cuGraphAddNode")) note_node(parameters, strcmp(function, "cuGraphAddNode") == 0 ? 32 : 40, true);
+  if (starts(function, "cuGraphExecKernelNodeSetParams")) note_node(parameters, 16, false);
+  if (starts(function, "cuGraphKernelNodeSetParams")) note_node(parameters, 8, false);
+  if (starts(function, "cuGraphExecNodeSetParams")) note_node(parameters, 16, true);
+  if (starts(function, "cuGraphNodeSetParams")) note_node(parameters, 8, true);
+  if (starts(function, "cuModuleGetGlobal") || starts(function, "cuLibraryGetGlobal") ||
+      starts(function, "cuLibraryGetManaged")) {
+    // The program may ask for one of the two only.
+    Address address = 0;
+    size_t bytes = 0;
+    auto* const ask = starts(function, "cuModuleGetGlobal")    ? g_driver.module_global
+                      : starts(function, "cuLibraryGetGlobal") ? g_driver.library_global
+                                                               : g_driver.library_managed;
+    if (ask != nullptr && ask(&address, &bytes, word<void*>(parameters, 16), word<const char*>(parameters, 24)) == 0)
+      add_variable(address, bytes);
+    else
+      g_lost = true;
+  }
+  if (starts(function, "cuLibraryLoad"))
+    if (auto* const library = word<void* const*>(parameters, 0); library != nullptr) g_libraries.add(*library);
+  if (starts(function, "cuLibraryUnload"))
+    for (size_t i = g_libraries.count; i-- > 0;)
+      if (g_libraries.data[i] == word<void*>(parameters, 0)) g_libraries.drop(i);
   if (starts(function, "cuModuleUnload") || starts(function, "cuLibraryUnload")) {
-    // Whose variables these were is not told: all are looked up again.
+    // Whose variables are gone is not told, but what is gone has no attributes any more.
+    g_unloaded = true;
+    constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    unsigned type = 0;
     for (size_t i = g_memory.count; i-- > 0;)
-      if (g_memory.data[i].where == Where::kGlobal) g_memory.drop(i);
+      if ((g_memory.data[i].where == Where::kGlobal || g_managed) &&
+          g_driver.pointer_attribute(&type, kMemoryType, g_memory.data[i].address) != 0)
+        g_memory.drop(i);
     g_modules.count = 0;
-    g_resolved = 0;
     g_layouts.count = g_offsets.count = g_sizes.count = 0;
     ++g_generation;
   }
@@ -568,7 +700,6 @@ void note_module(const void* image, size_t bytes) {
   if (!inside(names) || names.sh_size == 0 || file[names.sh_offset + names.sh_size - 1] != '\0') return;
   for (size_t s = 0; s < head.e_shnum; ++s)
     if (sections[s].sh_name >= names.sh_size) return;
-  bool any = false;
   for (size_t s = 0; s < head.e_shnum; ++s) {
     const Elf64_Shdr& table = sections[s];
     if (table.sh_type != SHT_SYMTAB || !inside(table) || table.sh_link >= head.e_shnum ||
@@ -582,20 +713,22 @@ void note_module(const void* image, size_t bytes) {
       if (!names_variable(symbol, sections, head.e_shnum, file + names.sh_offset) ||
           symbol.st_name >= strings.sh_size)
         continue;
+      constexpr unsigned char kManaged = 4;  // what nvcc leaves in st_other of a __managed__ variable
       const char* const name = file + strings.sh_offset + symbol.st_name;
-      const size_t length = strlen(name) + 1;
-      if (char* const to = g_names.grow(length); to != nullptr) memcpy(to, name, length);
+      if ((symbol.st_other & kManaged) != 0) {
+        g_managed = true;
+        add_name(g_managed_names, name);
+      } else {
+        add_name(g_names, name);
+      }
       g_modules.count = 0;  // a name may be of a module that was looked through before
-      g_resolved = 0;
       ++g_generation;
-      any = true;
     }
   }
-  if (any) ++g_with_variables;
 }
 
 bool variables_known() {
-  return g_resolved >= g_with_variables;
+  return !g_lost;
 }
 
 const char* problem() {
@@ -620,7 +753,7 @@ bool prepare(const Call& call) {
 
 bool touches_host(const Call& call) {
   if (!any_host_memory()) return false;
-  if (call.kind == Call::Kind::kGraph) return true;
+  if (call.kind == Call::Kind::kGraph || g_managed) return true;
   const Arguments arguments = arguments_of(call);
   if (arguments.packed != nullptr) return points_to_host(arguments.packed, arguments.packed_bytes);
   const Layout* const layout = layout_of(call.handle);
@@ -638,6 +771,7 @@ const char* begin(void* context, bool with_host) {
     release(g_after);
   }
   const InContext inside(context);
+  if (!find_managed()) return "a managed variable of a module cannot be found";
   tools_of(context);  // their memory before that of copies, which may take all
   g_kept.count = 0;
   g_blob.count = 0;
@@ -669,10 +803,9 @@ const char* begin(void* context, bool with_host) {
   return nullptr;
 }
 
-bool keep(const Call& call, bool swept) {
+bool keep(const Call& call) {
   Kept kept{};
   kept.kind = call.kind;
-  kept.swept = swept;
   kept.handle = call.handle;
   const char* const words = static_cast<const char*>(call.parameters);
   if (call.kind == Call::Kind::kGraph) {
@@ -717,6 +850,10 @@ bool keep(const Call& call, bool swept) {
       memcpy(to + g_offsets.data[layout->first + i], arguments.values[i], g_sizes.data[layout->first + i]);
   }
   return g_kept.add(kept);
+}
+
+void note_emptied() {
+  if (g_kept.count != 0) g_kept.data[g_kept.count - 1].emptied = true;
 }
 
 size_t kept() {
@@ -776,7 +913,7 @@ const char* run_again() {
   const InContext inside(g_batch_context);
   for (size_t k = 0; k < g_kept.count; ++k) {
     const Kept& each = g_kept.data[k];
-    if (each.swept && !sweep(g_batch_context)) return "the L2 cannot be swept";
+    if (each.emptied && empty_cache(g_batch_context) == Emptied::kFailed) return "the L2 cannot be emptied";
     uint8_t* const values = g_blob.data + each.arguments;
     size_t packed_bytes = each.argument_bytes;
     void* extra[] = {reinterpret_cast<void*>(1), values, reinterpret_cast<void*>(2), &packed_bytes, nullptr};
@@ -856,18 +993,20 @@ bool settle(void* context) {
   return g_driver.synchronize != nullptr && g_driver.synchronize() == 0;
 }
 
-bool can_sweep(void* context) {
+Emptied emptied_by(void* context) {
   const Tools* const tools = tools_of(context);
-  return tools != nullptr && tools->sweep_bytes != 0;
+  return tools == nullptr || tools->sweep_bytes == 0 ? Emptied::kFailed : tools->by_driver ? Emptied::kByDriver : Emptied::kBySweep;
 }
 
-bool sweep(void* context) {
-  if (!can_sweep(context)) return false;
+Emptied empty_cache(void* context) {
+  const Emptied way = emptied_by(context);
+  if (way == Emptied::kFailed) return way;
   const Tools& tools = *tools_of(context);
+  if (way == Emptied::kByDriver) return settle(context) && empty_l2(tools.l2) ? way : Emptied::kFailed;
   Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
   uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};
-  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0;
+  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0 ? way : Emptied::kFailed;
 }
 
 void give_memory_back() {
@@ -892,7 +1031,6 @@ void forget(void* context) {
   for (size_t i = g_memory.count; i-- > 0;)
     if (g_memory.data[i].context == context && g_memory.data[i].where != Where::kHost) g_memory.drop(i);
   g_modules.count = 0;
-  g_resolved = 0;
 }
 
 }  // namespace replay

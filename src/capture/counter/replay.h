@@ -51,7 +51,8 @@ Call::Kind kind_of(const char* function);
 /// Loads the function's module and notes its variables. False: there are new ones, which an open batch has
 /// not saved.
 bool prepare(const Call& call);
-/// False while there are variables whose module no function that was prepared is of: kernels of a graph may change them.
+/// False once the driver has kept from us whose module a kernel is of or how large a variable is: what kernels of a graph
+/// change could not be put back then.
 bool variables_known();
 /// True if an argument points to memory that the host can write too: such a launch is a batch of its own.
 bool touches_host(const Call& call);
@@ -59,7 +60,9 @@ bool touches_host(const Call& call);
 /// Saves memory; host memory too where `with_host`. nullptr, or why it cannot be.
 const char* begin(void* context, bool with_host);
 /// Keeps a launch of the batch; false when it cannot be run again (nothing is kept then).
-bool keep(const Call& call, bool swept);
+bool keep(const Call& call);
+/// The cache was emptied before the launch kept last, as it will be when it runs again.
+void note_emptied();
 size_t kept();
 /// After the first execution: finds what was written and saves it. nullptr, or why it cannot be.
 const char* first_done();
@@ -74,10 +77,13 @@ const char* drop();
 
 /// Waits until the GPU has done what was asked of it in this context.
 bool settle(void* context);
-/// Reads as much memory as fills the L2 twice, so that the next kernel finds nothing of its own in it and no
-/// line that has to be written back. can_sweep() is false when there is no memory for that.
-bool can_sweep(void* context);
-bool sweep(void* context);
+/// How the L2 is emptied before a kernel is measured, so that it finds nothing of its own in it and no line that has to be
+/// written back. The kernel driver writes back and invalidates, where that is seen to work (it was checked once); else a kernel
+/// reads as much memory as fills the L2 twice, which leaves it full of lines of that memory and is a range of its own.
+enum class Emptied : uint8_t { kFailed, kByDriver, kBySweep };
+/// How it is done in this context; kFailed: there is neither.
+Emptied emptied_by(void* context);
+Emptied empty_cache(void* context);
 
 /// The program wants memory: if little is left, what saved memory takes goes back to the device.
 void give_memory_back();

@@ -33,6 +33,10 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
+  /// Another object for the same chip. One object evaluates the images of one GPU only: it keeps the places of the units that the
+  /// first image had, and those of a GPU with others switched off come out as NaN (CUPTI 13.0).
+  Result<std::unique_ptr<Host>> another() const { return open(chip_, availability_); }
+
   static Result<std::vector<std::string>> chips();
   /// Base metrics of all types, sorted by name. Descriptions and units where `properties`.
   Result<std::vector<MetricInfo>> base_metrics(bool properties) const;

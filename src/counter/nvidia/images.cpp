@@ -78,13 +78,17 @@ Status Evaluator::take(bool keep) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().extension() != ".image") continue;
-    const std::string name = entry.path().stem().string();  // "<process>.<number>"
-    std::uint32_t process = 0, number = 0;
-    const char* const end = name.data() + name.size();
-    const auto first = std::from_chars(name.data(), end, process);
-    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.' ||
-        std::from_chars(first.ptr + 1, end, number).ec != std::errc())
-      continue;
+    const std::string name = entry.path().stem().string();  // "<process>.<number>.<device>"
+    std::uint32_t parts[3] = {};
+    const char *at = name.data(), *const end = at + name.size();
+    bool whole = true;
+    for (std::uint32_t& part : parts) {
+      const auto read = std::from_chars(at, end, part);
+      whole = whole && read.ec == std::errc() && (&part == &parts[2] ? read.ptr == end : read.ptr != end && *read.ptr == '.');
+      at = read.ptr + (whole && read.ptr != end ? 1 : 0);
+    }
+    if (!whole) continue;
+    const auto [process, number, device] = parts;
     std::ifstream file(entry.path(), std::ios::binary | std::ios::ate);
     const std::streamoff size = file.tellg();
     if (size <= 0) continue;
@@ -93,9 +97,13 @@ Status Evaluator::take(bool keep) {
     if (!file.read(reinterpret_cast<char*>(image.data()), size)) return fail("{}: cannot be read", entry.path().string());
     auto& ranges = values_[{process, number}];
     ranges.clear();
-    const std::size_t count = host_.ranges(image);
+    std::unique_ptr<Host>& host = hosts_[{process, device}];
+    if (host == nullptr) {
+      TACHO_ASSIGN(host, host_.another());
+    }
+    const std::size_t count = host->ranges(image);
     for (std::size_t range = 0; range < count; ++range) {
-      TACHO_ASSIGN(std::vector<double> row, host_.evaluate(image, range, metrics_));
+      TACHO_ASSIGN(std::vector<double> row, host->evaluate(image, range, metrics_));
       ranges.push_back(std::move(row));
     }
     if (!keep) fs::remove(entry.path(), error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,7 +45,8 @@ class Evaluator {
   const Host& host_;
   std::vector<std::string> metrics_;
   std::string folder_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<double>>> values_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<double>>> values_;  // by process and image
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Host>> hosts_;              // by process and GPU
 };
 
 }  // namespace tacho::counter::nvidia

@@ -11,7 +11,7 @@ struct Cycle {
   size_t pass, length, wanted;  // ranges of the sequence, and how many the first pass may have
   uint64_t shapes[kMaxRanges];
   size_t records[kMaxRanges];  // of the first pass, in the session's records
-  uint64_t waited, launches;
+  uint64_t waited, patience, launches;
   int64_t switching, inside;
   size_t next;    // how many ranges the next cycle may have; 0 = not known yet
   uint64_t skip;  // launches that go unmeasured before it
@@ -22,27 +22,40 @@ Cycle& cycle_of(const Session& session) {
   return g_cycles[&session - g_sessions];
 }
 
-// Shapes that have been measured in all passes, GPU by GPU.
+// What is known of launches that are alike, GPU by GPU. Later ones are not told apart when the table is full.
+struct Shape {
+  uint64_t key;     // 0: free
+  uint64_t last;    // its last launch, counted over its GPU's launches from 1
+  uint64_t period;  // launches from the one before to that; 0 = seen once
+  bool complete;    // measured in all passes
+};
 constexpr size_t kShapes = 1 << 14;
-constinit uint64_t g_complete[kShapes] = {};
+constinit Shape g_shapes[kShapes] = {};
+constinit uint64_t g_launches[256] = {};  // by GPU
 
-uint64_t key_of(const Session& session, uint64_t shape) {
-  return (shape ^ (uint64_t{session.device} + 1) * 0x9e3779b97f4a7c15ULL) | 1;
-}
-uint64_t& place_of(uint64_t key) {
-  for (size_t probe = 0; probe < kShapes; ++probe) {
-    uint64_t& at = g_complete[(key + probe) % kShapes];
-    if (at == key || at == 0) return at;
+Shape& find(const Session& session, uint64_t shape) {
+  const uint64_t key = (shape ^ (uint64_t{session.device} + 1) * 0x9e3779b97f4a7c15ULL) | 1;
+  for (size_t probe = 0; probe < 256; ++probe) {
+    Shape& at = g_shapes[(key + probe) % kShapes];
+    if (at.key == key) return at;
+    if (at.key == 0) {
+      at.key = key;
+      return at;
+    }
   }
-  return g_complete[0];
+  return g_shapes[key % kShapes];
 }
-bool is_complete(const Session& session, uint64_t shape) {
-  const uint64_t key = key_of(session, shape);
-  return place_of(key) == key;
+Shape& note(const Session& session, uint64_t shape) {
+  Shape& known = find(session, shape);
+  const uint64_t now = ++g_launches[session.device % 256];
+  if (known.last != 0) known.period = now - known.last;
+  known.last = now;
+  return known;
 }
-void set_complete(const Session& session, uint64_t shape) {
-  const uint64_t key = key_of(session, shape);
-  place_of(key) = key;
+
+// How many launches a pass may wait for the sequence's first shape. What has not come again yet may never do so.
+uint64_t patience(const Shape& first) {
+  return first.period == 0 ? 64 : 2 * first.period + 64;
 }
 
 void end_cycle(Session& session) {
@@ -55,7 +68,7 @@ void end_cycle(Session& session) {
     record->image = session.number;
     record->range = static_cast<uint32_t>(k);
     record->samples = static_cast<uint32_t>(g_collection.passes);
-    set_complete(session, cycle.shapes[k]);
+    find(session, cycle.shapes[k]).complete = true;
   }
   write_image(session);
   g_collection.state->dispatches_done.fetch_add(cycle.length, std::memory_order_relaxed);
@@ -89,43 +102,41 @@ bool begin_pass(Session& session) {
 }  // namespace
 
 Session* begin_launch(void* context, uint64_t shape) {
-  Session* session = known_session(context);
-  if (session != nullptr) {
-    Cycle& cycle = cycle_of(*session);
-    if (cycle.open && session->running) {
-      if (cycle.pass == 0 || cycle.shapes[session->used] == shape) {
-        cycle.shapes[session->used] = shape;
-        return session;
-      }
-      end_pass(*session);
-    }
-    if (cycle.open) {
-      // Wait for the sequence's first shape, but not for ever.
-      if (shape == cycle.shapes[0]) return begin_pass(*session) ? session : nullptr;
-      if (++cycle.waited > 20'000) {
-        abandon(*session);
-        disable(*session);
-      }
-      return nullptr;
-    }
-    if (cycle.skip != 0 && is_complete(*session, shape)) {
-      --cycle.skip;
-      return nullptr;
-    }
-  }
   while (Session* const rival = rival_of(context)) {
     abandon(*rival);
     disable(*rival);
   }
-  session = session_of(context);
-  if (session == nullptr || !fresh_image(*session) || !configure(*session, abi::kUserReplay, 0)) return nullptr;
+  Session* const session = session_of(context);
+  if (session == nullptr) return nullptr;
   Cycle& cycle = cycle_of(*session);
+  const Shape& known = note(*session, shape);
+  if (cycle.open && session->running) {
+    if (cycle.pass == 0 || cycle.shapes[session->used] == shape) {
+      cycle.shapes[session->used] = shape;
+      return session;
+    }
+    end_pass(*session);
+  }
+  if (cycle.open) {
+    if (shape == cycle.shapes[0]) return begin_pass(*session) ? session : nullptr;
+    if (++cycle.waited > cycle.patience) {
+      abandon(*session);
+      disable(*session);
+    }
+    return nullptr;
+  }
+  if (cycle.skip != 0 && known.complete) {
+    --cycle.skip;
+    return nullptr;
+  }
+  if (!fresh_image(*session) || !configure(*session, abi::kUserReplay, 0)) return nullptr;
   const size_t wanted = cycle.next == 0 ? 8 : cycle.next;
   cycle = Cycle{};
   cycle.open = true;
   cycle.next = wanted;
   cycle.wanted = wanted < ranges() ? wanted : ranges();
   cycle.shapes[0] = shape;
+  cycle.patience = patience(known);
   return begin_pass(*session) ? session : nullptr;
 }
 

@@ -483,7 +483,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
                                       [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
   if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
     return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
-  // Nothing is refused from here on but for the folder's own sake: --overwrite removes what is in it.
+  TACHO_TRY(chosen.provider->ready());
+  TACHO_TRY(launch::find_library());
+  // --overwrite removes nothing before the program runs: what still goes wrong until then leaves the folder as it was.
   TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
   TACHO_TRY(check_same_device(folder, chosen.device));
 

@@ -143,6 +143,11 @@ class CpuProvider : public Provider {
     return plan;
   }
 
+  Status ready() const override {
+    TACHO_TRY(find_layer());
+    return {};
+  }
+
   tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;

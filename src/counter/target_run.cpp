@@ -224,7 +224,10 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   Tee tee(observer);
   launch.stdout_fd = tee.stdout_fd();
   launch.stderr_fd = tee.stderr_fd();
-  launch.started = [&tee] { tee.start(); };
+  launch.started = [&] {
+    tee.start();
+    observer.target_started();
+  };
   auto outcome = launch::run(launch);
   tee.finish();
   if (!outcome) {

@@ -1,6 +1,9 @@
 // Writing profile folders (writer.h).
 #include "workload/writer.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +106,83 @@ bool is_ours(const fs::path& path) {
          (name.starts_with("results_SQ") && name.ends_with(".db"));
 }
 
+// Files of ours in a folder and its perfmon/, as paths below the folder.
+std::vector<fs::path> files_of_runs(const fs::path& folder) {
+  std::vector<fs::path> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (is_ours(entry.path())) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder / "perfmon", error))
+    if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
+      names.push_back("perfmon" / entry.path().filename());
+  return names;
+}
+
 }  // namespace
+
+// What --overwrite removes, in a hidden folder beside the new files until the program runs.
+class FolderWriter::Aside {
+ public:
+  explicit Aside(fs::path folder) : folder_(std::move(folder)) {}
+  ~Aside() {
+    if (moved_.empty()) return;
+    std::error_code error;
+    if (complete_)
+      for (const fs::path& name : files_of_runs(folder_)) fs::remove(folder_ / name, error);
+    for (const fs::path& name : moved_) fs::rename(hidden_ / name, folder_ / name, error);
+    remove_hidden();
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  Status set_aside() {
+    const std::vector<fs::path> names = files_of_runs(folder_);
+    std::error_code error;
+    // What a tacho that was killed left behind: its spool, its unfinished trace, what it had set aside.
+    for (const auto& entry : fs::directory_iterator(folder_, error))
+      if (entry.path().filename().string().starts_with(".tacho-")) left_.push_back(entry.path());
+    if (names.empty()) return {};
+    std::string pattern = (folder_ / ".tacho-old-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
+    hidden_ = pattern;
+    fs::create_directory(hidden_ / "perfmon", error);
+    for (const fs::path& name : names) {
+      if (!error) fs::rename(folder_ / name, hidden_ / name, error);
+      if (!error) {
+        moved_.push_back(name);
+        continue;
+      }
+      if (moved_.empty()) remove_hidden();
+      return fail("{}: cannot be replaced: {}", (folder_ / name).string(), error.message());
+    }
+    complete_ = true;
+    return {};
+  }
+
+  void discard() {
+    moved_.clear();
+    std::error_code error;
+    if (!hidden_.empty()) left_.push_back(hidden_);
+    for (const fs::path& path : left_) fs::remove_all(path, error);
+    left_.clear();
+  }
+
+ private:
+  // Empty folders only: a file that could not be put back stays.
+  void remove_hidden() const {
+    std::error_code error;
+    fs::remove(hidden_ / "perfmon", error);
+    fs::remove(hidden_, error);
+  }
+
+  fs::path folder_, hidden_;
+  std::vector<fs::path> moved_, left_;
+  bool complete_ = false;
+};
+
+void FolderWriter::started() const {
+  if (aside_ != nullptr) aside_->discard();
+}
 
 Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrite) {
   FolderWriter writer;
@@ -118,13 +197,8 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
   for (const auto& entry : fs::directory_iterator(writer.folder_, error))
     if (is_ours(entry.path())) old.push_back(entry.path());
   if (overwrite) {
-    for (const fs::path& path : old) fs::remove(path, error);
-    // What a tacho that was killed left behind: its spool and its unfinished trace.
-    for (const auto& entry : fs::directory_iterator(writer.folder_, error))
-      if (entry.path().filename().string().starts_with(".tacho-")) fs::remove_all(entry.path(), error);
-    for (const auto& entry : fs::directory_iterator(writer.folder_ + "/perfmon", error))
-      if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
-        fs::remove(entry.path(), error);
+    writer.aside_ = std::make_shared<Aside>(writer.folder_);
+    TACHO_TRY(writer.aside_->set_aside());
     return writer;
   }
   TACHO_ASSIGN(writer.earlier_, read_runs(writer.folder_));

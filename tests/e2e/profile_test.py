@@ -95,6 +95,23 @@ class Refusals(Profile):
         self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./no-such-program", code=127)
         self.assertEqual(sorted(p.name for p in folder.iterdir()), before)
 
+    def test_a_program_that_does_not_start_removes_nothing(self):
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        folder = self.folder / "workloads" / "kept"
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        script = self.folder / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        # The kernel alone knows that before the start.
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./script", code=127)
+        self.assertEqual({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}, before)
+        self.assertEqual([path for path in folder.rglob("*") if path.name.startswith(".")], [])
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./vcopy", "-n", "4096")
+        after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        self.assertEqual(after.keys(), before.keys())
+        self.assertNotEqual(after, before)
+        self.assertEqual([path for path in folder.rglob("*") if path.name.startswith(".")], [])
+
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))

@@ -67,6 +67,33 @@ class Profile(Case):
         return lines[0]
 
 
+class DryRun(Profile):
+    def said(self, *words):
+        result = self.profile("--dry-run", *words)
+        return result.stdout.decode(), result.stderr.decode()
+
+    def test_a_device_without_a_roofline(self):
+        out, err = self.said("--arch", "cpu", "--roof-only")
+        self.assertIn("cpu has no roofline: --roof-only collects its System Speed-of-Light alone\n", err)
+        self.assertIn("pass\n", out)
+        self.assertNotIn("no roofline", self.said("--arch", "virtual", "--roof-only")[1])
+
+    def test_counters_that_are_not_there_are_named(self):
+        out, err = self.said("--arch", "cpu")
+        listed = set(re.findall(r"CPU_[A-Z_]+", out))
+        missing = set(re.findall(r"CPU_[A-Z_]+", err))
+        self.assertEqual(len(listed) + len(missing), 16)
+        self.assertFalse(listed & missing)
+
+    def test_pc_samples_are_a_run_more(self):
+        # Without CUPTI's library there is no plan for an NVIDIA GPU.
+        result = self.profile("--dry-run", "--arch", "sm_90", "-b", "21", code=None)
+        if result.returncode != 0:
+            self.skipTest(result.stderr.decode())
+        self.assertTrue(result.stdout.endswith(b"(1 counter): gpu__time_duration.sum\nand one more run of the program for PC samples\n"), result.stdout)
+        self.assertNotIn(b"PC samples", self.profile("--dry-run", "--arch", "sm_90", "-b", "2").stdout)
+
+
 class Refusals(Profile):
     def test_options_that_exclude_each_other(self):
         program = ("--", "./vcopy")
@@ -129,6 +156,13 @@ class Refusals(Profile):
         self.refused("--", "./vcopy", needles=("-n NAME", "--output-directory"))
         self.refused("-n", "a/b", "--", "./vcopy", needles=("'/'",))
         self.refused("-n", "..", "--", "./vcopy", needles=("not a name",))
+        self.refused("-n", "a\nb", "--", "./vcopy", needles=("no line ends",))
+        # What "$UNSET" gives must not mean everything.
+        for option in ("-k", "--set", "--output-directory", "--path"):
+            self.refused("-n", "x", option, "", "--", "./vcopy", needles=("an empty text was given",))
+        for seconds in ("-1", "nan", "inf", "1s", "soon"):
+            self.refused("-n", "x", "--max-time", seconds, "--", "./vcopy", needles=(f"--max-time: '{seconds}': expected seconds",))
+        self.refused("--dry-run", "--arch", "sm_75", needles=("no metric catalog", "sm_75", "sm_90"))
         self.refused("-n", "x", "-d", "two", "--", "./vcopy", needles=("-d 'two'",))
         self.refused("-n", "x", "-d", "5:2", "--", "./vcopy", needles=("ends before it begins",))
         self.refused("-n", "x", "--device", "9", "--", "./vcopy", needles=("--device 9", "there are"))
@@ -378,6 +412,18 @@ class OnCpu(Profile):
         self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
         # What was finished is there and readable.
         self.assertEqual(rows(self.folder / "workloads" / "i" / "cpu" / "pmc_perf_0.csv")[0]["Kernel_Name"], "copy")
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/i/cpu").stderr.decode()
+        self.assertIn("the program ended with code 130 (run 1); what it had not finished by then is missing\n", said)
+
+    def test_why_a_folder_has_no_counters(self):
+        self.profile("--device", "cpu", "-q", "-n", "none", "-k", "other", "--", "./vcopy", "-n", "4096")
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/none/cpu", code=1).stderr.decode()
+        self.assertIn("launched no kernel, or none that passed the filters", said)
+        said = self.profile("--device", "cpu", "-q", "-n", "failed", "--", "/bin/sh", "-c", "exit 3", code=3).stderr.decode()
+        self.assertIn("ended before a kernel of it had finished", said)
+        self.assertNotIn("opened no OpenCL device", said)
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/failed/cpu", code=1).stderr.decode()
+        self.assertIn("ended with code 3 before a kernel was measured", said)
 
 
 @unittest.skipUnless(HAVE_VIRTUAL, "this build has no Oclgrind plugin, or Oclgrind is not installed")

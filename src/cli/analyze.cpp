@@ -15,7 +15,6 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/run_target.h"
-#include "cli/suggest.h"
 #include "metric/analysis.h"
 #include "metric/analysis_html.h"
 #include "metric/analysis_json.h"
@@ -495,7 +494,7 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, error.what() + suggestion(app, error.what()));
+    return complain(kBadInput, option_error(app, error));
   }
   if (arguments.torch)
     return complain(kOwnError, "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is not part of this tacho, "

@@ -645,8 +645,9 @@ int profile(int argc, char** argv, ProfileFace face) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    std::string message = error.what() + suggestion(app, error.what());
-    if (message.find("not expected") != std::string::npos) message += "; the program comes after --";
+    std::string message = option_error(app, error);
+    const bool words_left = message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
+    if (words_left && arguments.command.empty()) message += "; the program comes after --";
     return complain(kOwnError, message);
   }
   const auto code = run(arguments, face, program, list_metrics->count() > 0, list_blocks->count() > 0);

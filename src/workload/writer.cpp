@@ -2,8 +2,10 @@
 #include "workload/writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +122,18 @@ std::vector<fs::path> files_of_runs(const fs::path& folder) {
 
 }  // namespace
 
+// On the folder itself: nothing is left of it, however the process ends, and the target does not have it.
+class FolderWriter::Lock {
+ public:
+  explicit Lock(int file) : file_(file) {}
+  ~Lock() { close(file_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int file_;
+};
+
 // What --overwrite removes, in a hidden folder beside the new files until the program runs.
 class FolderWriter::Aside {
  public:
@@ -193,6 +207,14 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     return fail("{}: is a file; the profile needs a folder", writer.folder_);
   TACHO_TRY(create_folders(writer.folder_ + "/perfmon"));
   if (access(writer.folder_.c_str(), W_OK) != 0) return fail("{}: cannot be written to", writer.folder_);
+  // File systems that lock no folders leave it at that.
+  if (const int file = ::open(writer.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); file >= 0) {
+    writer.lock_ = std::make_shared<Lock>(file);
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return fail("{}: another run is being written there; wait for it or choose another folder (%rank% and %env{{NAME}}% in "
+                  "--output-directory tell the processes of a launcher apart)",
+                  writer.folder_);
+  }
   std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(writer.folder_, error))
     if (is_ours(entry.path())) old.push_back(entry.path());

@@ -59,7 +59,8 @@ class FolderWriter {
  public:
   /// Creates the folder (and what is missing above it), or opens it to add a run. With `overwrite` the files of
   /// earlier runs that we know are set aside; anything else in the folder stays. They are put back, and what was written
-  /// meanwhile is removed, when the last copy of the writer goes and there was no started().
+  /// meanwhile is removed, when the last copy of the writer goes and there was no started(). A folder has one writer at a
+  /// time: an error while another process has one.
   static Result<FolderWriter> open(const std::string& folder, bool overwrite);
 
   /// The program runs: what was set aside is removed. Does nothing the second time.
@@ -79,8 +80,10 @@ class FolderWriter {
   Status add_run(const RunEntry& run) const;
 
  private:
+  class Lock;
   class Aside;
   std::string folder_;
+  std::shared_ptr<Lock> lock_;  // before what was set aside: held until that is back
   std::shared_ptr<Aside> aside_;
   std::vector<RunEntry> earlier_;
   std::set<std::string> taken_;  // files of earlier runs

@@ -139,6 +139,21 @@ class Refusals(Profile):
         self.assertNotEqual(after, before)
         self.assertEqual([path for path in folder.rglob("*") if path.name.startswith(".")], [])
 
+    def test_two_runs_into_one_folder(self):
+        command = (TACHO, "profile", "-q", "-n", "both", "--device", "cpu", "--overwrite", "--")
+        first = subprocess.Popen([*command, "/bin/sh", "-c", "echo ready; read line; exec ./vcopy -n 4096"], cwd=self.folder,
+                                 env={**os.environ, **NO_RANK}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(first.stdout.readline(), b"ready\n")
+        for options in ([], ["--overwrite"]):
+            second = self.profile("-q", "-n", "both", "--device", "cpu", *options, "--", "./vcopy", "-n", "8192", code=125)
+            self.one_sentence(second, "workloads/both/cpu", "another run is being written there", "%env{NAME}%")
+            self.assertEqual(second.stdout, b"")
+        _, error = first.communicate(b"go\n" * 8, timeout=60)
+        self.assertEqual(first.returncode, 0, error)
+        folder = self.folder / "workloads" / "both" / "cpu"
+        self.assertEqual({row["Grid_Size"] for row in rows(folder / "pmc_perf_0.csv")}, {"4096"})
+        self.assertTrue((folder / "sysinfo.csv").exists())
+
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))

@@ -132,11 +132,19 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
   EXPECT_FALSE(std::filesystem::exists(place + "/sysinfo.csv"));
   EXPECT_EQ(read_runs(place)->size(), 2u);
   EXPECT_TRUE(std::filesystem::exists(place + "/.tacho-spool-dead"));
-  auto fresh = FolderWriter::open(place, true);
-  ASSERT_TRUE(fresh.has_value());
-  EXPECT_EQ(fresh->next_pass(), 0);
-  EXPECT_FALSE(std::filesystem::exists(place + "/pmc_perf_0.csv"));
-  fresh->started();
+  {
+    auto fresh = FolderWriter::open(place, true);
+    ASSERT_TRUE(fresh.has_value());
+    EXPECT_EQ(fresh->next_pass(), 0);
+    EXPECT_FALSE(std::filesystem::exists(place + "/pmc_perf_0.csv"));
+    // One at a time: another would remove what this one is writing.
+    for (const bool overwrite : {false, true}) {
+      const auto second = FolderWriter::open(place, overwrite);
+      ASSERT_FALSE(second.has_value());
+      EXPECT_NE(second.error().message.find("another run is being written there"), std::string::npos) << second.error().message;
+    }
+    fresh->started();
+  }
   for (const auto& left : std::filesystem::directory_iterator(place))
     EXPECT_TRUE(left.path().filename() == "perfmon" || left.path().filename() == "mine.txt") << left.path();
   EXPECT_TRUE(std::filesystem::exists(place + "/mine.txt"));

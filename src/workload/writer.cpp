@@ -134,7 +134,8 @@ class FolderWriter::Lock {
   int file_;
 };
 
-// What --overwrite removes, in a hidden folder beside the new files until the program runs.
+// What --overwrite removes, in a hidden folder beside the new files until the program runs; and what tachos that were
+// killed left in the folder.
 class FolderWriter::Aside {
  public:
   explicit Aside(fs::path folder) : folder_(std::move(folder)) {}
@@ -149,14 +150,23 @@ class FolderWriter::Aside {
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
+  // Killed tachos: what one had set aside for a program that it did not start any more comes back. Spools and unfinished
+  // traces are of no use.
+  void tidy() {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder_, error))
+      if (is_left(entry.path().filename().string())) left_.push_back(entry.path());
+    for (const fs::path& path : left_) {
+      if (!path.filename().string().starts_with(kHidden)) continue;
+      for (const fs::path& name : files_of_runs(path)) fs::rename(path / name, folder_ / name, error);
+    }
+  }
+
   Status set_aside() {
     const std::vector<fs::path> names = files_of_runs(folder_);
     std::error_code error;
-    // What a tacho that was killed left behind: its spool, its unfinished trace, what it had set aside.
-    for (const auto& entry : fs::directory_iterator(folder_, error))
-      if (entry.path().filename().string().starts_with(".tacho-")) left_.push_back(entry.path());
     if (names.empty()) return {};
-    std::string pattern = (folder_ / ".tacho-old-XXXXXX").string();
+    std::string pattern = (folder_ / (std::string(kHidden) + "XXXXXX")).string();
     if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
     hidden_ = pattern;
     fs::create_directory(hidden_ / "perfmon", error);
@@ -176,12 +186,27 @@ class FolderWriter::Aside {
   void discard() {
     moved_.clear();
     std::error_code error;
-    if (!hidden_.empty()) left_.push_back(hidden_);
+    if (!hidden_.empty()) {
+      // Under another name first: what is left of it if we are killed on the way must not come back.
+      fs::path gone = hidden_;
+      gone.replace_filename(".tacho-gone-" + std::to_string(getpid()));
+      fs::rename(hidden_, gone, error);
+      left_.push_back(error ? hidden_ : gone);
+    }
     for (const fs::path& path : left_) fs::remove_all(path, error);
     left_.clear();
   }
 
  private:
+  static constexpr std::string_view kHidden = ".tacho-old-";
+
+  // Of a profile run: other commands of tacho may be writing here, too.
+  static bool is_left(std::string_view name) {
+    if (!name.starts_with(".tacho-")) return false;
+    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) || name.starts_with(".tacho-gone-") ||
+           name.find("-run.tacho") != std::string_view::npos || name.find("-pass.tacho") != std::string_view::npos;
+  }
+
   // Empty folders only: a file that could not be put back stays.
   void remove_hidden() const {
     std::error_code error;
@@ -215,11 +240,12 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
                   "--output-directory tell the processes of a launcher apart)",
                   writer.folder_);
   }
+  writer.aside_ = std::make_shared<Aside>(writer.folder_);
+  writer.aside_->tidy();
   std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(writer.folder_, error))
     if (is_ours(entry.path())) old.push_back(entry.path());
   if (overwrite) {
-    writer.aside_ = std::make_shared<Aside>(writer.folder_);
     TACHO_TRY(writer.aside_->set_aside());
     return writer;
   }

@@ -433,6 +433,20 @@ class OnCpu(Profile):
         said = self.run_command(TACHO, "analyze", "-p", "workloads/i/cpu").stderr.decode()
         self.assertIn("the program ended with code 130 (run 1); what it had not finished by then is missing\n", said)
 
+    def test_after_a_kill_the_next_run_tidies_up(self):
+        environment = {**os.environ, **NO_RANK, "TACHO_POOL_DIR": str(self.folder)}
+        process = subprocess.Popen([TACHO, "profile", "-q", "-n", "k", "--device", "cpu", "--", "/bin/sh", "-c", "echo $$; exec sleep 60"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        target = int(process.stdout.readline())
+        process.kill()
+        process.communicate()
+        os.kill(target, signal.SIGKILL)
+        folder = self.folder / "workloads" / "k" / "cpu"
+        self.assertTrue([path for path in folder.iterdir() if path.name.startswith(".tacho-")])
+        self.profile("-q", "-n", "k", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        self.assertEqual([path for path in folder.iterdir() if path.name.startswith(".")], [])
+        self.run_command(TACHO, "analyze", "-p", folder)
+
     def test_why_a_folder_has_no_counters(self):
         self.profile("--device", "cpu", "-q", "-n", "none", "-k", "other", "--", "./vcopy", "-n", "4096")
         said = self.run_command(TACHO, "analyze", "-p", "workloads/none/cpu", code=1).stderr.decode()

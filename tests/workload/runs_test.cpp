@@ -116,6 +116,8 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
   }
   std::ofstream(place + "/mine.txt") << "stays";
   std::ofstream(place + "/.tacho-spool-dead") << "of a run that was killed";
+  std::ofstream(place + "/.tacho-12-run.tacho.partial-3") << "of the same";
+  std::ofstream(place + "/.tacho-0123456789abcdef.partial") << "of a trace that is being written";
   const auto text = [&](const std::string& name) {
     std::ifstream file(place + "/" + name);
     return std::string(std::istreambuf_iterator<char>(file), {});
@@ -132,6 +134,22 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
   EXPECT_FALSE(std::filesystem::exists(place + "/sysinfo.csv"));
   EXPECT_EQ(read_runs(place)->size(), 2u);
   EXPECT_TRUE(std::filesystem::exists(place + "/.tacho-spool-dead"));
+  // Killed before the program started, after the old files were set aside: the next run finds them again.
+  std::filesystem::create_directories(place + "/.tacho-old-abc123/perfmon");
+  for (const char* name : {"pmc_perf_0.csv", "profiling_config.yaml"})
+    std::filesystem::rename(place + "/" + name, place + "/.tacho-old-abc123/" + name);
+  {
+    auto writer = FolderWriter::open(place, false);
+    ASSERT_TRUE(writer.has_value());
+    EXPECT_EQ(writer->next_pass(), 1);
+    EXPECT_EQ(writer->earlier().size(), 2u);
+    writer->started();
+  }
+  EXPECT_EQ(text("pmc_perf_0.csv"), "a\n");
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-spool-dead"));
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-12-run.tacho.partial-3"));
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-old-abc123"));
+  EXPECT_TRUE(std::filesystem::remove(place + "/.tacho-0123456789abcdef.partial"));
   {
     auto fresh = FolderWriter::open(place, true);
     ASSERT_TRUE(fresh.has_value());

@@ -257,6 +257,14 @@ class Virtual(Case):
             "tacho: the program ended with code 139 on the virtual GPU (Segmentation fault); what it had finished is kept",
             "tacho: the program ended before a kernel of it had finished, so there is nothing to profile"])
 
+    def test_every_run_reads_the_input_from_the_same_place(self):
+        (self.folder / "input").write_text("skipped\ncopy\n")
+        with open(self.folder / "input", "rb", buffering=0) as file:
+            file.seek(len("skipped\n"))
+            result, folder = self.profile("-q", command=["/bin/sh", "-c", f"read kernel; exec {PATTERNS} $kernel"], stdin=file)
+        self.assertEqual(result.stderr, b"")
+        self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["copy"])
+
     def test_interrupted_while_it_is_timed(self):
         process = subprocess.Popen([TACHO, "profile", "-q", "-n", "i", "--device", "virtual", "--", "/bin/sh", "-c", "echo ready; exec sleep 60"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -576,7 +576,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.set = a.set;
   entry.device = chosen.device.id;
   entry.tool = chosen.provider->tool();
-  entry.replay = replays ? (a.replay.empty() ? "default" : a.replay) : "";
+  entry.replay = !replays            ? ""
+                 : !a.replay.empty() ? a.replay
+                                     : std::string(chosen.provider->can_replay_kernels() ? "kernel" : "application");
   entry.multiplexing = a.multiplexing.value_or("");
   entry.timestamp = now_text();
   entry.files = session.files();

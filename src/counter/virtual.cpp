@@ -230,15 +230,15 @@ class VirtualProvider : public Provider {
       return outcome;
     }
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    if (const std::uint64_t lost = spool->state().failures.load(); lost > 0)
-      observer.warn(fmt::format("{} dispatches could not be recorded (disk full?)", lost));
+    const std::uint64_t lost = spool->state().failures.load();
+    if (lost > 0) observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0) {
       if (run->result.exit_code == 0)
         observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
       return outcome;
     }
-    outcome.seen = records->size();
-    if (run->result.exit_code == timed_code) check_against(timed, *records, observer);
+    outcome.seen = records->size() + lost;
+    if (run->result.exit_code == timed_code && lost == 0) check_against(timed, *records, observer);
 
     PassResult result;
     result.counters = plan.passes.front().counters;

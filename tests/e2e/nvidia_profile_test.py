@@ -184,7 +184,7 @@ class OtherWays(StandIn):
         self.assertIn(f"metrics in {total} passes", run)
         self.assertEqual(run.count("Replay: kernel, each kernel is run again"), 1)
         self.assertEqual(run.count("Kernels are serialized"), 1)
-        self.assertIn('"replay": "default"', (self.folder / "workloads" / "a" / "Stand-in" / "profiling_config.yaml").read_text())
+        self.assertIn('"replay": "kernel"', (self.folder / "workloads" / "a" / "Stand-in" / "profiling_config.yaml").read_text())
         spread = self.run_command(TACHO, "profile", "-n", "b", "--no-roof", "-b", "2", "--iteration-multiplexing", "--", APP, "loop", 2,
                                   env=self.environment).stderr.decode()
         self.assertNotIn("nothing to spread", spread)

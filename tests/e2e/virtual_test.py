@@ -265,6 +265,16 @@ class Virtual(Case):
         self.assertEqual(result.stderr, b"")
         self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["copy"])
 
+    def test_counts_that_cannot_be_written(self):
+        # The counted run may not write one byte into a file.
+        script = self.folder / "full.sh"
+        script.write_text(f"#!/bin/sh\nmkdir {self.folder}/once 2>/dev/null || {{ trap '' XFSZ; ulimit -f 0; }}\nexec {PATTERNS} copy\n")
+        script.chmod(0o755)
+        result, _ = self.profile("-q", command=[script])
+        self.assertEqual(result.stderr.decode().splitlines(), [
+            "tacho: 1 dispatch could not be recorded (disk full?)",
+            "tacho: none of the program's launches has values, 1 in all"])
+
     def test_interrupted_while_it_is_timed(self):
         process = subprocess.Popen([TACHO, "profile", "-q", "-n", "i", "--device", "virtual", "--", "/bin/sh", "-c", "echo ready; exec sleep 60"],
                                    cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -447,6 +447,16 @@ class OnCpu(Profile):
         self.assertEqual([path for path in folder.iterdir() if path.name.startswith(".")], [])
         self.run_command(TACHO, "analyze", "-p", folder)
 
+    def test_our_own_work_is_no_cpu_time_of_the_kernel(self):
+        self.profile("--device", "cpu", "-q", "-n", "tiny", "--", "./vcopy", "-n", "256", "-i", "40")
+        found = rows(self.folder / "workloads" / "tiny" / "cpu" / "pmc_perf_0.csv")
+        cores = os.cpu_count() or 1
+        busy = sorted(float(row["CPU_TASK_CLOCK"]) / float(row["CPU_WALL_TIME"]) / cores for row in found)
+        self.assertEqual(len(busy), 40)
+        self.assertLess(busy[20], 1)
+        # One workgroup keeps one core busy and one thread waiting; a clock that ran while others were set counted twice that.
+        self.assertLess(busy[20] * cores, 1.5)
+
     def test_why_a_folder_has_no_counters(self):
         self.profile("--device", "cpu", "-q", "-n", "none", "-k", "other", "--", "./vcopy", "-n", "4096")
         said = self.run_command(TACHO, "analyze", "-p", "workloads/none/cpu", code=1).stderr.decode()

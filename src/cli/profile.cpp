@@ -493,8 +493,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
-    fmt::print("{}: {} metrics, {} counters, {} {}\n{}{}", chosen.device.model, wanted.metrics, wanted.counters.size(),
-               plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
+    fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics, wanted.metrics == 1 ? "" : "s",
+               wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s", plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
                wants_pc_samples(chosen.device, selected) ? "and one more run of the program for PC samples\n" : "");
     return kOk;
   }

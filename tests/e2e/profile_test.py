@@ -240,6 +240,20 @@ class Lists(Profile):
                              ("Branch Utilization", "11.2.7")):
             self.assertRegex(seed, rf"{name} +{re.escape(number)}\n")
 
+    def test_ids_of_the_documents_mean_what_the_lists_say(self):
+        # The documents number some metrics as 3.3 numbers others: what a list prints has to select that very metric.
+        for arch in ("gfx908", "gfx90a", "gfx942", "gfx950"):
+            listed = re.findall(r"(?m)^ {15}(\S+) -> (.+)$", self.profile("--list-metrics", "--arch", arch, "--ids", "seed").stdout.decode())
+            self.assertGreater(len(listed), 300)
+            self.assertEqual(len({id for id, _ in listed}), len(listed), arch)
+            self.assertEqual(self.run_command(TACHO, "analyze", "--list-metrics", arch, "--ids", "seed").stdout,
+                             self.profile("--list-metrics", arch, "--ids", "seed").stdout)
+            sets = self.profile("--list-sets", "--arch", arch, "--ids", "seed").stdout.decode()
+            in_sets = re.findall(r"(?m)  (\S[^\n]*?) {2,}([0-9]+\.[0-9.]+|[a-z0-9-]+)$", sets)
+            self.assertGreater(len(in_sets), 10)
+            self.assertLessEqual({(id, name.rsplit("  ", 1)[-1]) for name, id in in_sets}, set(listed), arch)
+        self.assertIn("MFMA FLOPs (F16)", self.run_command(TACHO, "metrics", "2.1.3", "--arch", "gfx942", "--ids", "seed").stdout.decode())
+
     def test_blocks(self):
         text = self.profile("--list-blocks", "--arch", "gfx90a").stdout.decode()
         self.assertRegex(text, r"(?m)^12  Local Data Share \(LDS\) +.*lds")

@@ -14,8 +14,8 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/profile.h"
 #include "cli/run_target.h"
-#include "cli/suggest.h"
 #include "metric/analysis.h"
 #include "metric/analysis_html.h"
 #include "metric/analysis_json.h"
@@ -54,30 +54,8 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   std::string name = known ? std::string(*known) : architecture;
   TACHO_ASSIGN(const metric::Catalog catalog,
                metric::load_catalog(name, arguments.analysis.config_dirs, metric::check_syntax));
-  std::string out;
-  for (const metric::Block& block : catalog.blocks) {
-    if (!metrics) {
-      std::string aliases;
-      for (const std::string_view alias : block.aliases)
-        aliases += fmt::format("{}{}", aliases.empty() ? "" : ", ", alias);
-      out += fmt::format("{:<3} {:<54} {}\n", block.number, block.title,
-                         aliases.empty() ? std::string(block.slug) : aliases);
-      continue;
-    }
-    out += fmt::format("{} -> {}\n", block.number, block.title);
-    for (const metric::Table& table : block.tables) {
-      if (table.metrics.empty()) continue;
-      out += fmt::format("      {}.{} -> {}\n", block.number, table.number, table.title);
-      for (const metric::Metric& each : table.metrics) {
-        // A list is read beside a profile run, so its seed ids are those of the profile document.
-        std::string id = metric::to_string(each.id);
-        if (arguments.ids == "seed")
-          for (const metric::SeedId& seed : catalog.seed_ids)
-            if (seed.profile && seed.slug == each.slug) id = metric::to_string(seed.id);
-        out += fmt::format("               {} -> {}\n", id, each.name);
-      }
-    }
-  }
+  // A list is read beside a profile run, so its seed ids are those of the profile document.
+  const std::string out = metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
   std::fputs(out.c_str(), stdout);
   return {};
 }
@@ -495,7 +473,7 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, error.what() + suggestion(app, error.what()));
+    return complain(kBadInput, option_error(app, error));
   }
   if (arguments.torch)
     return complain(kOwnError, "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is not part of this tacho, "

@@ -16,6 +16,7 @@
 #include "cli/run_target.h"
 #include "launch/launcher.h"
 #include "launch/nvidia.h"
+#include "plugin/cupti_spool.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -65,10 +66,8 @@ int run_avail(int argc, char** argv) {
     sources.rows.push_back({"cuda", nvidia.devices.empty() ? "no device" : "unusable", nvidia.problem});
   } else {
     sources.rows.push_back({"cuda", "ready", with_cupti});
-    sources.rows.push_back({"cuda counters", nvidia.administrators_only && geteuid() != 0 ? "not permitted" : "permitted",
-                            nvidia.administrators_only && geteuid() != 0
-                                ? "the driver lets only administrators profile: run as root, or load it with NVreg_RestrictProfilingToAdminUsers=0"
-                                : "the driver lets every user profile, or you are root"});
+    sources.rows.push_back({"cuda counters", nvidia.counters_refused ? "not permitted" : "permitted",
+                            nvidia.counters_refused ? plugin::kCountersRefused : "the driver lets every user profile, or you are an administrator"});
   }
   const OpenClLibrary opencl;
   if (!opencl.found()) {

@@ -49,13 +49,19 @@ struct Arguments {
   std::vector<std::string> command;
 };
 
+// What a script gives whose variable is not set: it must not mean "everything".
+std::string check_given(const std::string& text) {
+  return text.empty() ? "an empty text was given" : "";
+}
+
 void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::Option*& list_blocks) {
   auto* where = app.add_option_group("Where it goes");
   where->add_option("-n,--name", a.name, "workload name: the folder is ./workloads/<name>/<device or rank>")->type_name("NAME");
   where->add_option("--output-directory", a.output_directory,
                     "exactly this folder; %hostname% %gpumodel% %rank% %env{NAME}% are filled in")
+      ->check(check_given)
       ->type_name("DIR");
-  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")->type_name("DIR");
+  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")->check(check_given)->type_name("DIR");
   where->add_option("--subpath", a.subpath, "deprecated, with --path: node_name or gpu_model is appended")
       ->check(CLI::IsMember({"gpu", "node_name", "gpu_model"}));
   where->add_flag("--overwrite", a.overwrite, "remove what earlier runs left in the folder; otherwise this run is added");
@@ -68,8 +74,11 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
   what->add_option("-b,--block", a.blocks, "blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
       ->expected(1, -1)
       ->type_name("ID");
-  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")->type_name("SET");
-  what->add_option("-k,--kernel", a.kernels, "only kernels whose name contains one of these")->expected(1, -1)->type_name("NAME");
+  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")->check(check_given)->type_name("SET");
+  what->add_option("-k,--kernel", a.kernels, "only kernels whose name contains one of these")
+      ->expected(1, -1)
+      ->check(check_given)
+      ->type_name("NAME");
   what->add_option("-d,--dispatch", a.dispatches, "only these dispatches of the run, from 0: 3, 0:9")
       ->expected(1, -1)
       ->type_name("N");
@@ -96,7 +105,7 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
                   "NVIDIA: all sweeps the L2 before each measured kernel (default where kernels are replayed), none leaves it")
       ->check(CLI::IsMember({"all", "none"}));
   how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(check_seconds)
       ->type_name("SECONDS");
   how->add_flag("-q,--quiet", a.quiet, "no lines of ours, a progress bar on a terminal");
   how->add_flag("--dry-run", a.dry_run, "say which passes would be made; run nothing");
@@ -182,6 +191,8 @@ Status check_conflicts(const Arguments& a) {
   if (a.retain_rocpd && a.format != "rocpd") return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
   if (a.name.find('/') != std::string::npos) return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);
   if (a.name == "." || a.name == "..") return fail("-n '{}': not a name for a folder", a.name);
+  if (std::any_of(a.name.begin(), a.name.end(), [](unsigned char c) { return std::iscntrl(c); }))
+    return fail("-n: a name holds no line ends and no other control characters");
   if (!a.subpath.empty() && a.path.empty()) return fail("--subpath belongs to --path; --output-directory has placeholders");
   return {};
 }
@@ -256,7 +267,12 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
     return selected;
   }
   std::vector<std::string> texts = a.blocks;
-  if (a.roof_only) texts = {catalog.block(4) != nullptr ? "4" : "2"};
+  if (a.roof_only) {
+    texts = {catalog.block(4) != nullptr ? "4" : "2"};
+    if (catalog.block(4) == nullptr)
+      selected.notes.push_back(fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
+                                           catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
+  }
   std::string differing;
   for (const std::string& text : texts) {
     auto selection = metric::resolve(catalog, text, scheme);
@@ -362,10 +378,22 @@ void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& c
 std::string plan_text(const counter::Plan& plan) {
   std::string out;
   for (const counter::Pass& pass : plan.passes)
-    out += fmt::format("{} ({} counters{}): {}\n", pass.name, pass.counters.size(),
+    out += fmt::format("{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
                        pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
                        joined(pass.counters, " "));
   return out;
+}
+
+std::string not_available(const counter::Device& device, const counter::Plan& plan) {
+  return fmt::format("{} does not have the counter{} {}: metrics that need {} are not computed", device.name,
+                     plan.unavailable.size() == 1 ? "" : "s", joined(plan.unavailable, ", "), plan.unavailable.size() == 1 ? "it" : "them");
+}
+
+// PC samples take a run of their own: only where they are asked for by name.
+bool wants_pc_samples(const counter::Device& device, const Selected& selected) {
+  return device.vendor == "nvidia" && std::any_of(selected.selections.begin(), selected.selections.end(), [](const metric::Selection& each) {
+           return each.block != nullptr && each.block->number == 21;
+         });
 }
 
 // "; did you mean vecCopy?" for a part of a name that no kernel has.
@@ -391,7 +419,9 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
 
 // What the filters asked for and the program did not launch; what it launched, if nothing of that was measured.
 std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges, const counter::Outcome& outcome) {
-  if (outcome.seen == 0) return {"the program launched no kernel, so there is nothing to profile"};
+  if (outcome.seen == 0)
+    return {outcome.exit_code == 0 ? "the program launched no kernel, so there is nothing to profile"
+                                   : "the program ended before a kernel of it had finished, so there is nothing to profile"};
   std::vector<std::string> sentences;
   for (const std::string& wanted : a.kernels)
     if (outcome.seen_kernels.size() < counter::Outcome::kMostNames &&
@@ -402,7 +432,7 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
     if (ranges[i].first >= outcome.seen)
       sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0", a.dispatches[i], outcome.seen));
   if (outcome.measured > 0) return sentences;
-  if (a.kernels.empty() && a.dispatches.empty()) return {fmt::format("none of the {} launches has values", outcome.seen)};
+  if (a.kernels.empty() && a.dispatches.empty()) return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
   std::string names;
   for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
     // Names of templates can be pages long.
@@ -437,7 +467,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     const std::string architecture = named ? std::string(*named) : a.arch;
     for (const auto& provider : counter::providers())
       if (auto device = provider->device_for(architecture)) chosen = {provider.get(), std::move(*device)};
-    if (chosen.provider == nullptr) return fail("--arch {}: there is no such architecture", a.arch);
+    if (chosen.provider == nullptr) {
+      TACHO_TRY(metric::load_catalog(architecture));
+      return fail("--arch {}: there is no plan for this architecture", a.arch);
+    }
   } else {
     TACHO_ASSIGN(chosen, counter::choose_device(a.device));
   }
@@ -459,8 +492,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   TACHO_ASSIGN(const counter::Plan plan, chosen.provider->plan(chosen.device, wanted.counters));
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
-    fmt::print("{}: {} metrics, {} counters, {} {}\n{}", chosen.device.model, wanted.metrics, wanted.counters.size(),
-               plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan));
+    if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
+    fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics, wanted.metrics == 1 ? "" : "s",
+               wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s", plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
+               wants_pc_samples(chosen.device, selected) ? "and one more run of the program for PC samples\n" : "");
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
@@ -477,13 +512,12 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
 
   std::vector<std::string> warnings;
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
-  // PC samples take a run of their own: only where they are asked for by name.
-  const bool pc_samples = chosen.device.vendor == "nvidia" &&
-                          std::any_of(selected.selections.begin(), selected.selections.end(),
-                                      [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 21; });
+  const bool pc_samples = wants_pc_samples(chosen.device, selected);
   if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
     return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
-  // Nothing is refused from here on but for the folder's own sake: --overwrite removes what is in it.
+  TACHO_TRY(chosen.provider->ready());
+  TACHO_TRY(launch::find_library());
+  // --overwrite removes nothing before the program runs: what still goes wrong until then leaves the folder as it was.
   TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
   TACHO_TRY(check_same_device(folder, chosen.device));
 
@@ -514,9 +548,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
       session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU", joined(gpus, ", ")));
   if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
-  if (!plan.unavailable.empty())
-    session.warn(fmt::format("{} does not have the counters {}: metrics that need them are not computed", chosen.device.name,
-                             joined(plan.unavailable, ", ")));
+  if (!plan.unavailable.empty()) session.warn(not_available(chosen.device, plan));
   TACHO_TRY(session.write_inputs(request.filter));
   const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
   if (!had_sysinfo)
@@ -544,7 +576,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.set = a.set;
   entry.device = chosen.device.id;
   entry.tool = chosen.provider->tool();
-  entry.replay = replays ? (a.replay.empty() ? "default" : a.replay) : "";
+  entry.replay = !replays            ? ""
+                 : !a.replay.empty() ? a.replay
+                                     : std::string(chosen.provider->can_replay_kernels() ? "kernel" : "application");
   entry.multiplexing = a.multiplexing.value_or("");
   entry.timestamp = now_text();
   entry.files = session.files();
@@ -613,8 +647,9 @@ int profile(int argc, char** argv, ProfileFace face) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    std::string message = error.what() + suggestion(app, error.what());
-    if (message.find("not expected") != std::string::npos) message += "; the program comes after --";
+    std::string message = option_error(app, error);
+    const bool words_left = message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
+    if (words_left && arguments.command.empty()) message += "; the program comes after --";
     return complain(kOwnError, message);
   }
   const auto code = run(arguments, face, program, list_metrics->count() > 0, list_blocks->count() > 0);

@@ -15,7 +15,7 @@ enum class ProfileFace { Tacho, RocprofCompute };
 int profile(int argc, char** argv, ProfileFace face);
 
 /// The lists, as text for standard output. `program` is the command in their examples; numbers are those of 3.3, or of
-/// the users' documents with `seed`.
+/// the users' documents with `seed` (a slug where these have the number for another metric).
 std::string list_of_metrics(const metric::Catalog& catalog, bool seed);
 std::string list_of_blocks(const metric::Catalog& catalog);
 std::string list_of_sets(const metric::Catalog& catalog, const std::string& program, bool seed);

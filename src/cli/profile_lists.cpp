@@ -9,11 +9,15 @@ namespace tacho::cli {
 
 namespace {
 
+// What -b takes for this metric, under the same --ids.
 std::string printed_id(const metric::Catalog& catalog, const metric::Metric& metric, bool seed) {
-  if (seed)
-    for (const metric::SeedId& each : catalog.seed_ids)
-      if (each.profile && each.slug == metric.slug) return metric::to_string(each.id);
-  return metric::to_string(metric.id);
+  std::string id = metric::to_string(metric.id);
+  if (!seed) return id;
+  for (const metric::SeedId& each : catalog.seed_ids)
+    if (each.profile && each.slug == metric.slug) return metric::to_string(each.id);
+  // The documents print this metric nowhere, and may have its number for another one.
+  const auto meant = metric::resolve(catalog, id, metric::IdScheme::SeedProfile);
+  return meant && meant->metric == &metric ? id : std::string(metric.slug);
 }
 
 }  // namespace

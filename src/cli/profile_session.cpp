@@ -240,8 +240,8 @@ Status ProfileSession::pass_done(const counter::PassResult& result) {
   TACHO_TRY(folder_.write(name, options_.rocpd ? long_csv(result) : wide_csv(result)));
   if (options_.retain_rocpd) TACHO_TRY(write_database(result));
   const std::lock_guard guard(lock_);
-  log(fmt::format("   |-> [{}] {} dispatches, {} counters in {}", options_.tool, result.dispatches.size(),
-                  result.counters.size(), name));
+  log(fmt::format("   |-> [{}] {} dispatch{}, {} counter{} in {}", options_.tool, result.dispatches.size(),
+                  result.dispatches.size() == 1 ? "" : "es", result.counters.size(), result.counters.size() == 1 ? "" : "s", name));
   files_.push_back(name);
   if (dispatches_.empty()) dispatches_ = result.dispatches;
   return {};

@@ -38,6 +38,7 @@ class ProfileSession : public counter::Observer {
   void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) override;
   void note(std::string_view line) override;
   void warn(std::string_view sentence) override;
+  void target_started() override { folder_.started(); }
   void target_writes() override;
   void target_output(int stream, std::string_view bytes) override;
   void progress(std::uint64_t done, std::uint64_t total) override;

@@ -10,7 +10,7 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/suggest.h"
+#include "cli/run_target.h"
 #include "report/table.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/suite.h"
@@ -245,7 +245,7 @@ int run_roofline(int argc, char** argv) {
     std::fputs(app.help().c_str(), stdout);
     return kOk;
   } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, error.what() + suggestion(app, error.what()));
+    return complain(kBadInput, option_error(app, error));
   }
   const Result<int> code = run(a);
   return code ? *code : complain(kBadInput, code.error().message);

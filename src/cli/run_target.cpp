@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -63,8 +64,8 @@ void add_trace_options(CLI::App& app, TraceRequest& r) {
   machine->add_option("--telemetry-hz", r.telemetry_hz, "readings a second")->check(CLI::Range(0.01, 1000.0))->capture_default_str()->type_name("N");
   auto* when = app.add_option_group("When to record");
   when->add_flag("--start-paused", r.launch.start_paused, "record nothing until tacho_resume() or a trigger");
-  when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
-  when->add_option("--duration", r.launch.duration_s, "record so many seconds")->check(CLI::NonNegativeNumber)->type_name("S");
+  when->add_option("--delay", r.launch.delay_s, "start after so many seconds")->check(check_seconds)->type_name("S");
+  when->add_option("--duration", r.launch.duration_s, "record so many seconds")->check(check_seconds)->type_name("S");
   when->add_option("--start-trigger", r.start_trigger, "marker:TEXT, signal:USR1 (sent to tacho) or launch:N")->type_name("WHAT");
   when->add_option("--stop-trigger", r.stop_trigger, "likewise")->type_name("WHAT");
   auto* keep = app.add_option_group("How much to keep");
@@ -93,6 +94,13 @@ std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
     message += suggestion(app, word);
   }
   return message + "; see " + app.get_name() + " --help";
+}
+
+std::string check_seconds(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return {};
+  return fmt::format("'{}': expected seconds, a number from 0 on", text);
 }
 
 Result<uint64_t> parse_size(const std::string& text) {

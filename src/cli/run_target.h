@@ -49,6 +49,9 @@ Result<std::vector<std::string>> target_command(const CLI::App& app);
 /// One sentence for a parse error, with the nearest option's name when an option is unknown.
 std::string option_error(const CLI::App& app, const CLI::ParseError& error);
 
+/// For options that take seconds: "" for a number from 0 on, else what is wrong with `text`.
+std::string check_seconds(const std::string& text);
+
 /// "64M", "1.5G", "4096" -> bytes; units k, M, G, T are powers of 1024 as users of rings expect.
 Result<uint64_t> parse_size(const std::string& text);
 

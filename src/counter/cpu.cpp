@@ -143,6 +143,11 @@ class CpuProvider : public Provider {
     return plan;
   }
 
+  Status ready() const override {
+    TACHO_TRY(find_layer());
+    return {};
+  }
+
   tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;
@@ -214,9 +219,11 @@ class CpuProvider : public Provider {
     auto records = spool->read(cut);
     if (!records) return own_error(records.error().message);
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    if (spool->state().attached.load() == 0)
+    const std::uint64_t lost = spool->state().failures.load();
+    if (lost > 0) observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+    if (spool->state().attached.load() == 0 && run->result.exit_code == 0)
       observer.warn("the program opened no OpenCL device: nothing was counted (the cpu device counts OpenCL kernels)");
-    if (outcome.runs == 1) outcome.seen = records->size();
+    if (outcome.runs == 1) outcome.seen = records->size() + lost;
 
     std::vector<std::string> kernels;
     std::vector<Dispatch> dispatches;
@@ -227,7 +234,7 @@ class CpuProvider : public Provider {
       dispatches.push_back(record.dispatch);
     }
     if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());
-    if (number > 0 && kernels != kernels_before) {
+    if (number > 0 && kernels != kernels_before && run->result.exit_code == 0 && lost == 0) {
       const auto [now, before] = std::mismatch(kernels.begin(), kernels.end(), kernels_before.begin(), kernels_before.end());
       observer.warn(fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}", number + 1,
                                 now - kernels.begin(), before != kernels_before.end() ? *before : "not there",

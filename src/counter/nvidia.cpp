@@ -24,6 +24,7 @@
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "launch/nvidia.h"
+#include "plugin/cupti_spool.h"
 #include "tape/layout.h"
 
 namespace tacho::counter {
@@ -38,7 +39,6 @@ constexpr std::string_view kDuration = "gpu__time_duration.sum";
 struct Machine {
   std::vector<launch::NvidiaDevice> devices;
   std::string driver, problem;
-  bool administrators_only = false;
 };
 
 // The driver is started in a child: it leaves threads behind, and targets are forked off this process.
@@ -50,8 +50,7 @@ Machine inspect() {
   if (child == 0) {
     close(ends[0]);
     const launch::NvidiaStatus status = launch::inspect_nvidia();
-    std::string text = fmt::format("driver\t{}\nproblem\t{}\nadmin\t{}\n", status.driver, status.problem,
-                                   status.administrators_only && geteuid() != 0 ? 1 : 0);
+    std::string text = fmt::format("driver\t{}\nproblem\t{}\n", status.driver, status.problem);
     for (const launch::NvidiaDevice& d : status.devices)
       text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name, d.uuid,
                           d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes, d.warp_size,
@@ -81,7 +80,6 @@ Machine inspect() {
     for (std::string word; std::getline(cells, word, '\t');) words.push_back(word);
     if (words.size() == 2 && words[0] == "driver") machine.driver = words[1];
     if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
-    if (words.size() == 2 && words[0] == "admin") machine.administrators_only = words[1] == "1";
     if (words.size() != 17 || words[0] != "device") continue;
     launch::NvidiaDevice d;
     const auto number = [&](std::size_t at) { return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10)); };
@@ -255,15 +253,16 @@ class NvidiaProvider : public Provider {
     return plan;
   }
 
+  Status ready() const override {
+    if (launch::counters_refused()) return fail("{}", plugin::kCountersRefused);
+    return {};
+  }
+
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan, const CollectRequest& request,
                                                      Observer& observer) const override {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
     };
-    if (machine().administrators_only)
-      return own_error(
-          "the NVIDIA driver lets only administrators read hardware counters: run as root, or load the nvidia module with "
-          "NVreg_RestrictProfilingToAdminUsers=0 (developer.nvidia.com/ERR_NVGPUCTRPERM)");
     auto host = Host::open(chip_of(device));
     if (!host) return own_error(host.error().message);
     Outcome outcome;

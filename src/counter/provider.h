@@ -126,6 +126,8 @@ class Observer {
   /// A line for the user and the log. Warnings are shown with --quiet too.
   virtual void note(std::string_view line) = 0;
   virtual void warn(std::string_view sentence) = 0;
+  /// The target runs. Once for each execution.
+  virtual void target_started() {}
   /// Bytes of the target are about to be passed on: nothing of ours may stand in the line that they go to.
   virtual void target_writes() {}
   /// Bytes that the target wrote, already passed on to tacho's own stdout (1) or stderr (2).
@@ -186,8 +188,10 @@ class Provider {
   /// Fewest passes for these counters. Errors: a counter that no device of this kind has, one that fits in no pass.
   virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
   virtual bool can_replay_kernels() const { return false; }
-  /// Runs the program as often as needed and hands every finished pass to the observer. An error is one before the
-  /// first start (exit codes 125, 126, 127); what goes wrong later is told through the observer and the Outcome.
+  /// An error where collect() would fail on this machine whatever the program: a permission or a file of ours is missing.
+  virtual Status ready() const { return {}; }
+  /// Runs the program as often as needed and hands every finished pass to the observer; to be asked after ready(). An error
+  /// is one before the first start (exit codes 125, 126, 127); what goes wrong later is told through the observer and the Outcome.
   virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
                                                              const CollectRequest& request,
                                                              Observer& observer) const = 0;

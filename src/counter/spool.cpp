@@ -35,8 +35,10 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   config.close();
   if (!config) return fail("{}/config: cannot be written", pattern);
   const int file = ::open((pattern + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0 || ftruncate(file, 4096) != 0) {
-    const int reason = errno;
+  // Backed by the disk, not only as long: the target writes into the mapping, and a full disk would be its SIGBUS.
+  int reason = file < 0 ? errno : EINTR;
+  while (reason == EINTR && file >= 0) reason = posix_fallocate(file, 0, 4096);
+  if (reason != 0) {
     if (file >= 0) close(file);
     return fail("{}/state: {}", pattern, strerror(reason));
   }

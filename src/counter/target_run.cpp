@@ -209,6 +209,12 @@ std::string shape_of(const Dispatch& dispatch, bool with_group) {
 
 }  // namespace
 
+// A file on stdin is read from where it stood at the first run by every further one.
+void rewind_stdin() {
+  static const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
+  if (begin >= 0) lseek(STDIN_FILENO, begin, SEEK_SET);
+}
+
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer) {
   launch::LaunchOptions launch;
   launch.command = options.command;
@@ -221,10 +227,14 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   launch.inject = options.inject;
   launch.preload = options.inject;
   launch.tick = options.tick;
+  rewind_stdin();
   Tee tee(observer);
   launch.stdout_fd = tee.stdout_fd();
   launch.stderr_fd = tee.stderr_fd();
-  launch.started = [&tee] { tee.start(); };
+  launch.started = [&] {
+    tee.start();
+    observer.target_started();
+  };
   auto outcome = launch::run(launch);
   tee.finish();
   if (!outcome) {

@@ -137,6 +137,7 @@ class VirtualProvider : public Provider {
 
     // How long the kernels take: PoCL.
     std::vector<Dispatch> timed;
+    int timed_code = 0;
     double fraction = 1;
     {
       auto spool = Spool::create(request.folder, {}, {});
@@ -158,9 +159,14 @@ class VirtualProvider : public Provider {
         if (!run) return tl::unexpected<launch::LaunchError>(run.error());
         ++outcome.runs;
         timed = std::move(run->dispatches);
-        outcome.exit_code = run->result.exit_code;
+        outcome.exit_code = timed_code = run->result.exit_code;
         outcome.signal = run->result.signal;
-        if (interrupted(run->result.signal)) return outcome;
+        if (interrupted(run->result.signal)) {
+          outcome.seen = timed.size();
+          observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it: nothing was counted", outcome.exit_code,
+                                    strsignal(run->result.signal)));
+          return outcome;
+        }
         if (outcome.exit_code != 0)
           observer.warn(fmt::format("the program ended with code {} in the run that times it{}", outcome.exit_code,
                                     timed.empty() ? ", before it launched a kernel" : ""));
@@ -224,14 +230,15 @@ class VirtualProvider : public Provider {
       return outcome;
     }
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    if (const std::uint64_t lost = spool->state().failures.load(); lost > 0)
-      observer.warn(fmt::format("{} dispatches could not be recorded (disk full?)", lost));
+    const std::uint64_t lost = spool->state().failures.load();
+    if (lost > 0) observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0) {
-      observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
+      if (run->result.exit_code == 0)
+        observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
       return outcome;
     }
-    outcome.seen = records->size();
-    check_against(timed, *records, observer);
+    outcome.seen = records->size() + lost;
+    if (run->result.exit_code == timed_code && lost == 0) check_against(timed, *records, observer);
 
     PassResult result;
     result.counters = plan.passes.front().counters;

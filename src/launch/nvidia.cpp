@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <optional>
 
 #include "base/format.h"
 
@@ -20,6 +23,29 @@ std::string line_with(const char* path, std::string_view key) {
   for (std::string line; std::getline(file, line);)
     if (line.find(key) != std::string::npos) return line;
   return {};
+}
+
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The value of the line "<key>:<blanks><value>", nothing where there is none or it is no number of that base.
+std::optional<uint64_t> number_of(std::string_view text, std::string_view key, int base) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (!line.starts_with(key) || !line.substr(key.size()).starts_with(':')) continue;
+    line.remove_prefix(key.size() + 1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    uint64_t value = 0;
+    const auto [last, error] = std::from_chars(line.data(), line.data() + line.size(), value, base);
+    if (error != std::errc() || last != line.data() + line.size()) return std::nullopt;
+    return value;
+  }
+  return std::nullopt;
 }
 
 // "... Kernel Module  580.159.03  Release Build ..." or "... for x86_64  580.159.03 ...": the first word with
@@ -103,6 +129,18 @@ std::string cuda_version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+bool counters_refused(std::string_view params, std::string_view status) {
+  // Numbers of capabilities: newer drivers accept PERFMON as well, which older kernels do not have.
+  constexpr uint64_t kSysAdmin = 1ull << 21, kPerfmon = 1ull << 38;
+  if (number_of(params, "RmProfilingAdminOnly", 10).value_or(0) == 0) return false;
+  const auto capabilities = number_of(status, "CapEff", 16);
+  return capabilities && (*capabilities & (kSysAdmin | kPerfmon)) == 0;
+}
+
+bool counters_refused() {
+  return counters_refused(text_of("/proc/driver/nvidia/params"), text_of("/proc/self/status"));
+}
+
 std::string find_cupti_library() {
   return find_cupti().path;
 }
@@ -110,8 +148,7 @@ std::string find_cupti_library() {
 NvidiaStatus inspect_nvidia() {
   NvidiaStatus status;
   status.driver = module_version();
-  const std::string restricted = line_with("/proc/driver/nvidia/params", "RmProfilingAdminOnly");
-  status.administrators_only = restricted.find(": 1") != std::string::npos;
+  status.counters_refused = counters_refused();
   const Cupti cupti = find_cupti();
   status.cupti = cupti.path;
   status.cupti_version = cupti.version;

@@ -151,7 +151,7 @@ class Renderer {
     out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " +
             run.workload().path + "\n";
     std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
-    if (const double cus = info.number("cu_per_gpu"); cus > 0) line += fmt::format(", {:.0f} CUs", cus);
+    if (const double cus = info.number("cu_per_gpu"); cus > 0) line += fmt::format(", {:.0f} CU{}", cus, cus == 1 ? "" : "s");
     line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es",
                         kernels, kernels == 1 ? "" : "s", report::format_duration(total));
     out_ += line + "\n";

@@ -119,8 +119,14 @@ std::string guess(const std::string& folder, int depth = 4) {
       return fmt::format("it holds a trace ({}), which `tacho stats` reads", name);
     if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep"))
       return fmt::format("it holds output of NVIDIA's tools ({})", name);
-    if (name == "sysinfo.csv")
-      return "it has a sysinfo.csv, but no counter file: the profile run did not finish";
+    if (name == "sysinfo.csv") {
+      std::string why = "the profile run did not finish";
+      if (const auto runs = read_runs(folder); runs && !runs->empty())
+        why = runs->back().exit_code != 0
+                  ? fmt::format("the program ended with code {} before a kernel was measured", runs->back().exit_code)
+                  : "the program launched no kernel, or none that passed the filters (log.txt says which)";
+      return "it has a sysinfo.csv, but no counter file: " + why;
+    }
   }
   if (!any && depth > 0)
     for (const std::string& name : entries_of(folder, true)) {
@@ -179,6 +185,9 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     workload.estimated = workload.estimated || run.estimated;
     everything = everything || run.blocks.empty();
     roofline_only = roofline_only && run.roofline_only;
+    if (run.exit_code != 0)
+      workload.warnings.push_back(fmt::format("{}: the program ended with code {} (run {}); what it had not finished by then is missing",
+                                              folder, run.exit_code, run.number));
     if (run.measured < run.seen)
       workload.warnings.push_back(fmt::format("{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
                                               folder, run.measured, run.seen, run.number));

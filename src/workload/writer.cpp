@@ -1,6 +1,11 @@
 // Writing profile folders (writer.h).
 #include "workload/writer.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,7 +108,120 @@ bool is_ours(const fs::path& path) {
          (name.starts_with("results_SQ") && name.ends_with(".db"));
 }
 
+// Files of ours in a folder and its perfmon/, as paths below the folder.
+std::vector<fs::path> files_of_runs(const fs::path& folder) {
+  std::vector<fs::path> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (is_ours(entry.path())) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder / "perfmon", error))
+    if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
+      names.push_back("perfmon" / entry.path().filename());
+  return names;
+}
+
 }  // namespace
+
+// On the folder itself: nothing is left of it, however the process ends, and the target does not have it.
+class FolderWriter::Lock {
+ public:
+  explicit Lock(int file) : file_(file) {}
+  ~Lock() { close(file_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int file_;
+};
+
+// What --overwrite removes, in a hidden folder beside the new files until the program runs; and what tachos that were
+// killed left in the folder.
+class FolderWriter::Aside {
+ public:
+  explicit Aside(fs::path folder) : folder_(std::move(folder)) {}
+  ~Aside() {
+    if (moved_.empty()) return;
+    std::error_code error;
+    if (complete_)
+      for (const fs::path& name : files_of_runs(folder_)) fs::remove(folder_ / name, error);
+    for (const fs::path& name : moved_) fs::rename(hidden_ / name, folder_ / name, error);
+    remove_hidden();
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  // Killed tachos: what one had set aside for a program that it did not start any more comes back. Spools and unfinished
+  // traces are of no use.
+  void tidy() {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder_, error))
+      if (is_left(entry.path().filename().string())) left_.push_back(entry.path());
+    for (const fs::path& path : left_) {
+      if (!path.filename().string().starts_with(kHidden)) continue;
+      for (const fs::path& name : files_of_runs(path)) fs::rename(path / name, folder_ / name, error);
+    }
+  }
+
+  Status set_aside() {
+    const std::vector<fs::path> names = files_of_runs(folder_);
+    std::error_code error;
+    if (names.empty()) return {};
+    std::string pattern = (folder_ / (std::string(kHidden) + "XXXXXX")).string();
+    if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
+    hidden_ = pattern;
+    fs::create_directory(hidden_ / "perfmon", error);
+    for (const fs::path& name : names) {
+      if (!error) fs::rename(folder_ / name, hidden_ / name, error);
+      if (!error) {
+        moved_.push_back(name);
+        continue;
+      }
+      if (moved_.empty()) remove_hidden();
+      return fail("{}: cannot be replaced: {}", (folder_ / name).string(), error.message());
+    }
+    complete_ = true;
+    return {};
+  }
+
+  void discard() {
+    moved_.clear();
+    std::error_code error;
+    if (!hidden_.empty()) {
+      // Under another name first: what is left of it if we are killed on the way must not come back.
+      fs::path gone = hidden_;
+      gone.replace_filename(".tacho-gone-" + std::to_string(getpid()));
+      fs::rename(hidden_, gone, error);
+      left_.push_back(error ? hidden_ : gone);
+    }
+    for (const fs::path& path : left_) fs::remove_all(path, error);
+    left_.clear();
+  }
+
+ private:
+  static constexpr std::string_view kHidden = ".tacho-old-";
+
+  // Of a profile run: other commands of tacho may be writing here, too.
+  static bool is_left(std::string_view name) {
+    if (!name.starts_with(".tacho-")) return false;
+    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) || name.starts_with(".tacho-gone-") ||
+           name.find("-run.tacho") != std::string_view::npos || name.find("-pass.tacho") != std::string_view::npos;
+  }
+
+  // Empty folders only: a file that could not be put back stays.
+  void remove_hidden() const {
+    std::error_code error;
+    fs::remove(hidden_ / "perfmon", error);
+    fs::remove(hidden_, error);
+  }
+
+  fs::path folder_, hidden_;
+  std::vector<fs::path> moved_, left_;
+  bool complete_ = false;
+};
+
+void FolderWriter::started() const {
+  if (aside_ != nullptr) aside_->discard();
+}
 
 Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrite) {
   FolderWriter writer;
@@ -114,17 +232,21 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
     return fail("{}: is a file; the profile needs a folder", writer.folder_);
   TACHO_TRY(create_folders(writer.folder_ + "/perfmon"));
   if (access(writer.folder_.c_str(), W_OK) != 0) return fail("{}: cannot be written to", writer.folder_);
+  // File systems that lock no folders leave it at that.
+  if (const int file = ::open(writer.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); file >= 0) {
+    writer.lock_ = std::make_shared<Lock>(file);
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      return fail("{}: another run is being written there; wait for it or choose another folder (%rank% and %env{{NAME}}% in "
+                  "--output-directory tell the processes of a launcher apart)",
+                  writer.folder_);
+  }
+  writer.aside_ = std::make_shared<Aside>(writer.folder_);
+  writer.aside_->tidy();
   std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(writer.folder_, error))
     if (is_ours(entry.path())) old.push_back(entry.path());
   if (overwrite) {
-    for (const fs::path& path : old) fs::remove(path, error);
-    // What a tacho that was killed left behind: its spool and its unfinished trace.
-    for (const auto& entry : fs::directory_iterator(writer.folder_, error))
-      if (entry.path().filename().string().starts_with(".tacho-")) fs::remove_all(entry.path(), error);
-    for (const auto& entry : fs::directory_iterator(writer.folder_ + "/perfmon", error))
-      if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
-        fs::remove(entry.path(), error);
+    TACHO_TRY(writer.aside_->set_aside());
     return writer;
   }
   TACHO_ASSIGN(writer.earlier_, read_runs(writer.folder_));

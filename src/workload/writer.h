@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,8 +58,13 @@ std::string detect_rank();
 class FolderWriter {
  public:
   /// Creates the folder (and what is missing above it), or opens it to add a run. With `overwrite` the files of
-  /// earlier runs that we know are removed first; anything else in the folder stays.
+  /// earlier runs that we know are set aside; anything else in the folder stays. They are put back, and what was written
+  /// meanwhile is removed, when the last copy of the writer goes and there was no started(). A folder has one writer at a
+  /// time: an error while another process has one.
   static Result<FolderWriter> open(const std::string& folder, bool overwrite);
+
+  /// The program runs: what was set aside is removed. Does nothing the second time.
+  void started() const;
 
   const std::string& folder() const { return folder_; }
   /// Runs that were there before.
@@ -74,7 +80,11 @@ class FolderWriter {
   Status add_run(const RunEntry& run) const;
 
  private:
+  class Lock;
+  class Aside;
   std::string folder_;
+  std::shared_ptr<Lock> lock_;  // before what was set aside: held until that is back
+  std::shared_ptr<Aside> aside_;
   std::vector<RunEntry> earlier_;
   std::set<std::string> taken_;  // files of earlier runs
   int next_pass_ = 0;

@@ -115,6 +115,9 @@ TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
   EXPECT_EQ(listener.runs, 2);
   ASSERT_EQ(listener.passes.size(), 1U);
   EXPECT_NE(listener.warnings.find("ended with code 7 in run 2 of 3: what it had finished is kept"), std::string::npos) << listener.warnings;
+  // That is the whole story: it launched nothing because it ended.
+  EXPECT_EQ(listener.warnings.find("other kernels"), std::string::npos) << listener.warnings;
+  EXPECT_EQ(listener.warnings.find("opened no OpenCL device"), std::string::npos) << listener.warnings;
 }
 
 TEST_F(CpuPasses, RunsThatLaunchOtherKernels) {

@@ -2,8 +2,10 @@
 #include "counter/spool.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 namespace tacho::counter {
@@ -23,6 +25,16 @@ std::string record(const std::string& name, const std::vector<double>& values, s
   std::memcpy(out.data() + sizeof head, name.data(), name.size());
   if (!values.empty()) std::memcpy(out.data() + sizeof head + space, values.data(), values.size() * 8);
   return out;
+}
+
+TEST(Spool, TheSharedStateHasItsPlaceOnDisk) {
+  // The target writes into it: where the disk is full by then, a hole would kill it.
+  const auto spool = Spool::create(std::filesystem::temp_directory_path().string(), {}, {});
+  ASSERT_TRUE(spool.has_value()) << spool.error().message;
+  struct stat status {};
+  ASSERT_EQ(stat((spool->folder() + "/state").c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 4096);
+  EXPECT_GE(status.st_blocks, 8);  // of 512 bytes
 }
 
 TEST(Spool, ReadsWhatWasWritten) {

@@ -1,6 +1,7 @@
 """`tacho profile` on a stand-in for an NVIDIA GPU (fake_gpu/): every "counter" tells what the kernel finds in memory, so the
 values of a launch are equal over all passes exactly when every pass saw the same memory. And what can go wrong."""
 import csv
+import ctypes
 import os
 import pathlib
 import re
@@ -9,12 +10,14 @@ import signal
 import subprocess
 import unittest
 
-from harness import BUILD, SOURCE, TACHO, Case, main
+from harness import BUILD, SOURCE, TACHO, TARGETS, Case, main
 
 FAKE = BUILD / "tests" / "fake_gpu"
 APP = FAKE / "fake_gpu_app"
 NO_RANK = {name: "" for name in ("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK",
                                  "PALS_RANKID", "SLURM_PROCID", "MPI_RANK")}
+
+SYS_ADMIN, PERFMON = 21, 38  # numbers of capabilities
 
 
 class StandIn(Case):
@@ -181,7 +184,7 @@ class OtherWays(StandIn):
         self.assertIn(f"metrics in {total} passes", run)
         self.assertEqual(run.count("Replay: kernel, each kernel is run again"), 1)
         self.assertEqual(run.count("Kernels are serialized"), 1)
-        self.assertIn('"replay": "default"', (self.folder / "workloads" / "a" / "Stand-in" / "profiling_config.yaml").read_text())
+        self.assertIn('"replay": "kernel"', (self.folder / "workloads" / "a" / "Stand-in" / "profiling_config.yaml").read_text())
         spread = self.run_command(TACHO, "profile", "-n", "b", "--no-roof", "-b", "2", "--iteration-multiplexing", "--", APP, "loop", 2,
                                   env=self.environment).stderr.decode()
         self.assertNotIn("nothing to spread", spread)
@@ -264,6 +267,50 @@ class Faults(StandIn):
         result = self.profile("loop", 5, "-b", "7", FAKE_CUPTI_FAILS="enable:35")
         self.assertEqual(result.stdout, self.plain("loop", 5))
         self.assertIn(b"only administrators", result.stderr)
+
+    def settings(self, text):
+        """The environment of a machine on which the driver has these settings."""
+        (self.folder / "params").write_text(text)
+        return {"LD_PRELOAD": str(TARGETS / "nvidia_params.so"), "NVIDIA_PARAMS": str(self.folder / "params")}
+
+    @staticmethod
+    def without(*capabilities):
+        """For preexec_fn: what is started has none of them."""
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        drop_from_bounding_set = 24
+
+        def drop():
+            for capability in capabilities if os.geteuid() == 0 else ():
+                if prctl(drop_from_bounding_set, capability, 0, 0, 0) != 0:
+                    raise OSError(ctypes.get_errno(), "prctl")
+        return drop
+
+    def test_no_permission_is_known_before_anything_is_removed(self):
+        self.profile("loop", 3, "-b", "7")
+        files = {path: path.read_bytes() for path in (self.folder / "workloads").rglob("*") if path.is_file()}
+        self.log.write_text("")
+        env = {**self.environment, **self.settings("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n")}
+        command = [TACHO, "profile", "-q", "-n", "a", "--no-roof", "-b", "7", "--overwrite", "--", APP, "loop", 3]
+        result = self.run_command(*command, code=125, env=env, preexec_fn=self.without(SYS_ADMIN, PERFMON))
+        self.one_sentence(result, "only administrators", "ERR_NVGPUCTRPERM")
+        self.assertEqual(result.stdout, b"")
+        self.assertEqual({path: path.read_bytes() for path in (self.folder / "workloads").rglob("*") if path.is_file()}, files)
+        self.assertEqual(self.log.read_text(), "")
+        result = self.run_command(*command[:4], "new", *command[5:], code=125, env=env, preexec_fn=self.without(SYS_ADMIN, PERFMON))
+        self.assertFalse((self.folder / "workloads" / "new").exists())
+        # A plan needs no permission.
+        self.run_command(TACHO, "profile", "--dry-run", "-b", "7", env=env, preexec_fn=self.without(SYS_ADMIN, PERFMON))
+
+    def test_permission(self):
+        if os.geteuid() == 0:
+            admins_only = self.settings("RmProfilingAdminOnly: 1\n")
+            self.run_command(TACHO, "profile", "-q", "-n", "root", "--no-roof", "-b", "7", "--", APP, "loop", 3,
+                             env={**self.environment, **admins_only}, preexec_fn=self.without(PERFMON))
+            self.assertEqual(len(self.rows("root")), 3)
+        everybody = self.settings("RmProfilingAdminOnly: 0\n")
+        self.run_command(TACHO, "profile", "-q", "-n", "user", "--no-roof", "-b", "7", "--", APP, "loop", 3,
+                         env={**self.environment, **everybody}, preexec_fn=self.without(SYS_ADMIN, PERFMON))
+        self.assertEqual(len(self.rows("user")), 3)
 
     def test_cupti_fails_on_the_way(self):
         for function in ("set", "start", "stop", "decode"):

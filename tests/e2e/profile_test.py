@@ -67,6 +67,33 @@ class Profile(Case):
         return lines[0]
 
 
+class DryRun(Profile):
+    def said(self, *words):
+        result = self.profile("--dry-run", *words)
+        return result.stdout.decode(), result.stderr.decode()
+
+    def test_a_device_without_a_roofline(self):
+        out, err = self.said("--arch", "cpu", "--roof-only")
+        self.assertIn("cpu has no roofline: --roof-only collects its System Speed-of-Light alone\n", err)
+        self.assertIn("pass\n", out)
+        self.assertNotIn("no roofline", self.said("--arch", "virtual", "--roof-only")[1])
+
+    def test_counters_that_are_not_there_are_named(self):
+        out, err = self.said("--arch", "cpu")
+        listed = set(re.findall(r"CPU_[A-Z_]+", out))
+        missing = set(re.findall(r"CPU_[A-Z_]+", err))
+        self.assertEqual(len(listed) + len(missing), 16)
+        self.assertFalse(listed & missing)
+
+    def test_pc_samples_are_a_run_more(self):
+        # Without CUPTI's library there is no plan for an NVIDIA GPU.
+        result = self.profile("--dry-run", "--arch", "sm_90", "-b", "21", code=None)
+        if result.returncode != 0:
+            self.skipTest(result.stderr.decode())
+        self.assertTrue(result.stdout.endswith(b"(1 counter): gpu__time_duration.sum\nand one more run of the program for PC samples\n"), result.stdout)
+        self.assertNotIn(b"PC samples", self.profile("--dry-run", "--arch", "sm_90", "-b", "2").stdout)
+
+
 class Refusals(Profile):
     def test_options_that_exclude_each_other(self):
         program = ("--", "./vcopy")
@@ -95,6 +122,38 @@ class Refusals(Profile):
         self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./no-such-program", code=127)
         self.assertEqual(sorted(p.name for p in folder.iterdir()), before)
 
+    def test_a_program_that_does_not_start_removes_nothing(self):
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        folder = self.folder / "workloads" / "kept"
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        script = self.folder / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        # The kernel alone knows that before the start.
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./script", code=127)
+        self.assertEqual({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}, before)
+        self.assertEqual([path for path in folder.rglob("*") if path.name.startswith(".")], [])
+        self.profile("-q", "-n", "kept", "--device", "cpu", "--overwrite", "--", "./vcopy", "-n", "4096")
+        after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        self.assertEqual(after.keys(), before.keys())
+        self.assertNotEqual(after, before)
+        self.assertEqual([path for path in folder.rglob("*") if path.name.startswith(".")], [])
+
+    def test_two_runs_into_one_folder(self):
+        command = (TACHO, "profile", "-q", "-n", "both", "--device", "cpu", "--overwrite", "--")
+        first = subprocess.Popen([*command, "/bin/sh", "-c", "echo ready; read line; exec ./vcopy -n 4096"], cwd=self.folder,
+                                 env={**os.environ, **NO_RANK}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(first.stdout.readline(), b"ready\n")
+        for options in ([], ["--overwrite"]):
+            second = self.profile("-q", "-n", "both", "--device", "cpu", *options, "--", "./vcopy", "-n", "8192", code=125)
+            self.one_sentence(second, "workloads/both/cpu", "another run is being written there", "%env{NAME}%")
+            self.assertEqual(second.stdout, b"")
+        _, error = first.communicate(b"go\n" * 8, timeout=60)
+        self.assertEqual(first.returncode, 0, error)
+        folder = self.folder / "workloads" / "both" / "cpu"
+        self.assertEqual({row["Grid_Size"] for row in rows(folder / "pmc_perf_0.csv")}, {"4096"})
+        self.assertTrue((folder / "sysinfo.csv").exists())
+
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
         self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
@@ -112,6 +171,13 @@ class Refusals(Profile):
         self.refused("--", "./vcopy", needles=("-n NAME", "--output-directory"))
         self.refused("-n", "a/b", "--", "./vcopy", needles=("'/'",))
         self.refused("-n", "..", "--", "./vcopy", needles=("not a name",))
+        self.refused("-n", "a\nb", "--", "./vcopy", needles=("no line ends",))
+        # What "$UNSET" gives must not mean everything.
+        for option in ("-k", "--set", "--output-directory", "--path"):
+            self.refused("-n", "x", option, "", "--", "./vcopy", needles=("an empty text was given",))
+        for seconds in ("-1", "nan", "inf", "1s", "soon"):
+            self.refused("-n", "x", "--max-time", seconds, "--", "./vcopy", needles=(f"--max-time: '{seconds}': expected seconds",))
+        self.refused("--dry-run", "--arch", "sm_75", needles=("no metric catalog", "sm_75", "sm_90"))
         self.refused("-n", "x", "-d", "two", "--", "./vcopy", needles=("-d 'two'",))
         self.refused("-n", "x", "-d", "5:2", "--", "./vcopy", needles=("ends before it begins",))
         self.refused("-n", "x", "--device", "9", "--", "./vcopy", needles=("--device 9", "there are"))
@@ -121,7 +187,10 @@ class Refusals(Profile):
         self.refused("-n", "x", "--retain-rocpd-output", "--", "./vcopy", needles=("--format-rocprof-output rocpd",))
         self.refused("-n", "x", "--arch", "gfx942", "--", "./vcopy", needles=("--dry-run",))
         self.refused("-n", "x", "--nonsense", "--", "./vcopy", needles=("--nonsense",))
+        said = self.refused("--nmae", "x", "--", "./vcopy", needles=("did you mean --name?", "see tacho profile --help"))
+        self.assertNotIn("comes after --", said)
         self.refused("-n", "x", "./vcopy", needles=("after --",))
+        self.refused("-n", "x", "-q", "./vcopy", "-n", "4096", needles=("after --",))
         self.refused("-n", "x", "--device", "cpu", "--", "./no-such-program", code=127, needles=("no-such-program",))
         (self.folder / "data").write_text("x")
         self.refused("-n", "x", "--device", "cpu", "--", "./data", code=126, needles=("not executable",))
@@ -170,6 +239,20 @@ class Lists(Profile):
         for name, number in (("SALU Utilization", "11.2.3"), ("VALU Utilization", "11.2.4"), ("VMEM Utilization", "11.2.6"),
                              ("Branch Utilization", "11.2.7")):
             self.assertRegex(seed, rf"{name} +{re.escape(number)}\n")
+
+    def test_ids_of_the_documents_mean_what_the_lists_say(self):
+        # The documents number some metrics as 3.3 numbers others: what a list prints has to select that very metric.
+        for arch in ("gfx908", "gfx90a", "gfx942", "gfx950"):
+            listed = re.findall(r"(?m)^ {15}(\S+) -> (.+)$", self.profile("--list-metrics", "--arch", arch, "--ids", "seed").stdout.decode())
+            self.assertGreater(len(listed), 300)
+            self.assertEqual(len({id for id, _ in listed}), len(listed), arch)
+            self.assertEqual(self.run_command(TACHO, "analyze", "--list-metrics", arch, "--ids", "seed").stdout,
+                             self.profile("--list-metrics", arch, "--ids", "seed").stdout)
+            sets = self.profile("--list-sets", "--arch", arch, "--ids", "seed").stdout.decode()
+            in_sets = re.findall(r"(?m)  (\S[^\n]*?) {2,}([0-9]+\.[0-9.]+|[a-z0-9-]+)$", sets)
+            self.assertGreater(len(in_sets), 10)
+            self.assertLessEqual({(id, name.rsplit("  ", 1)[-1]) for name, id in in_sets}, set(listed), arch)
+        self.assertIn("MFMA FLOPs (F16)", self.run_command(TACHO, "metrics", "2.1.3", "--arch", "gfx942", "--ids", "seed").stdout.decode())
 
     def test_blocks(self):
         text = self.profile("--list-blocks", "--arch", "gfx90a").stdout.decode()
@@ -361,6 +444,42 @@ class OnCpu(Profile):
         self.assertEqual(process.wait(timeout=30), 128 + signal.SIGINT)
         # What was finished is there and readable.
         self.assertEqual(rows(self.folder / "workloads" / "i" / "cpu" / "pmc_perf_0.csv")[0]["Kernel_Name"], "copy")
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/i/cpu").stderr.decode()
+        self.assertIn("the program ended with code 130 (run 1); what it had not finished by then is missing\n", said)
+
+    def test_after_a_kill_the_next_run_tidies_up(self):
+        environment = {**os.environ, **NO_RANK, "TACHO_POOL_DIR": str(self.folder)}
+        process = subprocess.Popen([TACHO, "profile", "-q", "-n", "k", "--device", "cpu", "--", "/bin/sh", "-c", "echo $$; exec sleep 60"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        target = int(process.stdout.readline())
+        process.kill()
+        process.communicate()
+        os.kill(target, signal.SIGKILL)
+        folder = self.folder / "workloads" / "k" / "cpu"
+        self.assertTrue([path for path in folder.iterdir() if path.name.startswith(".tacho-")])
+        self.profile("-q", "-n", "k", "--device", "cpu", "--", "./vcopy", "-n", "4096")
+        self.assertEqual([path for path in folder.iterdir() if path.name.startswith(".")], [])
+        self.run_command(TACHO, "analyze", "-p", folder)
+
+    def test_our_own_work_is_no_cpu_time_of_the_kernel(self):
+        self.profile("--device", "cpu", "-q", "-n", "tiny", "--", "./vcopy", "-n", "256", "-i", "40")
+        found = rows(self.folder / "workloads" / "tiny" / "cpu" / "pmc_perf_0.csv")
+        cores = os.cpu_count() or 1
+        busy = sorted(float(row["CPU_TASK_CLOCK"]) / float(row["CPU_WALL_TIME"]) / cores for row in found)
+        self.assertEqual(len(busy), 40)
+        self.assertLess(busy[20], 1)
+        # One workgroup keeps one core busy and one thread waiting; a clock that ran while others were set counted twice that.
+        self.assertLess(busy[20] * cores, 1.5)
+
+    def test_why_a_folder_has_no_counters(self):
+        self.profile("--device", "cpu", "-q", "-n", "none", "-k", "other", "--", "./vcopy", "-n", "4096")
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/none/cpu", code=1).stderr.decode()
+        self.assertIn("launched no kernel, or none that passed the filters", said)
+        said = self.profile("--device", "cpu", "-q", "-n", "failed", "--", "/bin/sh", "-c", "exit 3", code=3).stderr.decode()
+        self.assertIn("ended before a kernel of it had finished", said)
+        self.assertNotIn("opened no OpenCL device", said)
+        said = self.run_command(TACHO, "analyze", "-p", "workloads/failed/cpu", code=1).stderr.decode()
+        self.assertIn("ended with code 3 before a kernel was measured", said)
 
 
 @unittest.skipUnless(HAVE_VIRTUAL, "this build has no Oclgrind plugin, or Oclgrind is not installed")

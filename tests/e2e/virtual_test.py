@@ -3,6 +3,8 @@ import csv
 import json
 import os
 import shutil
+import signal
+import subprocess
 import unittest
 
 from harness import BUILD, TACHO, TARGETS, Case, main
@@ -245,6 +247,42 @@ class Virtual(Case):
         result, folder = self.profile("-q", command=[PATTERNS, "copy"], code=5, env={"PATTERNS_EXIT": "5"})
         self.assertIn(b"code 5", result.stderr)
         self.assertEqual(len(rows(folder)), 1)
+
+    def test_a_crash_in_the_counted_run_is_no_other_fault(self):
+        script = self.folder / "crashes.sh"
+        script.write_text(f"#!/bin/sh\nif mkdir {self.folder}/once 2>/dev/null; then exec {PATTERNS} copy; fi\nkill -SEGV $$\n")
+        script.chmod(0o755)
+        result, _ = self.profile("-q", command=[script], code=139)
+        self.assertEqual(result.stderr.decode().splitlines(), [
+            "tacho: the program ended with code 139 on the virtual GPU (Segmentation fault); what it had finished is kept",
+            "tacho: the program ended before a kernel of it had finished, so there is nothing to profile"])
+
+    def test_every_run_reads_the_input_from_the_same_place(self):
+        (self.folder / "input").write_text("skipped\ncopy\n")
+        with open(self.folder / "input", "rb", buffering=0) as file:
+            file.seek(len("skipped\n"))
+            result, folder = self.profile("-q", command=["/bin/sh", "-c", f"read kernel; exec {PATTERNS} $kernel"], stdin=file)
+        self.assertEqual(result.stderr, b"")
+        self.assertEqual([row["Kernel_Name"] for row in rows(folder)], ["copy"])
+
+    def test_counts_that_cannot_be_written(self):
+        # The counted run may not write one byte into a file.
+        script = self.folder / "full.sh"
+        script.write_text(f"#!/bin/sh\nmkdir {self.folder}/once 2>/dev/null || {{ trap '' XFSZ; ulimit -f 0; }}\nexec {PATTERNS} copy\n")
+        script.chmod(0o755)
+        result, _ = self.profile("-q", command=[script])
+        self.assertEqual(result.stderr.decode().splitlines(), [
+            "tacho: 1 dispatch could not be recorded (disk full?)",
+            "tacho: none of the program's launches has values, 1 in all"])
+
+    def test_interrupted_while_it_is_timed(self):
+        process = subprocess.Popen([TACHO, "profile", "-q", "-n", "i", "--device", "virtual", "--", "/bin/sh", "-c", "echo ready; exec sleep 60"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn(b"(Interrupt) in the run that times it: nothing was counted\n", error)
 
 
 if __name__ == "__main__":

@@ -115,10 +115,56 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
     EXPECT_EQ(read_runs(place)->back().number, 2);
   }
   std::ofstream(place + "/mine.txt") << "stays";
-  auto fresh = FolderWriter::open(place, true);
-  ASSERT_TRUE(fresh.has_value());
-  EXPECT_EQ(fresh->next_pass(), 0);
-  EXPECT_FALSE(std::filesystem::exists(place + "/pmc_perf_0.csv"));
+  std::ofstream(place + "/.tacho-spool-dead") << "of a run that was killed";
+  std::ofstream(place + "/.tacho-12-run.tacho.partial-3") << "of the same";
+  std::ofstream(place + "/.tacho-0123456789abcdef.partial") << "of a trace that is being written";
+  const auto text = [&](const std::string& name) {
+    std::ifstream file(place + "/" + name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  {
+    // The program does not start: everything is as it was.
+    auto writer = FolderWriter::open(place, true);
+    ASSERT_TRUE(writer.has_value());
+    EXPECT_EQ(writer->next_pass(), 0);
+    ASSERT_TRUE(writer->write("pmc_perf_0.csv", "c\n").has_value());
+    ASSERT_TRUE(writer->write("sysinfo.csv", "d\n").has_value());
+  }
+  EXPECT_EQ(text("pmc_perf_0.csv"), "a\n");
+  EXPECT_FALSE(std::filesystem::exists(place + "/sysinfo.csv"));
+  EXPECT_EQ(read_runs(place)->size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(place + "/.tacho-spool-dead"));
+  // Killed before the program started, after the old files were set aside: the next run finds them again.
+  std::filesystem::create_directories(place + "/.tacho-old-abc123/perfmon");
+  for (const char* name : {"pmc_perf_0.csv", "profiling_config.yaml"})
+    std::filesystem::rename(place + "/" + name, place + "/.tacho-old-abc123/" + name);
+  {
+    auto writer = FolderWriter::open(place, false);
+    ASSERT_TRUE(writer.has_value());
+    EXPECT_EQ(writer->next_pass(), 1);
+    EXPECT_EQ(writer->earlier().size(), 2u);
+    writer->started();
+  }
+  EXPECT_EQ(text("pmc_perf_0.csv"), "a\n");
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-spool-dead"));
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-12-run.tacho.partial-3"));
+  EXPECT_FALSE(std::filesystem::exists(place + "/.tacho-old-abc123"));
+  EXPECT_TRUE(std::filesystem::remove(place + "/.tacho-0123456789abcdef.partial"));
+  {
+    auto fresh = FolderWriter::open(place, true);
+    ASSERT_TRUE(fresh.has_value());
+    EXPECT_EQ(fresh->next_pass(), 0);
+    EXPECT_FALSE(std::filesystem::exists(place + "/pmc_perf_0.csv"));
+    // One at a time: another would remove what this one is writing.
+    for (const bool overwrite : {false, true}) {
+      const auto second = FolderWriter::open(place, overwrite);
+      ASSERT_FALSE(second.has_value());
+      EXPECT_NE(second.error().message.find("another run is being written there"), std::string::npos) << second.error().message;
+    }
+    fresh->started();
+  }
+  for (const auto& left : std::filesystem::directory_iterator(place))
+    EXPECT_TRUE(left.path().filename() == "perfmon" || left.path().filename() == "mine.txt") << left.path();
   EXPECT_TRUE(std::filesystem::exists(place + "/mine.txt"));
   std::ofstream(place + "/pmc_perf.csv") << "Dispatch_ID\n";
   EXPECT_FALSE(FolderWriter::open(place, false).has_value());  // another tool's profile
@@ -145,7 +191,7 @@ TEST(Writer, NamesTheFilesOfPasses) {
     ASSERT_TRUE(writer->write(writer->stem("pmc_perf_1", false) + ".csv", "a\n").has_value());
     ASSERT_TRUE(writer->add_run(entry(0, {"./a"})).has_value());
   }
-  ASSERT_TRUE(FolderWriter::open(folder, true).has_value());
+  FolderWriter::open(folder, true)->started();
   for (const auto& left : std::filesystem::directory_iterator(folder)) EXPECT_EQ(left.path().filename(), "perfmon");
   std::filesystem::remove_all(folder);
 }

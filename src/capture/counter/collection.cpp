@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plugin/cupti_spool.h"
+
 namespace tacho::capture::counter {
 
 constinit Collection g_collection{};
@@ -161,9 +163,7 @@ void give_up(const char* what, int result) {
   if (!g_collection.on.exchange(false)) return;
   char line[640];
   if (result == cuda::abi::kInsufficientPrivileges)
-    snprintf(line, sizeof line,
-             "the NVIDIA driver lets only administrators read hardware counters: run as root or load the nvidia module with "
-             "NVreg_RestrictProfilingToAdminUsers=0 (developer.nvidia.com/ERR_NVGPUCTRPERM)");
+    snprintf(line, sizeof line, "%s", plugin::kCountersRefused);
   else
     snprintf(line, sizeof line, "counters are no longer collected in process %d: CUPTI cannot %s (%s)",
              static_cast<int>(g_collection.pid), what, text_of(result));

@@ -92,6 +92,7 @@ Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& 
   auto plan = result.chosen.provider->plan(result.chosen.device, counters);
   if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
   result.plan = std::move(*plan);
+  TACHO_TRY(result.chosen.provider->ready());
   if (result.plan.passes.size() > 1 && given.has("pmc"))
     return fail("--pmc: these counters need {} passes on {}, and --pmc is one; `tacho profile` makes several", result.plan.passes.size(),
                 result.chosen.device.name);

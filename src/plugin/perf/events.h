@@ -30,6 +30,7 @@ inline constexpr PerfEvent kPerfEvents[] = {
     {"CPU_STALLED_FRONTEND", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, "Cycles in which no instruction came from the front end."},
     {"CPU_STALLED_BACKEND", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, "Cycles in which the back end took no instruction."},
 };
+inline constexpr unsigned kTaskClockIndex = 0;
 inline constexpr unsigned kPerfEventCount = sizeof kPerfEvents / sizeof kPerfEvents[0];
 /// Counters beside them, measured by the layer itself: wall time of the call in ns, threads of the process.
 inline constexpr char kPerfWall[] = "CPU_WALL_TIME";

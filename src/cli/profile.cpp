@@ -102,7 +102,7 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
       ->expected(0, 1)
       ->type_name("POLICY");
   how->add_option("--cache-control", a.cache_control,
-                  "NVIDIA: all sweeps the L2 before each measured kernel (default where kernels are replayed), none leaves it")
+                  "NVIDIA: all empties the L2 before each measured kernel (default where kernels are replayed), none leaves it")
       ->check(CLI::IsMember({"all", "none"}));
   how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
       ->check(check_seconds)
@@ -504,7 +504,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
                 chosen.device.name);
   if (!a.cache_control.empty() && chosen.device.vendor != "nvidia")
-    return fail("--cache-control {}: {} has no caches that could be swept", a.cache_control, chosen.device.name);
+    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control, chosen.device.name);
   if (a.max_time > 0 && chosen.device.vendor != "virtual")
     return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one", a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());

@@ -328,8 +328,8 @@ class NvidiaProvider : public Provider {
                                               config->passes, config->passes == 1 ? "pass" : "passes"));
     // A kernel that runs again would find in the L2 what its last execution left.
     const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
-    const bool sweeps = request.caches == Caches::All || (request.caches == Caches::Default && replays);
-    if (sweeps) observer.note("The L2 is swept before each measured kernel (--cache-control none leaves it)");
+    const bool empties = request.caches == Caches::All || (request.caches == Caches::Default && replays);
+    if (empties) observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
     std::uint64_t begun = 0;
@@ -338,7 +338,7 @@ class NvidiaProvider : public Provider {
         {"passes", std::to_string(config->passes)},
         {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
         {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
-        {"cache", sweeps ? "all" : "none"}};
+        {"cache", empties ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;

@@ -168,6 +168,12 @@ def values(t):
                 floored += 1
             if not good:
                 wrong.append((kernel, metric, f"[{low:.6g}, {high:.6g}]", f"{statistics.median(mine):.6g} [{min(mine):.6g}, {max(mine):.6g}]", f"empty kernel {floor.get(metric, 0):.4g} apart"))
+    if wrong:  # what CUPTI's own replay counts, which empties no cache and adds nothing of ours
+        try:
+            plain, _, _ = t.profile("plain", ["-b", "3", "--replay", "cupti"], ["all", "3"])
+            wrong = [(*line, "CUPTI's own replay " + " ".join(f"{row[line[1]]:.6g}" for row in plain.get(line[0], []) if line[1] in row)) for line in wrong]
+        except (TimeoutError, RuntimeError) as problem:
+            print("    (no run of CUPTI's own replay:", problem, ")")
     with open(os.path.join(t.out, "values.json"), "w") as file:
         json.dump({"ours": ours, "ncu": theirs, "again": again, "application": runs[2] if len(runs) > 2 else {}, "wrong": wrong}, file)
     record("counts that are the same in every execution: equal to ncu's", f"{exact_good} of {exact}", "all", judge(exact_good == exact and exact))

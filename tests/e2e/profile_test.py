@@ -109,7 +109,7 @@ class Refusals(Profile):
         self.refused("-n", "x", "--iteration-multiplexing", "--replay", "kernel", *program, needles=("--replay kernel",))
 
     def test_what_the_device_cannot_do(self):
-        self.refused("-n", "x", "--device", "cpu", "--cache-control", "all", "--", "./vcopy", needles=("--cache-control all", "swept"))
+        self.refused("-n", "x", "--device", "cpu", "--cache-control", "all", "--", "./vcopy", needles=("--cache-control all", "emptied"))
         self.refused("-n", "x", "--device", "cpu", "--max-time", "1", "--", "./vcopy", needles=("--max-time 1", "virtual"))
         self.refused("-n", "x", "--device", "cpu", "--replay", "cupti", "--", "./vcopy", needles=("--replay cupti",))
 

@@ -245,6 +245,18 @@ replay::Emptied empty_cache(void* context) {
   }
   return way;
 }
+// Whether the L2 can be emptied here; that it is done the other way is said.
+bool can_empty(void* context) {
+  const replay::Emptied way = replay::emptied_by(context);
+  static constinit bool s_said = false;
+  if (way == replay::Emptied::kBySweep && !s_said) {
+    s_said = true;
+    cuda::say_warning(
+        "the kernel driver does not empty the L2 here: it is swept by reading before each kernel, which leaves it full of other "
+        "lines");
+  }
+  return way != replay::Emptied::kFailed;
+}
 // A launch with the sweep before it.
 size_t ranges_of_launch(void* context) {
   return g_collection.empty_cache && replay::emptied_by(context) == replay::Emptied::kBySweep ? 2 : 1;
@@ -365,7 +377,7 @@ void prepare(Function* function, const replay::Call& call) {
 Session* measure_replayed(void* context, Function* function, const replay::Call& call, bool selected) {
   Session* session = known_session(context);
   if (session != nullptr && !session->running) session = nullptr;
-  g_emptying = selected && g_collection.empty_cache && replay::emptied_by(context) != replay::Emptied::kFailed;
+  g_emptying = selected && g_collection.empty_cache && can_empty(context);
   if (g_tracking) prepare(function, call);
   if (session != nullptr && !session->running) session = nullptr;  // its batch has been closed
   if (!g_own_replay) return session != nullptr || !selected ? session : open_session(context);
@@ -465,7 +477,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   Session* session = known_session(context);  // where something may be open
   if (graph && selected) {
     if (session != nullptr && session->running) close_open(*session);
-    g_emptying = g_collection.empty_cache && replay::emptied_by(context) != replay::Emptied::kFailed;
+    g_emptying = g_collection.empty_cache && can_empty(context);
     session = measure_graph(context, call);
     note_open();
     if (session == nullptr) {

@@ -3,7 +3,7 @@
 # Needs a build (TACHO_BUILD, default ../../build) made with CUDA's headers; its CUDA program is compiled here when
 # it is not there, with nvcc, or carried along.
 #   cuda_profile.sh [--limit SECONDS] [sections...]     see cuda_profile.py; OUT: folder for results (default .)
-# About seven minutes, most telling first: cupti time multiplex values pc host unselected
+# About nine minutes, most telling first: cupti time multiplex values more_values pc host unselected
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}

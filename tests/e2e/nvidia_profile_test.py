@@ -69,6 +69,16 @@ class KernelReplay(StandIn):
         self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 16", "stop 16"])
         self.assertEqual(len(self.lines("set")), 2)
 
+    def test_the_kernel_driver_empties_the_cache(self):
+        result, _ = self.replayed("loop", 40, "-b", "7", rows=40, FAKE_GPU_FLUSHES="1")
+        self.assertEqual(self.lines("stop"), ["stop 40", "stop 40"])  # nothing but launches are ranges
+        self.assertNotIn(b"swept", result.stderr)
+
+    def test_a_kernel_driver_that_only_says_so(self):
+        result, _ = self.replayed("loop", 40, "-b", "7", rows=40, FAKE_GPU_FLUSHES="2")
+        self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 16", "stop 16"])
+        self.assertEqual(result.stderr.count(b"the kernel driver does not empty the L2 here: it is swept"), 1)
+
     def test_without_sweeps(self):
         self.replayed("loop", 70, "-b", "7", "--cache-control", "none", rows=70)
         self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 6", "stop 6"])
@@ -79,6 +89,10 @@ class KernelReplay(StandIn):
 
     def test_variables_of_modules(self):
         self.replayed("global", 10, "-b", "7", rows=10)
+
+    def test_managed_variables_of_modules(self):
+        self.replayed("counts", 6, "-b", "7", rows=6)
+        self.assertEqual(self.lines("stop"), ["stop 2"] * 12)  # each is a batch of its own, with a sweep
 
     def test_memory_that_the_host_writes_too(self):
         self.replayed("managed", 6, "-b", "7", rows=6)
@@ -105,8 +119,10 @@ class KernelReplay(StandIn):
         self.assertNotIn(b"no longer collected", result.stderr)
 
     def test_graphs_that_change_variables(self):
-        _, rows = self.replayed("graph-global", 8, "-b", "7", rows=8)
-        self.assertEqual(len({row[next(key for key in row if key.startswith("smsp__"))] for row in rows}), 8)
+        for mode in ("graph-global", "graph-nodes"):
+            shutil.rmtree(self.folder / "workloads", ignore_errors=True)
+            _, rows = self.replayed(mode, 8, "-b", "7", rows=8)
+            self.assertEqual(len({row[next(key for key in row if key.startswith("smsp__"))] for row in rows}), 8)
 
     def test_a_graph_that_fails_when_run_again_leaves_memory_alone(self):
         result = self.profile("graph", 9, "-b", "7", FAKE_GPU_GRAPH_FAILS="1")
@@ -132,6 +148,20 @@ class KernelReplay(StandIn):
     def test_two_gpus_in_turn(self):
         _, rows = self.replayed("two", 6, "-b", "7", rows=6, FAKE_GPU_COUNT="2")
         self.assertEqual([row["GPU_ID"] for row in rows], ["0", "1", "0", "1", "0", "1"])
+        self.log.unlink()
+        shutil.rmtree(self.folder / "workloads")
+        self.replayed("two", 6, "--set", "launch_stats", rows=6, FAKE_GPU_COUNT="2", FAKE_CUPTI_WIDTH="64")
+        self.assertEqual(self.lines("stop"), ["stop 3", "stop 3"])  # a session on each, side by side
+        for name, options, launches in (("b", ["--replay", "application"], 6), ("c", ["--iteration-multiplexing"], 200)):
+            self.profile("two", launches, "-b", "7", *options, name=name, FAKE_GPU_COUNT="2")
+            rows = self.rows(name)
+            self.assertEqual({row["GPU_ID"] for row in rows}, {"0", "1"})
+            self.assertFalse([row for row in rows if "" in self.counts(row)])
+
+    def test_two_contexts_of_one_gpu_in_turn(self):
+        self.replayed("contexts", 6, "-b", "7", rows=6)
+        shutil.rmtree(self.folder / "workloads")
+        self.replayed("contexts", 6, "--set", "launch_stats", rows=6, FAKE_CUPTI_WIDTH="64")
 
     def test_a_gpu_without_values_is_named(self):
         result = self.profile("two", 6, "-b", "7", FAKE_GPU_COUNT="2", FAKE_CUPTI_EMPTY="1")

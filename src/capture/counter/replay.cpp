@@ -34,7 +34,12 @@ struct Driver {
   Result (*device_attribute)(int*, int, int);
   Result (*device_address)(char*, int, int);
   Result (*module_load)(void**, const void*);
+  Result (*module_unload)(void*);
   Result (*module_function)(void**, void*, const char*);
+  Result (*link_create)(unsigned, void*, void**, void**);
+  Result (*link_add)(void*, int, const void*, size_t, const char*, unsigned, void*, void**);
+  Result (*link_complete)(void*, void**, size_t*);
+  Result (*link_destroy)(void*);
   Result (*module_global)(Address*, size_t*, void*, const char*);
   Result (*library_global)(Address*, size_t*, void*, const char*);
   Result (*library_managed)(Address*, size_t*, void*, const char*);
@@ -143,7 +148,8 @@ struct Tools {
   Address sweep_buffer, flags;
   size_t sweep_bytes, flag_bytes;
   L2 l2;
-  bool by_driver;  // the kernel driver empties the L2
+  const void* cubin;  // of a module that is loaded to empty the caches of instructions and constants
+  bool by_driver;     // that works, and the kernel driver empties the L2
 };
 constinit List<Tools> g_tools{};
 
@@ -249,6 +255,30 @@ size_t rounded(size_t bytes) {
 
 // ---- our kernels
 
+// A module ready to be loaded again and again, nullptr when the driver does not make one.
+const void* link_nothing() {
+  void *state = nullptr, *linked = nullptr, *copy = MAP_FAILED;
+  size_t bytes = 0;
+  constexpr int kPtx = 1;  // CU_JIT_INPUT_PTX
+  if (g_driver.link_create == nullptr || g_driver.link_create(0, nullptr, nullptr, &state) != 0) return nullptr;
+  if (g_driver.link_add(state, kPtx, kNothing, sizeof kNothing, "tacho", 0, nullptr, nullptr) == 0 &&
+      g_driver.link_complete(state, &linked, &bytes) == 0) {
+    copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy != MAP_FAILED) memcpy(copy, linked, bytes);
+  }
+  g_driver.link_destroy(state);
+  return copy == MAP_FAILED ? nullptr : copy;
+}
+
+// New code on the device: the driver has to invalidate the caches of instructions and constants.
+void load_nothing(const Tools& tools) {
+  void *module = nullptr, *function = nullptr;
+  if (g_driver.module_load(&module, tools.cubin) != 0) return;
+  if (g_driver.module_function(&function, module, "tacho_nothing") == 0 && g_driver.function_load != nullptr)
+    g_driver.function_load(function);
+  g_driver.module_unload(module);
+}
+
 // Whether the kernel driver empties the L2: reads that find their lines in it take a fraction of those that do not.
 bool driver_empties(Tools& tools, int device) {
   char pci[64] = {};
@@ -292,7 +322,8 @@ Tools* tools_of(void* context) {
         g_driver.fill(tools.sweep_buffer, 0, tools.sweep_bytes + 256) != 0)
       tools.sweep_bytes = 0;
   }
-  tools.by_driver = driver_empties(tools, device);
+  tools.cubin = link_nothing();
+  tools.by_driver = tools.cubin != nullptr && driver_empties(tools, device);
   return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
@@ -586,6 +617,9 @@ bool find_functions() {
   };
   find(g_driver.function_load, "cuFuncLoad");
   find(g_driver.device_address, "cuDeviceGetPCIBusId");
+  if (!find(g_driver.link_add, "cuLinkAddData_v2") || !find(g_driver.link_complete, "cuLinkComplete") ||
+      !find(g_driver.link_destroy, "cuLinkDestroy") || !find(g_driver.link_create, "cuLinkCreate_v2"))
+    g_driver.link_create = nullptr;
   find(g_driver.library_global, "cuLibraryGetGlobal");
   find(g_driver.library_managed, "cuLibraryGetManaged");
   return find(g_driver.memory_info, "cuMemGetInfo_v2") && find(g_driver.memory_alloc, "cuMemAlloc_v2") &&
@@ -595,7 +629,7 @@ bool find_functions() {
          find(g_driver.push, "cuCtxPushCurrent_v2") && find(g_driver.pop, "cuCtxPopCurrent_v2") &&
          find(g_driver.current, "cuCtxGetCurrent") && find(g_driver.context_device, "cuCtxGetDevice") &&
          find(g_driver.device_attribute, "cuDeviceGetAttribute") &&
-         find(g_driver.module_load, "cuModuleLoadData") &&
+         find(g_driver.module_load, "cuModuleLoadData") && find(g_driver.module_unload, "cuModuleUnload") &&
          find(g_driver.module_function, "cuModuleGetFunction") &&
          find(g_driver.module_global, "cuModuleGetGlobal_v2") &&
          find(g_driver.pointer_attribute, "cuPointerGetAttribute") &&
@@ -1002,7 +1036,10 @@ Emptied empty_cache(void* context) {
   const Emptied way = emptied_by(context);
   if (way == Emptied::kFailed) return way;
   const Tools& tools = *tools_of(context);
-  if (way == Emptied::kByDriver) return settle(context) && empty_l2(tools.l2) ? way : Emptied::kFailed;
+  if (way == Emptied::kByDriver) {
+    load_nothing(tools);
+    return settle(context) && empty_l2(tools.l2) ? way : Emptied::kFailed;
+  }
   Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
   uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};

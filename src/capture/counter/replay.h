@@ -77,9 +77,10 @@ const char* drop();
 
 /// Waits until the GPU has done what was asked of it in this context.
 bool settle(void* context);
-/// How the L2 is emptied before a kernel is measured, so that it finds nothing of its own in it and no line that has to be
-/// written back. The kernel driver writes back and invalidates, where that is seen to work (it was checked once); else a kernel
-/// reads as much memory as fills the L2 twice, which leaves it full of lines of that memory and is a range of its own.
+/// How the caches are emptied before a kernel is measured, so that it finds nothing of its own in them and no line that has to
+/// be written back. By the driver: it writes back and invalidates the L2 where that is seen to work, and loading a module makes it
+/// invalidate the caches of instructions and constants. Else a kernel reads as much memory as fills the L2 twice, which
+/// leaves it full of lines of that memory and is a range of its own. (Every launch begins with an empty L1.)
 enum class Emptied : uint8_t { kFailed, kByDriver, kBySweep };
 /// How it is done in this context; kFailed: there is neither.
 Emptied emptied_by(void* context);

@@ -5,6 +5,8 @@
  *   mixed     `add` and `empty` in turn      array     `add` after a CUDA array was made
  *   crashing  N launches of a kernel that aborts (FAKE_GPU_CRASH)     capture  launches into a stream that is captured
  *   graph     every second launch is one of a graph of two kernels      graph-global   of `counting`
+ *   graph-nodes   of a graph of `nodes`, which is added to it by name and launched nowhere else
+ *   counts    `counts`, whose managed variable the host changes too      contexts   two contexts of one GPU in turn
  *   uneven    as many launches as the file runs.N has been started before    two  two contexts in turn
  *   hang      launches, says "ready" and waits until killed   exit  leaves by _exit(7)   none  no launch */
 #include <stdint.h>
@@ -30,6 +32,8 @@ int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
 int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
 int cuGraphLaunch(void*, void*);
+int cuGraphAddKernelNode_v2(void**, void*, const void*, size_t, const void*);
+void fake_host_writes(void);
 int cuLaunchKernelEx(const void*, void*, void**, void**);
 
 enum { kItems = 1000 };
@@ -50,12 +54,13 @@ int main(int argc, char** argv) {
   int host[kItems];
   if (cuInit(0) != 0) return 3;
   uint64_t second = 0;
-  if (strcmp(mode, "two") == 0) {
-    cuCtxCreate_v2(&context[1], 0, 1);
+  const int two = strcmp(mode, "two") == 0 || strcmp(mode, "contexts") == 0;
+  if (two) {
+    cuCtxCreate_v2(&context[1], 0, mode[0] == 't');
     cuMemAlloc_v2(&second, sizeof host);
   }
   cuCtxCreate_v2(&context[0], 0, 0);
-  cuModuleLoadData(&g_module, "");
+  cuModuleLoadData(&g_module, strcmp(mode, "counts") == 0 ? "managed" : "");
   if (cuMemAlloc_v2(&from, sizeof host) != 0) return 3;
   if (strcmp(mode, "managed") == 0)
     cuMemAllocManaged(&to, sizeof host, 1);
@@ -77,7 +82,13 @@ int main(int argc, char** argv) {
     }
   }
   const int graph = strncmp(mode, "graph", 5) == 0;
-  if (graph) {
+  if (strcmp(mode, "graph-nodes") == 0) {
+    struct { void* f; unsigned g[3], b[3], shared; void **args, **extra, *kernel, *context; } node = {NULL, {16, 1, 1}, {64, 1, 1}, 0, NULL, NULL, NULL, NULL};
+    void* arguments[] = {&to};
+    cuModuleGetFunction(&node.f, g_module, "nodes");
+    node.args = arguments;
+    cuGraphAddKernelNode_v2(&other, NULL, NULL, 0, &node);
+  } else if (graph) {
     cuStreamBeginCapture_v2(&other, 0);
     launch(mode[5] != '\0' ? "counting" : "add", to, from, 16, &other);
     launch("add", to, from, 8, &other);
@@ -98,11 +109,12 @@ int main(int argc, char** argv) {
       launch("add", to, from, 16, &other);
       cuStreamEndCapture(&other, &context[1]);
     }
-    if (strcmp(mode, "two") == 0) cuCtxPushCurrent_v2(context[i % 2]);
-    const char* const name = strcmp(mode, "global") == 0 ? "counting" : strcmp(mode, "crashing") == 0 ? "crashing"
+    if (two) cuCtxPushCurrent_v2(context[i % 2]);
+    const char* const name = strcmp(mode, "global") == 0 ? "counting" : strcmp(mode, "counts") == 0 ? "counts" : strcmp(mode, "crashing") == 0 ? "crashing"
                            : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty" : "add";
     if (launch(name, second != 0 && i % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
-    if (strcmp(mode, "two") == 0) cuCtxPopCurrent_v2(&other);
+    if (two) cuCtxPopCurrent_v2(&other);
+    if (strcmp(mode, "counts") == 0) fake_host_writes();
     if (i % 3 == 2) cuMemcpyDtoH_v2(host, to, sizeof host);
     if ((strcmp(mode, "managed") == 0 || strcmp(mode, "host") == 0) && i % 2 == 1) {
       cuCtxSynchronize();

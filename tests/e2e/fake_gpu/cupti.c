@@ -5,6 +5,8 @@
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
  *   FAKE_CUPTI_EMPTY=GPU     launches in that GPU's context have no values
+ * Contexts have an object each; of those on one GPU only one can start sessions, until it is disabled (error 26). An object of
+ * the host evaluates images of one GPU, the first that it is given: of others it has no values.
  * As the real one does, it makes no range of a graph unless one is pushed by hand (stopping such a session fails); an object
  * that was configured for one kind of ranges refuses the other and wants to be asked for the size of images before it
  * prepares one; and nothing can be used any more once what was registered at the first session has run at exit. */
@@ -23,13 +25,18 @@ typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 
 struct CallbackData { int site; const char* function; const void* parameters; void* result; const char* symbol; void* context; uint32_t context_id; uint64_t* data; uint32_t correlation; };
 struct Range { uint64_t seen, memory[PASSES]; };
-struct Image { uint32_t magic, ranges, passes, most; struct Range range[]; };
+struct Image { uint32_t magic, ranges, passes, most, device, pad; struct Range range[]; };
 
 static callback_fn g_callback;
 static uint8_t g_on[4][2048];
-static struct Image *g_image, *g_work;
-static size_t g_passes, g_pass, g_most, g_next;
-static int g_running, g_replay, g_set, g_user, g_pushed, g_spoilt, g_gone;
+struct Object {
+  void* context;
+  int device, running, replay, set, user, kind, pushed, spoilt, sized, started;
+  struct Image *image, *work;
+  size_t passes, pass, most, next;
+};
+static struct Object g_objects[8];
+static int g_gone;
 
 static int fails(const char* function) {
   const char* const text = getenv("FAKE_CUPTI_FAILS");
@@ -63,30 +70,39 @@ static void on_context(void* context, int created) {
   if (g_callback && g_on[3][id]) g_callback(NULL, 3, id, &about);
 }
 EXPORT void fake_sample(const char* symbol);
+/* The object of the current context, NULL where it has no session. */
+static struct Object* running(void) {
+  void* context = NULL;
+  int (*current)(void**) = (int (*)(void**))dlsym(RTLD_DEFAULT, "cuCtxGetCurrent");
+  if (current) current(&context);
+  for (int i = 0; i < 8; ++i)
+    if (g_objects[i].context == context && g_objects[i].running) return &g_objects[i];
+  return NULL;
+}
 static void on_graph(void) {
-  if (g_running && !g_user) g_spoilt = 1;
+  struct Object* const o = running();
+  if (o && !o->user) o->spoilt = 1;
 }
 static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) {
   fake_sample(symbol);
-  if (!g_running || !g_work || g_spoilt) return;
-  if (g_user) {  /* all kernels of the range together */
-    if (!g_pushed) return;
-    struct Range* const range = &g_work->range[g_next - 1];
-    range->seen |= 1ull << g_pass;
-    range->memory[g_pass] += memory % 1000003 + threads;
+  struct Object* const o = running();
+  if (!o || !o->work || o->spoilt) return;
+  if (o->user) {  /* all kernels of the range together */
+    if (!o->pushed) return;
+    struct Range* const range = &o->work->range[o->next - 1];
+    range->seen |= 1ull << o->pass;
+    range->memory[o->pass] += memory % 1000003 + threads;
     return;
   }
-  if (g_next >= g_most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
-  int device = 0, (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
-  if (of) of(&device);
-  const int empty = getenv("FAKE_CUPTI_EMPTY") && atoi(getenv("FAKE_CUPTI_EMPTY")) == device;
-  struct Range* const range = &g_work->range[g_next++];
-  for (size_t p = 0; p < g_passes; ++p)
-    if (g_replay == 2 || p == g_pass) {
+  if (o->next >= o->most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
+  const int empty = getenv("FAKE_CUPTI_EMPTY") && atoi(getenv("FAKE_CUPTI_EMPTY")) == o->device;
+  struct Range* const range = &o->work->range[o->next++];
+  for (size_t p = 0; p < o->passes; ++p)
+    if (o->replay == 2 || p == o->pass) {
       if (!empty) range->seen |= 1ull << p;
       range->memory[p] = memory % 1000003 + threads;
     }
-  if (g_work->ranges < g_next) g_work->ranges = (uint32_t)g_next;
+  if (o->work->ranges < o->next) o->work->ranges = (uint32_t)o->next;
 }
 
 EXPORT int cuptiGetVersion(uint32_t* version) { *version = 130001; return 0; }
@@ -135,89 +151,114 @@ struct PSize { size_t size; void *priv, *profiler; const char** metrics; size_t 
 struct PFresh { size_t size; void *priv, *profiler; size_t bytes; uint8_t* image; };
 
 EXPORT int cuptiProfilerInitialize(struct P1* p) { (void)p; return fails("initialize"); }
-static int g_sized;
 EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) {
-  p->profiler = &g_running;
-  g_sized = 0;
-  return fails("enable");
+  if (fails("enable")) return fails("enable");
+  struct Object* o = NULL;
+  for (int i = 0; i < 8; ++i) {
+    if (g_objects[i].context == p->context) return 1;
+    if (!o && !g_objects[i].context) o = &g_objects[i];
+  }
+  memset(o, 0, sizeof *o);
+  o->context = p->context;
+  int (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
+  if (of) of(&o->device);
+  p->profiler = o;
+  return 0;
 }
-EXPORT int cuptiRangeProfilerDisable(struct PObject* p) { (void)p; g_set = 0; return 0; }
-EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) { g_sized = 1; p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range); return 0; }
+EXPORT int cuptiRangeProfilerDisable(struct PObject* p) {
+  struct Object* const o = p->profiler;
+  if (!o || !o->context) return 1;
+  free(o->work);
+  memset(o, 0, sizeof *o);
+  return 0;
+}
+EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) {
+  ((struct Object*)p->profiler)->sized = 1;
+  p->bytes = sizeof(struct Image) + p->most * sizeof(struct Range);
+  return 0;
+}
 EXPORT int cuptiRangeProfilerCounterDataImageInitialize(struct PFresh* p) {
   struct Image* const image = (struct Image*)p->image;
-  if (!g_sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
+  const struct Object* const o = p->profiler;
+  if (!o->sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
   memset(image, 0, p->bytes);
   image->magic = 0x46414b45;
+  image->device = (uint32_t)o->device;
   image->most = (uint32_t)((p->bytes - sizeof *image) / sizeof(struct Range));
   return 0;
 }
 EXPORT int cuptiRangeProfilerSetConfig(struct PSet* p) {
+  struct Object* const o = p->profiler;
   if (fails("set")) return fails("set");
-  if (g_running) return 1;
-  memcpy(&g_passes, p->config, sizeof g_passes);
-  g_image = (struct Image*)p->image;
-  g_pass = p->pass;
-  g_most = p->most;
-  g_replay = p->replay;
-  static int kind;
-  if (!g_set) kind = p->range;
-  if (kind != p->range) return 1;
-  g_user = p->range == 2;
-  free(g_work);
-  g_work = calloc(1, p->image_bytes);
-  memcpy(g_work, g_image, p->image_bytes);
-  g_work->passes = (uint32_t)g_passes;
-  g_set = 1;
+  if (o->running) return 1;
+  memcpy(&o->passes, p->config, sizeof o->passes);
+  o->image = (struct Image*)p->image;
+  o->pass = p->pass;
+  o->most = p->most;
+  o->replay = p->replay;
+  if (!o->set) o->kind = p->range;
+  if (o->kind != p->range) return 1;
+  o->user = p->range == 2;
+  free(o->work);
+  o->work = calloc(1, p->image_bytes);
+  memcpy(o->work, o->image, p->image_bytes);
+  o->work->passes = (uint32_t)o->passes;
+  o->set = 1;
   note("set", p->most);
   return 0;
 }
 static void at_exit(void) { g_gone = 1; }
 EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
-  (void)p;
+  struct Object* const o = p->profiler;
   static int first;
   if (!first++) atexit(at_exit);
   if (g_gone) fprintf(stderr, "fake CUPTI: started after its end\n"), abort();
   if (fails("start")) return fails("start");
-  if (!g_set || g_running) return 1;
-  g_running = 1;
-  g_next = 0;
-  note("start", g_pass);
+  if (!o->set || o->running) return 1;
+  for (int i = 0; i < 8; ++i)
+    if (g_objects[i].context && &g_objects[i] != o && g_objects[i].started && g_objects[i].device == o->device) return 26;
+  o->running = o->started = 1;
+  o->next = 0;
+  note("start", o->pass);
   return 0;
 }
 struct PPush { size_t size; void *priv, *profiler; const char* name; };
 EXPORT int cuptiRangeProfilerPushRange(struct PPush* p) {
-  if (!g_running || !g_user || g_pushed || !p->name || g_next >= g_most) return 1;
-  g_pushed = 1;
-  g_work->range[g_next++].memory[g_pass] = 0;
-  if (g_work->ranges < g_next) g_work->ranges = (uint32_t)g_next;
-  note("push", g_pass);
+  struct Object* const o = p->profiler;
+  if (!o->running || !o->user || o->pushed || !p->name || o->next >= o->most) return 1;
+  o->pushed = 1;
+  o->work->range[o->next++].memory[o->pass] = 0;
+  if (o->work->ranges < o->next) o->work->ranges = (uint32_t)o->next;
+  note("push", o->pass);
   return 0;
 }
 EXPORT int cuptiRangeProfilerPopRange(struct PObject* p) {
-  (void)p;
-  if (!g_pushed) return 1;
-  g_pushed = 0;
+  struct Object* const o = p->profiler;
+  if (!o->pushed) return 1;
+  o->pushed = 0;
   return 0;
 }
 EXPORT int cuptiRangeProfilerStop(struct PStop* p) {
-  if (!g_running || g_pushed) return 1;
-  g_running = 0;
-  if (g_spoilt) {
-    g_spoilt = 0;
+  struct Object* const o = p->profiler;
+  if (!o->running || o->pushed) return 1;
+  o->running = 0;
+  if (o->spoilt) {
+    o->spoilt = 0;
     return 999;
   }
-  note("stop", g_next);
-  if (g_replay == 3) ++g_pass;
-  p->pass = g_pass;
-  p->all = g_pass >= g_passes;
+  note("stop", o->next);
+  if (o->replay == 3) ++o->pass;
+  p->pass = o->pass;
+  p->all = o->pass >= o->passes;
   return fails("stop");
 }
 EXPORT int cuptiRangeProfilerDecodeData(struct PDecode* p) {
+  struct Object* const o = p->profiler;
   p->dropped = 0;
   if (fails("decode")) return fails("decode");
-  memcpy(g_image, g_work, sizeof *g_work + g_most * sizeof(struct Range));
+  memcpy(o->image, o->work, sizeof *o->work + o->most * sizeof(struct Range));
   static int extra;
-  if (getenv("FAKE_CUPTI_EXTRA") && g_replay == 3 && !extra++) ++g_image->ranges;
+  if (getenv("FAKE_CUPTI_EXTRA") && o->replay == 3 && !extra++) ++o->image->ranges;
   return 0;
 }
 
@@ -235,7 +276,8 @@ struct HPasses { size_t size; void* priv; size_t bytes; uint8_t* image; size_t p
 struct HEvaluate { size_t size; void *priv, *object; const uint8_t* image; size_t bytes, range; const char** names; size_t count; double* values; };
 struct HInfo { size_t size; void* priv; const uint8_t* image; size_t bytes, ranges; };
 
-EXPORT int cuptiProfilerHostInitialize(struct HInit* p) { p->object = calloc(1, sizeof(size_t)); return 0; }
+struct Host { size_t metrics; int evaluated; uint32_t device; };
+EXPORT int cuptiProfilerHostInitialize(struct HInit* p) { p->object = calloc(1, sizeof(struct Host)); return 0; }
 EXPORT int cuptiProfilerHostDeinitialize(struct HObject* p) { free(p->object); return 0; }
 EXPORT int cuptiProfilerHostGetSupportedChips(struct HChips* p) {
   static const char* const names[] = {"GA100", "GH100", "GB100"};
@@ -249,12 +291,12 @@ EXPORT int cuptiProfilerHostGetMetricProperties(struct HProperties* p) { (void)p
 EXPORT int cuptiProfilerHostConfigAddMetrics(struct HAdd* p) {
   for (size_t i = 0; i < p->count; ++i)
     if (!strstr(p->names[i], "__")) return 1;
-  *(size_t*)p->object += p->count;
+  ((struct Host*)p->object)->metrics += p->count;
   return 0;
 }
 EXPORT int cuptiProfilerHostGetConfigImageSize(struct HSize* p) { p->bytes = 64; return 0; }
 EXPORT int cuptiProfilerHostGetConfigImage(struct HImage* p) {
-  const size_t passes = (*(size_t*)p->object + width() - 1) / width();
+  const size_t passes = (((struct Host*)p->object)->metrics + width() - 1) / width();
   memset(p->image, 0, p->bytes);
   memcpy(p->image, &passes, sizeof passes);
   return 0;
@@ -270,9 +312,11 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
   const struct Image* const image = (const struct Image*)p->image;
   if (p->range >= image->ranges) return 1;
   const struct Range* const range = &image->range[p->range];
+  struct Host* const host = p->object;
+  if (!host->evaluated++) host->device = image->device;
   for (size_t i = 0; i < p->count; ++i) {
     const size_t pass = i / width();
-    p->values[i] = range->seen >> pass & 1 ? (double)range->memory[pass] : NAN;
+    p->values[i] = host->device == image->device && (range->seen >> pass & 1) ? (double)range->memory[pass] : NAN;
     if (strcmp(p->names[i], "gpu__time_duration.sum") == 0) p->values[i] = 1000;
   }
   return 0;

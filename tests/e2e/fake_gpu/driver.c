@@ -1,15 +1,20 @@
 /* A stand-in for the CUDA driver: device memory is the host's, kernels are functions of this file, streams do nothing.
  * Calls that CUPTI would tell a subscriber about are told to the stand-in of CUPTI beside it (cupti.c).
+ * Every kernel is of one module but `nodes` and `counts`, which have one each; `counts` changes a managed variable.
+ *   FAKE_GPU_FLUSHES=1      the kernel driver (/dev/nvidiactl) empties the L2; 2: it says so and does not; else there is none
  *   FAKE_GPU_MEMORY=BYTES   what the device has      FAKE_GPU_COUNT=N   devices      FAKE_GPU_CRASH=N   the kernel
  *   `crashing` aborts the process at its N-th execution      FAKE_GPU_GRAPH_FAILS=1   graphs launched by a subscriber run
  *   and say that they failed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,16 +26,17 @@ typedef uint64_t Address;
 
 static struct Hook g_hook;
 static void *g_current, *g_stack[16];
-static int g_depth, g_contexts[2];
-static struct { Address at; size_t bytes; int device; } g_memory[4096];
+static int g_depth, g_contexts[4];  /* the device of each */
+static struct { Address at; size_t bytes; int device, managed; } g_memory[4096];
 static size_t g_allocations, g_used;
 
 EXPORT void fake_set_hook(const struct Hook* hook) { g_hook = *hook; }
 
 EXPORT const char* const fake_names[] = {NULL, "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyDtoH_v2",
   "cuMemcpyHtoD_v2", "cuMemcpyAsync", "cuMemsetD8_v2", "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuArrayCreate_v2",
-  "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuCtxDestroy_v2", "cuCtxSynchronize", "cuGraphLaunch", NULL};
-enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC, GRAPH };
+  "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuCtxDestroy_v2", "cuCtxSynchronize", "cuGraphLaunch",
+  "cuGraphAddKernelNode_v2", NULL};
+enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC, GRAPH, NODE };
 
 #define CALL(id, symbol, work, ...)                                              \
   do {                                                                           \
@@ -53,6 +59,7 @@ static int take(Address* to, size_t bytes, int device) {
   *to = (Address)(uintptr_t)at;
   g_memory[g_allocations].at = *to;
   g_memory[g_allocations].bytes = bytes;
+  g_memory[g_allocations].managed = 0;
   g_memory[g_allocations++].device = device;
   if (device) g_used += bytes;
   return 0;
@@ -89,17 +96,19 @@ EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int device) { (void)device; *bytes
 EXPORT int cuDeviceGetUuid_v2(unsigned char* uuid, int device) { memset(uuid, device + 1, 16); return 0; }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
   (void)device;
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 10 ? 32 : attribute == 16 ? 4 : attribute == 38 ? 4096 : 1024;
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 10 ? 32 : attribute == 16 ? 4 : attribute == 38 ? 262144 : 1024;
   return 0;
 }
 EXPORT int cuCtxCreate_v2(void** context, unsigned flags, int device) {
+  static int made;
   (void)flags;
-  g_current = *context = &g_contexts[device];
+  g_contexts[made] = device;
+  g_current = *context = &g_contexts[made++];
   if (g_hook.context) g_hook.context(*context, 1);
   return 0;
 }
 EXPORT int cuCtxGetCurrent(void** context) { *context = g_current; return 0; }
-EXPORT int cuCtxGetDevice(int* device) { *device = g_current == &g_contexts[1]; return 0; }
+EXPORT int cuCtxGetDevice(int* device) { *device = *(int*)g_current; return 0; }
 EXPORT int cuCtxPushCurrent_v2(void* context) { g_stack[g_depth++] = g_current; g_current = context; return 0; }
 EXPORT int cuCtxPopCurrent_v2(void** context) { *context = g_current; g_current = g_stack[--g_depth]; return 0; }
 EXPORT int cuCtxSynchronize(void) {
@@ -126,7 +135,7 @@ EXPORT int cuMemHostAlloc(void** to, size_t bytes, unsigned flags) {
 }
 EXPORT int cuMemAllocManaged(Address* to, size_t bytes, unsigned flags) {
 #define ARGS {to, bytes, flags}
-  CALL(MANAGED, NULL, result = take(to, bytes, 0), Address* to; size_t bytes; unsigned flags);
+  CALL(MANAGED, NULL, (result = take(to, bytes, 0), g_memory[g_allocations - 1].managed = 1), Address* to; size_t bytes; unsigned flags);
 #undef ARGS
 }
 EXPORT int cuMemFree_v2(Address at) {
@@ -175,19 +184,33 @@ EXPORT int cuStreamEndCapture(void* stream, void** graph) {
 }
 
 /* ---- kernels: (to, from, n) unless said otherwise */
-__attribute__((section(".nv.global"))) int fake_counter = 1;
+__attribute__((section(".nv.global"))) int fake_counter = 1, fake_node_counter = 1, fake_managed = 1;
 static int g_executions;
+EXPORT int cuPointerGetAttribute(void* to, int attribute, Address at) {
+  if (attribute == 8) *(unsigned*)to = at == (Address)(uintptr_t)&fake_managed;
+  for (size_t i = 0; i < g_allocations && attribute == 8; ++i)
+    if (g_memory[i].at == at) *(unsigned*)to = (unsigned)g_memory[i].managed;
+  return 0;
+}
 
 static void k_add(void** a) {
   int *to = *(int**)a[0], *from = *(int**)a[1];
   for (int i = 0; i < *(int*)a[2]; ++i) to[i] += from[i] + 1;
 }
 static void k_counting(void** a) { (*(int**)a[0])[0] += fake_counter++; }
+static void k_nodes(void** a) { (*(int**)a[0])[0] += fake_node_counter++; }
+static void k_counts(void** a) { (*(int**)a[0])[0] += fake_managed++; }
+EXPORT void fake_host_writes(void) { fake_managed += 5; }
 static void k_crashing(void** a) {
   k_add(a);
   if (getenv("FAKE_GPU_CRASH") && ++g_executions == atoi(getenv("FAKE_GPU_CRASH"))) abort();
 }
 static void k_empty(void** a) { (void)a; }
+static int g_empty_l2, g_flushes;
+static void k_chase(void** a) {
+  **(uint64_t**)a[1] = g_empty_l2 ? 42000 : 18000;
+  g_empty_l2 = 0;
+}
 static void k_compare(void** a) {
   const uint64_t *x = *(uint64_t**)a[0], *y = *(uint64_t**)a[1], words = *(uint64_t*)a[2];
   for (uint64_t i = 0; i < words * 2; ++i)
@@ -195,12 +218,73 @@ static void k_compare(void** a) {
 }
 struct Function { const char *name, *symbol; void (*run)(void**); int count; size_t bytes[4]; };
 static struct Function g_functions[] = {
+    {"nodes", "_Z5nodesPi", k_nodes, 1, {8}}, {"counts", "_Z6countsPi", k_counts, 1, {8}},
     {"add", "_Z3addPiPKii", k_add, 3, {8, 8, 4}},       {"counting", "_Z8countingPi", k_counting, 1, {8}},
     {"crashing", "_Z8crashingPiPKii", k_crashing, 3, {8, 8, 4}}, {"empty", "_Z5emptyv", k_empty, 0, {0}},
-    {"tacho_compare", "tacho_compare", k_compare, 4, {8, 8, 8, 8}}, {"tacho_sweep", "tacho_sweep", k_empty, 3, {8, 8, 8}}};
+    {"tacho_compare", "tacho_compare", k_compare, 4, {8, 8, 8, 8}}, {"tacho_sweep", "tacho_sweep", k_empty, 3, {8, 8, 8}},
+    {"tacho_chase", "tacho_chase", k_chase, 2, {8, 8}}, {"tacho_nothing", "tacho_nothing", k_empty, 0, {0}}};
 
+/* ---- the kernel driver: objects of a client, the second GPU of the list is the one at 1b:00 */
+static int g_control = -1;
+static int flushes(void) { return getenv("FAKE_GPU_FLUSHES") ? atoi(getenv("FAKE_GPU_FLUSHES")) : 0; }
+EXPORT int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const int mode = va_arg(more, int);
+  va_end(more);
+  int (*next)(const char*, int, ...) = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+  if (strcmp(path, "/dev/nvidiactl") != 0) return next(path, flags, mode);
+  return flushes() ? g_control = next("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+}
+EXPORT int ioctl(int file, unsigned long request, ...) {
+  va_list more;
+  va_start(more, request);
+  void* const to = va_arg(more, void*);
+  va_end(more);
+  int (*next)(int, unsigned long, ...) = (int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, "ioctl");
+  if (file != g_control || g_control < 0) return next(file, request, to);
+  if (_IOC_TYPE(request) != 'F') return -1;
+  if (_IOC_NR(request) == 0x2b && _IOC_SIZE(request) == 48) {
+    struct { uint32_t client, parent, object, kind; const uint32_t* parameters; void* rights; uint32_t bytes, flags, status; } *const p = to;
+    const uint32_t parent = p->kind == 0x41 ? 0 : p->kind == 0x80 ? 0xc1 : 0xd2;
+    const int good = p->parent == parent && (p->kind == 0x41 || p->client == 0xc1) && (p->kind != 0x80 || (p->bytes == 56 && p->parameters[0] == 7)) &&
+                     (p->kind != 0x2080 || (p->bytes == 4 && p->parameters[0] == 0));
+    p->object = p->kind == 0x41 ? 0xc1 : p->kind == 0x80 ? 0xd2 : 0x5d;
+    p->status = good ? 0 : 31;
+    return 0;
+  }
+  if (_IOC_NR(request) != 0x2a || _IOC_SIZE(request) != 32) return -1;
+  struct { uint32_t client, object, command, flags; uint32_t* parameters; uint32_t bytes, status; } *const p = to;
+  p->status = p->client != 0xc1;
+  if (p->command == 0x201 && p->bytes == 128) {
+    memset(p->parameters, 0xff, 128);
+    p->parameters[0] = 100;
+    p->parameters[1] = 101;
+  } else if (p->command == 0x21b && p->bytes == 12) {
+    p->parameters[1] = 0;
+    p->parameters[2] = p->parameters[0] == 101 ? 0x1b : 0x2b;
+  } else if (p->command == 0x205 && p->bytes == 32) {
+    p->parameters[2] = p->parameters[0] == 101 ? 7 : 3;
+    p->parameters[3] = 0;
+  } else if (p->command == 0x2080130e && p->bytes == 4024 && p->object == 0x5d && p->parameters[1004] == 0x1c) {
+    ++g_flushes;
+    g_empty_l2 = flushes() == 1;
+  } else {
+    p->status = 86;
+  }
+  return 0;
+}
+EXPORT int cuDeviceGetPCIBusId(char* to, int bytes, int device) { (void)device; snprintf(to, (size_t)bytes, "0000:1b:00.0"); return 0; }
+EXPORT int cuLinkCreate_v2(unsigned n, void* options, void** values, void** state) { (void)n; (void)options; (void)values; *state = &g_flushes; return 0; }
+EXPORT int cuLinkAddData_v2(void* state, int kind, void* text, size_t bytes, const char* name, unsigned n, void* options, void** values) {
+  (void)state; (void)text; (void)bytes; (void)name; (void)n; (void)options; (void)values;
+  return kind == 1 ? 0 : 1;
+}
+EXPORT int cuLinkComplete(void* state, void** cubin, size_t* bytes) { (void)state; *cubin = "linked"; *bytes = 7; return 0; }
+EXPORT int cuLinkDestroy(void* state) { (void)state; return 0; }
+
+EXPORT int cuModuleUnload(void* module) { (void)module; return 0; }
 EXPORT int cuModuleLoadData(void** module, const void* image) {
-  (void)image;
   *module = g_functions;
   static int told;
   if (g_hook.module && !told++) {  /* this library's own file: its symbols name fake_counter in .nv.global */
@@ -209,8 +293,19 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
     const int file = open(about.dli_fname, O_RDONLY);
     struct stat size;
     fstat(file, &size);
-    void* const map = mmap(NULL, (size_t)size.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    char* const map = mmap(NULL, (size_t)size.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     close(file);
+    /* As nvcc marks a managed variable. Where no program uses it, it is none: every launch would be a batch of its own. */
+    const Elf64_Ehdr* const head = (const Elf64_Ehdr*)map;
+    const Elf64_Shdr* const sections = (const Elf64_Shdr*)(map + head->e_shoff);
+    for (int s = 0; s < head->e_shnum; ++s)
+      if (sections[s].sh_type == SHT_SYMTAB)
+        for (size_t i = 0; i < sections[s].sh_size / sizeof(Elf64_Sym); ++i) {
+          Elf64_Sym* const symbol = (Elf64_Sym*)(map + sections[s].sh_offset) + i;
+          if (strcmp(map + sections[sections[s].sh_link].sh_offset + symbol->st_name, "fake_managed") != 0) continue;
+          if (*(const char*)image == 'm') symbol->st_other |= 4;
+          else symbol->st_size = 0;
+        }
     g_hook.module(map, (size_t)size.st_size);
     munmap(map, (size_t)size.st_size);
   }
@@ -226,13 +321,22 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
   return 500;
 }
 EXPORT int cuModuleGetGlobal_v2(Address* at, size_t* bytes, void* module, const char* name) {
-  (void)module;
-  if (strcmp(name, "fake_counter") != 0) return 500;
-  *at = (Address)(uintptr_t)&fake_counter;
-  *bytes = sizeof fake_counter;
+  const struct { const char* name; int* at; void* module; } variables[] = {
+      {"fake_counter", &fake_counter, g_functions}, {"fake_node_counter", &fake_node_counter, &g_functions[0].name + 1},
+      {"fake_managed", &fake_managed, &g_functions[1].name + 1}};
+  for (size_t i = 0; i < 3; ++i)
+    if (strcmp(name, variables[i].name) == 0 && module == variables[i].module) {
+      *at = (Address)(uintptr_t)variables[i].at;
+      *bytes = sizeof(int);
+      return 0;
+    }
+  return 500;
+}
+EXPORT int cuFuncGetModule(void** module, void* function) {
+  struct Function* const f = function;
+  *module = f == &g_functions[0] || f == &g_functions[1] ? (void*)(&f->name + 1) : (void*)g_functions;
   return 0;
 }
-EXPORT int cuFuncGetModule(void** module, void* function) { (void)function; *module = g_functions; return 0; }
 EXPORT int cuKernelGetFunction(void** function, void* kernel) { (void)function; (void)kernel; return 400; }
 EXPORT int cuFuncGetAttribute(int* value, int attribute, void* function) { (void)function; *value = attribute == 4 ? 32 : 0; return 0; }
 EXPORT int cuFuncGetParamInfo(void* function, size_t i, size_t* offset, size_t* bytes) {
@@ -246,7 +350,7 @@ EXPORT int cuKernelGetParamInfo(void* kernel, size_t i, size_t* offset, size_t* 
 
 /* Memory that its arguments point to as a kernel finds it: what its "counters" tell. */
 static uint64_t checksum(const struct Function* f, void** args) {
-  uint64_t sum = (uint64_t)fake_counter;
+  uint64_t sum = (uint64_t)fake_counter * 37 + (uint64_t)fake_node_counter * 41 + (uint64_t)fake_managed;
   for (int a = 0; a < f->count; ++a)
     for (size_t i = 0; i < g_allocations && f->bytes[a] == 8; ++i)
       if (g_memory[i].at == *(Address*)args[a])
@@ -262,6 +366,12 @@ static void capture(struct Function* f, void** args, uint64_t threads) {
 static void execute(struct Function* f, void** args, uint64_t threads) {
   if (g_hook.executing) g_hook.executing(f->symbol, threads, checksum(f, args));
   f->run(args);
+}
+struct Node { void* f; unsigned g[3], b[3], shared; void **args, **extra, *kernel, *context; };
+EXPORT int cuGraphAddKernelNode_v2(void** node, void** graph, const void* before, size_t count, const struct Node* about) {
+#define ARGS {node, graph, before, count, about}
+  CALL(NODE, NULL, (g_nodes = 0, *node = g_graph, capture(about->f, about->args, (uint64_t)about->g[0] * about->b[0])), void** node; void** graph; const void* before; size_t count; const struct Node* about);
+#undef ARGS
 }
 EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void* stream, void** args, void** extra) {
 #define ARGS {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, args, extra}

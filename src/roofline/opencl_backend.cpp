@@ -312,10 +312,11 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       parts_ = session_->cpu ? 16 : 1;
       const std::uint64_t trip = std::uint64_t{items} * kClMemoryUnroll * vector * parts_;
       const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
-      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * session_->info.cache, 64 << 20)
-                                           : std::max<std::uint64_t>(16 * session_->info.cache, 512 << 20);
-      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / 6, std::uint64_t{1} << 30});
-      if (wanted < 2 * session_->info.cache)
+      const std::uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad ? 3 : plan_.kind == Kind::DramCopy ? 2 : 1;
+      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * cache, 64 << 20) : std::max<std::uint64_t>(16 * cache, 512 << 20);
+      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / (2 * arrays), std::max(std::uint64_t{1} << 30, 3 * cache)});
+      // Runs go through all arrays in turn: together they have to be larger than what the caches hold.
+      if (wanted < cache || arrays * wanted < 2 * cache)
         return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
                     session_->info.memory >> 20);
       count_ = static_cast<std::uint32_t>(wanted / trip);

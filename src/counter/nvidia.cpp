@@ -530,9 +530,8 @@ class NvidiaProvider : public Provider {
     }
     for (const auto& [gpu, count] : gpus)
       if (count.incomplete != 0)
-        observer.warn(fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches{}", gpu, count.counters.size(),
-                                  result.counters.size(), count.incomplete, count.dispatches,
-                                  gpus.size() > 1 ? "; run a process for each GPU (CUDA_VISIBLE_DEVICES) to have them" : ""));
+        observer.warn(fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu, count.counters.size(),
+                                  result.counters.size(), count.incomplete, count.dispatches));
   }
 
   static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,

@@ -32,7 +32,7 @@ struct CounterRecord {
   std::uint32_t shared;        ///< bytes a block, static and dynamic
   std::uint32_t local;         ///< bytes a thread
   std::uint32_t registers;     ///< a thread
-  std::uint32_t image;         ///< number of the image, kNotMeasured = there is none
+  std::uint32_t image;         ///< number of the image among those of the device, kNotMeasured = there is none
   std::uint32_t range;         ///< in the image
   std::uint32_t selected;      ///< 0: the filter left it out
   std::uint32_t samples;       ///< launches that the range combines; of a record without range, launches it stands for

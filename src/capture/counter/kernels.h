@@ -9,10 +9,6 @@ inline constexpr unsigned long long kChunk = 65536;
 /// Reads of tacho_chase.
 inline constexpr unsigned kChased = 64;
 
-/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte
-/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words
-/// past the L1. tacho_chase(from, cycles): one thread reads kChased words past the L1, 4096 bytes apart, each address depending on
-/// the word before, which has to be 0; the SM's cycles that took go to `cycles` (u64).
 /// A module to be loaded for the sake of loading one.
 inline constexpr char kNothing[] = R"(
 .version 7.0
@@ -23,6 +19,10 @@ inline constexpr char kNothing[] = R"(
 }
 )";
 
+/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte
+/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words
+/// past the L1. tacho_chase(from, cycles): one thread reads kChased words past the L1, 4096 bytes apart, each address depending on
+/// the word before, which has to be 0; the SM's cycles that took go to `cycles` (u64).
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70

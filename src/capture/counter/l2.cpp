@@ -2,6 +2,7 @@
 // sources (NVIDIA/open-gpu-kernel-modules: nvos.h, ctrl0000gpu.h, ctrl2080fb.h, cl0080.h, cl2080.h).
 #include "capture/counter/l2.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,16 +53,23 @@ constexpr uint32_t kClient = 0x41, kDevice = 0x80, kSubdevice = 0x2080;  // clas
 constexpr uint32_t kGetAttached = 0x201, kGetIdentity = 0x205, kGetPlace = 0x21b, kFlush = 0x2080130e;
 constexpr uint32_t kWriteBack = 1u << 2, kInvalidate = 1u << 3, kWholeCache = 1u << 4;  // of video memory
 
+bool ask(int file, unsigned long request, void* parameters) {
+  int result = 0;
+  do result = ioctl(file, request, parameters);
+  while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  return result == 0;
+}
+
 template <typename Parameters>
 bool control(int file, uint32_t client, uint32_t object, uint32_t command, Parameters& parameters) {
   Control call{client, object, command, 0, &parameters, sizeof parameters, 0};
-  return ioctl(file, kControl, &call) == 0 && call.status == 0;
+  return ask(file, kControl, &call) && call.status == 0;
 }
 
 /// The new object's handle, 0 when it cannot be.
 uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, const void* parameters, uint32_t bytes) {
   Allocate call{client, parent, 0, kind, parameters, nullptr, bytes, 0, 0, 0};
-  return ioctl(file, kAllocate, &call) == 0 && call.status == 0 ? call.object : 0;
+  return ask(file, kAllocate, &call) && call.status == 0 ? call.object : 0;
 }
 
 const char* open_objects(int file, const char* pci, L2& into) {
@@ -95,11 +103,13 @@ const char* open_l2(const char* pci, L2& into) {
   into.file = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
   if (into.file < 0) return "/dev/nvidiactl cannot be opened";
   const char* const problem = open_objects(into.file, pci, into);
-  if (problem != nullptr) {
-    close(into.file);
-    into.file = -1;
-  }
+  if (problem != nullptr) close_l2(into);
   return problem;
+}
+
+void close_l2(L2& l2) {
+  if (l2.file >= 0) close(l2.file);
+  l2 = L2{};
 }
 
 bool empty_l2(const L2& l2) {

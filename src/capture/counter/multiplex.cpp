@@ -103,6 +103,8 @@ bool begin_pass(Session& session) {
 
 Session* begin_launch(void* context, uint64_t shape) {
   while (Session* const rival = rival_of(context)) {
+    Cycle& its = cycle_of(*rival);
+    if (its.open && ++its.waited <= its.patience) return nullptr;
     abandon(*rival);
     disable(*rival);
   }
@@ -135,6 +137,7 @@ Session* begin_launch(void* context, uint64_t shape) {
   cycle.open = true;
   cycle.next = wanted;
   cycle.wanted = wanted < ranges() ? wanted : ranges();
+  if (cycle.wanted > kMaxRanges) cycle.wanted = kMaxRanges;
   cycle.shapes[0] = shape;
   cycle.patience = patience(known);
   return begin_pass(*session) ? session : nullptr;

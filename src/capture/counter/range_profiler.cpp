@@ -56,6 +56,7 @@ struct Function {
   bool selected;
   uint32_t shared, local, registers;
   uint32_t generation;  // of modules, when replay::prepare() saw it
+  void* prepared;       // in this context
   std::atomic<uint64_t> left_out, passed_over;  // launches without a record: of the filter, of multiplexing
 };
 
@@ -88,6 +89,20 @@ uint32_t thread_id() {
 }
 uintptr_t self_word() {  // unique to the thread, without a system call
   return reinterpret_cast<uintptr_t>(&tape::t_state);
+}
+
+// While launches are run again, nothing else may reach the GPU: where several threads launch, each holds the lock until its
+// launch is with the driver, measured or not.
+constinit std::atomic<uintptr_t> g_first_thread{0};
+constinit std::atomic<bool> g_several_threads{false};
+bool holds_all() {
+  if (!g_own_replay) return false;
+  if (g_several_threads.load(std::memory_order_relaxed)) return true;
+  uintptr_t first = g_first_thread.load(std::memory_order_relaxed);
+  if (first == self_word()) return false;
+  if (first == 0 && g_first_thread.compare_exchange_strong(first, self_word(), std::memory_order_relaxed)) return false;
+  g_several_threads.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 void lock() {
@@ -236,19 +251,21 @@ void close_all_open() {
     if (each.running) close_open(each);
 }
 
+void say_not_emptied() {
+  static constinit bool s_said = false;
+  if (!s_said) cuda::say_warning("the L2 cannot be emptied before each kernel: counters of caches may be of a warm L2");
+  s_said = true;
+}
 replay::Emptied empty_cache(void* context) {
   const replay::Emptied way = replay::empty_cache(context);
-  static constinit bool s_said = false;
-  if (way == replay::Emptied::kFailed && !s_said) {
-    s_said = true;
-    cuda::say_warning("the L2 could not be emptied before each kernel: counters of caches may be of a warm L2");
-  }
+  if (way == replay::Emptied::kFailed) say_not_emptied();
   return way;
 }
 // Whether the L2 can be emptied here; that it is done the other way is said.
 bool can_empty(void* context) {
   const replay::Emptied way = replay::emptied_by(context);
   static constinit bool s_said = false;
+  if (way == replay::Emptied::kFailed) say_not_emptied();
   if (way == replay::Emptied::kBySweep && !s_said) {
     s_said = true;
     cuda::say_warning(
@@ -275,7 +292,7 @@ Session* measure_graph(void* context, const replay::Call& call) {
   else
     problem = replay::problem();
   if (problem == nullptr && g_batch != nullptr) close_session(*g_batch);
-  end_rivals(context);
+  if (problem == nullptr) end_rivals(context);
   Session* const session = problem == nullptr ? session_of(context, abi::kUserRange) : nullptr;
   if (problem == nullptr && session == nullptr) return nullptr;
   if (problem == nullptr) problem = replay::begin(context, replay::touches_host(call));
@@ -314,7 +331,7 @@ uint64_t mix(uint64_t hash, uint64_t word) {
 }
 
 Function* function_of(void* handle, const char* name) {
-  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, 0, 0, 0, 0, 0, 0};
+  static constinit Function s_unknown{nullptr, "unknown kernel", 1, nullptr, true, 0, 0, 0, 0, nullptr, 0, 0};
   const size_t first = mix(1, reinterpret_cast<uintptr_t>(handle)) % kFunctions;
   for (size_t probe = 0; probe < 64; ++probe) {
     std::atomic<Function*>& slot = g_functions[(first + probe) % kFunctions];
@@ -368,9 +385,11 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 
 // Notes the variables of the function's module.
 void prepare(Function* function, const replay::Call& call) {
-  if (function->generation == replay::generation()) return;
+  void* context = nullptr;
+  if (function->generation == replay::generation() && current_context(&context) && function->prepared == context) return;
   if (!replay::prepare(call) && g_batch != nullptr) close_session(*g_batch);  // which has not saved them
   function->generation = replay::generation();
+  if (current_context(&context)) function->prepared = context;
 }
 
 // The session that the launch runs in, nullptr: it is not measured.
@@ -385,13 +404,14 @@ Session* measure_replayed(void* context, Function* function, const replay::Call&
   if (host && session != nullptr) {
     close_session(*session);
     session = nullptr;
+    if (!g_own_replay) return selected ? open_session(context) : nullptr;
   }
   if (session == nullptr) session = selected ? open_batch(context, host) : nullptr;
   if (session == nullptr || session != g_batch) return session;
   if (!replay::keep(call)) {
     close_session(*session);
     if (!selected) return nullptr;
-    leave_batches("a kernel's arguments are not told by the driver");
+    if (g_own_replay) leave_batches("a kernel's arguments are not told by the driver");
     return open_session(context);
   }
   g_alone = host;
@@ -461,7 +481,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     return;
   }
   Function* const function = function_of(call.handle, graph ? "CUDA graph" : call_data.symbol);
-  if (!function->selected && !g_session_open.load(std::memory_order_relaxed)) {
+  if (!function->selected && !g_session_open.load(std::memory_order_relaxed) && !holds_all()) {
     g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
     function->left_out.fetch_add(1, std::memory_order_relaxed);
     return;
@@ -470,7 +490,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   record.index = g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   bool selected = function->selected && index_passes(record.index);
   void* context = nullptr;
-  if (!current_context(&context) || capturing) selected = false;
+  if (!current_context(&context) || g_captures.load(std::memory_order_relaxed) != 0) selected = false;
   g_alone = g_carrying = g_emptying = false;
   // A kernel of another GPU may change memory that a batch has saved.
   if (g_batch != nullptr && g_batch->context != context) close_session(*g_batch);
@@ -490,7 +510,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
       write_image(*session);
     }
     g_measuring = nullptr;
-    unlock();
+    if (!holds_all()) unlock();
     return;
   }
   if (!selected) {
@@ -515,7 +535,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   g_entered = raw_now();
   if (session == nullptr || !selected) {
     (function->selected ? function->passed_over : function->left_out).fetch_add(1, std::memory_order_relaxed);
-    if (session == nullptr) unlock();
+    if (session == nullptr && !holds_all()) unlock();
     return;
   }
   if (g_emptying && (session == g_batch || g_collection.passes == 1)) {
@@ -544,7 +564,8 @@ void leave(const cupti::CallbackData& call_data, Effect effect) {
   }
   if (effect != Effect::kLaunch) {
     const auto* const result = static_cast<const int*>(call_data.result);
-    if (effect == Effect::kCaptureEnds && g_captures.load(std::memory_order_relaxed) != 0)
+    const bool failed = effect == Effect::kCaptureBegins && result != nullptr && *result != 0;
+    if ((effect == Effect::kCaptureEnds || failed) && g_captures.load(std::memory_order_relaxed) != 0)
       g_captures.fetch_sub(1, std::memory_order_relaxed);
     if (effect == Effect::kChanges && (result == nullptr || *result == 0))
       replay::note_call(call_data.function, call_data.parameters, call_data.context);
@@ -568,6 +589,15 @@ void finish_open(Session& session) {
   close_open(session);
   if (measures_by(Mode::kMultiplex)) multiplex::abandon(session);
   write_records(session.records);
+}
+
+// Also after collecting has ended early: sessions of other contexts still run then.
+void finish_all() {
+  lock();
+  for (Session& each : g_sessions)
+    if (each.context != nullptr) finish_open(each);
+  note_open();
+  unlock();
 }
 
 // Launches without a record of their own: how many, kernel by kernel.
@@ -616,6 +646,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     if (id == kContextDestroyed && g_collection.on.load(std::memory_order_relaxed)) {
       lock();
       void* const gone = static_cast<const cupti::ResourceData*>(data)->context;
+      if (g_batch != nullptr) close_session(*g_batch);  // it goes by lists that forget() empties
       if (Session* const session = known_session(gone); session != nullptr) {
         finish_open(*session);
         if (session->context != nullptr) disable(*session, true);
@@ -633,23 +664,28 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   const auto& call_data = *static_cast<const cupti::CallbackData*>(data);
   const Effect effect = id < sizeof g_effects ? g_effects[id] : Effect::kNone;
   if (call_data.site == cupti::kEnter) {
-    if (g_collection.on.load(std::memory_order_relaxed) && call_data.parameters != nullptr) enter(call_data, effect, g_kinds[id]);
+    if (g_collection.on.load(std::memory_order_relaxed) || owned()) {
+      if (call_data.parameters != nullptr) enter(call_data, effect, g_kinds[id]);
+    } else if (g_session_open.load(std::memory_order_relaxed)) {
+      finish_all();
+    }
   } else {
     leave(call_data, effect);
   }
 }
 
 void finish() {
-  if (getpid() != g_collection.pid || !g_collection.on.load()) return;
+  if (getpid() != g_collection.pid) return;
+  if (!g_collection.on.load()) {
+    if (g_session_open.load()) finish_all();
+    return;
+  }
   if (measures_by(Mode::kSampling)) {
     finish_pc_sampler();
     g_collection.on.store(false);
     return;
   }
-  lock();
-  for (Session& each : g_sessions)
-    if (each.context != nullptr) finish_open(each);
-  unlock();
+  finish_all();
   g_collection.on.store(false);
   write_counts();
 }
@@ -700,6 +736,7 @@ bool start_range_profiler(const char* folder) {
              result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process" : text_of(result));
     return refuse(line);
   }
+  set_exit_function(finish);
   mark_process();
   c.on.store(true);
   c.process = static_cast<uint32_t>(c.state->attached.fetch_add(1));
@@ -727,7 +764,6 @@ bool start_range_profiler(const char* folder) {
   }
   c.cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kContextDestroyed);
   if (g_tracking) c.cupti.enable_callback(1, g_subscriber, cupti::domain::kResource, kModuleLoaded);
-  set_exit_function(finish);
   return true;
 }
 

@@ -2,11 +2,13 @@
 #include "capture/counter/replay.h"
 
 #include <elf.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <type_traits>
 
 #include "capture/counter/kernels.h"
@@ -126,12 +128,26 @@ constinit List<Layout> g_layouts{};
 constinit List<uint32_t> g_offsets{}, g_sizes{};
 constinit List<Kept> g_kept{};
 constinit List<uint8_t> g_blob{};
-constinit List<char> g_names{};     // of variables, one after the other with a zero behind each
+// One after the other with a zero behind each. Modules may be loaded by launches that hold no lock of ours.
+struct Names {
+  List<char> list;
+  std::atomic<bool> busy{false};
+
+  void lock() {
+    while (busy.exchange(true, std::memory_order_acquire)) sched_yield();
+  }
+  void unlock() { busy.store(false, std::memory_order_release); }
+};
+constinit Names g_names{};  // of variables
 constinit List<void*> g_modules{};  // whose variables are in g_memory
 constinit bool g_lost = false;       // there are kernels or variables about which the driver does not tell enough
 constinit bool g_managed = false;    // a module has managed variables: any kernel may change what the host changes too
-constinit List<char> g_managed_names{};  // of these, as in g_names
-constinit List<void*> g_libraries{};     // that the program has loaded
+constinit Names g_managed_names{};    // of these
+constinit List<void*> g_libraries{};  // that the program has loaded
+struct Loaded {
+  void *module, *context;
+};
+constinit List<Loaded> g_loaded{};       // modules that the program has loaded itself
 constinit bool g_unloaded = false;       // a module or library, with its variables
 constinit List<uint8_t> g_flags{};
 constinit List<void*> g_pointers{};
@@ -148,7 +164,8 @@ struct Tools {
   Address sweep_buffer, flags;
   size_t sweep_bytes, flag_bytes;
   L2 l2;
-  const void* cubin;  // of a module that is loaded to empty the caches of instructions and constants
+  void* cubin;        // of a module that is loaded to empty the caches of instructions and constants
+  size_t cubin_bytes;
   bool by_driver;     // that works, and the kernel driver empties the L2
 };
 constinit List<Tools> g_tools{};
@@ -253,30 +270,58 @@ size_t rounded(size_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+// Kernels of other GPUs must not change what is about to be saved.
+void settle_others(void* context) {
+  void* last = context;
+  for (size_t i = 0; i < g_memory.count; ++i) {
+    const Memory& memory = g_memory.data[i];
+    if (memory.where == Where::kHost || memory.context == context || memory.context == last) continue;
+    const InContext inside(last = memory.context);
+    g_driver.synchronize();
+  }
+}
+
+// Host memory that went with its context.
+void drop_gone_memory() {
+  constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  unsigned type = 0;
+  for (size_t i = g_memory.count; i-- > 0;)
+    if (g_memory.data[i].where == Where::kHost && g_driver.pointer_attribute(&type, kMemoryType, g_memory.data[i].address) != 0)
+      g_memory.drop(i);
+}
+
 // ---- our kernels
 
-// A module ready to be loaded again and again, nullptr when the driver does not make one.
-const void* link_nothing() {
+// A module ready to be loaded again and again; false when the driver does not make one.
+bool link_nothing(Tools& tools) {
   void *state = nullptr, *linked = nullptr, *copy = MAP_FAILED;
   size_t bytes = 0;
   constexpr int kPtx = 1;  // CU_JIT_INPUT_PTX
-  if (g_driver.link_create == nullptr || g_driver.link_create(0, nullptr, nullptr, &state) != 0) return nullptr;
+  if (g_driver.link_create == nullptr || g_driver.link_create(0, nullptr, nullptr, &state) != 0) return false;
   if (g_driver.link_add(state, kPtx, kNothing, sizeof kNothing, "tacho", 0, nullptr, nullptr) == 0 &&
       g_driver.link_complete(state, &linked, &bytes) == 0) {
     copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy != MAP_FAILED) memcpy(copy, linked, bytes);
   }
   g_driver.link_destroy(state);
-  return copy == MAP_FAILED ? nullptr : copy;
+  if (copy == MAP_FAILED) return false;
+  tools.cubin = copy;
+  tools.cubin_bytes = bytes;
+  return true;
 }
 
 // New code on the device: the driver has to invalidate the caches of instructions and constants.
-void load_nothing(const Tools& tools) {
+bool load_nothing(const Tools& tools) {
   void *module = nullptr, *function = nullptr;
-  if (g_driver.module_load(&module, tools.cubin) != 0) return;
-  if (g_driver.module_function(&function, module, "tacho_nothing") == 0 && g_driver.function_load != nullptr)
-    g_driver.function_load(function);
-  g_driver.module_unload(module);
+  if (g_driver.module_load(&module, tools.cubin) != 0) return false;
+  const bool loaded = g_driver.module_function(&function, module, "tacho_nothing") == 0 &&
+                      (g_driver.function_load == nullptr || g_driver.function_load(function) == 0);
+  return g_driver.module_unload(module) == 0 && loaded;
+}
+void give_back(Tools& tools) {
+  close_l2(tools.l2);
+  if (tools.cubin != nullptr) munmap(tools.cubin, tools.cubin_bytes);
+  tools.cubin = nullptr;
 }
 
 // Whether the kernel driver empties the L2: reads that find their lines in it take a fraction of those that do not.
@@ -322,8 +367,8 @@ Tools* tools_of(void* context) {
         g_driver.fill(tools.sweep_buffer, 0, tools.sweep_bytes + 256) != 0)
       tools.sweep_bytes = 0;
   }
-  tools.cubin = link_nothing();
-  tools.by_driver = tools.cubin != nullptr && driver_empties(tools, device);
+  tools.by_driver = link_nothing(tools) && driver_empties(tools, device);
+  if (!tools.by_driver) give_back(tools);
   return g_tools.add(tools) ? &g_tools.data[g_tools.count - 1] : nullptr;
 }
 
@@ -363,13 +408,21 @@ const uint8_t* compare() {
 
 // ---- variables of modules
 
+// `copy` is what is gone through: the driver may load modules meanwhile.
 template <typename Visit>
-void each_name(const List<char>& names, Visit visit) {
-  for (size_t at = 0; at < names.count; at += strlen(names.data + at) + 1) visit(names.data + at);
+void each_name(Names& names, List<char>& copy, Visit visit) {
+  names.lock();
+  copy.count = 0;
+  if (char* const to = names.list.count == 0 ? nullptr : copy.grow(names.list.count); to != nullptr)
+    memcpy(to, names.list.data, names.list.count);
+  names.unlock();
+  for (size_t at = 0; at < copy.count; at += strlen(copy.data + at) + 1) visit(copy.data + at);
 }
-void add_name(List<char>& names, const char* name) {
+void add_name(Names& names, const char* name) {
   const size_t length = strlen(name) + 1;
-  if (char* const to = names.grow(length); to != nullptr) memcpy(to, name, length);
+  names.lock();
+  if (char* const to = names.list.grow(length); to != nullptr) memcpy(to, name, length);
+  names.unlock();
 }
 
 bool names_variable(const Elf64_Sym& symbol, const Elf64_Shdr* sections, size_t count, const char* names) {
@@ -395,8 +448,9 @@ void add_variable(Address address, size_t bytes) {
 
 // Managed variables belong to libraries and are the same in all contexts. False: there is one that cannot be found.
 bool find_managed() {
+  static constinit List<char> s_names{};
   bool all = true;
-  each_name(g_managed_names, [&](const char* name) {
+  each_name(g_managed_names, s_names, [&](const char* name) {
     bool found = false;
     Address address = 0;
     size_t bytes = 0;
@@ -405,11 +459,18 @@ bool find_managed() {
         found = true;
         add_variable(address, bytes);
       }
-    for (size_t i = 0; i < g_modules.count; ++i)
+    for (size_t i = 0; i < g_modules.count; ++i)  // also of libraries
       if (g_driver.module_global(&address, &bytes, g_modules.data[i], name) == 0) {
         found = true;
         add_variable(address, bytes);
       }
+    for (size_t i = 0; i < g_loaded.count; ++i) {
+      const InContext inside(g_loaded.data[i].context);
+      if (g_driver.module_global(&address, &bytes, g_loaded.data[i].module, name) == 0) {
+        found = true;
+        add_variable(address, bytes);
+      }
+    }
     all = all && (found || g_unloaded);
   });
   return all;
@@ -429,7 +490,8 @@ void resolve_module(void* function) {
   for (size_t i = 0; i < g_modules.count; ++i)
     if (g_modules.data[i] == module) return;
   g_modules.add(module);
-  each_name(g_names, [&](const char* name) {
+  static constinit List<char> s_names{};
+  each_name(g_names, s_names, [&](const char* name) {
     Address address = 0;
     size_t bytes = 0;
     if (g_driver.module_global(&address, &bytes, module, name) == 0) add_variable(address, bytes);
@@ -697,6 +759,15 @@ void note_call(const char* function, const void* parameters, void* context) {
     else
       g_lost = true;
   }
+  if (starts(function, "cuModuleLoad"))
+    if (auto* const module = word<void* const*>(parameters, 0); module != nullptr) {
+      void* current = nullptr;
+      g_driver.current(&current);
+      g_loaded.add({*module, current});
+    }
+  if (starts(function, "cuModuleUnload"))
+    for (size_t i = g_loaded.count; i-- > 0;)
+      if (g_loaded.data[i].module == word<void*>(parameters, 0)) g_loaded.drop(i);
   if (starts(function, "cuLibraryLoad"))
     if (auto* const library = word<void* const*>(parameters, 0); library != nullptr) g_libraries.add(*library);
   if (starts(function, "cuLibraryUnload"))
@@ -804,7 +875,9 @@ const char* begin(void* context, bool with_host) {
     release(g_before);
     release(g_after);
   }
+  if (g_peers || with_host) settle_others(context);
   const InContext inside(context);
+  if (with_host) drop_gone_memory();
   if (!find_managed()) return "a managed variable of a module cannot be found";
   tools_of(context);  // their memory before that of copies, which may take all
   g_kept.count = 0;
@@ -1036,10 +1109,8 @@ Emptied empty_cache(void* context) {
   const Emptied way = emptied_by(context);
   if (way == Emptied::kFailed) return way;
   const Tools& tools = *tools_of(context);
-  if (way == Emptied::kByDriver) {
-    load_nothing(tools);
-    return settle(context) && empty_l2(tools.l2) ? way : Emptied::kFailed;
-  }
+  if (way == Emptied::kByDriver)
+    return load_nothing(tools) && settle(context) && empty_l2(tools.l2) ? way : Emptied::kFailed;
   Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
   uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};
@@ -1064,10 +1135,19 @@ void forget(void* context) {
     g_batch_context = nullptr;
   }
   for (size_t i = g_tools.count; i-- > 0;)
-    if (g_tools.data[i].context == context) g_tools.drop(i);
+    if (g_tools.data[i].context == context) {
+      give_back(g_tools.data[i]);
+      g_tools.drop(i);
+    }
+  for (size_t i = g_loaded.count; i-- > 0;)
+    if (g_loaded.data[i].context == context) g_loaded.drop(i);
   for (size_t i = g_memory.count; i-- > 0;)
     if (g_memory.data[i].context == context && g_memory.data[i].where != Where::kHost) g_memory.drop(i);
+  // Handles may come again for other functions and modules.
+  g_unloaded = true;
   g_modules.count = 0;
+  g_layouts.count = g_offsets.count = g_sizes.count = 0;
+  ++g_generation;
 }
 
 }  // namespace replay

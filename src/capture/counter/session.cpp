@@ -40,7 +40,7 @@ struct Functions {
 };
 constinit Functions g_call{};
 constinit size_t g_ranges = 0, g_most_ranges = 0;
-constinit uint32_t g_images = 0;
+constinit uint32_t g_images[256] = {};  // by GPU: runs of application replay may take GPUs in another order
 using Finish = void (*)();
 constinit Finish g_finish = nullptr;
 
@@ -52,12 +52,10 @@ bool call(int (*function)(Parameters*), Parameters& parameters, const char* what
   return result == 0;
 }
 
-void finish_at_exit() {
-  static constinit uint32_t s_times = 0;
-  if (s_times < 6) {
-    ++s_times;
-    atexit(g_finish);
-  }
+enum class Time { kEnable, kStart, kDecode };
+void finish_at_exit(Time what) {
+  static constinit uint32_t s_times[3] = {};
+  if (s_times[static_cast<int>(what)]++ < 3) atexit(g_finish);
 }
 
 uint32_t current_device() {
@@ -191,7 +189,7 @@ Session* session_of(void* context, int range) {
   session->device = current_device();
   session->carried = 0;
   session->used = 0;
-  finish_at_exit();
+  finish_at_exit(Time::kEnable);
   return size_image(*session) ? session : nullptr;
 }
 
@@ -215,7 +213,7 @@ void choose_ranges_afresh(size_t most) {
 }
 
 bool fresh_image(Session& session) {
-  session.number = g_images++;
+  session.number = g_images[session.device % 256]++;
   if (g_collection.mode == Mode::kApplication && g_collection.pass != 0) {
     char path[1152];
     image_path(path, session, "");
@@ -251,7 +249,7 @@ bool start(Session& session) {
   session.running = call(g_call.start, parameters, "start counting");
   session.used = 0;
   session.carried = 0;
-  finish_at_exit();
+  finish_at_exit(Time::kStart);
   return session.running;
 }
 
@@ -286,7 +284,7 @@ bool decode(Session& session) {
     snprintf(line, sizeof line, "CUPTI dropped the counters of %zu launches", parameters.dropped);
     cuda::say_warning(line);
   }
-  finish_at_exit();
+  finish_at_exit(Time::kDecode);
   return true;
 }
 

@@ -24,14 +24,14 @@ struct Session {
   bool running;
   size_t used;        ///< ranges since start()
   uint32_t carried;   ///< launches in a row that ran in it though the filter leaves them out
-  uint32_t number;    ///< of the image that is being filled
+  uint32_t number;    ///< of the image that is being filled, among those of its GPU
   Bytes image, records;
 };
 inline constexpr size_t kMaxSessions = 32;
 /// All places; those without a context are free.
 extern constinit Session g_sessions[kMaxSessions];
 
-/// Finds what sessions need of CUPTI and of the driver; nullptr, or which of the two lacks it.
+/// Finds what sessions need of CUPTI and of the driver; which of the two lacks it, if one does.
 enum class Found { kAll, kNoRangeProfiler, kNoDriver };
 Found find_session_functions();
 /// What is to be called when the program exits. CUPTI makes objects of its own as it is first asked to do something, and
@@ -53,8 +53,9 @@ Session* known_session(void* context);
 Session* rival_of(void* context);
 /// Ends the object; whatever CUPTI answers where the context is on its way out.
 void disable(Session& session, bool context_goes = false);
-/// Ranges that an image has room for; of another number from the next object on where `afresh`.
+/// Ranges that an image has room for; 0 before the first object was made.
 size_t ranges();
+/// `most` of them from the next object on.
 void choose_ranges_afresh(size_t most);
 
 /// A new image, in application replay that of the run before; its number is the next.

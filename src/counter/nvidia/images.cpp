@@ -95,7 +95,7 @@ Status Evaluator::take(bool keep) {
     std::vector<std::uint8_t> image(static_cast<std::size_t>(size));
     file.seekg(0);
     if (!file.read(reinterpret_cast<char*>(image.data()), size)) return fail("{}: cannot be read", entry.path().string());
-    auto& ranges = values_[{process, number}];
+    auto& ranges = values_[{{process, device}, number}];
     ranges.clear();
     std::unique_ptr<Host>& host = hosts_[{process, device}];
     if (host == nullptr) {
@@ -112,7 +112,7 @@ Status Evaluator::take(bool keep) {
 }
 
 const std::vector<double>* Evaluator::values(const Launch& launch) const {
-  const auto found = values_.find({launch.process, launch.image});
+  const auto found = values_.find({{launch.process, static_cast<std::uint32_t>(launch.dispatch.gpu)}, launch.image});
   if (!launch.measured || found == values_.end() || launch.range >= found->second.size()) return nullptr;
   return &found->second[launch.range];
 }

@@ -26,7 +26,8 @@ struct Launch {
   std::size_t samples_seen() const { return dispatch.index == ~std::uint64_t{0} ? samples : 1; }
 };
 
-/// All records of all processes by index, those that stand for launches without one at the end. Records cut off at the end of a file are counted in `cut`.
+/// All records of all processes by index, those that stand for launches without one at the end. Records cut off at the end of a
+/// file are counted in `cut`.
 Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t& cut);
 /// The records in one file's bytes; false when something is wrong from some point on.
 bool parse_launches(std::string_view bytes, std::vector<Launch>& out);
@@ -45,8 +46,9 @@ class Evaluator {
   const Host& host_;
   std::vector<std::string> metrics_;
   std::string folder_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<double>>> values_;  // by process and image
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Host>> hosts_;              // by process and GPU
+  using Gpu = std::pair<std::uint32_t, std::uint32_t>;  // of a process
+  std::map<std::pair<Gpu, std::uint32_t>, std::vector<std::vector<double>>> values_;  // by image
+  std::map<Gpu, std::unique_ptr<Host>> hosts_;
 };
 
 }  // namespace tacho::counter::nvidia

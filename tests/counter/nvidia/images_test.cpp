@@ -50,9 +50,10 @@ class NvidiaImages : public testing::Test {
   void put(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder / name, std::ios::binary) << bytes;
   }
-  static Launch launch(std::uint32_t process, std::uint32_t image, std::uint32_t range) {
+  static Launch launch(std::uint32_t process, std::uint32_t image, std::uint32_t range, int gpu = 0) {
     Launch made;
     made.process = process;
+    made.dispatch.gpu = gpu;
     made.image = image;
     made.range = range;
     made.measured = true;
@@ -65,19 +66,19 @@ class NvidiaImages : public testing::Test {
 
 TEST_F(NvidiaImages, OfTwoGpusInOneProcessHaveValues) {
   put("0.0.0.image", recorded(0));
-  put("0.1.1.image", recorded(1));
-  put("0.2.0.image", recorded(0));
+  put("0.0.1.image", recorded(1));  // each numbers its own
+  put("0.1.0.image", recorded(0));
   put("1.0.0.image", recorded(1));  // another process may call another GPU its first
   Evaluator evaluator(*host, metrics, folder.string());
   const Status taken = evaluator.take();
   ASSERT_TRUE(taken) << taken.error().message;
-  for (const Launch& each : {launch(0, 0, 0), launch(0, 0, 1), launch(0, 1, 0), launch(0, 1, 1), launch(0, 2, 1), launch(1, 0, 0)}) {
+  for (const Launch& each : {launch(0, 0, 0), launch(0, 0, 1), launch(0, 0, 0, 1), launch(0, 0, 1, 1), launch(0, 1, 1), launch(1, 0, 0)}) {
     const std::vector<double>* const values = evaluator.values(each);
     ASSERT_NE(values, nullptr) << each.process << "." << each.image;
     EXPECT_EQ((*values)[0], 6144) << each.process << "." << each.image << "." << each.range;
   }
   EXPECT_EQ(evaluator.values(launch(0, 0, 2)), nullptr);
-  EXPECT_EQ(evaluator.values(launch(0, 3, 0)), nullptr);
+  EXPECT_EQ(evaluator.values(launch(0, 1, 0, 1)), nullptr);
   EXPECT_TRUE(fs::is_empty(folder));
 }
 
@@ -90,7 +91,8 @@ TEST_F(NvidiaImages, AreKeptWhereTheNextRunGoesOnWithThem) {
 }
 
 TEST_F(NvidiaImages, OtherFilesAreLeftAlone) {
-  for (const char* name : {"0.0.image", "0.0.0.0.image", "a.0.0.image", "0..0.image", ".0.0.image", "0.0.0x.image", "0.0.0.image.part"})
+  for (const char* name :
+       {"0.0.image", "0.0.0.0.image", "a.0.0.image", "0..0.image", ".0.0.image", "0.0.0x.image", "0.0.0.image.part"})
     put(name, recorded(0));
   Evaluator evaluator(*host, metrics, folder.string());
   ASSERT_TRUE(evaluator.take());

@@ -349,6 +349,15 @@ class Faults(StandIn):
             self.assertIn(b"counters are no longer collected", result.stderr)
             self.assertEqual(self.rows(function), [])
 
+    def test_cupti_fails_on_one_of_two_gpus(self):
+        # What the other GPU's session had measured until then is kept, and the session ends.
+        result = self.profile("two", 6, "--set", "launch_stats", FAKE_GPU_COUNT="2", FAKE_CUPTI_WIDTH="64", FAKE_CUPTI_FAILS="enable:999",
+                              FAKE_CUPTI_FAILS_ON="1")
+        self.assertEqual(result.stdout, self.plain("two", 6, FAKE_GPU_COUNT="2"))
+        self.assertIn(b"counters are no longer collected", result.stderr)
+        self.assertEqual(self.lines("stop"), ["stop 1"])
+        self.assertEqual([(row["GPU_ID"], "" in self.counts(row)) for row in self.rows()], [("0", False)])
+
     def test_no_kernel_at_all(self):
         self.assertIn(b"launched no kernel", self.profile("none", 1, "-b", "7").stderr)
 

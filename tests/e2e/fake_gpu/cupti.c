@@ -2,6 +2,7 @@
  * checksum), so that values of one launch are equal over all passes exactly when each pass saw the same memory. Four
  * metrics fit in a pass (FAKE_CUPTI_WIDTH). gpu__time_duration.sum is 1000.
  *   FAKE_CUPTI_REFUSES=CODE  cuptiSubscribe fails     FAKE_CUPTI_FAILS=FUNCTION:CODE  that function fails
+ *   FAKE_CUPTI_FAILS_ON=GPU  that only in this GPU's context
  *   FAKE_CUPTI_EXTRA=1       the first image of replays by the user has a range too many
  *   FAKE_CUPTI_LOG=FILE      a line for each session's start, stop and setting of a configuration
  *   FAKE_CUPTI_EMPTY=GPU     launches in that GPU's context have no values
@@ -38,7 +39,13 @@ struct Object {
 static struct Object g_objects[8];
 static int g_gone;
 
+static int current_device(void) {
+  int device = 0, (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
+  if (of) of(&device);
+  return device;
+}
 static int fails(const char* function) {
+  if (getenv("FAKE_CUPTI_FAILS_ON") && atoi(getenv("FAKE_CUPTI_FAILS_ON")) != current_device()) return 0;
   const char* const text = getenv("FAKE_CUPTI_FAILS");
   const size_t length = strlen(function);
   return text && strncmp(text, function, length) == 0 && text[length] == ':' ? atoi(text + length + 1) : 0;
@@ -160,8 +167,7 @@ EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) {
   }
   memset(o, 0, sizeof *o);
   o->context = p->context;
-  int (*of)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "cuCtxGetDevice");
-  if (of) of(&o->device);
+  o->device = current_device();
   p->profiler = o;
   return 0;
 }

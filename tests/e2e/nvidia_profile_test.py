@@ -226,6 +226,14 @@ class OtherWays(StandIn):
         self.assertEqual(len(rows), 10)
         self.assertTrue(all(len(self.counts(row)) == 1 for row in rows))
 
+    def test_gpus_in_another_order_in_the_next_run(self):
+        self.profile("turned", 6, "-b", "7", "--replay", "application", FAKE_GPU_COUNT="2")
+        rows = self.rows()
+        self.assertEqual([row["GPU_ID"] for row in rows], ["0", "1", "0", "1", "0", "1"])
+        for row in rows:
+            self.assertEqual(len(self.counts(row)), 1, row)
+            self.assertNotIn("", self.counts(row))
+
     def test_multiplexing(self):
         result = self.profile("loop", 200, "-b", "7", "--iteration-multiplexing")
         self.assertEqual(result.stdout, self.plain("loop", 200))

@@ -16,7 +16,6 @@
 // Multiplexing: multiplex.h. Application replay: one pass a run of the program; images are taken over from the run before.
 #include "capture/counter/range_profiler.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -169,6 +169,16 @@ TEST_F(Multiplexing, RangesCombineLikeLaunchesOnly) {
   EXPECT_EQ(g_uneven, 0u);
 }
 
+TEST_F(Multiplexing, NorWhereTheOrderOfLaunchesDoesNotRepeat) {
+  std::uint32_t random = 1;
+  for (int i = 0; i < 3000; ++i) {
+    random = random * 1664525 + 1013904223;
+    launch(0, 1 + (random >> 16) % 3);
+  }
+  EXPECT_EQ(complete(0).size(), 3u);
+  EXPECT_EQ(g_uneven, 0u);
+}
+
 TEST_F(Multiplexing, AKernelThatComesOnceDoesNotHoldUpTheOthers) {
   launch(0, 99);
   for (int i = 0; i < 60; ++i)

@@ -7,6 +7,7 @@
  *   graph     every second launch is one of a graph of two kernels      graph-global   of `counting`
  *   graph-nodes   of a graph of `nodes`, which is added to it by name and launched nowhere else
  *   counts    `counts`, whose managed variable the host changes too      contexts   two contexts of one GPU in turn
+ *   turned    as two, the other GPU first in every second run
  *   uneven    as many launches as the file runs.N has been started before    two  two contexts in turn
  *   hang      launches, says "ready" and waits until killed   exit  leaves by _exit(7)   none  no launch */
 #include <stdint.h>
@@ -33,6 +34,7 @@ int cuStreamEndCapture(void*, void**);
 int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
 int cuGraphLaunch(void*, void*);
 int cuGraphAddKernelNode_v2(void**, void*, const void*, size_t, const void*);
+int cuLibraryLoadData(void**, const void*, void*, void**, unsigned, void*, void**, unsigned);
 void fake_host_writes(void);
 int cuLaunchKernelEx(const void*, void*, void**, void**);
 
@@ -54,12 +56,19 @@ int main(int argc, char** argv) {
   int host[kItems];
   if (cuInit(0) != 0) return 3;
   uint64_t second = 0;
-  const int two = strcmp(mode, "two") == 0 || strcmp(mode, "contexts") == 0;
+  int turned = 0;
+  if (strcmp(mode, "turned") == 0) {
+    turned = access("turned", F_OK) == 0;
+    if (turned) remove("turned");
+    else fclose(fopen("turned", "w"));
+  }
+  const int two = strcmp(mode, "two") == 0 || strcmp(mode, "turned") == 0 || strcmp(mode, "contexts") == 0;
   if (two) {
     cuCtxCreate_v2(&context[1], 0, mode[0] == 't');
     cuMemAlloc_v2(&second, sizeof host);
   }
   cuCtxCreate_v2(&context[0], 0, 0);
+  if (strcmp(mode, "counts") == 0) cuLibraryLoadData(&other, "", NULL, NULL, 0, NULL, NULL, 0);
   cuModuleLoadData(&g_module, strcmp(mode, "counts") == 0 ? "managed" : "");
   if (cuMemAlloc_v2(&from, sizeof host) != 0) return 3;
   if (strcmp(mode, "managed") == 0)
@@ -109,10 +118,10 @@ int main(int argc, char** argv) {
       launch("add", to, from, 16, &other);
       cuStreamEndCapture(&other, &context[1]);
     }
-    if (two) cuCtxPushCurrent_v2(context[i % 2]);
+    if (two) cuCtxPushCurrent_v2(context[(i + turned) % 2]);
     const char* const name = strcmp(mode, "global") == 0 ? "counting" : strcmp(mode, "counts") == 0 ? "counts" : strcmp(mode, "crashing") == 0 ? "crashing"
                            : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty" : "add";
-    if (launch(name, second != 0 && i % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
+    if (launch(name, second != 0 && (i + turned) % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
     if (two) cuCtxPopCurrent_v2(&other);
     if (strcmp(mode, "counts") == 0) fake_host_writes();
     if (i % 3 == 2) cuMemcpyDtoH_v2(host, to, sizeof host);

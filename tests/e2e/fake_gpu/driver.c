@@ -35,8 +35,8 @@ EXPORT void fake_set_hook(const struct Hook* hook) { g_hook = *hook; }
 EXPORT const char* const fake_names[] = {NULL, "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemFreeHost", "cuMemcpyDtoH_v2",
   "cuMemcpyHtoD_v2", "cuMemcpyAsync", "cuMemsetD8_v2", "cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuArrayCreate_v2",
   "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuCtxDestroy_v2", "cuCtxSynchronize", "cuGraphLaunch",
-  "cuGraphAddKernelNode_v2", NULL};
-enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC, GRAPH, NODE };
+  "cuGraphAddKernelNode_v2", "cuLibraryLoadData", NULL};
+enum { ALLOC = 1, FREE, MANAGED, HOST, FREE_HOST, TO_HOST, TO_DEVICE, COPY, FILL, LAUNCH, LAUNCH_EX, COOPERATIVE, ARRAY, CAPTURE, END_CAPTURE, DESTROY, SYNC, GRAPH, NODE, LIBRARY };
 
 #define CALL(id, symbol, work, ...)                                              \
   do {                                                                           \
@@ -322,15 +322,26 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
 }
 EXPORT int cuModuleGetGlobal_v2(Address* at, size_t* bytes, void* module, const char* name) {
   const struct { const char* name; int* at; void* module; } variables[] = {
-      {"fake_counter", &fake_counter, g_functions}, {"fake_node_counter", &fake_node_counter, &g_functions[0].name + 1},
-      {"fake_managed", &fake_managed, &g_functions[1].name + 1}};
-  for (size_t i = 0; i < 3; ++i)
+      {"fake_counter", &fake_counter, g_functions}, {"fake_node_counter", &fake_node_counter, &g_functions[0].name + 1}};
+  for (size_t i = 0; i < 2; ++i)
     if (strcmp(name, variables[i].name) == 0 && module == variables[i].module) {
       *at = (Address)(uintptr_t)variables[i].at;
       *bytes = sizeof(int);
       return 0;
     }
   return 500;
+}
+/* A managed variable is its library's, not a module's. */
+EXPORT int cuLibraryLoadData(void** library, const void* code, void* options, void** values, unsigned count, void* more, void** more_values, unsigned more_count) {
+#define ARGS {library, code, options, values, count, more, more_values, more_count}
+  CALL(LIBRARY, NULL, *library = &fake_managed, void** library; const void* code; void* options; void** values; unsigned count; void* more; void** more_values; unsigned more_count);
+#undef ARGS
+}
+EXPORT int cuLibraryGetManaged(Address* at, size_t* bytes, void* library, const char* name) {
+  if (library != &fake_managed || strcmp(name, "fake_managed") != 0) return 500;
+  *at = (Address)(uintptr_t)&fake_managed;
+  *bytes = sizeof fake_managed;
+  return 0;
 }
 EXPORT int cuFuncGetModule(void** module, void* function) {
   struct Function* const f = function;

@@ -5,7 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static void nothing(int number) { (void)number; }
+static void nothing(int number) {
+  (void)number;
+}
 
 __attribute__((constructor)) static void start(void) {
   struct sigaction action = {.sa_handler = nothing, .sa_flags = SA_RESTART};

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <string>
@@ -118,8 +118,8 @@ int main(int argc, char** argv) {
   for (long i = 0; i < launches; ++i) {
     cl_event event = nullptr;
     check("clEnqueueNDRangeKernel",
-          clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1, nullptr, &global, local, 0,
-                                 nullptr, ask ? &event : nullptr));
+          clEnqueueNDRangeKernel(queue, kernels[static_cast<size_t>(i % kinds)], 1, nullptr, &global, local,
+                                 0, nullptr, ask ? &event : nullptr));
     if (ask) times.add(event);
   }
   const auto enqueued = std::chrono::steady_clock::now();
@@ -137,7 +137,8 @@ int main(int argc, char** argv) {
   };
   printf("%ld launches of %ld kernels: %.0f ns each to enqueue, %.0f ns each until all were done\n", launches,
          kinds, each(enqueued - start), each(end - start));
-  if (ask) printf("%.0f ns each on the device\n", static_cast<double>(times.sum()) / static_cast<double>(launches));
+  if (ask)
+    printf("%.0f ns each on the device\n", static_cast<double>(times.sum()) / static_cast<double>(launches));
   if (values[0] != static_cast<int>(expected)) {
     fprintf(stderr, "many_kernels: the sum is %d, not %ld\n", values[0], expected);
     return 1;

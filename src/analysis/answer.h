@@ -15,8 +15,8 @@ enum class Unit : uint8_t { kText, kCount, kNs, kBytes, kPercent, kNumber, kProb
 
 struct Answer {
   struct Column {
-    std::string name;    // for programs: "total_ns"
-    std::string title;   // for people: "Time"
+    std::string name;   // for programs: "total_ns"
+    std::string title;  // for people: "Time"
     Unit unit;
   };
   std::vector<Column> columns;

@@ -22,7 +22,9 @@ namespace {
 
 struct Value {
   int64_t name, duration;
-  bool operator<(const Value& other) const { return name != other.name ? name < other.name : duration < other.duration; }
+  bool operator<(const Value& other) const {
+    return name != other.name ? name < other.name : duration < other.duration;
+  }
 };
 using Values = SortedFile<Value>;
 
@@ -41,12 +43,17 @@ struct Side {
 
   std::string name(int64_t row) const {
     switch (by) {
-      case DiffBy::kKernel: return demangle(trace->text(Table::kKernel, row, column::Kernel::name));
-      case DiffBy::kApi: return std::string(trace->text(Table::kFunction, row, column::Function::name));
-      case DiffBy::kMarker: return std::string(trace->text(Table::kLabel, row, column::Label::name));
+      case DiffBy::kKernel:
+        return demangle(trace->text(Table::kKernel, row, column::Kernel::name));
+      case DiffBy::kApi:
+        return std::string(trace->text(Table::kFunction, row, column::Function::name));
+      case DiffBy::kMarker:
+        return std::string(trace->text(Table::kLabel, row, column::Label::name));
       case DiffBy::kCopy:
-        return std::string(event::to_string(static_cast<event::CopyDirection>(trace->cell(Table::kCopyShape, row, column::CopyShape::direction))));
-      case DiffBy::kOperator: break;
+        return std::string(event::to_string(static_cast<event::CopyDirection>(
+            trace->cell(Table::kCopyShape, row, column::CopyShape::direction))));
+      case DiffBy::kOperator:
+        break;
     }
     if (row == rows - 1) return "(no operator)";
     return operators ? std::string(trace->text(Table::kFunction, row, column::Function::name))
@@ -60,19 +67,26 @@ bool is_domain(const trace::Trace& trace, int64_t function, Domain domain) {
 }
 
 Table facts_of(DiffBy by) {
-  return by == DiffBy::kKernel ? Table::kDispatch : by == DiffBy::kApi ? Table::kApi : by == DiffBy::kMarker ? Table::kMarker : Table::kCopy;
+  return by == DiffBy::kKernel   ? Table::kDispatch
+         : by == DiffBy::kApi    ? Table::kApi
+         : by == DiffBy::kMarker ? Table::kMarker
+                                 : Table::kCopy;
 }
 
 Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
-  if (trace.aggregated()) return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
+  if (trace.aggregated())
+    return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
   Side side{&trace, by};
   if (by != DiffBy::kOperator) {
-    side.rows = std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
+    side.rows =
+        std::max<int64_t>(trace.rows(event::table_info(facts_of(by)).columns[column::Fact::dim].target), 1);
     return side;
   }
-  for (int64_t row = 1; row < trace.rows(Table::kFunction) && !side.operators; ++row) side.operators = is_domain(trace, row, Domain::kOperator);
+  for (int64_t row = 1; row < trace.rows(Table::kFunction) && !side.operators; ++row)
+    side.operators = is_domain(trace, row, Domain::kOperator);
   if (!side.operators && trace.rows(Table::kMarker) == 0)
-    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by", trace.path());
+    return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by",
+                trace.path());
   side.rows = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1) + 1;
   return side;
 }
@@ -82,11 +96,14 @@ using Number = std::function<int64_t(int64_t)>;
 
 Status plain_values(const Side& side, const Number& number, Values& values) {
   static constexpr int kColumns[] = {column::Fact::dim, column::Fact::duration};
-  return trace::visit_chunks(*side.trace, facts_of(side.by), kColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-    for (size_t i = 0; i < columns[0].size(); ++i)
-      if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows) values.add({number(columns[0][i]), columns[1][i]});
-    return true;
-  });
+  return trace::visit_chunks(
+      *side.trace, facts_of(side.by), kColumns,
+      [&](size_t, std::span<const std::span<const int64_t>> columns) {
+        for (size_t i = 0; i < columns[0].size(); ++i)
+          if (columns[1][i] != kUnknown && columns[0][i] >= 0 && columns[0][i] < side.rows)
+            values.add({number(columns[0][i]), columns[1][i]});
+        return true;
+      });
 }
 
 Status operator_values(const Side& side, const Number& number, Values& values) {
@@ -94,17 +111,24 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   // Device work by the call that caused it.
   struct Work {
     int64_t process, correlation, duration;
-    bool operator<(const Work& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
+    bool operator<(const Work& other) const {
+      return process != other.process ? process < other.process : correlation < other.correlation;
+    }
   };
   SortedFile<Work> work(8u << 20);
-  static constexpr int kWorkColumns[] = {column::Fact::track, column::Fact::duration, column::Fact::correlation};
-  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
+  static constexpr int kWorkColumns[] = {column::Fact::track, column::Fact::duration,
+                                         column::Fact::correlation};
+  const auto process_of = [&](int64_t track) {
+    return trace.cell(Table::kTrack, track, column::Track::process);
+  };
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill})
-    TACHO_TRY(trace::visit_chunks(trace, table, kWorkColumns, [&](size_t, std::span<const std::span<const int64_t>> columns) {
-      for (size_t i = 0; i < columns[0].size(); ++i)
-        if (columns[1][i] != kUnknown) work.add({process_of(columns[0][i]), columns[2][i], columns[1][i]});
-      return true;
-    }));
+    TACHO_TRY(trace::visit_chunks(trace, table, kWorkColumns,
+                                  [&](size_t, std::span<const std::span<const int64_t>> columns) {
+                                    for (size_t i = 0; i < columns[0].size(); ++i)
+                                      if (columns[1][i] != kUnknown)
+                                        work.add({process_of(columns[0][i]), columns[2][i], columns[1][i]});
+                                    return true;
+                                  }));
   TACHO_TRY(work.finish());
 
   // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
@@ -113,11 +137,14 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   };
   struct Owner {
     int64_t process, correlation, instance, name;
-    bool operator<(const Owner& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
+    bool operator<(const Owner& other) const {
+      return process != other.process ? process < other.process : correlation < other.correlation;
+    }
   };
   SortedFile<Owner> owners(8u << 20);
   std::vector<std::vector<Open>> stacks(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
-  static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+  static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                         column::Fact::dim, column::Fact::correlation};
   trace::TimeCursor calls(trace, Table::kApi, kCallColumns), markers(trace, Table::kMarker, kCallColumns);
   bool more_calls = calls.next(), more_markers = !side.operators && markers.next();
   int64_t instances = 0;
@@ -127,7 +154,9 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
     stack.push_back({end, name, ++instances});
   };
   while (more_calls || more_markers) {
-    const bool take_call = more_calls && (!more_markers || calls.start() < markers.start());  // a marker goes before a call of the same moment
+    const bool take_call =
+        more_calls &&
+        (!more_markers || calls.start() < markers.start());  // a marker goes before a call of the same moment
     const std::span<const int64_t> row = take_call ? calls.row() : markers.row();
     const auto track = static_cast<size_t>(row[0]);
     if (track < stacks.size()) {
@@ -138,7 +167,8 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
         push(stack, row[1], row[2], number(row[3]));
       } else if (row[4] != 0 && !is_domain(trace, row[3], Domain::kPython)) {
         while (!stack.empty() && stack.back().end <= row[1]) stack.pop_back();
-        if (!stack.empty()) owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
+        if (!stack.empty())
+          owners.add({process_of(row[0]), row[4], stack.back().instance, stack.back().name});
       }
     }
     if (take_call)
@@ -160,8 +190,11 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   bool more_owner = owners.next(owner);
   Work one;
   while (work.next(one)) {
-    while (more_owner && (owner.process < one.process || (owner.process == one.process && owner.correlation < one.correlation))) more_owner = owners.next(owner);
-    if (one.correlation != 0 && more_owner && owner.process == one.process && owner.correlation == one.correlation)
+    while (more_owner && (owner.process < one.process ||
+                          (owner.process == one.process && owner.correlation < one.correlation)))
+      more_owner = owners.next(owner);
+    if (one.correlation != 0 && more_owner && owner.process == one.process &&
+        owner.correlation == one.correlation)
       parts.add({owner.instance, owner.name, one.duration});
     else
       parts.add({++instances, number(side.rows - 1), one.duration});
@@ -196,7 +229,8 @@ class Describer {
     if (before < p95_ && p95_ <= seen_) result_.p95 = duration;
   }
   Distribution finish() {
-    if (result_.calls > 0) result_.mean = static_cast<double>(result_.total) / static_cast<double>(result_.calls);
+    if (result_.calls > 0)
+      result_.mean = static_cast<double>(result_.total) / static_cast<double>(result_.calls);
     return result_;
   }
 
@@ -233,8 +267,11 @@ class RankTest {
 }  // namespace
 
 Result<DiffBy> parse_diff_by(std::string_view text) {
-  static constexpr std::pair<std::string_view, DiffBy> kNames[] = {
-      {"kernel", DiffBy::kKernel}, {"api", DiffBy::kApi}, {"marker", DiffBy::kMarker}, {"copy", DiffBy::kCopy}, {"operator", DiffBy::kOperator}};
+  static constexpr std::pair<std::string_view, DiffBy> kNames[] = {{"kernel", DiffBy::kKernel},
+                                                                   {"api", DiffBy::kApi},
+                                                                   {"marker", DiffBy::kMarker},
+                                                                   {"copy", DiffBy::kCopy},
+                                                                   {"operator", DiffBy::kOperator}};
   for (const auto& [name, by] : kNames)
     if (name == text) return by;
   return fail("--by {}: choose kernel, api, marker, copy or operator", text);
@@ -245,7 +282,9 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   TACHO_ASSIGN(sides[0], make_side(a, by));
   TACHO_ASSIGN(sides[1], make_side(b, by));
   // Rows of both tables, one after the other.
-  const auto name_of = [sides](int64_t row) { return row < sides[0].rows ? sides[0].name(row) : sides[1].name(row - sides[0].rows); };
+  const auto name_of = [sides](int64_t row) {
+    return row < sides[0].rows ? sides[0].name(row) : sides[1].name(row - sides[0].rows);
+  };
   TACHO_ASSIGN(const SameNames names, SameNames::make(sides[0].rows + sides[1].rows, name_of));
   Values values[2] = {Values(8u << 20), Values(8u << 20)};
   for (int which = 0; which < 2; ++which) {
@@ -260,7 +299,8 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   Diff result;
   if (by == DiffBy::kOperator && sides[0].operators != sides[1].operators) {
     const auto source = [&](int which) { return sides[which].operators ? "operators" : "markers"; };
-    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(), source(0), b.path(), source(1)));
+    result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(),
+                                         source(0), b.path(), source(1)));
   }
 
   struct Row {
@@ -281,7 +321,9 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   const auto rows = std::make_shared<Rows>(8u << 20, Before{name_of, names.names() <= kSortedByName});
   std::span<const Value> rest[2] = {values[0].all(), values[1].all()};
   while (!rest[0].empty() || !rest[1].empty()) {
-    const int64_t name = rest[1].empty() || (!rest[0].empty() && rest[0][0].name <= rest[1][0].name) ? rest[0][0].name : rest[1][0].name;
+    const int64_t name = rest[1].empty() || (!rest[0].empty() && rest[0][0].name <= rest[1][0].name)
+                             ? rest[0][0].name
+                             : rest[1][0].name;
     std::span<const Value> own[2];
     for (int which = 0; which < 2; ++which) {
       size_t count = 0;
@@ -293,7 +335,9 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
     Describer describe[2] = {Describer(calls(0)), Describer(calls(1))};
     RankTest test(calls(0), calls(1));
     while (!own[0].empty() || !own[1].empty()) {
-      const int64_t duration = own[1].empty() || (!own[0].empty() && own[0][0].duration <= own[1][0].duration) ? own[0][0].duration : own[1][0].duration;
+      const int64_t duration = own[1].empty() || (!own[0].empty() && own[0][0].duration <= own[1][0].duration)
+                                   ? own[0][0].duration
+                                   : own[1][0].duration;
       int64_t times[2] = {0, 0};
       for (int which = 0; which < 2; ++which) {
         while (!own[which].empty() && own[which][0].duration == duration) {
@@ -315,7 +359,13 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   result.next = [rows, name_of](DiffRow& to) {
     Row row;
     if (!rows->next(row)) return false;
-    to = {name_of(row.name), row.side[0].calls > 0, row.side[1].calls > 0, row.side[0], row.side[1], row.difference, row.p};
+    to = {name_of(row.name),
+          row.side[0].calls > 0,
+          row.side[1].calls > 0,
+          row.side[0],
+          row.side[1],
+          row.difference,
+          row.p};
     return true;
   };
   return result;
@@ -323,20 +373,44 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
 
 Answer diff_answer(const Diff& diff) {
   Answer answer;
-  answer.columns = {{"difference_ns", "Difference", Unit::kNs}, {"change_percent", "Change %", Unit::kPercent}, {"share_percent", "of A %", Unit::kPercent},
-                    {"calls_a", "Calls A", Unit::kCount}, {"calls_b", "Calls B", Unit::kCount}, {"total_a_ns", "Total A", Unit::kNs}, {"total_b_ns", "Total B", Unit::kNs},
-                    {"mean_a_ns", "Mean A", Unit::kNs}, {"mean_b_ns", "Mean B", Unit::kNs}, {"median_a_ns", "Median A", Unit::kNs}, {"median_b_ns", "Median B", Unit::kNs},
-                    {"p95_a_ns", "P95 A", Unit::kNs}, {"p95_b_ns", "P95 B", Unit::kNs}, {"p", "p", Unit::kProbability}, {"name", "Name", Unit::kText}};
+  answer.columns = {{"difference_ns", "Difference", Unit::kNs},
+                    {"change_percent", "Change %", Unit::kPercent},
+                    {"share_percent", "of A %", Unit::kPercent},
+                    {"calls_a", "Calls A", Unit::kCount},
+                    {"calls_b", "Calls B", Unit::kCount},
+                    {"total_a_ns", "Total A", Unit::kNs},
+                    {"total_b_ns", "Total B", Unit::kNs},
+                    {"mean_a_ns", "Mean A", Unit::kNs},
+                    {"mean_b_ns", "Mean B", Unit::kNs},
+                    {"median_a_ns", "Median A", Unit::kNs},
+                    {"median_b_ns", "Median B", Unit::kNs},
+                    {"p95_a_ns", "P95 A", Unit::kNs},
+                    {"p95_b_ns", "P95 B", Unit::kNs},
+                    {"p", "p", Unit::kProbability},
+                    {"name", "Name", Unit::kText}};
   answer.next = [next = diff.next, total_a = diff.total_a](std::vector<report::Cell>& cells) {
     DiffRow row;
     if (!next(row)) return false;
     const auto side = [](bool there, auto value) { return there ? report::Cell(value) : report::Cell(); };
-    cells = {row.difference,
-             row.in_a && row.in_b && row.a.total > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0) : report::Cell(),
-             total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(total_a) * 100.0) : report::Cell(),
-             row.a.calls, row.b.calls, side(row.in_a, row.a.total), side(row.in_b, row.b.total), side(row.in_a, row.a.mean), side(row.in_b, row.b.mean),
-             side(row.in_a, row.a.median), side(row.in_b, row.b.median), side(row.in_a, row.a.p95), side(row.in_b, row.b.p95),
-             std::isnan(row.p) ? report::Cell() : report::Cell(row.p), row.name};
+    cells = {
+        row.difference,
+        row.in_a && row.in_b && row.a.total > 0
+            ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(row.a.total) * 100.0)
+            : report::Cell(),
+        total_a > 0 ? report::Cell(static_cast<double>(row.difference) / static_cast<double>(total_a) * 100.0)
+                    : report::Cell(),
+        row.a.calls,
+        row.b.calls,
+        side(row.in_a, row.a.total),
+        side(row.in_b, row.b.total),
+        side(row.in_a, row.a.mean),
+        side(row.in_b, row.b.mean),
+        side(row.in_a, row.a.median),
+        side(row.in_b, row.b.median),
+        side(row.in_a, row.a.p95),
+        side(row.in_b, row.b.p95),
+        std::isnan(row.p) ? report::Cell() : report::Cell(row.p),
+        row.name};
     return true;
   };
   answer.remarks = diff.remarks;

@@ -13,18 +13,21 @@
 namespace tacho::analysis {
 
 enum class DiffBy : uint8_t {
-  kKernel, kApi, kMarker, kCopy,
+  kKernel,
+  kApi,
+  kMarker,
+  kCopy,
   kOperator,  // GPU time under the innermost framework operator that was open at the launch, one value per operator call
 };
 Result<DiffBy> parse_diff_by(std::string_view text);
 
 /// One side of a comparison.
 struct Distribution {
-  int64_t calls = 0;       // with a known duration
-  int64_t total = 0;       // ns
-  double mean = 0;         // ns
-  int64_t median = 0;      // ns: the lower one of an even number
-  int64_t p95 = 0;         // ns: the smallest duration that at least 95 % do not exceed
+  int64_t calls = 0;   // with a known duration
+  int64_t total = 0;   // ns
+  double mean = 0;     // ns
+  int64_t median = 0;  // ns: the lower one of an even number
+  int64_t p95 = 0;     // ns: the smallest duration that at least 95 % do not exceed
 };
 struct DiffRow {
   std::string name;

@@ -29,16 +29,24 @@ constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
 
 struct Key {
   int64_t process, correlation;
-  bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
-  bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
+  bool operator<(const Key& other) const {
+    return process != other.process ? process < other.process : correlation < other.correlation;
+  }
+  bool operator==(const Key& other) const {
+    return process == other.process && correlation == other.correlation;
+  }
 };
 struct Call {
   int64_t start, end, function;
 };
 using Calls = KeyIndex<Call, Key>;
 
-int64_t process_of(const trace::Trace& trace, int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); }
-int64_t device_of(const trace::Trace& trace, int64_t track) { return trace.cell(Table::kTrack, track, column::Track::device); }
+int64_t process_of(const trace::Trace& trace, int64_t track) {
+  return trace.cell(Table::kTrack, track, column::Track::process);
+}
+int64_t device_of(const trace::Trace& trace, int64_t track) {
+  return trace.cell(Table::kTrack, track, column::Track::device);
+}
 
 std::string device_name(const trace::Trace& trace, int64_t device) {
   if (device <= 0) return "device";
@@ -46,25 +54,31 @@ std::string device_name(const trace::Trace& trace, int64_t device) {
   const int64_t index = trace.cell(Table::kDevice, device, column::Device::index);
   const std::string number = index == kUnknown ? std::string() : std::to_string(index);
   if (name.empty()) return "GPU " + number;
-  return name.find("GPU " + number) != std::string_view::npos ? std::string(name) : number + ": " + std::string(name);
+  return name.find("GPU " + number) != std::string_view::npos ? std::string(name)
+                                                              : number + ": " + std::string(name);
 }
 
 // API calls by (process, correlation), for those that may have caused device work.
 Status index_calls(const trace::Trace& trace, Calls& calls) {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                     column::Fact::dim, column::Fact::correlation};
   std::vector<bool> skip(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)), false);
   for (size_t row = 1; row < skip.size(); ++row) {
-    const auto domain = static_cast<event::Domain>(trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    const auto domain = static_cast<event::Domain>(
+        trace.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
     skip[row] = domain == event::Domain::kOperator || domain == event::Domain::kPython;
   }
-  TACHO_TRY(trace::visit_chunks(trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i) {
-      const auto dim = static_cast<size_t>(values[3][i]);
-      if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
-      calls.add({process_of(trace, values[0][i]), values[4][i]}, {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i], values[3][i]});
-    }
-    return true;
-  }));
+  TACHO_TRY(trace::visit_chunks(
+      trace, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (size_t i = 0; i < values[0].size(); ++i) {
+          const auto dim = static_cast<size_t>(values[3][i]);
+          if (values[4][i] == 0 || (dim < skip.size() && skip[dim])) continue;
+          calls.add({process_of(trace, values[0][i]), values[4][i]},
+                    {values[1][i], values[2][i] == kUnknown ? kUnknown : values[1][i] + values[2][i],
+                     values[3][i]});
+        }
+        return true;
+      }));
   return calls.finish();
 }
 
@@ -78,15 +92,19 @@ struct Step {
 };
 
 report::Cell share(int64_t part, int64_t whole) {
-  return whole > 0 ? report::Cell(static_cast<double>(part) / static_cast<double>(whole) * 100.0) : report::Cell();
+  return whole > 0 ? report::Cell(static_cast<double>(part) / static_cast<double>(whole) * 100.0)
+                   : report::Cell();
 }
 report::Cell mean(int64_t sum, int64_t count) {
   return count > 0 ? report::Cell(static_cast<double>(sum) / static_cast<double>(count)) : report::Cell();
 }
 
-std::string kernel_name(const trace::Trace& trace, int64_t kernel) { return demangle(trace.text(Table::kKernel, kernel, column::Kernel::name)); }
+std::string kernel_name(const trace::Trace& trace, int64_t kernel) {
+  return demangle(trace.text(Table::kKernel, kernel, column::Kernel::name));
+}
 
-constexpr const char* kNoCalls = "the trace holds no API calls that device work can be tied to: record API calls too";
+constexpr const char* kNoCalls =
+    "the trace holds no API calls that device work can be tied to: record API calls too";
 
 }  // namespace
 
@@ -128,14 +146,25 @@ Result<Answer> gaps(const trace::Trace& trace) {
   }
   TACHO_TRY(Status(sweep.status()));
   Answer answer;
-  answer.columns = {{"gpu", "GPU", Unit::kText},           {"operations", "Operations", Unit::kCount}, {"busy_ns", "Busy", Unit::kNs},
-                    {"gaps", "Gaps", Unit::kCount},        {"idle_ns", "Idle", Unit::kNs},             {"mean_gap_ns", "Mean gap", Unit::kNs},
-                    {"longest_gap_ns", "Longest", Unit::kNs}, {"queued_gaps", "Queued", Unit::kCount}, {"queued_gap_ns", "Lost", Unit::kNs},
-                    {"mean_queued_gap_ns", "Mean lost", Unit::kNs}, {"gap_loss_percent", "Loss %", Unit::kPercent}};
+  answer.columns = {{"gpu", "GPU", Unit::kText},
+                    {"operations", "Operations", Unit::kCount},
+                    {"busy_ns", "Busy", Unit::kNs},
+                    {"gaps", "Gaps", Unit::kCount},
+                    {"idle_ns", "Idle", Unit::kNs},
+                    {"mean_gap_ns", "Mean gap", Unit::kNs},
+                    {"longest_gap_ns", "Longest", Unit::kNs},
+                    {"queued_gaps", "Queued", Unit::kCount},
+                    {"queued_gap_ns", "Lost", Unit::kNs},
+                    {"mean_queued_gap_ns", "Mean lost", Unit::kNs},
+                    {"gap_loss_percent", "Loss %", Unit::kPercent}};
   for (const auto& [device, state] : states)
-    answer.rows.push_back({device_name(trace, device), state.operations, state.busy, state.gaps, state.idle, mean(state.idle, state.gaps), state.longest,
-                           calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(), calls.size() > 0 ? report::Cell(state.queued) : report::Cell(),
-                           mean(state.queued, state.queued_gaps), calls.size() > 0 ? share(state.queued, state.queued + state.busy) : report::Cell()});
+    answer.rows.push_back(
+        {device_name(trace, device), state.operations, state.busy, state.gaps, state.idle,
+         mean(state.idle, state.gaps), state.longest,
+         calls.size() > 0 ? report::Cell(state.queued_gaps) : report::Cell(),
+         calls.size() > 0 ? report::Cell(state.queued) : report::Cell(),
+         mean(state.queued, state.queued_gaps),
+         calls.size() > 0 ? share(state.queued, state.queued + state.busy) : report::Cell()});
   if (calls.size() == 0 && !states.empty()) answer.remarks.emplace_back(kNoCalls);
   return answer;
 }
@@ -166,16 +195,20 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
           ++untied;
           continue;
         }
-        launches.add({call->value.start, call->value.end, slice.start[i], slice.start[i] + slice.duration[i], call->value.function, slice.extra[0][i], device,
+        launches.add({call->value.start, call->value.end, slice.start[i], slice.start[i] + slice.duration[i],
+                      call->value.function, slice.extra[0][i], device,
                       slice.table == Table::kDispatch ? 1 : 0});
       }
     }
     TACHO_TRY(Status(sweep.status()));
   }
   TACHO_TRY(launches.finish());
-  const auto function_name = [&trace](int64_t row) { return std::string(trace.text(Table::kFunction, row, column::Function::name)); };
+  const auto function_name = [&trace](int64_t row) {
+    return std::string(trace.text(Table::kFunction, row, column::Function::name));
+  };
   const auto kernel_name_of = [&trace](int64_t row) { return kernel_name(trace, row); };
-  const int64_t function_rows = std::max<int64_t>(trace.rows(Table::kFunction), 1), kernel_rows = std::max<int64_t>(trace.rows(Table::kKernel), 1);
+  const int64_t function_rows = std::max<int64_t>(trace.rows(Table::kFunction), 1),
+                kernel_rows = std::max<int64_t>(trace.rows(Table::kKernel), 1);
   TACHO_ASSIGN(const SameNames functions, SameNames::make(function_rows, function_name));
   TACHO_ASSIGN(const SameNames kernels, SameNames::make(kernel_rows, kernel_name_of));
   const auto known = [](int64_t row, int64_t rows) { return row >= 0 && row < rows ? row : 0; };
@@ -185,8 +218,12 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   struct Delay {
     int32_t device;
     int64_t function, kernel, delay;
-    bool same(const Delay& other) const { return device == other.device && function == other.function && kernel == other.kernel; }
-    bool operator<(const Delay& other) const { return std::tie(device, function, kernel) < std::tie(other.device, other.function, other.kernel); }
+    bool same(const Delay& other) const {
+      return device == other.device && function == other.function && kernel == other.kernel;
+    }
+    bool operator<(const Delay& other) const {
+      return std::tie(device, function, kernel) < std::tie(other.device, other.function, other.kernel);
+    }
   };
   SortedFile<Delay> delays(8u << 20);
   std::map<int32_t, int64_t> until;
@@ -198,8 +235,10 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     const bool idle = end <= launch.call_start, first = launch.call_start != last_call;
     if (idle && first && launch.is_kernel != 0) {
       const auto [device, fresh] = device_of_name.try_emplace(launch.device, launch.device);
-      if (fresh) device->second = devices.try_emplace(device_name(trace, launch.device), launch.device).first->second;
-      delays.add({device->second, functions.first(known(launch.function, function_rows)), kernels.first(known(launch.kernel, kernel_rows)), launch.start - launch.call_end});
+      if (fresh)
+        device->second = devices.try_emplace(device_name(trace, launch.device), launch.device).first->second;
+      delays.add({device->second, functions.first(known(launch.function, function_rows)),
+                  kernels.first(known(launch.kernel, kernel_rows)), launch.start - launch.call_end});
     }
     last_call = launch.call_start;
     end = std::max(end, launch.end);
@@ -219,9 +258,11 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     }
   };
   const auto names = [&trace, function_name, kernel_name_of](const Sum& sum) {
-    return std::array<std::string, 3>{device_name(trace, sum.key.device), function_name(sum.key.function), kernel_name_of(sum.key.kernel)};
+    return std::array<std::string, 3>{device_name(trace, sum.key.device), function_name(sum.key.function),
+                                      kernel_name_of(sum.key.kernel)};
   };
-  const auto sums = std::make_shared<SortedFile<Sum, Before>>(8u << 20, Before{names, kernels.names() <= kSortedByName && functions.names() <= kSortedByName});
+  const auto sums = std::make_shared<SortedFile<Sum, Before>>(
+      8u << 20, Before{names, kernels.names() <= kSortedByName && functions.names() <= kSortedByName});
   Delay delay;
   Sum sum{};
   while (delays.next(delay)) {
@@ -238,19 +279,23 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   if (sum.count > 0) sums->add(sum);
   TACHO_TRY(sums->finish());
   Answer answer;
-  answer.columns = {{"gpu", "GPU", Unit::kText},      {"api", "API", Unit::kText},        {"count", "Launches", Unit::kCount}, {"min_ns", "Min", Unit::kNs},
-                    {"mean_ns", "Mean", Unit::kNs},   {"max_ns", "Max", Unit::kNs},       {"kernel", "Kernel", Unit::kText}};
+  answer.columns = {{"gpu", "GPU", Unit::kText},         {"api", "API", Unit::kText},
+                    {"count", "Launches", Unit::kCount}, {"min_ns", "Min", Unit::kNs},
+                    {"mean_ns", "Mean", Unit::kNs},      {"max_ns", "Max", Unit::kNs},
+                    {"kernel", "Kernel", Unit::kText}};
   answer.next = [sums, names](std::vector<report::Cell>& row) {
     Sum next;
     if (!sums->next(next)) return false;
     auto [device, function, kernel] = names(next);
-    row = {std::move(device), std::move(function), next.count, next.least, mean(next.sum, next.count), next.most, std::move(kernel)};
+    row = {std::move(device),          std::move(function), next.count,       next.least,
+           mean(next.sum, next.count), next.most,           std::move(kernel)};
     return true;
   };
   if (calls.size() == 0)
     answer.remarks.emplace_back(kNoCalls);
   else if (untied > 0)
-    answer.remarks.push_back(fmt::format("{} operations belong to no API call in the trace and are left out", untied));
+    answer.remarks.push_back(
+        fmt::format("{} operations belong to no API call in the trace and are left out", untied));
   return answer;
 }
 
@@ -305,8 +350,12 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
     state.deepest = std::max(state.deepest, state.depth);
   }
   Answer answer;
-  answer.columns = {{"gpu", "GPU", Unit::kText}, {"depth", "Depth", Unit::kText}, {"time_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent},
-                    {"mean_depth", "Mean depth", Unit::kNumber}, {"max_depth", "Max depth", Unit::kCount}};
+  answer.columns = {{"gpu", "GPU", Unit::kText},
+                    {"depth", "Depth", Unit::kText},
+                    {"time_ns", "Time", Unit::kNs},
+                    {"percent", "%", Unit::kPercent},
+                    {"mean_depth", "Mean depth", Unit::kNumber},
+                    {"max_depth", "Max depth", Unit::kCount}};
   for (const auto& [device, state] : states) {
     int64_t all = 0;
     for (const int64_t time : state.time) all += time;
@@ -314,15 +363,21 @@ Result<Answer> queue_depth(const trace::Trace& trace) {
     for (size_t i = 0; i < kLevels; ++i) {
       if (state.time[i] == 0) continue;
       const int64_t high = i == 0 ? 0 : int64_t{1} << (i - 1), low = i <= 1 ? high : high / 2 + 1;
-      answer.rows.push_back({device_name(trace, device), low == high ? std::to_string(low) : fmt::format("{}-{}", low, high), state.time[i], share(state.time[i], all),
-                             first && all > 0 ? report::Cell(state.weighted / static_cast<double>(all)) : report::Cell(), first ? report::Cell(state.deepest) : report::Cell()});
+      answer.rows.push_back(
+          {device_name(trace, device), low == high ? std::to_string(low) : fmt::format("{}-{}", low, high),
+           state.time[i], share(state.time[i], all),
+           first && all > 0 ? report::Cell(state.weighted / static_cast<double>(all)) : report::Cell(),
+           first ? report::Cell(state.deepest) : report::Cell()});
       first = false;
     }
   }
   if (calls.size() == 0 && !states.empty())
-    answer.remarks.emplace_back("the trace holds no API calls that device work can be tied to: operations count from their start on the GPU");
+    answer.remarks.emplace_back(
+        "the trace holds no API calls that device work can be tied to: operations count from their start on "
+        "the GPU");
   else if (untied > 0)
-    answer.remarks.push_back(fmt::format("{} operations belong to no API call in the trace: they count from their start on the GPU", untied));
+    answer.remarks.push_back(fmt::format(
+        "{} operations belong to no API call in the trace: they count from their start on the GPU", untied));
   return answer;
 }
 
@@ -331,7 +386,7 @@ Result<Answer> overlap(const trace::Trace& trace) {
   struct State {
     std::vector<std::pair<int64_t, bool>> open;  // (end, is a kernel), earliest end first
     int64_t now = 0, kernels = 0, others = 0;
-    std::map<int64_t, int64_t> time;             // by number open
+    std::map<int64_t, int64_t> time;  // by number open
     int64_t both = 0, kernel_time = 0, other_time = 0;
     bool any = false;
 
@@ -367,13 +422,17 @@ Result<Answer> overlap(const trace::Trace& trace) {
       state.any = true;
       state.pass(start);
       state.open.emplace_back(start + slice.duration[i], kernel);
-      std::push_heap(state.open.begin(), state.open.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      std::push_heap(state.open.begin(), state.open.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
       ++(kernel ? state.kernels : state.others);
     }
   }
   TACHO_TRY(Status(sweep.status()));
   Answer answer;
-  answer.columns = {{"gpu", "GPU", Unit::kText}, {"what", "What", Unit::kText}, {"time_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent}};
+  answer.columns = {{"gpu", "GPU", Unit::kText},
+                    {"what", "What", Unit::kText},
+                    {"time_ns", "Time", Unit::kNs},
+                    {"percent", "%", Unit::kPercent}};
   for (auto& [device, state] : states) {
     while (!state.open.empty()) state.pass(std::max(state.now, state.open.front().first));
     const std::string name = device_name(trace, device);
@@ -384,15 +443,20 @@ Result<Answer> overlap(const trace::Trace& trace) {
     }
     for (const auto& [open, time] : state.time) {
       if (open > 8) break;
-      answer.rows.push_back({name, open == 0 ? std::string("idle") : fmt::format("{} operation{} at once", open, open == 1 ? "" : "s"), time, share(time, all)});
+      answer.rows.push_back({name,
+                             open == 0 ? std::string("idle")
+                                       : fmt::format("{} operation{} at once", open, open == 1 ? "" : "s"),
+                             time, share(time, all)});
     }
     int64_t more = 0;
     for (const auto& [open, time] : state.time)
       if (open > 8) more += time;
     if (more > 0) answer.rows.push_back({name, std::string("more than 8 at once"), more, share(more, all)});
     answer.rows.push_back({name, std::string("kernels"), state.kernel_time, share(state.kernel_time, all)});
-    answer.rows.push_back({name, std::string("copies and fills"), state.other_time, share(state.other_time, all)});
-    answer.rows.push_back({name, std::string("copies and fills beside kernels"), state.both, share(state.both, all)});
+    answer.rows.push_back(
+        {name, std::string("copies and fills"), state.other_time, share(state.other_time, all)});
+    answer.rows.push_back(
+        {name, std::string("copies and fills beside kernels"), state.both, share(state.both, all)});
   }
   return answer;
 }
@@ -406,14 +470,19 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     Table facts, rows;
     int64_t from = 0, count = 0;
   };
-  std::array<Named, 5> tables{{{Table::kApi, Table::kFunction}, {Table::kMarker, Table::kLabel}, {Table::kDispatch, Table::kKernel}, {Table::kCopy, Table::kCopyShape}, {Table::kFill, Table::kFillShape}}};
+  std::array<Named, 5> tables{{{Table::kApi, Table::kFunction},
+                               {Table::kMarker, Table::kLabel},
+                               {Table::kDispatch, Table::kKernel},
+                               {Table::kCopy, Table::kCopyShape},
+                               {Table::kFill, Table::kFillShape}}};
   int64_t rows = 0;
   for (Named& table : tables) {
     table.from = rows;
     table.count = std::max<int64_t>(trace.rows(table.rows), 1);
     rows += table.count;
   }
-  const auto scratch = std::make_shared<const trace::Scratch>(trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
+  const auto scratch = std::make_shared<const trace::Scratch>(
+      trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
   auto* const sums = static_cast<Sum*>(scratch->data());
   // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the top.
   struct Open {
@@ -449,7 +518,8 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     Slice slice;
     while (sweep.next(slice)) {
       Line& line = lines[line_of(slice)];
-      const Named& table = *std::find_if(tables.begin(), tables.end(), [&](const Named& one) { return one.facts == slice.table; });
+      const Named& table = *std::find_if(tables.begin(), tables.end(),
+                                         [&](const Named& one) { return one.facts == slice.table; });
       for (size_t i = 0; i < slice.rows; ++i) {
         const int64_t dim = slice.extra[0][i];
         Sum& sum = sums[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
@@ -467,7 +537,9 @@ Result<Answer> exclusive(const trace::Trace& trace) {
   TACHO_TRY(run(kOperations, [&](const Slice& slice) { return device_of(trace, slice.track); }));
 
   // Rows with one name become one.
-  const auto table_of = [tables](int64_t row) { return *std::find_if(tables.rbegin(), tables.rend(), [row](const Named& one) { return one.from <= row; }); };
+  const auto table_of = [tables](int64_t row) {
+    return *std::find_if(tables.rbegin(), tables.rend(), [row](const Named& one) { return one.from <= row; });
+  };
   static constexpr std::string_view kKinds[] = {"API", "marker", "GPU"};
   const auto kind_of = [table_of](int64_t row) -> size_t {
     const Table facts = table_of(row).facts;
@@ -477,14 +549,23 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     const Named table = table_of(row);
     const int64_t dim = row - table.from;
     switch (table.facts) {
-      case Table::kApi: return std::string(trace.text(Table::kFunction, dim, column::Function::name));
-      case Table::kMarker: return std::string(trace.text(Table::kLabel, dim, column::Label::name));
-      case Table::kDispatch: return kernel_name(trace, dim);
-      case Table::kCopy: return "copy " + std::string(event::to_string(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))));
-      default: return "fill " + std::string(event::to_string(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))));
+      case Table::kApi:
+        return std::string(trace.text(Table::kFunction, dim, column::Function::name));
+      case Table::kMarker:
+        return std::string(trace.text(Table::kLabel, dim, column::Label::name));
+      case Table::kDispatch:
+        return kernel_name(trace, dim);
+      case Table::kCopy:
+        return "copy " + std::string(event::to_string(static_cast<event::CopyDirection>(
+                             trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))));
+      default:
+        return "fill " + std::string(event::to_string(static_cast<event::MemoryKind>(
+                             trace.cell(Table::kFillShape, dim, column::FillShape::memory))));
     }
   };
-  TACHO_ASSIGN(const SameNames names, SameNames::make(rows, [&](int64_t row) { return std::to_string(kind_of(row)) + name_of(row); }));
+  TACHO_ASSIGN(const SameNames names, SameNames::make(rows, [&](int64_t row) {
+                 return std::to_string(kind_of(row)) + name_of(row);
+               }));
   std::array<int64_t, 3> all{};  // by kind
   for (int64_t row = 0; row < rows; ++row) {
     all[kind_of(row)] += sums[row].own;
@@ -508,18 +589,25 @@ Result<Answer> exclusive(const trace::Trace& trace) {
       return by_name ? name_of(a.row) < name_of(b.row) : a.row < b.row;
     }
   };
-  const auto places = std::make_shared<SortedFile<Place, Before>>(8u << 20, Before{name_of, names.names() <= kSortedByName});
+  const auto places =
+      std::make_shared<SortedFile<Place, Before>>(8u << 20, Before{name_of, names.names() <= kSortedByName});
   for (int64_t row = 0; row < rows; ++row)
     if (sums[row].calls > 0) places->add({kind_of(row), sums[row].own, row});
   TACHO_TRY(places->finish());
   Answer answer;
-  answer.columns = {{"kind", "Kind", Unit::kText}, {"exclusive_ns", "Exclusive", Unit::kNs}, {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
+  answer.columns = {{"kind", "Kind", Unit::kText},    {"exclusive_ns", "Exclusive", Unit::kNs},
+                    {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
                     {"calls", "Calls", Unit::kCount}, {"name", "Name", Unit::kText}};
   answer.next = [scratch, places, name_of, all](std::vector<report::Cell>& row) {
     Place place;
     if (!places->next(place)) return false;
     const Sum& sum = static_cast<const Sum*>(scratch->data())[place.row];
-    row = {std::string(kKinds[place.kind]), sum.own, share(sum.own, all[place.kind]), sum.total, sum.calls, name_of(place.row)};
+    row = {std::string(kKinds[place.kind]),
+           sum.own,
+           share(sum.own, all[place.kind]),
+           sum.total,
+           sum.calls,
+           name_of(place.row)};
     return true;
   };
   return answer;
@@ -529,22 +617,30 @@ Result<Answer> bins(const trace::Trace& trace, std::span<const int64_t> bounds) 
   std::vector<int64_t> counts(bounds.size() + 1), totals(bounds.size() + 1);
   static constexpr int kColumns[] = {column::Fact::duration};
   for (const Table table : kOperations)
-    TACHO_TRY(trace::visit_chunks(trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-      for (const int64_t duration : values[0]) {
-        if (duration == kUnknown) continue;
-        const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) - bounds.begin());
-        ++counts[at];
-        totals[at] += duration;
-      }
-      return true;
-    }));
+    TACHO_TRY(trace::visit_chunks(
+        trace, table, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+          for (const int64_t duration : values[0]) {
+            if (duration == kUnknown) continue;
+            const auto at = static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), duration) -
+                                                bounds.begin());
+            ++counts[at];
+            totals[at] += duration;
+          }
+          return true;
+        }));
   int64_t all = 0;
   for (const int64_t total : totals) all += total;
   Answer answer;
-  answer.columns = {{"bin", "Duration", Unit::kText}, {"count", "Count", Unit::kCount}, {"total_ns", "Time", Unit::kNs}, {"percent", "%", Unit::kPercent}};
+  answer.columns = {{"bin", "Duration", Unit::kText},
+                    {"count", "Count", Unit::kCount},
+                    {"total_ns", "Time", Unit::kNs},
+                    {"percent", "%", Unit::kPercent}};
   for (size_t i = 0; i < counts.size(); ++i) {
     const auto text = [&](size_t at) { return report::format_duration(static_cast<double>(bounds[at])); };
-    const std::string name = bounds.empty() ? "all" : i == 0 ? "< " + text(0) : i == bounds.size() ? ">= " + text(i - 1) : text(i - 1) + " - " + text(i);
+    const std::string name = bounds.empty()       ? "all"
+                             : i == 0             ? "< " + text(0)
+                             : i == bounds.size() ? ">= " + text(i - 1)
+                                                  : text(i - 1) + " - " + text(i);
     answer.rows.push_back({name, counts[i], totals[i], share(totals[i], all)});
   }
   return answer;

@@ -73,7 +73,8 @@ struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'
   int64_t samples = 0;
-  int64_t self_ns = 0;      // the innermost frame; by line: what is below it without a line of its own (kLine) as well
+  int64_t self_ns =
+      0;  // the innermost frame; by line: what is below it without a line of its own (kLine) as well
   int64_t total_ns = 0;     // somewhere on the stack, counted once
   int64_t gpu_ns = 0;       // device work launched from it or from what it called
   int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack

@@ -33,36 +33,55 @@ struct Accumulator {
 
 Table table_of(By by) {
   switch (by) {
-    case By::kKernel: return Table::kDispatch;
-    case By::kApi: return Table::kApi;
-    case By::kCopy: return Table::kCopy;
-    case By::kFill: return Table::kFill;
-    case By::kMarker: return Table::kMarker;
-    case By::kSync: return Table::kSync;
-    case By::kOverhead: return Table::kOverhead;
-    case By::kAllocation: return Table::kAllocation;
-    case By::kDomain: break;
+    case By::kKernel:
+      return Table::kDispatch;
+    case By::kApi:
+      return Table::kApi;
+    case By::kCopy:
+      return Table::kCopy;
+    case By::kFill:
+      return Table::kFill;
+    case By::kMarker:
+      return Table::kMarker;
+    case By::kSync:
+      return Table::kSync;
+    case By::kOverhead:
+      return Table::kOverhead;
+    case By::kAllocation:
+      return Table::kAllocation;
+    case By::kDomain:
+      break;
   }
   return Table::kEnd;
 }
 
 Table dimension_of(By by) {
   switch (by) {
-    case By::kKernel: return Table::kKernel;
-    case By::kApi: return Table::kFunction;
-    case By::kCopy: return Table::kCopyShape;
-    case By::kFill: return Table::kFillShape;
-    case By::kMarker: return Table::kLabel;
-    case By::kSync: return Table::kSyncShape;
-    case By::kOverhead: return Table::kOverheadShape;
-    case By::kAllocation: return Table::kAllocationShape;
-    case By::kDomain: break;
+    case By::kKernel:
+      return Table::kKernel;
+    case By::kApi:
+      return Table::kFunction;
+    case By::kCopy:
+      return Table::kCopyShape;
+    case By::kFill:
+      return Table::kFillShape;
+    case By::kMarker:
+      return Table::kLabel;
+    case By::kSync:
+      return Table::kSyncShape;
+    case By::kOverhead:
+      return Table::kOverheadShape;
+    case By::kAllocation:
+      return Table::kAllocationShape;
+    case By::kDomain:
+      break;
   }
   return Table::kEnd;
 }
 
 // The name and group under which a dimension row is counted.
-std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, int64_t dim, const StatOptions& options) {
+std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, int64_t dim,
+                                            const StatOptions& options) {
   const auto enum_text = [&](auto value) { return std::string(event::to_string(value)); };
   switch (by) {
     case By::kKernel: {
@@ -72,7 +91,9 @@ std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, in
       std::string shape;
       if (options.per_shape) {
         const auto cell = [&](int at) { return trace.cell(Table::kKernel, dim, at); };
-        const auto size = [](int64_t value) { return value == event::kUnknown ? std::string("?") : std::to_string(value); };
+        const auto size = [](int64_t value) {
+          return value == event::kUnknown ? std::string("?") : std::to_string(value);
+        };
         shape = size(cell(column::Kernel::grid_x)) + "x" + size(cell(column::Kernel::grid_y)) + "x" +
                 size(cell(column::Kernel::grid_z)) + " / " + size(cell(column::Kernel::group_x)) + "x" +
                 size(cell(column::Kernel::group_y)) + "x" + size(cell(column::Kernel::group_z));
@@ -80,27 +101,37 @@ std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, in
       return {std::move(name), std::move(shape)};
     }
     case By::kApi:
-      return {std::string(trace.text(Table::kFunction, dim, column::Function::name)),
-              enum_text(static_cast<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain)))};
+      return {
+          std::string(trace.text(Table::kFunction, dim, column::Function::name)),
+          enum_text(static_cast<event::Domain>(trace.cell(Table::kFunction, dim, column::Function::domain)))};
     case By::kCopy:
-      return {enum_text(static_cast<event::CopyDirection>(trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))), ""};
+      return {enum_text(static_cast<event::CopyDirection>(
+                  trace.cell(Table::kCopyShape, dim, column::CopyShape::direction))),
+              ""};
     case By::kFill:
-      return {"fill " + enum_text(static_cast<event::MemoryKind>(trace.cell(Table::kFillShape, dim, column::FillShape::memory))), ""};
+      return {"fill " + enum_text(static_cast<event::MemoryKind>(
+                            trace.cell(Table::kFillShape, dim, column::FillShape::memory))),
+              ""};
     case By::kMarker:
       return {std::string(trace.text(Table::kLabel, dim, column::Label::name)),
               std::string(trace.text(Table::kLabel, dim, column::Label::domain))};
     case By::kSync:
-      return {enum_text(static_cast<event::SyncKind>(trace.cell(Table::kSyncShape, dim, column::SyncShape::kind))), ""};
+      return {enum_text(
+                  static_cast<event::SyncKind>(trace.cell(Table::kSyncShape, dim, column::SyncShape::kind))),
+              ""};
     case By::kOverhead: {
       const std::string_view name = trace.text(Table::kOverheadShape, dim, column::OverheadShape::name);
-      const auto kind = enum_text(static_cast<event::OverheadKind>(trace.cell(Table::kOverheadShape, dim, column::OverheadShape::kind)));
+      const auto kind = enum_text(static_cast<event::OverheadKind>(
+          trace.cell(Table::kOverheadShape, dim, column::OverheadShape::kind)));
       return {name.empty() ? kind : std::string(name), kind};
     }
     case By::kAllocation:
-      return {enum_text(static_cast<event::AllocationOperation>(trace.cell(Table::kAllocationShape, dim, column::AllocationShape::operation))) +
+      return {enum_text(static_cast<event::AllocationOperation>(
+                  trace.cell(Table::kAllocationShape, dim, column::AllocationShape::operation))) +
                   " " + std::string(trace.text(Table::kAllocationShape, dim, column::AllocationShape::name)),
               ""};
-    case By::kDomain: break;
+    case By::kDomain:
+      break;
   }
   return {};
 }
@@ -134,15 +165,14 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
     rows.push_back(std::move(sum.row));
   };
   const auto of_process = [&](const trace::Summary& summary) {
-    return !options.process || trace.cell(Table::kTrack, summary.track, column::Track::process) == *options.process;
+    return !options.process ||
+           trace.cell(Table::kTrack, summary.track, column::Track::process) == *options.process;
   };
-  static constexpr std::pair<Table, const char*> kTables[] = {{Table::kDispatch, "KERNEL_DISPATCH"},
-                                                              {Table::kCopy, "MEMORY_COPY"},
-                                                              {Table::kFill, "MEMORY_FILL"},
-                                                              {Table::kAllocation, "MEMORY_ALLOCATION"},
-                                                              {Table::kMarker, "MARKER_API"},
-                                                              {Table::kSync, "SYNCHRONIZATION"},
-                                                              {Table::kOverhead, "OVERHEAD"}};
+  static constexpr std::pair<Table, const char*> kTables[] = {
+      {Table::kDispatch, "KERNEL_DISPATCH"}, {Table::kCopy, "MEMORY_COPY"},
+      {Table::kFill, "MEMORY_FILL"},         {Table::kAllocation, "MEMORY_ALLOCATION"},
+      {Table::kMarker, "MARKER_API"},        {Table::kSync, "SYNCHRONIZATION"},
+      {Table::kOverhead, "OVERHEAD"}};
   for (const auto& [table, name] : kTables) {
     Accumulator sum;
     TACHO_TRY(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
@@ -154,7 +184,8 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
   std::vector<Accumulator> domains(static_cast<size_t>(event::Domain::kEnd));
   TACHO_TRY(trace.visit_summaries(Table::kApi, [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
-      const auto domain = static_cast<uint64_t>(trace.cell(Table::kFunction, summary.dim, column::Function::domain));
+      const auto domain =
+          static_cast<uint64_t>(trace.cell(Table::kFunction, summary.dim, column::Function::domain));
       if (of_process(summary) && domain < domains.size()) domains[domain].add(summary);
     }
   }));
@@ -201,12 +232,16 @@ struct StatTable::State {
 
 Status StatTable::State::fill() {
   const std::string folder = trace::OutputFile::temporary_folder();
-  const auto take = [&](size_t bytes) { return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string()); };
+  const auto take = [&](size_t bytes) {
+    return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string());
+  };
   const auto known = static_cast<size_t>(std::max<int64_t>(trace->rows(dimension_of(by)), 1));
   sums = take(known * sizeof(Sums));
   TACHO_TRY(trace->visit_summaries(table_of(by), [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
-      if (options.process && trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process) continue;
+      if (options.process &&
+          trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
+        continue;
       const auto dim = static_cast<uint64_t>(summary.dim);
       sum(dim < known ? summary.dim : 0).add(summary);
     }
@@ -250,7 +285,8 @@ Status StatTable::State::fill() {
       while (next < rows && sum(dims()[next]).total == sum(dims()[i]).total) ++next;
       if (next - i > 1) {
         std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> equal;
-        for (size_t at = i; at < next; ++at) equal.emplace_back(name_of(*trace, by, dims()[at], options), dims()[at]);
+        for (size_t at = i; at < next; ++at)
+          equal.emplace_back(name_of(*trace, by, dims()[at], options), dims()[at]);
         std::sort(equal.begin(), equal.end());
         for (size_t at = i; at < next; ++at) dims()[at] = equal[at - i].second;
       }
@@ -288,10 +324,18 @@ Result<StatTable> StatTable::make(const trace::Trace& trace, By by, const StatOp
   return StatTable(std::move(state));
 }
 
-size_t StatTable::size() const { return state_->rows; }
-int64_t StatTable::calls() const { return state_->calls; }
-int64_t StatTable::total() const { return state_->total; }
-bool StatTable::grouped() const { return state_->grouped; }
+size_t StatTable::size() const {
+  return state_->rows;
+}
+int64_t StatTable::calls() const {
+  return state_->calls;
+}
+int64_t StatTable::total() const {
+  return state_->total;
+}
+bool StatTable::grouped() const {
+  return state_->grouped;
+}
 
 StatRow StatTable::row(size_t index) const {
   if (state_->by == By::kDomain) return state_->domains[index];
@@ -308,12 +352,15 @@ StatRow StatTable::row(size_t index) const {
 
 Result<By> parse_by(std::string_view text) {
   static constexpr std::pair<const char*, By> kNames[] = {
-      {"kernel", By::kKernel},     {"api", By::kApi},   {"copy", By::kCopy},         {"fill", By::kFill},
-      {"marker", By::kMarker},     {"domain", By::kDomain}, {"sync", By::kSync},     {"overhead", By::kOverhead},
-      {"allocation", By::kAllocation}};
+      {"kernel", By::kKernel}, {"api", By::kApi},           {"copy", By::kCopy},
+      {"fill", By::kFill},     {"marker", By::kMarker},     {"domain", By::kDomain},
+      {"sync", By::kSync},     {"overhead", By::kOverhead}, {"allocation", By::kAllocation}};
   for (const auto& [name, by] : kNames)
     if (text == name) return by;
-  return fail("--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, stack, function or line", text);
+  return fail(
+      "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, stack, function "
+      "or line",
+      text);
 }
 
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options) {
@@ -397,7 +444,11 @@ std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filte
 
 }  // namespace
 
-std::vector<std::string> loss_sentences(const trace::Trace& trace) { return counted_sentences(trace, false); }
-std::vector<std::string> filter_sentences(const trace::Trace& trace) { return counted_sentences(trace, true); }
+std::vector<std::string> loss_sentences(const trace::Trace& trace) {
+  return counted_sentences(trace, false);
+}
+std::vector<std::string> filter_sentences(const trace::Trace& trace) {
+  return counted_sentences(trace, true);
+}
 
 }  // namespace tacho::analysis

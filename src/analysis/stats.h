@@ -30,10 +30,10 @@ enum class By { kKernel, kApi, kCopy, kFill, kMarker, kDomain, kSync, kOverhead,
 Result<By> parse_by(std::string_view text);
 
 struct StatOptions {
-  bool mangled = false;             // keep kernel names as the runtime gives them
-  bool truncate = false;            // kernels by short_name()
-  bool per_shape = false;           // kernels: one row per launch shape
-  std::optional<int64_t> process;   // row of table process
+  bool mangled = false;                 // keep kernel names as the runtime gives them
+  bool truncate = false;                // kernels by short_name()
+  bool per_shape = false;               // kernels: one row per launch shape
+  std::optional<int64_t> process;       // row of table process
   std::optional<event::Domain> domain;  // kApi only
 };
 
@@ -49,8 +49,8 @@ class StatTable {
   size_t size() const;
   /// Rows sorted by total time, longest first (ties by name, where names are not very many). Contract: index < size().
   StatRow row(size_t index) const;
-  int64_t calls() const;     // over all rows
-  int64_t total() const;     // ns, over all rows
+  int64_t calls() const;  // over all rows
+  int64_t total() const;  // ns, over all rows
   /// Has any row a group?
   bool grouped() const;
 
@@ -64,10 +64,10 @@ class StatTable {
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options = {});
 
 struct DeviceBusy {
-  int64_t device = 0;        // row; 0 = not known
+  int64_t device = 0;  // row; 0 = not known
   std::string name;
-  int64_t busy = 0;          // ns in which at least one dispatch, copy or fill ran (union over its queues)
-  int64_t span = 0;          // ns from the first start to the last end on this device
+  int64_t busy = 0;  // ns in which at least one dispatch, copy or fill ran (union over its queues)
+  int64_t span = 0;  // ns from the first start to the last end on this device
 };
 /// Busy time per device, by a sweep over its dispatches, copies and fills.
 Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);

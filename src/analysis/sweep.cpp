@@ -18,7 +18,8 @@ Sweep::Sweep(const trace::Trace& trace, std::span<const event::Table> tables, st
     for (size_t i = 0; i < chunks.size(); ++i)
       if (chunks[i].rows > 0) pending_.push_back({table, i, chunks[i].min_start});
   }
-  std::stable_sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) { return a.min_start < b.min_start; });
+  std::stable_sort(pending_.begin(), pending_.end(),
+                   [](const Pending& a, const Pending& b) { return a.min_start < b.min_start; });
 }
 
 Sweep::~Sweep() = default;
@@ -68,7 +69,9 @@ bool Sweep::load(const Pending& pending) {
     if (status_) status_ = trace_.decode(pending.table, pending.chunk, at, values);
     return static_cast<bool>(status_);
   };
-  if (!decode(column::Fact::track, track) || !decode(column::Fact::start, block->start) || !decode(column::Fact::duration, block->duration)) return false;
+  if (!decode(column::Fact::track, track) || !decode(column::Fact::start, block->start) ||
+      !decode(column::Fact::duration, block->duration))
+    return false;
   for (size_t i = 0; i < extra_.size() && i < 4; ++i)
     if (!decode(extra_[i], block->extra[i])) return false;
   // Within a chunk rows are sorted by track, then start; a run ends where that does not hold.
@@ -98,13 +101,15 @@ bool Sweep::next(Slice& slice) {
     }
     if (!heap_.empty()) settle(0);
   }
-  while (next_pending_ < pending_.size() && (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
+  while (next_pending_ < pending_.size() &&
+         (heap_.empty() || pending_[next_pending_].min_start <= heap_.front().start))
     if (!load(pending_[next_pending_++])) return false;
   if (heap_.empty()) return false;
   Run& current = runs_[heap_.front().run];
   have_current_ = true;
   int64_t limit = INT64_MAX;
-  for (size_t child = 1; child <= 2 && child < heap_.size(); ++child) limit = std::min(limit, heap_[child].start);
+  for (size_t child = 1; child <= 2 && child < heap_.size(); ++child)
+    limit = std::min(limit, heap_[child].start);
   if (next_pending_ < pending_.size()) limit = std::min(limit, pending_[next_pending_].min_start);
   const Block& block = *current.block;
   const size_t from = current.at;
@@ -122,7 +127,9 @@ bool Sweep::next(Slice& slice) {
         to = far + 1;
         step *= 2;
       } else {
-        to = static_cast<size_t>(std::upper_bound(block.start.begin() + static_cast<ptrdiff_t>(to), block.start.begin() + static_cast<ptrdiff_t>(far), limit) - block.start.begin());
+        to = static_cast<size_t>(std::upper_bound(block.start.begin() + static_cast<ptrdiff_t>(to),
+                                                  block.start.begin() + static_cast<ptrdiff_t>(far), limit) -
+                                 block.start.begin());
         break;
       }
     }

@@ -62,7 +62,7 @@ class Sweep {
   size_t next_pending_ = 0;
   std::vector<Run> runs_;
   std::vector<uint32_t> free_runs_;
-  std::vector<Head> heap_;        // earliest start first; while a slice is out, its run stays on top
+  std::vector<Head> heap_;  // earliest start first; while a slice is out, its run stays on top
   std::vector<std::shared_ptr<Block>> blocks_;  // for use again when no run looks into them any more
   std::vector<int64_t> track_;
   bool have_current_ = false;

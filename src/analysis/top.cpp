@@ -53,7 +53,8 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   for (auto& [device, state] : states) {
     state.load.last = std::max(state.until, state.load.first);
     state.load.index = device > 0 ? trace.cell(Table::kDevice, device, column::Device::index) : 0;
-    state.load.name = device > 0 ? std::string(trace.text(Table::kDevice, device, column::Device::name)) : std::string();
+    state.load.name =
+        device > 0 ? std::string(trace.text(Table::kDevice, device, column::Device::name)) : std::string();
     if (state.load.name.empty()) state.load.name = "device";
     result.push_back(std::move(state.load));
   }

@@ -11,12 +11,12 @@
 namespace tacho::analysis {
 
 struct DeviceLoad {
-  int64_t device = 0;       // row; 0 = not known
-  int64_t index = 0;        // the vendor's number
+  int64_t device = 0;  // row; 0 = not known
+  int64_t index = 0;   // the vendor's number
   std::string name;
-  int64_t operations = 0;   // dispatches, copies, fills
-  int64_t sum = 0;          // ns, durations added up: more than `busy` where operations overlap
-  int64_t busy = 0;         // ns in which at least one ran
+  int64_t operations = 0;  // dispatches, copies, fills
+  int64_t sum = 0;         // ns, durations added up: more than `busy` where operations overlap
+  int64_t busy = 0;        // ns in which at least one ran
   int64_t first = 0, last = 0;
 };
 /// Per device, in the order of table device; first and last are the device's own.

@@ -22,21 +22,27 @@ struct Pair {
   bool operator==(const Pair& other) const { return a == other.a && b == other.b; }
 };
 
-bool is_operation(Table table) { return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kSync; }
+bool is_operation(Table table) {
+  return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill || table == Table::kSync;
+}
 
 }  // namespace
 
-Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to, TrimCounts& counts) {
+Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to,
+                 TrimCounts& counts) {
   const auto inside = [&](int64_t start) { return start >= from && start <= to; };
-  const auto process_of = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process); };
+  const auto process_of = [&](int64_t track) {
+    return trace.cell(Table::kTrack, track, column::Track::process);
+  };
   // (process, correlation) of every API call -> kept or not; (track, start) of every dispatch likewise.
   KeyIndex<bool, Pair> calls, dispatches;
   static constexpr int kCallColumns[] = {column::Fact::track, column::Fact::start, column::Fact::correlation};
-  TACHO_TRY(trace::visit_chunks(trace, Table::kApi, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i)
-      if (values[2][i] != 0) calls.add({process_of(values[0][i]), values[2][i]}, inside(values[1][i]));
-    return true;
-  }));
+  TACHO_TRY(trace::visit_chunks(
+      trace, Table::kApi, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (size_t i = 0; i < values[0].size(); ++i)
+          if (values[2][i] != 0) calls.add({process_of(values[0][i]), values[2][i]}, inside(values[1][i]));
+        return true;
+      }));
   TACHO_TRY(calls.finish());
   const auto operation_kept = [&](int64_t track, int64_t start, int64_t correlation) {
     if (correlation != 0)
@@ -44,11 +50,13 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
     return inside(start);
   };
   if (trace.rows(Table::kCounterValue) > 0) {
-    TACHO_TRY(trace::visit_chunks(trace, Table::kDispatch, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-      for (size_t i = 0; i < values[0].size(); ++i)
-        dispatches.add({values[0][i], values[1][i]}, operation_kept(values[0][i], values[1][i], values[2][i]));
-      return true;
-    }));
+    TACHO_TRY(trace::visit_chunks(
+        trace, Table::kDispatch, kCallColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+          for (size_t i = 0; i < values[0].size(); ++i)
+            dispatches.add({values[0][i], values[1][i]},
+                           operation_kept(values[0][i], values[1][i], values[2][i]));
+          return true;
+        }));
     TACHO_TRY(dispatches.finish());
   }
   const auto end_kept = [&](int64_t process, int64_t correlation) {
@@ -60,12 +68,15 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
   options.keep = [&](Table table, const int64_t* row) {
     bool kept;
     if (table == Table::kLink) {
-      kept = end_kept(row[column::Link::process], row[column::Link::from]) && end_kept(row[column::Link::process], row[column::Link::to]);
+      kept = end_kept(row[column::Link::process], row[column::Link::from]) &&
+             end_kept(row[column::Link::process], row[column::Link::to]);
     } else if (table == Table::kCounterValue) {
-      const auto* const dispatch = dispatches.find({row[column::CounterValue::track], row[column::CounterValue::start]});
+      const auto* const dispatch =
+          dispatches.find({row[column::CounterValue::track], row[column::CounterValue::start]});
       kept = dispatch != nullptr ? dispatch->value : inside(row[column::CounterValue::start]);
     } else if (is_operation(table)) {
-      kept = operation_kept(row[column::Fact::track], row[column::Fact::start], row[column::Fact::correlation]);
+      kept =
+          operation_kept(row[column::Fact::track], row[column::Fact::start], row[column::Fact::correlation]);
     } else {
       kept = inside(row[column::Fact::start]);
     }
@@ -84,17 +95,21 @@ struct Anchor {
 Result<std::optional<Anchor>> anchor_of(const trace::Trace& trace) {
   std::optional<Anchor> anchor;
   static constexpr int kColumns[] = {column::Clock::raw, column::Clock::realtime, column::Clock::device};
-  TACHO_TRY(trace::visit_chunks(trace, Table::kClock, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i)
-      if (values[2][i] == 0 && values[1][i] != kUnknown && values[1][i] != 0 && (!anchor || values[0][i] < anchor->raw)) anchor = Anchor{values[0][i], values[1][i]};
-    return true;
-  }));
+  TACHO_TRY(trace::visit_chunks(trace, Table::kClock, kColumns,
+                                [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                  for (size_t i = 0; i < values[0].size(); ++i)
+                                    if (values[2][i] == 0 && values[1][i] != kUnknown && values[1][i] != 0 &&
+                                        (!anchor || values[0][i] < anchor->raw))
+                                      anchor = Anchor{values[0][i], values[1][i]};
+                                  return true;
+                                }));
   return anchor;
 }
 
 std::string host_of(const trace::Trace& trace) {
   for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
-    if (const auto host = trace.text(Table::kProcess, process, column::Process::host); !host.empty()) return std::string(host);
+    if (const auto host = trace.text(Table::kProcess, process, column::Process::host); !host.empty())
+      return std::string(host);
   return {};
 }
 
@@ -108,7 +123,8 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
   int64_t next_run = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const trace::Trace& trace = *inputs[i].trace;
-    if (trace.aggregated()) return fail("{}: recorded with --aggregate: it holds no events that could be merged", inputs[i].name);
+    if (trace.aggregated())
+      return fail("{}: recorded with --aggregate: it holds no events that could be merged", inputs[i].name);
     TACHO_ASSIGN(const std::optional<Anchor> anchor, anchor_of(trace));
     trace::CopyOptions options;
     options.run = next_run;
@@ -127,7 +143,9 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
       if (host != first_host || shift > 1'000'000'000 || shift < -1'000'000'000) options.time_shift = shift;
     } else if (host != first_host || !host.empty() || anchor || first_anchor) {
       writer.note(0, event::NoteSeverity::kWarning,
-                  fmt::format("{}: it does not tell how its clock relates to that of {}: times of the two are put together as they are", inputs[i].name, inputs[0].name));
+                  fmt::format("{}: it does not tell how its clock relates to that of {}: times of the two "
+                              "are put together as they are",
+                              inputs[i].name, inputs[0].name));
     }
     have_clocks = have_clocks || trace.rows(Table::kClock) > 0;
     TACHO_TRY(trace::copy_into(trace, writer, options));

@@ -19,7 +19,8 @@ struct TrimCounts {
 /// Copies what began at `from` ... `to` (ns, both included). Device work goes with the API call that caused it, wherever it
 /// ran itself; without one it goes by its own start. Counter values go with their dispatch, links with both their ends.
 /// Dimension rows and strings that nothing refers to stay behind.
-Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to, TrimCounts& counts);
+Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to,
+                 TrimCounts& counts);
 
 struct MergeInput {
   std::shared_ptr<const trace::Trace> trace;

@@ -9,8 +9,10 @@ namespace tacho {
 namespace {
 
 std::string_view without_suffix(std::string_view symbol) {
-  for (const std::string_view suffix : {std::string_view(" [clone .kd]"), std::string_view(" (.kd)"), std::string_view(".kd")})
-    if (symbol.size() > suffix.size() && symbol.ends_with(suffix)) return symbol.substr(0, symbol.size() - suffix.size());
+  for (const std::string_view suffix :
+       {std::string_view(" [clone .kd]"), std::string_view(" (.kd)"), std::string_view(".kd")})
+    if (symbol.size() > suffix.size() && symbol.ends_with(suffix))
+      return symbol.substr(0, symbol.size() - suffix.size());
   return symbol;
 }
 

@@ -50,11 +50,12 @@ int write_all(int descriptor, const char* at, size_t left) {
   return 0;
 }
 
-constexpr size_t kSmallBuffer = 256 * 1024;     // while the caller writes itself
-constexpr size_t kLargeBuffer = 1 << 20;        // of each of the two when a thread writes
-constexpr uint64_t kBackgroundFrom = 8 << 20;   // bytes from which a thread is worth starting
-constexpr uint64_t kWriteBackEvery = 32 << 20;  // bytes after which the disk is set to work, so that the last sync is short
-constexpr size_t kBlock = 4096;                 // what addresses, places and lengths of direct writes are multiples of
+constexpr size_t kSmallBuffer = 256 * 1024;    // while the caller writes itself
+constexpr size_t kLargeBuffer = 1 << 20;       // of each of the two when a thread writes
+constexpr uint64_t kBackgroundFrom = 8 << 20;  // bytes from which a thread is worth starting
+constexpr uint64_t kWriteBackEvery =
+    32 << 20;                    // bytes after which the disk is set to work, so that the last sync is short
+constexpr size_t kBlock = 4096;  // what addresses, places and lengths of direct writes are multiples of
 
 // Switches the page cache off or on for a file; false: the file system refuses.
 bool set_direct(int descriptor, bool direct) {
@@ -72,13 +73,16 @@ bool pays_direct(int descriptor) {
     case 0xF2F52010:  // F2FS
     case 0x794C7630:  // overlayfs: refuses itself when the file system below does
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-void OutputFile::Free::operator()(char* bytes) const { free(bytes); }
+void OutputFile::Free::operator()(char* bytes) const {
+  free(bytes);
+}
 
 OutputFile::Buffer OutputFile::make_buffer(size_t bytes) {
   auto* const memory = static_cast<char*>(aligned_alloc(kBlock, bytes));
@@ -90,7 +94,10 @@ OutputFile::Buffer OutputFile::make_buffer(size_t bytes) {
 struct OutputFile::Background {
   /// With `past_cache` the file's place must be a multiple of kBlock, and so must every length passed.
   Background(int file, bool past_cache)
-      : descriptor(file), direct(past_cache && set_direct(file, true)), buffer(make_buffer(kLargeBuffer)), thread([this] { run(); }) {}
+      : descriptor(file),
+        direct(past_cache && set_direct(file, true)),
+        buffer(make_buffer(kLargeBuffer)),
+        thread([this] { run(); }) {}
   ~Background() { stop(); }
 
   /// Takes over `full` and gives an empty buffer back; the errno of earlier writes.

@@ -13,7 +13,9 @@
 
 namespace tacho {
 
-SpillFile::SpillFile(SpillFile&& other) noexcept { *this = std::move(other); }
+SpillFile::SpillFile(SpillFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 SpillFile& SpillFile::operator=(SpillFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
@@ -33,14 +35,16 @@ Status SpillFile::append(const void* bytes, size_t size) {
     const char* const chosen = std::getenv("TMPDIR");
     std::string path = std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/tacho-XXXXXX";
     descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
-    if (descriptor_ < 0) return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
+    if (descriptor_ < 0)
+      return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
     ::unlink(path.c_str());
   }
   const auto* at = static_cast<const char*>(bytes);
   while (size > 0) {
     const ssize_t wrote = ::write(descriptor_, at, size);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return fail("temporary file: {}; set TMPDIR to a place with more room", std::strerror(errno));
+    if (wrote <= 0)
+      return fail("temporary file: {}; set TMPDIR to a place with more room", std::strerror(errno));
     at += wrote;
     size -= static_cast<size_t>(wrote);
     size_ += static_cast<size_t>(wrote);

@@ -50,7 +50,9 @@ void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   const uint64_t span = static_cast<uint64_t>(most) - base;
   for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += kBits) {
     std::array<size_t, 1 << kBits> counts{};
-    const auto digit = [&](const T& value) { return (static_cast<uint64_t>(value.sort_key()) - base) >> shift & ((1 << kBits) - 1); };
+    const auto digit = [&](const T& value) {
+      return (static_cast<uint64_t>(value.sort_key()) - base) >> shift & ((1 << kBits) - 1);
+    };
     for (const T& value : values) ++counts[digit(value)];
     size_t sum = 0;
     for (size_t& count : counts) sum += std::exchange(count, sum);
@@ -147,7 +149,9 @@ class SortedFile {
   using Run = std::pair<const T*, const T*>;
   void sort_buffer() {
     if (sorted_) return;
-    if constexpr (requires(const T& value) { { value.sort_key() } -> std::convertible_to<int64_t>; })
+    if constexpr (requires(const T& value) {
+                    { value.sort_key() } -> std::convertible_to<int64_t>;
+                  })
       radix_sort(buffer_, spare_);
     else
       std::stable_sort(buffer_.begin(), buffer_.end(), less_);

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
@@ -55,7 +55,8 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   TACHO_ASSIGN(const metric::Catalog catalog,
                metric::load_catalog(name, arguments.analysis.config_dirs, metric::check_syntax));
   // A list is read beside a profile run, so its seed ids are those of the profile document.
-  const std::string out = metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
+  const std::string out =
+      metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
   std::fputs(out.c_str(), stdout);
   return {};
 }
@@ -174,12 +175,15 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
       ->type_name("DIR");
   app.add_option("-R,--roofline-data-type", a.text.data_types,
-                 face == AnalyzeFace::Tacho ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
-                                            : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
-      ->check(CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"}))
+                 face == AnalyzeFace::Tacho
+                     ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
+                     : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
+      ->check(
+          CLI::IsMember({"FP4", "FP6", "FP8", "FP16", "BF16", "TF32", "FP32", "FP64", "I8", "I32", "I64"}))
       ->expected(1, -1)
       ->type_name("TYPE");
-  app.add_option("--roofline-axes", a.axes, "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)")
+  app.add_option("--roofline-axes", a.axes,
+                 "of the svg: fit, points (their decades alone) or whole (0.01 to 1000 FLOP/byte)")
       ->check(CLI::IsMember({"fit", "points", "whole"}))
       ->type_name("RANGE")
       ->capture_default_str();
@@ -204,8 +208,9 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
   if (face == AnalyzeFace::RocprofCompute) {
     app.add_flag("--list-torch-operators", a.torch, "refused: operators are not mapped");
-    app.add_option_function<std::vector<std::string>>("--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
-                                                      "refused: operators are not mapped")
+    app.add_option_function<std::vector<std::string>>(
+           "--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
+           "refused: operators are not mapped")
         ->expected(0, -1)
         ->type_name("PATTERN");
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
@@ -430,9 +435,10 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     }
   }
   const std::vector<std::string>& blocks = a.analysis.blocks;
-  const bool roofline_wanted = blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
-                                 return block == "4" || block.starts_with("4.") || block == "roofline";
-                               });
+  const bool roofline_wanted =
+      blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
+        return block == "4" || block.starts_with("4.") || block == "roofline";
+      });
   if (face == AnalyzeFace::RocprofCompute && a.format == "text" && roofline_wanted)
     for (const metric::Analysis& each : runs)
       if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
@@ -440,21 +446,28 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     bool counts_only = false;
     for (const metric::Analysis& each : runs) {
       if (each.workload().estimated)
-        return fail("{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile it without --max-time",
-                    each.workload().path);
+        return fail(
+            "{}: its counts are estimates (profile --max-time), which --fail-above does not judge; profile "
+            "it without --max-time",
+            each.workload().path);
       // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
       counts_only = counts_only || each.catalog().vendor == "virtual";
     }
     const metric::LargestChange largest = metric::largest_change(runs, counts_only);
     if (largest.percent > *a.fail_above)
-      return complain(kFailAbove,
-                      fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id, largest.name,
-                                  largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
-                                  std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent), largest.run,
-                                  runs[largest.run].workload().path, *a.fail_above));
-    if (largest.judged == 0) return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
+      return complain(
+          kFailAbove,
+          fmt::format("{} {}{} changed {} in run {} ({}), more than the {} % allowed", largest.id,
+                      largest.name,
+                      largest.kernel.empty() ? "" : fmt::format(" of kernel {}", largest.kernel),
+                      std::isinf(largest.percent) ? "from 0" : fmt::format("by {:.2f} %", largest.percent),
+                      largest.run, runs[largest.run].workload().path, *a.fail_above));
+    if (largest.judged == 0)
+      return fail("--fail-above: the runs have no value in common, so there is nothing to judge");
     if (largest.missing > 0)
-      complain(kOk, fmt::format("--fail-above judged {} values; {} of the first run are missing in another one", largest.judged, largest.missing));
+      complain(kOk,
+               fmt::format("--fail-above judged {} values; {} of the first run are missing in another one",
+                           largest.judged, largest.missing));
   }
   return kOk;
 }
@@ -476,8 +489,10 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
     return complain(kBadInput, option_error(app, error));
   }
   if (arguments.torch)
-    return complain(kOwnError, "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is not part of this tacho, "
-                               "so profiles hold no operators; -k takes names of kernels");
+    return complain(kOwnError,
+                    "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is "
+                    "not part of this tacho, "
+                    "so profiles hold no operators; -k takes names of kernels");
   const Result<int> code = run(arguments, face);
   return code ? *code : complain(kBadInput, code.error().message);
 }

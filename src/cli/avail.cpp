@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -34,7 +33,9 @@ std::string first_line(const char* path) {
 int run_avail(int argc, char** argv) {
   CLI::App app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
   std::string format = "text";
-  app.add_option("--output-format", format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.add_option("--output-format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -45,21 +46,30 @@ int run_avail(int argc, char** argv) {
   }
   report::Table devices;
   devices.id = "devices";
-  devices.columns = {{"API"}, {"Platform"}, {"Type"}, {"Units"}, {"Memory", report::Align::Right}, {"Driver"},
+  devices.columns = {{"API"},
+                     {"Platform"},
+                     {"Type"},
+                     {"Units"},
+                     {"Memory", report::Align::Right},
+                     {"Driver"},
                      {"Name", report::Align::Left, -1, true}};
   report::Table sources;
   sources.id = "sources";
   sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::Left, -1, true}};
 
   const auto library = launch::find_library();
-  sources.rows.push_back({"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
+  sources.rows.push_back(
+      {"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
   const launch::NvidiaStatus nvidia = launch::inspect_nvidia();
   for (const launch::NvidiaDevice& device : nvidia.devices)
-    devices.rows.push_back({"CUDA", fmt::format("CUDA {}, sm_{}{}", launch::cuda_version_text(nvidia.cuda_version), device.capability_major,
-                                                device.capability_minor),
-                            "GPU", static_cast<int64_t>(device.multiprocessors), report::format_bytes(static_cast<double>(device.memory_bytes)),
-                            nvidia.driver, device.name});
-  const std::string with_cupti = nvidia.cupti.empty() ? std::string() : fmt::format("CUPTI {} ({})", nvidia.cupti_version, nvidia.cupti);
+    devices.rows.push_back({"CUDA",
+                            fmt::format("CUDA {}, sm_{}{}", launch::cuda_version_text(nvidia.cuda_version),
+                                        device.capability_major, device.capability_minor),
+                            "GPU", static_cast<int64_t>(device.multiprocessors),
+                            report::format_bytes(static_cast<double>(device.memory_bytes)), nvidia.driver,
+                            device.name});
+  const std::string with_cupti =
+      nvidia.cupti.empty() ? std::string() : fmt::format("CUPTI {} ({})", nvidia.cupti_version, nvidia.cupti);
   if (!nvidia.driver_library) {
     sources.rows.push_back({"cuda", "absent", nvidia.problem});
   } else if (!nvidia.problem.empty()) {
@@ -67,46 +77,62 @@ int run_avail(int argc, char** argv) {
   } else {
     sources.rows.push_back({"cuda", "ready", with_cupti});
     sources.rows.push_back({"cuda counters", nvidia.counters_refused ? "not permitted" : "permitted",
-                            nvidia.counters_refused ? plugin::kCountersRefused : "the driver lets every user profile, or you are an administrator"});
+                            nvidia.counters_refused
+                                ? plugin::kCountersRefused
+                                : "the driver lets every user profile, or you are an administrator"});
   }
   const OpenClLibrary opencl;
   if (!opencl.found()) {
-    sources.rows.push_back({"opencl", "absent", "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
+    sources.rows.push_back(
+        {"opencl", "absent",
+         "no libOpenCL.so.1: install an ICD loader (Debian: ocl-icd-libopencl1) and a driver"});
   } else if (!opencl.usable()) {
-    sources.rows.push_back({"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
+    sources.rows.push_back(
+        {"opencl", "unusable", "libOpenCL.so.1 lacks basic functions: reinstall the ICD loader"});
   } else {
     std::string problem;
     const auto found = opencl.list(&problem);
     for (const OpenClLibrary::Device& device : found)
-      devices.rows.push_back({"OpenCL", device.platform, opencl_type_name(device.type), static_cast<int64_t>(device.units),
-                              report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
+      devices.rows.push_back(
+          {"OpenCL", device.platform, opencl_type_name(device.type), static_cast<int64_t>(device.units),
+           report::format_bytes(static_cast<double>(device.memory)), device.driver, device.name});
     if (!problem.empty())
       sources.rows.push_back({"opencl", "unusable", problem});
     else
-      sources.rows.push_back({"opencl", found.empty() ? "no device" : "ready",
-                            found.empty() ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
-                                          : "calls, kernels, copies, fills, maps, allocations"});
+      sources.rows.push_back(
+          {"opencl", found.empty() ? "no device" : "ready",
+           found.empty()
+               ? "the loader finds no device: install a driver (Debian without a GPU: pocl-opencl-icd)"
+               : "calls, kernels, copies, fills, maps, allocations"});
   }
   sources.rows.push_back({"markers", "ready", "tacho.h, ROCTx, NVTX: ranges and marks of the program"});
   const TscState tsc = tsc_state();
   const auto clock_note = [&]() -> std::string {
     switch (tsc) {
-      case TscState::kUsable: return "records are stamped with the CPU's time stamp counter";
+      case TscState::kUsable:
+        return "records are stamped with the CPU's time stamp counter";
       case TscState::kNotInvariant:
         return "the CPU's time stamp counter is not invariant: a recorded call costs about 25 ns more";
       case TscState::kNotTrusted:
-        return fmt::format("the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
-                           first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
-      case TscState::kKernelDoesNotSay: break;
+        return fmt::format(
+            "the kernel's clocksource is '{}', not tsc: a recorded call costs about 25 ns more",
+            first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
+      case TscState::kKernelDoesNotSay:
+        break;
     }
     return "the kernel's clocksource cannot be read (mount /sys): a recorded call costs about 25 ns more";
   };
   sources.rows.push_back({"clock", tsc == TscState::kUsable ? "tsc" : "vdso", clock_note()});
   const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
-  sources.rows.push_back({"perf_event", geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted" : "restricted",
-                          paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});
+  sources.rows.push_back(
+      {"perf_event",
+       geteuid() == 0 || (!paranoid.empty() && paranoid[0] <= '2') || paranoid[0] == '-' ? "permitted"
+                                                                                         : "restricted",
+       paranoid.empty() ? "this kernel has no perf_event" : "kernel.perf_event_paranoid = " + paranoid});
   if (access("/dev/shm", W_OK) != 0)
-    sources.rows.push_back({"pool", "elsewhere", "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
+    sources.rows.push_back(
+        {"pool", "elsewhere",
+         "/dev/shm is not writable: the pool goes to $TMPDIR or /tmp, slower when that is a disk"});
 
   std::string out;
   if (format == "json") {
@@ -125,7 +151,8 @@ int run_avail(int argc, char** argv) {
     style.indent = 2;
     out += report::painted("Devices", report::Paint::Bold, screen.colour) + "\n";
     out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
-    out += "\n" + report::painted("Sources", report::Paint::Bold, screen.colour) + "\n" + report::to_text(sources, style);
+    out += "\n" + report::painted("Sources", report::Paint::Bold, screen.colour) + "\n" +
+           report::to_text(sources, style);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return kOk;

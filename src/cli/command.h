@@ -7,7 +7,14 @@
 namespace tacho::cli {
 
 /// Exit codes (DESIGN: commands that start a target answer 125/126/127 for errors of their own).
-enum Exit : int { kOk = 0, kBadInput = 1, kFailAbove = 3, kOwnError = 125, kNotExecutable = 126, kNotFound = 127 };
+enum Exit : int {
+  kOk = 0,
+  kBadInput = 1,
+  kFailAbove = 3,
+  kOwnError = 125,
+  kNotExecutable = 126,
+  kNotFound = 127
+};
 
 /// argv[0] is the command's own name ("stats"); returns the process's exit code.
 using CommandFunction = int (*)(int argc, char** argv);

@@ -40,7 +40,8 @@ Status write_converted(const std::string& path, const std::string& format, bool 
   }
   TACHO_ASSIGN(const format::Writer* const target, writer_of(name));
   std::error_code error;
-  if (!overwrite && std::filesystem::exists(path, error)) return fail("{}: exists already; choose another name or add --overwrite", path);
+  if (!overwrite && std::filesystem::exists(path, error))
+    return fail("{}: exists already; choose another name or add --overwrite", path);
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
   TACHO_TRY(fill(*writer));
   TACHO_ASSIGN(const auto trace, writer->finish_and_open());

@@ -39,7 +39,8 @@ std::string read_all(int file, int seconds) {
   std::string text;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd wait{file, POLLIN, 0};
     const int ready = poll(&wait, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;
@@ -65,7 +66,8 @@ std::vector<OpenClLibrary::Device> OpenClLibrary::list(std::string* problem) con
     for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
     std::string text;
     for (const Device& device : ask()) {
-      for (const std::string& field : {device.platform, device.name, device.version, device.driver}) text += field + kField;
+      for (const std::string& field : {device.platform, device.name, device.version, device.driver})
+        text += field + kField;
       text += fmt::format("{}{}{}{}{}{}", device.type, kField, device.units, kField, device.memory, kField);
       text += kDevice;
     }
@@ -91,22 +93,28 @@ std::vector<OpenClLibrary::Device> OpenClLibrary::list(std::string* problem) con
   if (!whole) {
     if (problem != nullptr)
       *problem = child > 0 && WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL
-                     ? fmt::format("an OpenCL driver crashes when it is asked for its devices ({}): see /etc/OpenCL/vendors for "
-                                   "which are installed, and remove or update the broken one",
-                                   strsignal(WTERMSIG(status)))
-                     : fmt::format("an OpenCL driver does not answer within {} s, or ends the program, when it is asked for its "
-                                   "devices: see /etc/OpenCL/vendors for which are installed",
-                                   kPatience);
+                     ? fmt::format(
+                           "an OpenCL driver crashes when it is asked for its devices ({}): see "
+                           "/etc/OpenCL/vendors for "
+                           "which are installed, and remove or update the broken one",
+                           strsignal(WTERMSIG(status)))
+                     : fmt::format(
+                           "an OpenCL driver does not answer within {} s, or ends the program, when it is "
+                           "asked for its "
+                           "devices: see /etc/OpenCL/vendors for which are installed",
+                           kPatience);
     return {};
   }
   std::vector<Device> found;
   for (size_t at = 0, end; (end = text.find(kDevice, at)) != std::string::npos; at = end + 1) {
     std::vector<std::string> fields;
-    for (size_t from = at, to; from < end && (to = text.find(kField, from)) != std::string::npos; from = to + 1)
+    for (size_t from = at, to; from < end && (to = text.find(kField, from)) != std::string::npos;
+         from = to + 1)
       fields.push_back(text.substr(from, to - from));
     if (fields.size() != 7) continue;
     found.push_back({fields[0], fields[1], fields[2], fields[3], strtoull(fields[4].c_str(), nullptr, 10),
-                     static_cast<uint32_t>(strtoul(fields[5].c_str(), nullptr, 10)), strtoull(fields[6].c_str(), nullptr, 10)});
+                     static_cast<uint32_t>(strtoul(fields[5].c_str(), nullptr, 10)),
+                     strtoull(fields[6].c_str(), nullptr, 10)});
   }
   return found;
 }

@@ -65,7 +65,8 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
         trace, Table::kCounterValue, kTracks, [&](size_t, std::span<const std::span<const int64_t>> columns) {
           for (const int64_t track : columns[0]) {
             const int64_t process = trace.cell(Table::kTrack, track, column::Track::process);
-            if (process > 0 && process < static_cast<int64_t>(seen.size())) seen[static_cast<size_t>(process)] = true;
+            if (process > 0 && process < static_cast<int64_t>(seen.size()))
+              seen[static_cast<size_t>(process)] = true;
           }
           return true;
         }));
@@ -175,7 +176,9 @@ int run_export(int argc, char** argv) {
                "pftrace, json: name tracks after queues, not streams");
   app.add_flag("--extra-columns", options.extra_columns,
                "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
-  app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")->check(CLI::IsMember({2, 3}))->capture_default_str();
+  app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")
+      ->check(CLI::IsMember({2, 3}))
+      ->capture_default_str();
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
   try {
     app.parse(argc, argv);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 
 #include "cli/command.h"
@@ -17,7 +16,9 @@ namespace tacho::cli {
 using event::Table;
 
 int run_info(int argc, char** argv) {
-  CLI::App app("What a trace holds: the run, its processes and devices, the number of events, what is missing.", "tacho info");
+  CLI::App app(
+      "What a trace holds: the run, its processes and devices, the number of events, what is missing.",
+      "tacho info");
   std::string file;
   bool tables = false;
   app.add_option("file", file, "trace")->required();
@@ -52,8 +53,9 @@ int run_info(int argc, char** argv) {
   } else {
     out = summary_text(**trace, screen, {.top = 5, .next_steps = false});
     for (int64_t process = 1; process < (*trace)->rows(Table::kProcess); ++process)
-      out += fmt::format("Process {}  {}\n", (*trace)->cell(Table::kProcess, process, event::column::Process::pid),
-                         report::clean((*trace)->text(Table::kProcess, process, event::column::Process::command)));
+      out += fmt::format(
+          "Process {}  {}\n", (*trace)->cell(Table::kProcess, process, event::column::Process::pid),
+          report::clean((*trace)->text(Table::kProcess, process, event::column::Process::command)));
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return kOk;

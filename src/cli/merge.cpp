@@ -1,6 +1,5 @@
 // `tacho merge A B C -o ALL`: several traces (processes, ranks, hosts, runs) as one.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 
 #include "analysis/trim.h"
@@ -13,12 +12,17 @@
 namespace tacho::cli {
 
 int run_merge(int argc, char** argv) {
-  CLI::App app("Put several traces together. Processes stay apart even where their numbers are equal (column run of table process).", "tacho merge");
+  CLI::App app(
+      "Put several traces together. Processes stay apart even where their numbers are equal (column run of "
+      "table process).",
+      "tacho merge");
   std::vector<std::string> inputs;
   std::string output, format;
   bool overwrite = false;
   app.add_option("inputs", inputs, "traces of any format that tacho reads")->required();
-  app.add_option("-o,--output", output, "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")->required();
+  app.add_option("-o,--output", output,
+                 "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
+      ->required();
   app.add_option("-f,--format", format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   try {
@@ -30,7 +34,8 @@ int run_merge(int argc, char** argv) {
     return complain(kBadInput, option_error(app, error));
   }
   for (const std::string& input : inputs)
-    if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
+    if (same_file(input, output))
+      return complain(kBadInput, output + ": is one of the inputs; choose another name");
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) {  // a conversion: no need for a trace in between
       TACHO_ASSIGN(const bool read, format::read_foreign(inputs[0], writer));

@@ -9,7 +9,11 @@
 namespace tacho::cli {
 
 Pages::Pages(const std::string& format, std::string when_empty)
-    : format_(format == "csv" ? Format::Csv : format == "json" ? Format::Json : Format::Text), when_empty_(std::move(when_empty)), writer_(out_) {
+    : format_(format == "csv"    ? Format::Csv
+              : format == "json" ? Format::Json
+                                 : Format::Text),
+      when_empty_(std::move(when_empty)),
+      writer_(out_) {
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   style_.width = screen.terminal ? screen.width : 0;
   style_.colour = screen.colour;

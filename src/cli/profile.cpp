@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -37,7 +36,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device, ids = "3.3";
+  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device,
+                                                                                 ids = "3.3";
   std::vector<std::string> blocks, kernels, dispatches, config_dirs;
   std::optional<std::string> multiplexing;
   std::string arch, list_metrics_arch, list_blocks_arch;
@@ -56,25 +56,35 @@ std::string check_given(const std::string& text) {
 
 void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::Option*& list_blocks) {
   auto* where = app.add_option_group("Where it goes");
-  where->add_option("-n,--name", a.name, "workload name: the folder is ./workloads/<name>/<device or rank>")->type_name("NAME");
-  where->add_option("--output-directory", a.output_directory,
-                    "exactly this folder; %hostname% %gpumodel% %rank% %env{NAME}% are filled in")
+  where->add_option("-n,--name", a.name, "workload name: the folder is ./workloads/<name>/<device or rank>")
+      ->type_name("NAME");
+  where
+      ->add_option("--output-directory", a.output_directory,
+                   "exactly this folder; %hostname% %gpumodel% %rank% %env{NAME}% are filled in")
       ->check(check_given)
       ->type_name("DIR");
-  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")->check(check_given)->type_name("DIR");
+  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")
+      ->check(check_given)
+      ->type_name("DIR");
   where->add_option("--subpath", a.subpath, "deprecated, with --path: node_name or gpu_model is appended")
       ->check(CLI::IsMember({"gpu", "node_name", "gpu_model"}));
-  where->add_flag("--overwrite", a.overwrite, "remove what earlier runs left in the folder; otherwise this run is added");
-  where->add_option("--format-rocprof-output", a.format, "csv (one row a dispatch) or rocpd (one row a counter)")
+  where->add_flag("--overwrite", a.overwrite,
+                  "remove what earlier runs left in the folder; otherwise this run is added");
+  where
+      ->add_option("--format-rocprof-output", a.format,
+                   "csv (one row a dispatch) or rocpd (one row a counter)")
       ->check(CLI::IsMember({"csv", "rocpd"}))
       ->capture_default_str();
   where->add_flag("--retain-rocpd-output", a.retain_rocpd, "with rocpd: keep the database of each pass");
 
   auto* what = app.add_option_group("What is collected (default: everything that the device's metrics need)");
-  what->add_option("-b,--block", a.blocks, "blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
+  what->add_option("-b,--block", a.blocks,
+                   "blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
       ->expected(1, -1)
       ->type_name("ID");
-  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")->check(check_given)->type_name("SET");
+  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")
+      ->check(check_given)
+      ->type_name("SET");
   what->add_option("-k,--kernel", a.kernels, "only kernels whose name contains one of these")
       ->expected(1, -1)
       ->check(check_given)
@@ -87,24 +97,32 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
   what->add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")
       ->check(CLI::IsMember({"3.3", "seed"}))
       ->capture_default_str();
-  what->add_option("--config-dir", a.config_dirs, "folder with metric YAML of your own")->expected(1, -1)->type_name("DIR");
+  what->add_option("--config-dir", a.config_dirs, "folder with metric YAML of your own")
+      ->expected(1, -1)
+      ->type_name("DIR");
 
   auto* how = app.add_option_group("How");
-  how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")->type_name("DEVICE");
-  how->add_option("--replay", a.replay, "kernel: each kernel again with its memory put back; application: the program again; cupti: as kernel, by NVIDIA's library")
+  how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")
+      ->type_name("DEVICE");
+  how->add_option("--replay", a.replay,
+                  "kernel: each kernel again with its memory put back; application: the program again; "
+                  "cupti: as kernel, by NVIDIA's library")
       ->check(CLI::IsMember({"kernel", "application", "cupti"}));
   how->add_option_function<std::vector<std::string>>(
          "--iteration-multiplexing",
          [&a](const std::vector<std::string>& values) {
-           a.multiplexing = values.empty() || values.front().empty() ? "kernel_launch_params" : values.front();
+           a.multiplexing =
+               values.empty() || values.front().empty() ? "kernel_launch_params" : values.front();
          },
          "spread the passes over the launches of each kernel: kernel or kernel_launch_params (default)")
       ->expected(0, 1)
       ->type_name("POLICY");
   how->add_option("--cache-control", a.cache_control,
-                  "NVIDIA: all empties the L2 before each measured kernel (default where kernels are replayed), none leaves it")
+                  "NVIDIA: all empties the L2 before each measured kernel (default where kernels are "
+                  "replayed), none leaves it")
       ->check(CLI::IsMember({"all", "none"}));
-  how->add_option("--max-time", a.max_time, "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
+  how->add_option("--max-time", a.max_time,
+                  "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
       ->check(check_seconds)
       ->type_name("SECONDS");
   how->add_flag("-q,--quiet", a.quiet, "no lines of ours, a progress bar on a terminal");
@@ -112,17 +130,25 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
   how->add_flag("-V,--verbose", a.verbose, "accepted, changes nothing");
 
   auto* lists = app.add_option_group("Lists (need no program and no device)");
-  list_metrics = lists->add_option("--list-available-metrics,--list-metrics", a.list_metrics_arch, "blocks, tables and metrics")
+  list_metrics = lists
+                     ->add_option("--list-available-metrics,--list-metrics", a.list_metrics_arch,
+                                  "blocks, tables and metrics")
                      ->expected(0, 1)
                      ->type_name("ARCH");
-  list_blocks = lists->add_option("--list-blocks", a.list_blocks_arch, "blocks and their short names")->expected(0, 1)->type_name("ARCH");
+  list_blocks = lists->add_option("--list-blocks", a.list_blocks_arch, "blocks and their short names")
+                    ->expected(0, 1)
+                    ->type_name("ARCH");
   lists->add_flag("--list-sets", a.list_sets, "the sets that --set takes");
-  lists->add_option("--arch", a.arch, "of this architecture: gfx942, sm_90, virtual, cpu (default: the device here)")->type_name("ARCH");
+  lists
+      ->add_option("--arch", a.arch,
+                   "of this architecture: gfx942, sm_90, virtual, cpu (default: the device here)")
+      ->type_name("ARCH");
   lists->add_flag("-s,--specs", a.specs, "what is known about this machine and its device");
 
   auto* other = app.add_option_group("Of rocprof-compute");
   other->add_flag("--no-native-tool", a.no_native_tool, "accepted: tacho has one way of collecting");
-  other->add_option("--attach-pid", a.attach_pid, "refused: counters need the program's start")->type_name("PID");
+  other->add_option("--attach-pid", a.attach_pid, "refused: counters need the program's start")
+      ->type_name("PID");
   other->add_option("--attach-duration-msec", a.attach_duration, "belongs to --attach-pid")->type_name("MS");
   other->add_flag("--torch-trace", a.torch_trace, "refused: operators are not mapped");
   other->add_flag("--experimental", a.experimental, "accepted, changes nothing");
@@ -173,43 +199,55 @@ Status check_conflicts(const Arguments& a) {
   if (a.multiplexing && a.no_native_tool) return both("--iteration-multiplexing", "--no-native-tool");
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
-    return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params", *a.multiplexing);
+    return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params",
+                *a.multiplexing);
   if (a.multiplexing && (a.replay == "kernel" || a.replay == "cupti"))
-    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}", a.replay);
+    return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}",
+                a.replay);
   if (a.cache_control == "all" && a.replay == "cupti")
     return fail("--cache-control all goes with --replay kernel: CUPTI's own replay leaves the caches alone");
   if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
   if (a.torch_trace)
-    return fail("--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
-                "command collects counters per kernel");
+    return fail(
+        "--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
+        "command collects counters per kernel");
   if (a.attach_pid != 0)
-    return fail("--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
-                "`profile ... -- command`",
-                a.attach_pid);
-  if (a.retain_rocpd && a.format != "rocpd") return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
-  if (a.name.find('/') != std::string::npos) return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);
+    return fail(
+        "--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
+        "`profile ... -- command`",
+        a.attach_pid);
+  if (a.retain_rocpd && a.format != "rocpd")
+    return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
+  if (a.name.find('/') != std::string::npos)
+    return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);
   if (a.name == "." || a.name == "..") return fail("-n '{}': not a name for a folder", a.name);
   if (std::any_of(a.name.begin(), a.name.end(), [](unsigned char c) { return std::iscntrl(c); }))
     return fail("-n: a name holds no line ends and no other control characters");
-  if (!a.subpath.empty() && a.path.empty()) return fail("--subpath belongs to --path; --output-directory has placeholders");
+  if (!a.subpath.empty() && a.path.empty())
+    return fail("--subpath belongs to --path; --output-directory has placeholders");
   return {};
 }
 
 Status check_command(const Arguments& a, std::string_view program) {
-  if (a.command.empty()) return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
+  if (a.command.empty())
+    return fail("which program? give it after --, as in: {} -n vcopy -- ./vcopy", program);
   const std::string launcher = fs::path(a.command.front()).filename().string();
   for (const std::string_view known : {"mpirun", "mpiexec", "srun", "orterun"}) {
     if (launcher != known) continue;
     // Behind the launcher's options; one may have a file as its value.
     const auto is_program = [](const std::string& word) {
-      return launch::find_executable(word).has_value() || (word.find('/') != std::string::npos && !fs::exists(word));
+      return launch::find_executable(word).has_value() ||
+             (word.find('/') != std::string::npos && !fs::exists(word));
     };
     const auto app = std::find_if(a.command.begin() + 1, a.command.end(), is_program);
-    return fail("an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} {} -n {} -- {}",
-                app == a.command.end() ? launcher + " ..." : joined({a.command.begin(), app}, " "), program,
-                a.name.empty() ? "NAME" : a.name, app == a.command.end() ? "./app" : joined({app, a.command.end()}, " "));
+    return fail(
+        "an MPI launcher after -- would profile the launcher; it must wrap the profiler instead: {} {} -n {} "
+        "-- {}",
+        app == a.command.end() ? launcher + " ..." : joined({a.command.begin(), app}, " "), program,
+        a.name.empty() ? "NAME" : a.name,
+        app == a.command.end() ? "./app" : joined({app, a.command.end()}, " "));
   }
   return {};
 }
@@ -253,11 +291,14 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::SeedProfile : metric::IdScheme::V33;
   Selected selected;
   if (!a.set.empty()) {
-    const auto set = std::find_if(catalog.sets.begin(), catalog.sets.end(), [&](const auto& each) { return each.name == a.set; });
+    const auto set = std::find_if(catalog.sets.begin(), catalog.sets.end(),
+                                  [&](const auto& each) { return each.name == a.set; });
     if (set == catalog.sets.end()) {
       std::string known;
-      for (const metric::MetricSet& each : catalog.sets) known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
-      return fail("--set {}: {} has no such set; it has {}", a.set, catalog.architecture, known.empty() ? "none" : known);
+      for (const metric::MetricSet& each : catalog.sets)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+      return fail("--set {}: {} has no such set; it has {}", a.set, catalog.architecture,
+                  known.empty() ? "none" : known);
     }
     for (const std::string_view slug : set->metrics) {
       TACHO_ASSIGN(const metric::Selection selection, metric::resolve(catalog, slug));
@@ -270,8 +311,9 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
   if (a.roof_only) {
     texts = {catalog.block(4) != nullptr ? "4" : "2"};
     if (catalog.block(4) == nullptr)
-      selected.notes.push_back(fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
-                                           catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
+      selected.notes.push_back(
+          fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
+                      catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
   }
   std::string differing;
   for (const std::string& text : texts) {
@@ -279,7 +321,8 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
     if (!selection) {
       const auto elsewhere = known_elsewhere(text, scheme);
       if (!elsewhere) return fail("-b {}: {}", text, selection.error().message);
-      selected.notes.push_back(fmt::format("{} ({}) cannot be computed on {}: left out", text, *elsewhere, catalog.architecture));
+      selected.notes.push_back(
+          fmt::format("{} ({}) cannot be computed on {}: left out", text, *elsewhere, catalog.architecture));
       continue;
     }
     if (selection->differs != nullptr) {
@@ -291,25 +334,30 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
     if (!a.roof_only) {
       // Numbers of the documents mean something else when the folder is read: the run says what was meant.
       const bool number = metric::parse_metric_id(text).has_value();
-      selected.recorded.push_back(number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
+      selected.recorded.push_back(
+          number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
     }
   }
   if (!differing.empty())
-    selected.notes.push_back(fmt::format("in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
-                                         differing, catalog.architecture));
+    selected.notes.push_back(fmt::format(
+        "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
+        differing, catalog.architecture));
   return selected;
 }
 
 // Ceilings belong to every run that has the counters of the roofline's points, unless --no-roof.
-bool wants_roofline(const Arguments& a, const metric::Catalog& catalog, const std::vector<metric::Selection>& selections) {
+bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
+                    const std::vector<metric::Selection>& selections) {
   if (a.no_roof || catalog.block(4) == nullptr) return false;
   if (a.roof_only || selections.empty()) return true;
-  return std::any_of(selections.begin(), selections.end(),
-                     [](const metric::Selection& each) { return each.block != nullptr && each.block->number == 4; });
+  return std::any_of(selections.begin(), selections.end(), [](const metric::Selection& each) {
+    return each.block != nullptr && each.block->number == 4;
+  });
 }
 
 // The folder of the run, and what there is to say about how it came about.
-Result<std::string> choose_folder(const Arguments& a, const counter::Device& device, std::vector<std::string>& warnings) {
+Result<std::string> choose_folder(const Arguments& a, const counter::Device& device,
+                                  std::vector<std::string>& warnings) {
   workload::Placeholders values;
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -318,22 +366,31 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   values.rank = workload::detect_rank();
   std::string folder = a.output_directory;
   if (!a.path.empty()) {
-    warnings.push_back("-p/--path is deprecated for profile mode and will be removed; use --output-directory with placeholders instead");
-    if (!a.output_directory.empty()) return fail("--path and --output-directory both say where the profile goes: choose one");
+    warnings.push_back(
+        "-p/--path is deprecated for profile mode and will be removed; use --output-directory with "
+        "placeholders instead");
+    if (!a.output_directory.empty())
+      return fail("--path and --output-directory both say where the profile goes: choose one");
     folder = a.path;
     if (a.subpath == "node_name") folder += "/" + values.hostname;
     if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpumodel;
   }
   if (!a.subpath.empty())
-    warnings.push_back("--subpath is deprecated for profile mode and will be removed; use --output-directory with placeholders instead");
+    warnings.push_back(
+        "--subpath is deprecated for profile mode and will be removed; use --output-directory with "
+        "placeholders instead");
   if (folder.empty()) {
-    if (a.name.empty()) return fail("give the workload a name with -n NAME, or a folder with --output-directory");
+    if (a.name.empty())
+      return fail("give the workload a name with -n NAME, or a folder with --output-directory");
     return "workloads/" + a.name + "/" + (values.rank.empty() ? values.gpumodel : values.rank);
   }
   if (!a.name.empty())
-    warnings.push_back(fmt::format("--name is ignored, because {} is given", a.path.empty() ? "--output-directory" : "--path"));
+    warnings.push_back(fmt::format("--name is ignored, because {} is given",
+                                   a.path.empty() ? "--output-directory" : "--path"));
   folder = workload::expand_placeholders(folder, values);
-  if (folder.empty()) return fail("--output-directory {}: nothing is left when the placeholders are filled in", a.output_directory);
+  if (folder.empty())
+    return fail("--output-directory {}: nothing is left when the placeholders are filled in",
+                a.output_directory);
   if (values.rank_used && values.rank.empty())
     warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
@@ -348,9 +405,10 @@ std::string absolute(const std::string& path) {
   return error ? path : full.lexically_normal().string();
 }
 
-void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen, const std::string& folder,
-                  const Selected& selected, ProfileSession& session) {
-  if (face == ProfileFace::RocprofCompute) session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
+void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen,
+                  const std::string& folder, const Selected& selected, ProfileSession& session) {
+  if (face == ProfileFace::RocprofCompute)
+    session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
   session.header(fmt::format("Profiler choice: {}", chosen.provider->tool()));
   session.header(fmt::format("Path: {}", folder));
   session.header(fmt::format("Target: {}", chosen.device.model));
@@ -378,22 +436,25 @@ void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& c
 std::string plan_text(const counter::Plan& plan) {
   std::string out;
   for (const counter::Pass& pass : plan.passes)
-    out += fmt::format("{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
-                       pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
-                       joined(pass.counters, " "));
+    out += fmt::format(
+        "{} ({} counter{}{}): {}\n", pass.name, pass.counters.size(), pass.counters.size() == 1 ? "" : "s",
+        pass.executions > 1 ? fmt::format(", {} executions of each kernel", pass.executions) : "",
+        joined(pass.counters, " "));
   return out;
 }
 
 std::string not_available(const counter::Device& device, const counter::Plan& plan) {
   return fmt::format("{} does not have the counter{} {}: metrics that need {} are not computed", device.name,
-                     plan.unavailable.size() == 1 ? "" : "s", joined(plan.unavailable, ", "), plan.unavailable.size() == 1 ? "it" : "them");
+                     plan.unavailable.size() == 1 ? "" : "s", joined(plan.unavailable, ", "),
+                     plan.unavailable.size() == 1 ? "it" : "them");
 }
 
 // PC samples take a run of their own: only where they are asked for by name.
 bool wants_pc_samples(const counter::Device& device, const Selected& selected) {
-  return device.vendor == "nvidia" && std::any_of(selected.selections.begin(), selected.selections.end(), [](const metric::Selection& each) {
-           return each.block != nullptr && each.block->number == 21;
-         });
+  return device.vendor == "nvidia" && std::any_of(selected.selections.begin(), selected.selections.end(),
+                                                  [](const metric::Selection& each) {
+                                                    return each.block != nullptr && each.block->number == 21;
+                                                  });
 }
 
 // "; did you mean vecCopy?" for a part of a name that no kernel has.
@@ -418,21 +479,26 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
 }
 
 // What the filters asked for and the program did not launch; what it launched, if nothing of that was measured.
-std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges, const counter::Outcome& outcome) {
+std::vector<std::string> not_matched(const Arguments& a, const std::vector<counter::Filter::Range>& ranges,
+                                     const counter::Outcome& outcome) {
   if (outcome.seen == 0)
-    return {outcome.exit_code == 0 ? "the program launched no kernel, so there is nothing to profile"
-                                   : "the program ended before a kernel of it had finished, so there is nothing to profile"};
+    return {outcome.exit_code == 0
+                ? "the program launched no kernel, so there is nothing to profile"
+                : "the program ended before a kernel of it had finished, so there is nothing to profile"};
   std::vector<std::string> sentences;
   for (const std::string& wanted : a.kernels)
     if (outcome.seen_kernels.size() < counter::Outcome::kMostNames &&
         std::none_of(outcome.seen_kernels.begin(), outcome.seen_kernels.end(),
                      [&](const std::string& kernel) { return kernel.find(wanted) != std::string::npos; }))
-      sentences.push_back(fmt::format("-k {}: no kernel of that name was launched{}", wanted, nearest_kernel(wanted, outcome.seen_kernels)));
+      sentences.push_back(fmt::format("-k {}: no kernel of that name was launched{}", wanted,
+                                      nearest_kernel(wanted, outcome.seen_kernels)));
   for (std::size_t i = 0; i < ranges.size(); ++i)
     if (ranges[i].first >= outcome.seen)
-      sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0", a.dispatches[i], outcome.seen));
+      sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0",
+                                      a.dispatches[i], outcome.seen));
   if (outcome.measured > 0) return sentences;
-  if (a.kernels.empty() && a.dispatches.empty()) return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
+  if (a.kernels.empty() && a.dispatches.empty())
+    return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
   std::string names;
   for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
     // Names of templates can be pages long.
@@ -443,14 +509,20 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
     names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
   }
   if (outcome.seen_kernels.size() > 8) names += ", ...";
-  sentences.push_back(fmt::format("no dispatch passed{}{}; the program launched {}", a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
-                                  a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "), names));
+  sentences.push_back(fmt::format(
+      "no dispatch passed{}{}; the program launched {}",
+      a.kernels.empty() ? "" : " -k " + joined(a.kernels, " "),
+      a.dispatches.empty() ? "" : (a.kernels.empty() ? " -d " : " and -d ") + joined(a.dispatches, " "),
+      names));
   return sentences;
 }
 
-Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool list_metrics, bool list_blocks) {
+Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool list_metrics,
+                bool list_blocks) {
   if (list_metrics || list_blocks || a.list_sets) {
-    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, list_metrics ? a.list_metrics_arch : list_blocks ? a.list_blocks_arch : ""));
+    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, list_metrics  ? a.list_metrics_arch
+                                                                     : list_blocks ? a.list_blocks_arch
+                                                                                   : ""));
     const bool seed = a.ids == "seed";
     if (list_metrics) std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
     if (list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
@@ -462,7 +534,9 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
 
   counter::Chosen chosen;
   if (!a.arch.empty()) {
-    if (!a.dry_run) return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown", a.arch);
+    if (!a.dry_run)
+      return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown",
+                  a.arch);
     const auto named = metric::architecture_named(a.arch);
     const std::string architecture = named ? std::string(*named) : a.arch;
     for (const auto& provider : counter::providers())
@@ -478,7 +552,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     std::fputs(specs_text(chosen.device).c_str(), stdout);
     return kOk;
   }
-  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(chosen.device.architecture, a.config_dirs));
+  TACHO_ASSIGN(const metric::Catalog catalog,
+               metric::load_catalog(chosen.device.architecture, a.config_dirs));
   TACHO_ASSIGN(const Selected selected, select_metrics(a, catalog));
   std::vector<metric::Selection> wanted_selections = selected.selections;
   counter::WantedCounters wanted;
@@ -493,20 +568,28 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
-    fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics, wanted.metrics == 1 ? "" : "s",
-               wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s", plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
-               wants_pc_samples(chosen.device, selected) ? "and one more run of the program for PC samples\n" : "");
+    fmt::print(
+        "{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
+        wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
+        plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
+        wants_pc_samples(chosen.device, selected) ? "and one more run of the program for PC samples\n" : "");
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
-  if (a.replay == "cupti" && chosen.device.vendor != "nvidia") return fail("--replay cupti: {} is no NVIDIA GPU", chosen.device.name);
+  if (a.replay == "cupti" && chosen.device.vendor != "nvidia")
+    return fail("--replay cupti: {} is no NVIDIA GPU", chosen.device.name);
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
-    return fail("--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program once a pass",
-                chosen.device.name);
+    return fail(
+        "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program "
+        "once a pass",
+        chosen.device.name);
   if (!a.cache_control.empty() && chosen.device.vendor != "nvidia")
-    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control, chosen.device.name);
+    return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control,
+                chosen.device.name);
   if (a.max_time > 0 && chosen.device.vendor != "virtual")
-    return fail("--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one", a.max_time, chosen.device.name);
+    return fail(
+        "--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
+        a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
 
@@ -514,7 +597,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
   const bool pc_samples = wants_pc_samples(chosen.device, selected);
   if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
-    return fail("{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or --overwrite", folder, kPcSamplesFile);
+    return fail(
+        "{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or "
+        "--overwrite",
+        folder, kPcSamplesFile);
   TACHO_TRY(chosen.provider->ready());
   TACHO_TRY(launch::find_library());
   // --overwrite removes nothing before the program runs: what still goes wrong until then leaves the folder as it was.
@@ -525,9 +611,16 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.command = a.command;
   request.filter.kernels = a.kernels;
   request.filter.dispatches = ranges;
-  request.replay = a.replay == "kernel" ? counter::Replay::Kernel : a.replay == "application" ? counter::Replay::Application : a.replay == "cupti" ? counter::Replay::Cupti : counter::Replay::Default;
-  if (a.multiplexing) request.multiplex = *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
-  request.caches = a.cache_control == "all" ? counter::Caches::All : a.cache_control == "none" ? counter::Caches::None : counter::Caches::Default;
+  request.replay = a.replay == "kernel"        ? counter::Replay::Kernel
+                   : a.replay == "application" ? counter::Replay::Application
+                   : a.replay == "cupti"       ? counter::Replay::Cupti
+                                               : counter::Replay::Default;
+  if (a.multiplexing)
+    request.multiplex =
+        *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
+  request.caches = a.cache_control == "all"    ? counter::Caches::All
+                   : a.cache_control == "none" ? counter::Caches::None
+                                               : counter::Caches::Default;
   request.pc_samples = pc_samples;
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
@@ -546,20 +639,30 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   for (const std::string& note : selected.notes) session.warn(note);
   if (a.device.empty() && chosen.device.vendor == "virtual")
     if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
-      session.warn(fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU", joined(gpus, ", ")));
-  if (a.no_native_tool) session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
+      session.warn(
+          fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
+                      joined(gpus, ", ")));
+  if (a.no_native_tool)
+    session.note("--no-native-tool: tacho has one way of collecting counters, which is used");
   if (!plan.unavailable.empty()) session.warn(not_available(chosen.device, plan));
   TACHO_TRY(session.write_inputs(request.filter));
   const bool had_sysinfo = fs::exists(folder + "/sysinfo.csv");
   if (!had_sysinfo)
-    TACHO_TRY(writer.write("sysinfo.csv", sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
-                                                      joined(a.command, " "), a.roof_only)));
+    TACHO_TRY(writer.write(
+        "sysinfo.csv",
+        sysinfo_csv(chosen.device, a.name.empty() ? fs::path(folder).filename().string() : a.name,
+                    joined(a.command, " "), a.roof_only)));
   const bool replays = plan.executions() > 1 && !a.multiplexing;
   if (replays)
-    session.note(fmt::format("Replay: {}", request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti || (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
-                                               ? "kernel, each kernel is run again with its memory put back"
-                                               : "application, the program is run once a pass"));
-  session.note("Kernels are serialized while they are measured: their times are not those of kernels that run side by side");
+    session.note(fmt::format(
+        "Replay: {}",
+        request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti ||
+                (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
+            ? "kernel, each kernel is run again with its memory put back"
+            : "application, the program is run once a pass"));
+  session.note(
+      "Kernels are serialized while they are measured: their times are not those of kernels that run side by "
+      "side");
   if (a.multiplexing && plan.executions() == 1)
     session.note("All counters fit in one pass: there is nothing to spread over iterations");
 
@@ -576,9 +679,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.set = a.set;
   entry.device = chosen.device.id;
   entry.tool = chosen.provider->tool();
-  entry.replay = !replays            ? ""
-                 : !a.replay.empty() ? a.replay
-                                     : std::string(chosen.provider->can_replay_kernels() ? "kernel" : "application");
+  entry.replay = !replays ? ""
+                 : !a.replay.empty()
+                     ? a.replay
+                     : std::string(chosen.provider->can_replay_kernels() ? "kernel" : "application");
   entry.multiplexing = a.multiplexing.value_or("");
   entry.timestamp = now_text();
   entry.files = session.files();
@@ -595,7 +699,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     std::ifstream old(folder + "/timestamps.csv", std::ios::binary);
     std::ostringstream existing;
     if (old) existing << old.rdbuf();
-    TACHO_TRY(writer.write("timestamps.csv", timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
+    TACHO_TRY(writer.write("timestamps.csv",
+                           timestamps_csv(existing.str(), entry.number, session.dispatches()), true));
   }
   if (!outcome->samples.empty()) {
     TACHO_TRY(writer.write(std::string(kPcSamplesFile), pc_samples_csv(outcome->samples)));
@@ -611,7 +716,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     for (const std::string& sentence : not_matched(a, ranges, *outcome)) session.warn(sentence);
   if (outcome->measured > 0)
     session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,
-                             outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs, outcome->runs == 1 ? "run" : "runs", folder));
+                             outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs,
+                             outcome->runs == 1 ? "run" : "runs", folder));
   session.finish();
   if (outcome->exit_code == 0 && outcome->measured == 0 && outcome->seen == 0) return kOk;
   return outcome->exit_code;
@@ -631,13 +737,13 @@ int profile(int argc, char** argv, ProfileFace face) {
     }
   const std::string program = argv[0];
   CLI::App app("Counters of every kernel of a program, collected into a folder that analyze reads.", program);
-  app.footer(fmt::format(
-      "Examples:\n"
-      "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
-      "  {0} --name vcopy -b 10 lds -k vecCopy -- ./vcopy\n"
-      "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
-      "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
-      program));
+  app.footer(
+      fmt::format("Examples:\n"
+                  "  {0} --name vcopy -- ./vcopy -n 1048576 -b 256\n"
+                  "  {0} --name vcopy -b 10 lds -k vecCopy -- ./vcopy\n"
+                  "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
+                  "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
+                  program));
   CLI::Option *list_metrics = nullptr, *list_blocks = nullptr;
   add_options(app, arguments, list_metrics, list_blocks);
   own.push_back(nullptr);
@@ -648,7 +754,8 @@ int profile(int argc, char** argv, ProfileFace face) {
     return kOk;
   } catch (const CLI::ParseError& error) {
     std::string message = option_error(app, error);
-    const bool words_left = message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
+    const bool words_left =
+        message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
     if (words_left && arguments.command.empty()) message += "; the program comes after --";
     return complain(kOwnError, message);
   }

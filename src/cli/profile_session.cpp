@@ -30,7 +30,9 @@ std::uint64_t product(const std::array<std::uint64_t, 3>& sizes) {
 // Numbers for the kernels in order of appearance, as Kernel_ID has them.
 class KernelNumbers {
  public:
-  std::size_t of(const std::string& name) { return numbers_.try_emplace(name, numbers_.size()).first->second; }
+  std::size_t of(const std::string& name) {
+    return numbers_.try_emplace(name, numbers_.size()).first->second;
+  }
 
  private:
   std::map<std::string, std::size_t> numbers_;
@@ -40,7 +42,8 @@ class KernelNumbers {
 
 std::string wide_csv(const counter::PassResult& result) {
   std::string out =
-      "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,"
+      "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_"
+      "VGPR,"
       "Accum_VGPR,SGPR,Queue_ID,PID,TID,Correlation_ID,Kernel_ID";
   for (const std::string& counter : result.counters) out += "," + csv_cell(counter);
   out += ",Start_Timestamp,End_Timestamp\n";
@@ -48,8 +51,8 @@ std::string wide_csv(const counter::PassResult& result) {
   for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
     out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_cell(d.kernel), d.gpu,
-                       product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr,
-                       d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
+                       product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr,
+                       d.sgpr, d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
     for (std::size_t c = 0; c < result.counters.size(); ++c)
       out += "," + csv_number(result.values[row * result.counters.size() + c]);
     // Without a time there is none, which is not a time of zero.
@@ -60,29 +63,32 @@ std::string wide_csv(const counter::PassResult& result) {
 
 std::string long_csv(const counter::PassResult& result) {
   std::string out =
-      "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
+      "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_"
+      "VGPR,SGPR,"
       "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n";
   KernelNumbers kernels;
   for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
-    const std::string head =
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
-                    d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_cell(d.kernel),
-                    d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
+    const std::string head = fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
+        d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_cell(d.kernel),
+        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
     for (std::size_t c = 0; c < result.counters.size(); ++c) {
       const double value = result.values[row * result.counters.size() + c];
-      if (!std::isnan(value)) out += fmt::format("{},{},{}\n", head, csv_cell(result.counters[c]), csv_number(value));
+      if (!std::isnan(value))
+        out += fmt::format("{},{},{}\n", head, csv_cell(result.counters[c]), csv_number(value));
     }
   }
   return out;
 }
 
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples) {
-  std::string out = "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
+  std::string out =
+      "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
   KernelNumbers kernels;
   for (const counter::PcSample& each : samples)
-    out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_cell(each.instruction), csv_cell(each.source),
-                       each.issued ? 1 : 0, csv_cell(each.reason), each.count);
+    out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_cell(each.instruction),
+                       csv_cell(each.source), each.issued ? 1 : 0, csv_cell(each.reason), each.count);
   return out;
 }
 
@@ -95,17 +101,22 @@ std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
   return out;
 }
 
-std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches) {
+std::string timestamps_csv(std::string_view existing, int run,
+                           const std::vector<counter::Dispatch>& dispatches) {
   std::string out(existing);
-  if (out.empty()) out = "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp\n";
+  if (out.empty())
+    out =
+        "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_"
+        "Timestamp\n";
   for (const counter::Dispatch& d : dispatches)
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_cell(d.kernel), d.gpu, d.queue, d.pid,
-                       product(d.grid), product(d.workgroup),
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_cell(d.kernel), d.gpu, d.queue,
+                       d.pid, product(d.grid), product(d.workgroup),
                        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","));
   return out;
 }
 
-ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options)
+ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan,
+                               Options options)
     : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
   log_ = std::fopen((folder.folder() + "/log.txt").c_str(), "ae");
   terminal_ = isatty(STDERR_FILENO) == 1;
@@ -126,13 +137,15 @@ Status ProfileSession::write_inputs(const counter::Filter& filter) {
     for (const std::string& counter : plan_.passes[i].counters) text += " " + counter;
     text += "\n\ngpu:\nrange:";
     for (const counter::Filter::Range& range : filter.dispatches)
-      text += range.first == range.last ? fmt::format(" {}", range.first) : fmt::format(" {}:{}", range.first, range.last);
+      text += range.first == range.last ? fmt::format(" {}", range.first)
+                                        : fmt::format(" {}:{}", range.first, range.last);
     text += "\nkernel:";
     for (std::size_t k = 0; k < filter.kernels.size(); ++k) text += (k == 0 ? " " : ",") + filter.kernels[k];
     text += "\n";
     const std::string stem = "perfmon/" + file_stem(i);
     TACHO_TRY(folder_.write(stem + ".txt", text, true));
-    if (!plan_.passes[i].definitions.empty()) TACHO_TRY(folder_.write(stem + ".yaml", plan_.passes[i].definitions, true));
+    if (!plan_.passes[i].definitions.empty())
+      TACHO_TRY(folder_.write(stem + ".yaml", plan_.passes[i].definitions, true));
   }
   return {};
 }
@@ -169,7 +182,8 @@ void ProfileSession::run_begins(std::span<const std::size_t> passes, std::size_t
   run_ = number - 1;
   runs_ = total;
   if (passes.empty()) return;
-  std::string line = passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
+  std::string line =
+      passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
   for (std::size_t i = 0; i < passes.size(); ++i)
     line += fmt::format("{}{}/perfmon/{}.txt", i > 0 ? ", " : "", folder_.folder(), file_stem(passes[i]));
   log(line);
@@ -183,7 +197,8 @@ void ProfileSession::run_begins(std::span<const std::size_t> passes, std::size_t
 void ProfileSession::note(std::string_view line) {
   const std::lock_guard guard(lock_);
   log(fmt::format(" [profiling] {}", line));
-  if (!options_.quiet) show(options_.face == ProfileFace::Tacho ? std::string(line) : fmt::format(" [profiling] {}", line));
+  if (!options_.quiet)
+    show(options_.face == ProfileFace::Tacho ? std::string(line) : fmt::format(" [profiling] {}", line));
 }
 
 void ProfileSession::warn(std::string_view sentence) {
@@ -222,16 +237,19 @@ void ProfileSession::target_output(int stream, std::string_view bytes) {
 void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
   if (!terminal_ || !options_.quiet || total == 0) return;
   const std::lock_guard guard(lock_);
-  const double share = (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
-                       static_cast<double>(std::max<std::size_t>(1, runs_));
+  const double share =
+      (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
+      static_cast<double>(std::max<std::size_t>(1, runs_));
   const int percent = static_cast<int>(100 * share);
   if (line_taken_ || percent == drawn_percent_) return;
   drawn_percent_ = percent;
   bar_ = true;
   const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
   const auto filled = static_cast<std::size_t>(percent * 40 / 100);
-  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
-             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
+  fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'),
+             std::string(40 - filled, ' '),
+             share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share))
+                                        : std::string());
   std::fflush(stderr);
 }
 
@@ -241,7 +259,8 @@ Status ProfileSession::pass_done(const counter::PassResult& result) {
   if (options_.retain_rocpd) TACHO_TRY(write_database(result));
   const std::lock_guard guard(lock_);
   log(fmt::format("   |-> [{}] {} dispatch{}, {} counter{} in {}", options_.tool, result.dispatches.size(),
-                  result.dispatches.size() == 1 ? "" : "es", result.counters.size(), result.counters.size() == 1 ? "" : "s", name));
+                  result.dispatches.size() == 1 ? "" : "es", result.counters.size(),
+                  result.counters.size() == 1 ? "" : "s", name));
   files_.push_back(name);
   if (dispatches_.empty()) dispatches_ = result.dispatches;
   return {};

@@ -22,7 +22,7 @@ class ProfileSession : public counter::Observer {
     bool retain_rocpd = false;  ///< and results_<n>.db beside it
     counter::Device device;
     std::vector<std::string> command;
-    std::string tool;           ///< behind "|->" in log.txt
+    std::string tool;  ///< behind "|->" in log.txt
   };
 
   ProfileSession(const workload::FolderWriter& folder, const counter::Plan& plan, Options options);
@@ -82,6 +82,7 @@ inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochast
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);
 /// timestamps.csv: `existing` and a row for each dispatch of a run.
-std::string timestamps_csv(std::string_view existing, int run, const std::vector<counter::Dispatch>& dispatches);
+std::string timestamps_csv(std::string_view existing, int run,
+                           const std::vector<counter::Dispatch>& dispatches);
 
 }  // namespace tacho::cli

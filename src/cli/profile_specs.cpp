@@ -72,7 +72,8 @@ std::string now_text() {
   return text;
 }
 
-std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command, bool roofline_only) {
+std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command,
+                        bool roofline_only) {
   std::vector<std::pair<std::string, std::string>> list = {
       {"workload_name", name}, {"command", command}, {"ip_blocks", roofline_only ? "roofline" : "all"}};
   for (auto& entry : facts(device)) list.push_back(std::move(entry));
@@ -97,8 +98,9 @@ Status check_same_device(const std::string& folder, const counter::Device& devic
   if (!std::filesystem::exists(folder + "/sysinfo.csv", error)) return {};
   TACHO_ASSIGN(const workload::SysInfo info, workload::read_sysinfo(folder));
   if (info.get("gpu_arch") == device.architecture) return {};
-  return fail("{}: holds a profile of {}, this one is of {}; choose another folder, or --overwrite to replace it", folder,
-              info.get("gpu_arch"), device.architecture);
+  return fail(
+      "{}: holds a profile of {}, this one is of {}; choose another folder, or --overwrite to replace it",
+      folder, info.get("gpu_arch"), device.architecture);
 }
 
 }  // namespace tacho::cli

@@ -8,7 +8,8 @@
 namespace tacho::cli {
 
 /// The file's text. `name` is the workload's.
-std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command, bool roofline_only);
+std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command,
+                        bool roofline_only);
 /// The same for people: one property a line.
 std::string specs_text(const counter::Device& device);
 /// A folder that has a sysinfo.csv already must be of the same architecture.

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -18,9 +17,11 @@ namespace {
 // Rows as they come: csv and JSON at once, tables a screenful of thousands at a time.
 class Printer {
  public:
-  Printer(std::string format, std::FILE* out) : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
+  Printer(std::string format, std::FILE* out)
+      : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
   void columns(std::span<const std::string> names) {
-    for (const std::string& name : names) table_.columns.push_back({name, report::Align::Automatic, -1, true});
+    for (const std::string& name : names)
+      table_.columns.push_back({name, report::Align::Automatic, -1, true});
     if (format_ == "csv") {
       put(report::to_csv(table_));
     } else if (format_ == "json") {
@@ -54,7 +55,9 @@ class Printer {
   bool failed() const { return failed_; }
 
  private:
-  void put(const std::string& text) { failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), out_) != text.size(); }
+  void put(const std::string& text) {
+    failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), out_) != text.size();
+  }
   void flush() {
     if (format_ == "csv") {
       // Without the header line, which was printed first.
@@ -83,18 +86,24 @@ class Printer {
 }  // namespace
 
 int run_query(int argc, char** argv) {
-  CLI::App app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.", "tacho query");
+  CLI::App app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
+               "tacho query");
   std::string file, sql, script, dialect, format = "table";
   bool schema = false;
   app.add_option("file", file, "trace")->required();
   app.add_option("sql", sql, "one SELECT statement");
   app.add_option("--script", script, "read the statement from a file; - = standard input");
-  app.add_option("--dialect", dialect, "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
+  app.add_option("--dialect", dialect,
+                 "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
       ->check(CLI::IsMember({"rpd", "rocpd", "tacho"}));
-  app.add_option("--output-format", format, "table, csv or json")->check(CLI::IsMember({"table", "csv", "json"}))->capture_default_str();
+  app.add_option("--output-format", format, "table, csv or json")
+      ->check(CLI::IsMember({"table", "csv", "json"}))
+      ->capture_default_str();
   app.add_flag("--schema", schema, "list tables and views with their columns");
-  app.footer("Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
-             "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY name ORDER BY 3 DESC\"");
+  app.footer(
+      "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
+      "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY "
+      "name ORDER BY 3 DESC\"");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -104,7 +113,8 @@ int run_query(int argc, char** argv) {
     return complain(kBadInput, option_error(app, error));
   }
   if (!script.empty()) {
-    if (!sql.empty()) return complain(kBadInput, "give the statement either as an argument or with --script, not both");
+    if (!sql.empty())
+      return complain(kBadInput, "give the statement either as an argument or with --script, not both");
     if (script == "-") {
       std::string line;
       for (int c; (c = std::getchar()) != EOF;) sql += static_cast<char>(c);
@@ -114,7 +124,8 @@ int run_query(int argc, char** argv) {
       sql.assign(std::istreambuf_iterator<char>(in), {});
     }
   }
-  if (sql.empty() && !schema) return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
+  if (sql.empty() && !schema)
+    return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
   const auto session = query::Session::open(file, dialect);
   if (!session) return complain(kBadInput, session.error().message);
   Printer printer(format, stdout);
@@ -128,8 +139,9 @@ int run_query(int argc, char** argv) {
     printer.end();
     return kOk;
   }
-  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
-                                            [&](std::span<const report::Cell> row) { return printer.row(row); }});
+  const Status done =
+      (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
+                            [&](std::span<const report::Cell> row) { return printer.row(row); }});
   if (!done) return complain(kBadInput, done.error().message);
   printer.end();
   for (const std::string& sentence : (*session)->remarks()) complain(0, sentence);

@@ -1,6 +1,5 @@
 // `tacho recover [POOL]`: the trace of a run whose tacho was killed.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 
 #include "cli/command.h"
@@ -11,7 +10,8 @@ namespace tacho::cli {
 
 int run_recover(int argc, char** argv) {
   CLI::App app(
-      "Take what is left in the shared memory of a run whose tacho was killed, together with its unfinished trace file, "
+      "Take what is left in the shared memory of a run whose tacho was killed, together with its unfinished "
+      "trace file, "
       "and write a trace.",
       "tacho recover");
   std::string pool, output;
@@ -36,7 +36,8 @@ int run_recover(int argc, char** argv) {
       return kOk;
     }
     if (pools.empty()) return complain(kBadInput, "there is no abandoned pool of yours on this machine");
-    if (pools.size() > 1) return complain(kBadInput, "there are several abandoned pools (tacho recover --list): name one");
+    if (pools.size() > 1)
+      return complain(kBadInput, "there are several abandoned pools (tacho recover --list): name one");
     pool = pools.front();
   }
   if (output.empty()) output = overwrite ? "recovered.tacho" : free_name("recovered.tacho");

@@ -1,9 +1,8 @@
 // `tacho report WHAT FILE`: gaps, launch-delay, queue-depth, overlap, topex, binop; `tacho diff A B`.
 #include <CLI/CLI.hpp>
-
 #include <charconv>
-#include <cstdio>
 #include <cmath>
+#include <cstdio>
 
 #include "analysis/diff.h"
 #include "analysis/questions.h"
@@ -24,7 +23,8 @@ void show(analysis::Answer& answer, size_t most, const std::string& format, cons
   size_t given = answer.rows.size();
   std::vector<report::Cell> row;
   for (bool more = true; more;) {
-    while (answer.rows.size() < Pages::kRows && (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
+    while (answer.rows.size() < Pages::kRows &&
+           (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
       answer.rows.push_back(std::move(row));
       ++given;
     }
@@ -45,10 +45,16 @@ Result<std::vector<int64_t>> parse_bins(const std::string& text) {
     double number = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     const std::string_view unit(stop, static_cast<size_t>(word.data() + word.size() - stop));
-    const double scale = unit.empty() || unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : 0;
-    if (error != std::errc() || scale == 0 || !(number * scale >= 1) || number * scale > 9e18) return fail("--bins {}: '{}' is no duration; write them like 10us,25us,1ms", text, word);
+    const double scale = unit.empty() || unit == "ns" ? 1
+                         : unit == "us"               ? 1e3
+                         : unit == "ms"               ? 1e6
+                         : unit == "s"                ? 1e9
+                                                      : 0;
+    if (error != std::errc() || scale == 0 || !(number * scale >= 1) || number * scale > 9e18)
+      return fail("--bins {}: '{}' is no duration; write them like 10us,25us,1ms", text, word);
     bounds.push_back(static_cast<int64_t>(std::llround(number * scale)));
-    if (bounds.size() > 1 && bounds[bounds.size() - 2] >= bounds.back()) return fail("--bins {}: the bounds must ascend", text);
+    if (bounds.size() > 1 && bounds[bounds.size() - 2] >= bounds.back())
+      return fail("--bins {}: the bounds must ascend", text);
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }
   if (bounds.empty()) return fail("--bins: give at least one bound, like 10us,25us,1ms");
@@ -61,18 +67,22 @@ int run_report(int argc, char** argv) {
   CLI::App app("Answers to common questions about a trace.", "tacho report");
   std::string what, file, format = "text", bins;
   size_t top = 0;
-  static const std::vector<std::string> kReports = {"gaps", "launch-delay", "queue-depth", "overlap", "topex", "binop"};
+  static const std::vector<std::string> kReports = {"gaps",    "launch-delay", "queue-depth",
+                                                    "overlap", "topex",        "binop"};
   app.add_option("report", what, "gaps, launch-delay, queue-depth, overlap, topex or binop")->required();
   app.add_option("file", file, "trace of any format that tacho reads")->required();
-  app.add_option("--output-format", format, "text, json or csv")->check(CLI::IsMember({"text", "json", "csv"}))->capture_default_str();
+  app.add_option("--output-format", format, "text, json or csv")
+      ->check(CLI::IsMember({"text", "json", "csv"}))
+      ->capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
   app.add_option("--bins", bins, "binop: bounds, like 10us,25us,100us,1ms");
-  app.footer("gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
-             "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
-             "queue-depth   how long how many operations were asked for and not done\n"
-             "overlap       operations at the same time; copies beside kernels\n"
-             "topex         API calls and GPU operations by the time that is theirs alone\n"
-             "binop         operations by duration");
+  app.footer(
+      "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
+      "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
+      "queue-depth   how long how many operations were asked for and not done\n"
+      "overlap       operations at the same time; copies beside kernels\n"
+      "topex         API calls and GPU operations by the time that is theirs alone\n"
+      "binop         operations by duration");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -83,8 +93,11 @@ int run_report(int argc, char** argv) {
   }
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);
-    return complain(kBadInput, fmt::format("there is no report '{}'{}; reports are gaps, launch-delay, queue-depth, overlap, topex, binop", what,
-                                           best.empty() ? "" : ", did you mean '" + best + "'"));
+    return complain(
+        kBadInput,
+        fmt::format(
+            "there is no report '{}'{}; reports are gaps, launch-delay, queue-depth, overlap, topex, binop",
+            what, best.empty() ? "" : ", did you mean '" + best + "'"));
   }
   std::vector<int64_t> bounds(std::begin(analysis::kDefaultBins), std::end(analysis::kDefaultBins));
   if (!bins.empty()) {
@@ -94,25 +107,37 @@ int run_report(int argc, char** argv) {
   }
   const auto trace = format::open_any(file);
   if (!trace) return complain(kBadInput, trace.error().message);
-  auto answer = what == "gaps" ? analysis::gaps(**trace) : what == "launch-delay" ? analysis::launch_delay(**trace)
-                : what == "queue-depth" ? analysis::queue_depth(**trace) : what == "overlap" ? analysis::overlap(**trace)
-                : what == "topex" ? analysis::exclusive(**trace) : analysis::bins(**trace, bounds);
+  auto answer = what == "gaps"           ? analysis::gaps(**trace)
+                : what == "launch-delay" ? analysis::launch_delay(**trace)
+                : what == "queue-depth"  ? analysis::queue_depth(**trace)
+                : what == "overlap"      ? analysis::overlap(**trace)
+                : what == "topex"        ? analysis::exclusive(**trace)
+                                         : analysis::bins(**trace, bounds);
   if (!answer) return complain(kBadInput, answer.error().message);
   show(*answer, top, format, file + ": no GPU operations");
   return kOk;
 }
 
 int run_diff(int argc, char** argv) {
-  CLI::App app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.", "tacho diff");
+  CLI::App app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
+               "tacho diff");
   std::string a, b, by_text = "kernel", format = "text", limit;
   size_t top = 0;
   app.add_option("a", a, "trace of any format that tacho reads: before")->required();
   app.add_option("b", b, "the other one: after")->required();
-  app.add_option("--by", by_text, "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")->capture_default_str();
-  app.add_option("--fail-above", limit, "exit with 3 when B's total time is more than so much above A's, like 5%")->type_name("PERCENT");
+  app.add_option("--by", by_text,
+                 "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
+      ->capture_default_str();
+  app.add_option("--fail-above", limit,
+                 "exit with 3 when B's total time is more than so much above A's, like 5%")
+      ->type_name("PERCENT");
   app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
-  app.add_option("--output-format", format, "text, json or csv")->check(CLI::IsMember({"text", "json", "csv"}))->capture_default_str();
-  app.footer("p is the probability that durations differ so much by chance alone (Mann-Whitney U); without one: fewer than 8 calls.");
+  app.add_option("--output-format", format, "text, json or csv")
+      ->check(CLI::IsMember({"text", "json", "csv"}))
+      ->capture_default_str();
+  app.footer(
+      "p is the probability that durations differ so much by chance alone (Mann-Whitney U); without one: "
+      "fewer than 8 calls.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -126,7 +151,8 @@ int run_diff(int argc, char** argv) {
     std::string_view digits = limit;
     if (digits.ends_with('%')) digits.remove_suffix(1);
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
-    if (error != std::errc() || stop != digits.data() + digits.size() || !(percent >= 0)) return complain(kBadInput, "--fail-above " + limit + ": write a percentage, like 5%");
+    if (error != std::errc() || stop != digits.data() + digits.size() || !(percent >= 0))
+      return complain(kBadInput, "--fail-above " + limit + ": write a percentage, like 5%");
   }
   const auto by = analysis::parse_diff_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
@@ -152,14 +178,20 @@ int run_diff(int argc, char** argv) {
     fewer.remarks = answer.remarks;
     answer = std::move(fewer);
   }
-  const double change = diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
+  const double change =
+      diff->total_a > 0
+          ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0
+          : 0.0;
   if (format == "text" && diff->rows > 0)
-    fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n", report::format_duration(static_cast<double>(diff->total_a)), report::clean(a),
+    fmt::print("A  {}  {}\nB  {}  {}  ({:+.2f} %)\n\n",
+               report::format_duration(static_cast<double>(diff->total_a)), report::clean(a),
                report::format_duration(static_cast<double>(diff->total_b)), report::clean(b), change);
   std::fflush(stdout);
   show(answer, top, format, fmt::format("neither trace has anything to compare by {}", by_text));
   if (percent >= 0 && change > percent)
-    return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows", b, change, a, percent));
+    return complain(kFailAbove,
+                    fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows", b,
+                                change, a, percent));
   return kOk;
 }
 

@@ -106,7 +106,12 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
       }
       json.key("mean").value(m.mean).key("stdev").value(m.stdev).key("low").value(m.low).key("high").value(
           m.high);
-      json.key("experiments").value(std::int64_t{m.experiments}).key("runs").value(std::int64_t{m.runs}).key("duration_ns").value(m.duration);
+      json.key("experiments")
+          .value(std::int64_t{m.experiments})
+          .key("runs")
+          .value(std::int64_t{m.runs})
+          .key("duration_ns")
+          .value(m.duration);
       json.key("work").value(m.work).key("clock_mhz").value(m.clock).key("peak").value(m.peak);
       json.key("peak_at_clock").value(m.peak_at_clock).key("of_peak").value(m.of_peak());
       json.key("group_size").value(std::int64_t{m.group_size}).key("groups").value(std::int64_t{m.groups});

@@ -15,7 +15,7 @@ namespace tacho::cli {
 
 struct TraceRequest {
   launch::LaunchOptions launch;
-  std::string output;         // -o; empty = <command>.tacho with a suffix when taken
+  std::string output;  // -o; empty = <command>.tacho with a suffix when taken
   bool overwrite = false;
   std::vector<std::string> formats;  // beside tacho: csv, json, pftrace ...
   int rpd_schema = 2;
@@ -35,10 +35,10 @@ struct TraceRequest {
   std::string sampler = "off";        // call stacks: timer or off
   uint32_t sample_hz = 100;
   std::string sample_clock = "cpu";
-  bool launch_stacks = true;          // with a sampler: Python stacks of launching calls
-  std::string telemetry = "off";      // cpu, process, gpu (several with commas), all, off
+  bool launch_stacks = true;      // with a sampler: Python stacks of launching calls
+  std::string telemetry = "off";  // cpu, process, gpu (several with commas), all, off
   double telemetry_hz = 10;
-  uint32_t sample_stack = 16384;      // bytes of stack a sample may hold
+  uint32_t sample_stack = 16384;  // bytes of stack a sample may hold
 };
 
 /// Declares the options on `app`, bound to `request`.

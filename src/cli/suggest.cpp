@@ -2,7 +2,6 @@
 #include "cli/suggest.h"
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 
 namespace tacho::cli {
@@ -15,7 +14,8 @@ size_t distance(std::string_view a, std::string_view b) {
   for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
   for (size_t i = 1; i <= a.size(); ++i)
     for (size_t j = 1; j <= b.size(); ++j) {
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      cost[i][j] = std::min(
+          {cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
@@ -26,7 +26,8 @@ void collect(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) collect(*group, names);
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; }))
+    collect(*group, names);
 }
 
 }  // namespace

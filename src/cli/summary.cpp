@@ -34,12 +34,14 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
     return;
   }
   if (rows->size() == 0) return;
-  out += heading(fmt::format("{} ({} {}, {})", title, rows->calls(), by == analysis::By::kKernel ? "dispatches" : "calls",
+  out += heading(fmt::format("{} ({} {}, {})", title, rows->calls(),
+                             by == analysis::By::kKernel ? "dispatches" : "calls",
                              report::format_duration(static_cast<double>(rows->total()))),
                  screen);
   report::Table table;
-  table.columns = {{"Time", report::Align::Right},  {"%", report::Align::Right, 1}, {"Calls", report::Align::Right},
-                   {"Mean", report::Align::Right},  {"Min", report::Align::Right},  {"Max", report::Align::Right},
+  table.columns = {{"Time", report::Align::Right},         {"%", report::Align::Right, 1},
+                   {"Calls", report::Align::Right},        {"Mean", report::Align::Right},
+                   {"Min", report::Align::Right},          {"Max", report::Align::Right},
                    {"Name", report::Align::Left, -1, true}};
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
     const analysis::StatRow row = rows->row(i);
@@ -64,15 +66,19 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
   if (!copies || !fills || (copies->empty() && fills->empty())) return;
   out += heading("Copies and fills", screen);
   report::Table table;
-  table.columns = {{"Time", report::Align::Right}, {"Calls", report::Align::Right}, {"Bytes", report::Align::Right},
-                   {"GB/s", report::Align::Right, 2}, {"Direction", report::Align::Left, -1, true}};
+  table.columns = {{"Time", report::Align::Right},
+                   {"Calls", report::Align::Right},
+                   {"Bytes", report::Align::Right},
+                   {"GB/s", report::Align::Right, 2},
+                   {"Direction", report::Align::Left, -1, true}};
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
-      table.rows.push_back({report::format_duration(static_cast<double>(row.total)), row.count,
-                            report::format_bytes(static_cast<double>(row.bytes)),
-                            row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
-                                          : report::Cell(),
-                            row.name});
+      table.rows.push_back(
+          {report::format_duration(static_cast<double>(row.total)), row.count,
+           report::format_bytes(static_cast<double>(row.bytes)),
+           row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
+                         : report::Cell(),
+           row.name});
   report::TextStyle style;
   style.width = screen.width;
   style.colour = screen.colour;
@@ -82,20 +88,23 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
 
 }  // namespace
 
-std::string summary_text(const trace::Trace& trace, const report::Screen& screen, const SummaryOptions& options) {
+std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
+                         const SummaryOptions& options) {
   std::string out;
   const auto command = trace.property(Table::kEnd, 0, "command");
   const double seconds = number_property(trace, "target_seconds");
   const auto [first, last] = trace.time_range();
   out += report::painted("tacho", report::Paint::Bold, screen.colour);
-  if (command) out += "  " + report::shortened(report::clean(*command), screen.width > 20 ? screen.width - 10 : 60);
+  if (command)
+    out += "  " + report::shortened(report::clean(*command), screen.width > 20 ? screen.width - 10 : 60);
   out += "\n";
   int64_t events = 0;
-  for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i) events += trace.rows(static_cast<Table>(i));
+  for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)
+    events += trace.rows(static_cast<Table>(i));
   const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess) - 1, 0);
   out += fmt::format("  {}ran {}; {} event{} of {} process{}{}\n", seconds > 0 ? "" : "recording ",
-                     report::format_duration(seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first)), events,
-                     events == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+                     report::format_duration(seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first)),
+                     events, events == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
                      trace.complete() ? "" : "; the recording was cut off");
   if (const auto code = trace.property(Table::kEnd, 0, "signal"))
     out += fmt::format("  the program was ended by signal {}\n", *code);
@@ -107,10 +116,12 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     out += heading("Devices", screen);
     for (const analysis::DeviceBusy& device : *busy) {
       const double wall = seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first);
-      out += fmt::format("  {}: busy {} = {:.1f} % of the run, {:.1f} % between its first and last work\n",
-                         report::clean(device.name), report::format_duration(static_cast<double>(device.busy)),
-                         wall > 0 ? static_cast<double>(device.busy) / wall * 100 : 0.0,
-                         device.span > 0 ? static_cast<double>(device.busy) / static_cast<double>(device.span) * 100 : 100.0);
+      out += fmt::format(
+          "  {}: busy {} = {:.1f} % of the run, {:.1f} % between its first and last work\n",
+          report::clean(device.name), report::format_duration(static_cast<double>(device.busy)),
+          wall > 0 ? static_cast<double>(device.busy) / wall * 100 : 0.0,
+          device.span > 0 ? static_cast<double>(device.busy) / static_cast<double>(device.span) * 100
+                          : 100.0);
     }
   }
   add_copies(out, trace, screen);
@@ -130,20 +141,24 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (counted > 0) {
     hook /= static_cast<double>(counted);
     const auto hooks = trace.rows(Table::kApi) + trace.rows(Table::kMarker);
-    account = fmt::format("  {:.0f} ns a recorded call, measured in the program at its start: {} in all", hook,
-                          report::format_duration(hook * static_cast<double>(hooks)));
+    account = fmt::format("  {:.0f} ns a recorded call, measured in the program at its start: {} in all",
+                          hook, report::format_duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");
-    if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
+    if (drain > 0)
+      account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
     account += "\n";
   }
   const auto losses = analysis::loss_sentences(trace);
   if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
-  for (const std::string& sentence : losses) out += "  " + report::painted(sentence, report::Paint::Yellow, screen.colour) + "\n";
+  for (const std::string& sentence : losses)
+    out += "  " + report::painted(sentence, report::Paint::Yellow, screen.colour) + "\n";
   if (!trace.complete())
-    out += "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
+    out +=
+        "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
   else if (losses.empty() && !account.empty())
     out += "  nothing was lost\n";
-  for (const std::string& sentence : analysis::filter_sentences(trace)) out += "  " + sentence + ", as asked\n";
+  for (const std::string& sentence : analysis::filter_sentences(trace))
+    out += "  " + sentence + ", as asked\n";
 
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {
@@ -157,10 +172,12 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
 
   out += "\n";
   if (options.kept)
-    out += fmt::format("{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
-                       report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
-                       events > 5000 ? fmt::format(", {:.1f} B an event", static_cast<double>(trace.file_size()) / static_cast<double>(events))
-                                  : std::string());
+    out += fmt::format(
+        "{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
+        report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
+        events > 5000 ? fmt::format(", {:.1f} B an event",
+                                    static_cast<double>(trace.file_size()) / static_cast<double>(events))
+                      : std::string());
   const char* heading_of_files = "Files  ";
   for (const std::string& path : options.written) {
     out += fmt::format("{}{}\n", heading_of_files, report::clean(path));
@@ -168,7 +185,8 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   }
   if (options.kept && options.next_steps && events > 0) {
     out += fmt::format("Next   tacho stats {0}\n", report::clean(trace.path()));
-    out += fmt::format("       tacho export {0} -f pftrace     (open in ui.perfetto.dev)\n", report::clean(trace.path()));
+    out += fmt::format("       tacho export {0} -f pftrace     (open in ui.perfetto.dev)\n",
+                       report::clean(trace.path()));
   }
   return out;
 }

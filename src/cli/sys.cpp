@@ -950,8 +950,10 @@ Status write_folder(const trace::Trace& trace, Request& request, Plan& plan,
     if (error) return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.output);
     say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(main_row), path));
     if (trace.rows(Table::kSample) > 0)
-      say(request, fmt::format("[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
-                               of_process(main_row), path));
+      say(request,
+          fmt::format(
+              "[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
+              of_process(main_row), path));
   }
   return {};
 }
@@ -1176,7 +1178,8 @@ int run_sys(int argc, char** argv) {
   if (verb == "avail") return avail(Face::kTacho, argc - 1, argv + 1);
   if (verb != "run" && verb != "sample") {
     const bool help = verb == "--help" || verb == "-h";
-    if (!help && !verb.empty()) return complain(kOwnError, fmt::format("there is no tacho sys {}; choose run, sample or avail", verb));
+    if (!help && !verb.empty())
+      return complain(kOwnError, fmt::format("there is no tacho sys {}; choose run, sample or avail", verb));
     fmt::print(
         help ? stdout : stderr,
         "Usage: tacho sys run|sample|avail [options] [-- command]\n\n"

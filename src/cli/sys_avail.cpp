@@ -284,15 +284,17 @@ int avail(Face face, int argc, char** argv) {
     for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (wanted.starts_with("settings::")) wanted.erase(0, 10);
     if (!known.contains(wanted))
-      return complain(kBadInput, fmt::format("-c {}: there is no such category; there are {}", given, fmt::join(known, ", ")));
+      return complain(kBadInput, fmt::format("-c {}: there is no such category; there are {}", given,
+                                             fmt::join(known, ", ")));
   }
   const auto in_categories = [&](std::string_view categories) {
     if (!category_filter->accepts({categories})) return false;
     if (view.category_views.empty()) return true;
-    return std::any_of(view.category_views.begin(), view.category_views.end(), [&](const std::string& wanted) {
-      const std::string padded = " " + std::string(categories) + " ";
-      return padded.find(" " + wanted + " ") != std::string::npos;
-    });
+    return std::any_of(view.category_views.begin(), view.category_views.end(),
+                       [&](const std::string& wanted) {
+                         const std::string padded = " " + std::string(categories) + " ";
+                         return padded.find(" " + wanted + " ") != std::string::npos;
+                       });
   };
 
   if (view.config) {
@@ -434,8 +436,10 @@ int avail(Face face, int argc, char** argv) {
             {"%r", "%rank%"},
             {"%s", "%size%"}});
 
-  const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
-  if (filtered && std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
+  const bool filtered =
+      !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
+  if (filtered && std::all_of(tables.begin(), tables.end(),
+                              [](const report::Table& table) { return table.rows.empty(); }))
     complain(0, "nothing matches these filters");
 
   std::string out;

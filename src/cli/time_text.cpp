@@ -12,7 +12,10 @@ bool is_absolute(std::string_view text) {
 
 Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last, std::string_view option) {
   const auto refuse = [&] {
-    return fail("{} {}: write a share (25%), a time after the first event (+1.5s, +200ms), before the last one (-1s), or nanoseconds as the trace has them", option, text);
+    return fail(
+        "{} {}: write a share (25%), a time after the first event (+1.5s, +200ms), before the last one "
+        "(-1s), or nanoseconds as the trace has them",
+        option, text);
   };
   if (is_absolute(text)) {
     int64_t value = 0;
@@ -30,7 +33,12 @@ Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last,
     return first + static_cast<int64_t>(std::llround(static_cast<double>(last - first) * number / 100.0));
   }
   if (!after && !before) return refuse();
-  const double scale = unit.empty() || unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : unit == "s" ? 1e9 : unit == "min" ? 60e9 : 0;
+  const double scale = unit.empty() || unit == "ns" ? 1
+                       : unit == "us"               ? 1e3
+                       : unit == "ms"               ? 1e6
+                       : unit == "s"                ? 1e9
+                       : unit == "min"              ? 60e9
+                                                    : 0;
   if (scale == 0 || number * scale > 9e18) return refuse();
   const auto length = static_cast<int64_t>(std::llround(number * scale));
   return after ? first + length : last - length;

@@ -1,8 +1,9 @@
 // `tacho top FILE`: GPU operations by total time; `tacho busy FILE`: how busy each GPU was. .rpd files are read in place.
+#include "analysis/top.h"
+
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -11,10 +12,9 @@
 #include <vector>
 
 #include "analysis/stats.h"
-#include "analysis/top.h"
 #include "cli/command.h"
-#include "cli/pages.h"
 #include "cli/convert.h"
+#include "cli/pages.h"
 #include "cli/run_target.h"
 #include "cli/suggest.h"
 #include "format/format.h"
@@ -27,7 +27,9 @@ namespace {
 struct Output {
   std::string format = "text";
   void options(CLI::App& app) {
-    app.add_option("--output-format", format, "text, json or csv")->check(CLI::IsMember({"text", "json", "csv"}))->capture_default_str();
+    app.add_option("--output-format", format, "text, json or csv")
+        ->check(CLI::IsMember({"text", "json", "csv"}))
+        ->capture_default_str();
   }
   void print(const report::Table& readable, const report::Table& exact, const std::string& when_empty) const {
     std::string out;
@@ -89,7 +91,9 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>> tables
         head.loaded = true;
       }
       if (!head.loaded) continue;
-      if (best == nullptr || head.row.total > best->row.total || (head.row.total == best->row.total && head.row.name < best->row.name)) best = &head;
+      if (best == nullptr || head.row.total > best->row.total ||
+          (head.row.total == best->row.total && head.row.name < best->row.name))
+        best = &head;
     }
     if (best == nullptr) return false;
     best->loaded = false;
@@ -98,11 +102,15 @@ TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>> tables
   };
 }
 
-void print_top(const TopSource& source, size_t most, double total, const std::string& format, const std::string& when_empty) {
+void print_top(const TopSource& source, size_t most, double total, const std::string& format,
+               const std::string& when_empty) {
   Pages pages(format, when_empty);
   report::Table table;
   if (pages.text())
-    table.columns = {{"Time", report::Align::Right}, {"%", report::Align::Right, 1}, {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
+    table.columns = {{"Time", report::Align::Right},
+                     {"%", report::Align::Right, 1},
+                     {"Calls", report::Align::Right},
+                     {"Mean", report::Align::Right},
                      {"Name", report::Align::Left, -1, true}};
   else
     table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
@@ -112,10 +120,12 @@ void print_top(const TopSource& source, size_t most, double total, const std::st
     TopRow row;
     while (table.rows.size() < Pages::kRows && (more = (most == 0 || given < most) && source(row))) {
       ++given;
-      const double mean = row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
+      const double mean =
+          row.calls > 0 ? static_cast<double>(row.total) / static_cast<double>(row.calls) : 0.0;
       const double percent = total > 0 ? static_cast<double>(row.total) / total * 100.0 : 0.0;
       if (pages.text())
-        table.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls, report::format_duration(mean), row.name});
+        table.rows.push_back({report::format_duration(static_cast<double>(row.total)), percent, row.calls,
+                              report::format_duration(mean), row.name});
       else
         table.rows.push_back({row.name, row.calls, row.total, mean, percent});
     }
@@ -124,7 +134,8 @@ void print_top(const TopSource& source, size_t most, double total, const std::st
 }
 
 std::string unusable_times(int64_t count) {
-  return fmt::format("{} operation{} left out: {} times are no times, or end before they start", count, count == 1 ? " is" : "s are", count == 1 ? "its" : "their");
+  return fmt::format("{} operation{} left out: {} times are no times, or end before they start", count,
+                     count == 1 ? " is" : "s are", count == 1 ? "its" : "their");
 }
 
 }  // namespace
@@ -162,8 +173,10 @@ int run_top(int argc, char** argv) {
     };
     if (top->unusable > 0) remarks.push_back(unusable_times(top->unusable));
     if (top->duplicates > 0)
-      remarks.push_back(fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another one in name, start and end",
-                                    top->duplicates, top->duplicates == 1 ? "" : "s"));
+      remarks.push_back(
+          fmt::format("rpd.top counts {} operation{} less: upstream's view drops those that equal another "
+                      "one in name, start and end",
+                      top->duplicates, top->duplicates == 1 ? "" : "s"));
   } else {
     const auto opened = format::open_any(file);
     if (!opened) return complain(kBadInput, opened.error().message);
@@ -205,7 +218,8 @@ int run_busy(int argc, char** argv) {
     if (!database) return complain(kBadInput, database.error().message);
     const auto busy = query::rpd_busy(*database, false);
     if (!busy) return complain(kBadInput, busy.error().message);
-    for (const query::RpdBusy::Row& row : busy->rows) rows.push_back({row.gpu, fmt::format("GPU {}", row.gpu), row.busy, row.sum});
+    for (const query::RpdBusy::Row& row : busy->rows)
+      rows.push_back({row.gpu, fmt::format("GPU {}", row.gpu), row.busy, row.sum});
     first = busy->first;
     last = busy->last;
     if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
@@ -222,16 +236,27 @@ int run_busy(int argc, char** argv) {
     remarks = analysis::loss_sentences(**trace);
   }
   report::Table readable, exact;
-  readable.columns = {{"GPU", report::Align::Right}, {"Busy", report::Align::Right}, {"of", report::Align::Right}, {"%", report::Align::Right, 2}, {"Name", report::Align::Left, -1, true}};
+  readable.columns = {{"GPU", report::Align::Right},
+                      {"Busy", report::Align::Right},
+                      {"of", report::Align::Right},
+                      {"%", report::Align::Right, 2},
+                      {"Name", report::Align::Left, -1, true}};
   exact.columns = {{"Gpu"}, {"BusyNs"}, {"WallNs"}, {"Busy"}, {"SumNs"}, {"Name"}};
   const int64_t wall = rows.empty() ? 0 : last - first;
   for (const Row& row : rows) {
-    const report::Cell share = wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : report::Cell();
-    readable.rows.push_back({row.gpu, report::format_duration(static_cast<double>(row.busy)), report::format_duration(static_cast<double>(wall)),
-                             wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0) : report::Cell(), row.name});
+    const report::Cell share =
+        wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : report::Cell();
+    readable.rows.push_back(
+        {row.gpu, report::format_duration(static_cast<double>(row.busy)),
+         report::format_duration(static_cast<double>(wall)),
+         wall > 0 ? report::Cell(static_cast<double>(row.busy) / static_cast<double>(wall) * 100.0)
+                  : report::Cell(),
+         row.name});
     exact.rows.push_back({row.gpu, row.busy, wall, share, row.sum, row.name});
     if (row.sum != row.busy && wall > 0)
-      remarks.push_back(fmt::format("GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice", row.gpu, row.sum, row.busy));
+      remarks.push_back(fmt::format(
+          "GPU {}: rpd.busy says {} ns, not {} ns: upstream's view counts operations that overlap twice",
+          row.gpu, row.sum, row.busy));
   }
   output.print(readable, exact, file + ": no GPU operations");
   for (const std::string& sentence : remarks) complain(0, sentence);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +12,8 @@
 namespace tacho::cli {
 
 int run_trace(int argc, char** argv) {
-  CLI::App app("Run a program and record what it does on its devices: kernels, copies, API calls, markers.", "tacho trace");
+  CLI::App app("Run a program and record what it does on its devices: kernels, copies, API calls, markers.",
+               "tacho trace");
   app.prefix_command();
   app.footer(
       "Examples:\n"

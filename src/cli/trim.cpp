@@ -1,9 +1,9 @@
 // `tacho trim IN OUT --start --end`: a span of time of a trace, in the same or another format.
-#include <CLI/CLI.hpp>
+#include "analysis/trim.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "analysis/trim.h"
 #include "cli/command.h"
 #include "cli/convert.h"
 #include "cli/run_target.h"
@@ -29,7 +29,8 @@ Result<std::pair<int64_t, int64_t>> span_of(const Request& request, int64_t firs
   if (!request.end.empty()) {
     TACHO_ASSIGN(to, parse_moment(request.end, first, last, "--end"));
   }
-  if (from > to) return fail("--start {} lies after --end {}: nothing would be left", request.start, request.end);
+  if (from > to)
+    return fail("--start {} lies after --end {}: nothing would be left", request.start, request.end);
   return std::pair{from, to};
 }
 
@@ -40,19 +41,23 @@ Status trim_rpd(const Request& request) {
     TACHO_ASSIGN(range, format::rpd::time_range(request.in));
   }
   TACHO_ASSIGN(const auto span, span_of(request, range.first, range.second));
-  TACHO_ASSIGN(const format::rpd::TrimResult result, format::rpd::trim(request.in, request.out, span.first, span.second, request.overwrite));
-  fmt::print(stderr, "tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept, result.calls, result.operations_kept, result.operations);
+  TACHO_ASSIGN(const format::rpd::TrimResult result,
+               format::rpd::trim(request.in, request.out, span.first, span.second, request.overwrite));
+  fmt::print(stderr, "tacho: kept {} of {} API calls and {} of {} GPU operations\n", result.calls_kept,
+             result.calls, result.operations_kept, result.operations);
   return {};
 }
 
 Status trim_trace(const Request& request) {
   TACHO_ASSIGN(const auto trace, format::open_any(request.in));
-  if (trace->aggregated()) return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
+  if (trace->aggregated())
+    return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
   const auto [first, last] = trace->time_range();
   TACHO_ASSIGN(const auto span, span_of(request, first, last));
   analysis::TrimCounts counts;
-  TACHO_TRY(write_converted(request.out, request.format, request.overwrite,
-                            [&](trace::TraceWriter& writer) { return analysis::trim_into(*trace, writer, span.first, span.second, counts); }));
+  TACHO_TRY(write_converted(request.out, request.format, request.overwrite, [&](trace::TraceWriter& writer) {
+    return analysis::trim_into(*trace, writer, span.first, span.second, counts);
+  }));
   fmt::print(stderr, "tacho: kept {} of {} events\n", counts.kept, counts.kept + counts.dropped);
   return {};
 }
@@ -60,11 +65,18 @@ Status trim_trace(const Request& request) {
 }  // namespace
 
 int run_trim(int argc, char** argv) {
-  CLI::App app("Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is left that refers to what went.", "tacho trim");
+  CLI::App app(
+      "Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is left "
+      "that refers to what went.",
+      "tacho trim");
   Request request;
   app.add_option("input", request.in, "trace of any format that tacho reads")->required();
-  app.add_option("output", request.out, "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")->required();
-  app.add_option("--start", request.start, "first moment to keep: 25%, +1.5s (after the first event), -1s (before the last), or ns")->type_name("WHEN");
+  app.add_option("output", request.out,
+                 "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")
+      ->required();
+  app.add_option("--start", request.start,
+                 "first moment to keep: 25%, +1.5s (after the first event), -1s (before the last), or ns")
+      ->type_name("WHEN");
   app.add_option("--end", request.end, "last moment to keep, likewise")->type_name("WHEN");
   app.add_option("-f,--format", request.format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", request.overwrite, "replace an existing output");
@@ -77,7 +89,8 @@ int run_trim(int argc, char** argv) {
     return complain(kBadInput, option_error(app, error));
   }
   if (request.start.empty() && request.end.empty()) return complain(kBadInput, "give --start, --end or both");
-  if (same_file(request.in, request.out)) return complain(kBadInput, request.out + ": is the input itself; choose another name");
+  if (same_file(request.in, request.out))
+    return complain(kBadInput, request.out + ": is the input itself; choose another name");
   const auto format = output_format(request.out, request.format);
   if (!format) return complain(kBadInput, format.error().message);
   const Status done = *format == "rpd" && is_rpd(request.in) ? trim_rpd(request) : trim_trace(request);

@@ -1,7 +1,5 @@
 // The CPU as an OpenCL device: perf_event counters around each kernel that PoCL runs, read by a layer in the target
 // (plugin/perf). Hardware events where the machine has them, software events everywhere.
-#include "plugin/perf/events.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 #include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
+#include "plugin/perf/events.h"
 #include "tape/layout.h"
 
 namespace tacho::counter {
@@ -71,7 +70,8 @@ std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name"))
-      if (const std::size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+      if (const std::size_t colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
   return "CPU";
 }
 
@@ -80,8 +80,11 @@ Device cpu_device() {
   device.id = device.vendor = device.architecture = device.model = "cpu";
   device.name = fmt::format("{} as an OpenCL device (PoCL)", cpu_model());
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  device.sysinfo = {{"gpu_series", "cpu"}, {"gpu_model", "cpu"}, {"gpu_arch", "cpu"},
-                    {"cu_per_gpu", fmt::format("{}", cores)}, {"num_xcd", "1"}};
+  device.sysinfo = {{"gpu_series", "cpu"},
+                    {"gpu_model", "cpu"},
+                    {"gpu_arch", "cpu"},
+                    {"cu_per_gpu", fmt::format("{}", cores)},
+                    {"num_xcd", "1"}};
   return device;
 }
 
@@ -96,7 +99,9 @@ class CpuProvider : public Provider {
       return {};
     }
     if (const int error = probe(0); error != 0) {
-      why = fmt::format("perf_event is not permitted ({}): sysctl kernel.perf_event_paranoid=2, or run as root", strerror(error));
+      why =
+          fmt::format("perf_event is not permitted ({}): sysctl kernel.perf_event_paranoid=2, or run as root",
+                      strerror(error));
       return {};
     }
     return {cpu_device()};
@@ -131,11 +136,13 @@ class CpuProvider : public Provider {
         (kPerfEvents[*event].type == PERF_TYPE_HARDWARE ? hardware : software.counters).push_back(counter);
       }
     }
-    const std::size_t passes = std::max<std::size_t>(1, (hardware.size() + kHardwareCounters - 1) / kHardwareCounters);
+    const std::size_t passes =
+        std::max<std::size_t>(1, (hardware.size() + kHardwareCounters - 1) / kHardwareCounters);
     for (std::size_t i = 0; i < passes; ++i) {
       Pass pass{fmt::format("pmc_perf_{}", i), {}, ""};
       if (i == 0) pass.counters = software.counters;
-      for (std::size_t k = i * kHardwareCounters; k < std::min(hardware.size(), (i + 1) * kHardwareCounters); ++k)
+      for (std::size_t k = i * kHardwareCounters; k < std::min(hardware.size(), (i + 1) * kHardwareCounters);
+           ++k)
         pass.counters.push_back(hardware[k]);
       std::sort(pass.counters.begin(), pass.counters.end());
       plan.passes.push_back(std::move(pass));
@@ -148,7 +155,8 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan,
+                                                     const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::None && plan.passes.size() > 1;
@@ -165,9 +173,11 @@ class CpuProvider : public Provider {
       if (!done) return tl::unexpected<launch::LaunchError>(done.error());
       if (outcome.exit_code != 0) {
         observer.warn(run + 1 < runs
-                          ? fmt::format("the program ended with code {} in run {} of {}: what it had finished is kept, the rest is not made",
+                          ? fmt::format("the program ended with code {} in run {} of {}: what it had "
+                                        "finished is kept, the rest is not made",
                                         outcome.exit_code, run + 1, runs)
-                          : fmt::format("the program ended with code {}; what it had finished is kept", outcome.exit_code));
+                          : fmt::format("the program ended with code {}; what it had finished is kept",
+                                        outcome.exit_code));
         break;
       }
     }
@@ -175,8 +185,9 @@ class CpuProvider : public Provider {
   }
 
  private:
-  tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request, bool multiplexed,
-                                                  std::size_t number, Observer& observer, Outcome& outcome,
+  tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request,
+                                                  bool multiplexed, std::size_t number, Observer& observer,
+                                                  Outcome& outcome,
                                                   std::vector<std::string>& kernels_before) const {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
@@ -186,10 +197,11 @@ class CpuProvider : public Provider {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const Pass& pass : plan.passes) {
       std::string events;
-      for (const std::string& counter : pass.counters) events += fmt::format("{}{}", events.empty() ? "" : ",", *event_named(counter));
+      for (const std::string& counter : pass.counters)
+        events += fmt::format("{}{}", events.empty() ? "" : ",", *event_named(counter));
       settings.emplace_back("pass", events);
     }
-    settings.emplace_back("policy", !multiplexed                              ? fmt::format("{}", number)
+    settings.emplace_back("policy", !multiplexed                             ? fmt::format("{}", number)
                                     : request.multiplex == Multiplex::Kernel ? "kernel"
                                                                              : "launch");
     auto spool = Spool::create(request.folder, request.filter, settings);
@@ -200,7 +212,8 @@ class CpuProvider : public Provider {
     options.command = request.command;
     std::string layers = *layer;
     // libtacho.so, which times the dispatches, is put in front of these.
-    if (const char* others = std::getenv("OPENCL_LAYERS"); others != nullptr && *others != '\0') layers += std::string(":") + others;
+    if (const char* others = std::getenv("OPENCL_LAYERS"); others != nullptr && *others != '\0')
+      layers += std::string(":") + others;
     auto library = launch::find_library();
     if (!library) return own_error(library.error().message);
     options.environment = {{"OCL_ICD_VENDORS", *vendors},
@@ -220,9 +233,12 @@ class CpuProvider : public Provider {
     if (!records) return own_error(records.error().message);
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     const std::uint64_t lost = spool->state().failures.load();
-    if (lost > 0) observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+    if (lost > 0)
+      observer.warn(
+          fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0 && run->result.exit_code == 0)
-      observer.warn("the program opened no OpenCL device: nothing was counted (the cpu device counts OpenCL kernels)");
+      observer.warn(
+          "the program opened no OpenCL device: nothing was counted (the cpu device counts OpenCL kernels)");
     if (outcome.runs == 1) outcome.seen = records->size() + lost;
 
     std::vector<std::string> kernels;
@@ -235,10 +251,12 @@ class CpuProvider : public Provider {
     }
     if (outcome.seen_kernels.empty()) outcome.seen_kernels.assign(names.begin(), names.end());
     if (number > 0 && kernels != kernels_before && run->result.exit_code == 0 && lost == 0) {
-      const auto [now, before] = std::mismatch(kernels.begin(), kernels.end(), kernels_before.begin(), kernels_before.end());
-      observer.warn(fmt::format("run {} launched other kernels than the one before: dispatch {} was {}, now {}", number + 1,
-                                now - kernels.begin(), before != kernels_before.end() ? *before : "not there",
-                                now != kernels.end() ? *now : "not there"));
+      const auto [now, before] =
+          std::mismatch(kernels.begin(), kernels.end(), kernels_before.begin(), kernels_before.end());
+      observer.warn(fmt::format(
+          "run {} launched other kernels than the one before: dispatch {} was {}, now {}", number + 1,
+          now - kernels.begin(), before != kernels_before.end() ? *before : "not there",
+          now != kernels.end() ? *now : "not there"));
     }
     kernels_before = std::move(kernels);
     join_times(dispatches, run->dispatches);
@@ -267,7 +285,8 @@ class CpuProvider : public Provider {
     return {};
   }
 
-  static void warn_of_missing(const std::vector<SpooledDispatch>& records, const Plan& plan, Multiplex policy, Observer& observer) {
+  static void warn_of_missing(const std::vector<SpooledDispatch>& records, const Plan& plan, Multiplex policy,
+                              Observer& observer) {
     const std::size_t passes = plan.passes.size();
     std::map<std::string, std::size_t> seen;
     for (const SpooledDispatch& record : records) {
@@ -282,8 +301,11 @@ class CpuProvider : public Provider {
       if (count >= passes) continue;
       std::string lost;
       for (std::size_t i = count; i < passes; ++i)
-        for (const std::string& counter : plan.passes[i].counters) lost += (lost.empty() ? "" : ", ") + counter;
-      observer.warn(fmt::format("{}: {} dispatches of the {} that all counters need; metrics are lost that need {}", key, count, passes, lost));
+        for (const std::string& counter : plan.passes[i].counters)
+          lost += (lost.empty() ? "" : ", ") + counter;
+      observer.warn(
+          fmt::format("{}: {} dispatches of the {} that all counters need; metrics are lost that need {}",
+                      key, count, passes, lost));
     }
   }
 };

@@ -1,5 +1,7 @@
 // NVIDIA GPUs: counters through CUPTI's range profiler. Planning and evaluation happen here with the host library; the
 // target gets a ready config image (capture/counter) and leaves counter data images.
+#include "launch/nvidia.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,7 +25,6 @@
 #include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
-#include "launch/nvidia.h"
 #include "plugin/cupti_spool.h"
 #include "tape/layout.h"
 
@@ -52,10 +53,11 @@ Machine inspect() {
     const launch::NvidiaStatus status = launch::inspect_nvidia();
     std::string text = fmt::format("driver\t{}\nproblem\t{}\n", status.driver, status.problem);
     for (const launch::NvidiaDevice& d : status.devices)
-      text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name, d.uuid,
-                          d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes, d.warp_size,
-                          d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes, d.threads_per_sm,
-                          d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm, d.shared_reserved);
+      text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name,
+                          d.uuid, d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes,
+                          d.warp_size, d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes,
+                          d.threads_per_sm, d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm,
+                          d.shared_reserved);
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t written = write(ends[1], text.data() + at, text.size() - at);
       if (written <= 0) break;
@@ -82,7 +84,9 @@ Machine inspect() {
     if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
     if (words.size() != 17 || words[0] != "device") continue;
     launch::NvidiaDevice d;
-    const auto number = [&](std::size_t at) { return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10)); };
+    const auto number = [&](std::size_t at) {
+      return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10));
+    };
     d.name = words[1];
     d.uuid = words[2];
     d.multiprocessors = number(3);
@@ -188,8 +192,9 @@ class NvidiaProvider : public Provider {
     for (std::size_t i = 0; i < here.devices.size(); ++i) {
       Device device = device_from(here.devices[i], i, here.driver);
       if (chip_of(device).empty()) {
-        why = fmt::format("{} is of {}, for which there is no catalog (there is one for sm_80, sm_90 and sm_100)", device.name,
-                          device.architecture);
+        why = fmt::format(
+            "{} is of {}, for which there is no catalog (there is one for sm_80, sm_90 and sm_100)",
+            device.name, device.architecture);
         continue;
       }
       list.push_back(std::move(device));
@@ -225,7 +230,8 @@ class NvidiaProvider : public Provider {
       else
         plan.unavailable.push_back(counter);
     }
-    if (wanted.empty() && !plan.unavailable.empty()) return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
+    if (wanted.empty() && !plan.unavailable.empty())
+      return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
     std::vector<std::string> kernel, links;
     for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
     // Nothing is counted (-b 21, launch statistics): the launches alone, with their times.
@@ -258,7 +264,8 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan, const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+                                                     const CollectRequest& request,
                                                      Observer& observer) const override {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
@@ -272,16 +279,19 @@ class NvidiaProvider : public Provider {
       if (outcome.exit_code != 0) break;
     }
     if (request.pc_samples && outcome.exit_code == 0)
-      if (const auto status = sample(request, observer, outcome); !status) return tl::unexpected<launch::LaunchError>(status.error());
+      if (const auto status = sample(request, observer, outcome); !status)
+        return tl::unexpected<launch::LaunchError>(status.error());
     return outcome;
   }
 
  private:
-  static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer, Outcome& outcome) {
+  static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer,
+                                                        Outcome& outcome) {
     auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
     if (!spool) return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, spool.error().message});
     observer.note("PC sampling: one more run of the program, in which kernels run as they would");
-    if (!request.filter.dispatches.empty()) observer.note("PC samples are of all dispatches: -d does not choose among them");
+    if (!request.filter.dispatches.empty())
+      observer.note("PC samples are of all dispatches: -d does not choose among them");
     TargetRunOptions options;
     options.command = request.command;
     options.config = {{"counter_folder", spool->folder()}};
@@ -311,7 +321,8 @@ class NvidiaProvider : public Provider {
   }
 
   tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
-                                                        const CollectRequest& request, Observer& observer, Outcome& outcome) const {
+                                                        const CollectRequest& request, Observer& observer,
+                                                        Outcome& outcome) const {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
     };
@@ -322,19 +333,25 @@ class NvidiaProvider : public Provider {
     const bool multiplex = request.multiplex != Multiplex::None && config->passes > 1;
     const bool application = !multiplex && request.replay == Replay::Application && config->passes > 1;
     const std::size_t runs = application ? config->passes : 1;
-    observer.note(multiplex     ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel", metrics.size(), config->passes)
-                  : application ? fmt::format("{} metrics in {} passes, the program is run once for each", metrics.size(), config->passes)
-                                : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)", metrics.size(),
-                                              config->passes, config->passes == 1 ? "pass" : "passes"));
+    observer.note(multiplex ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
+                                          metrics.size(), config->passes)
+                  : application
+                      ? fmt::format("{} metrics in {} passes, the program is run once for each",
+                                    metrics.size(), config->passes)
+                      : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
+                                    metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
     // A kernel that runs again would find in the L2 what its last execution left.
     const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
     const bool empties = request.caches == Caches::All || (request.caches == Caches::Default && replays);
-    if (empties) observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
+    if (empties)
+      observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
     std::uint64_t begun = 0;
     std::vector<std::pair<std::string, std::string>> settings = {
-        {"mode", multiplex ? "multiplex" : application ? "application" : "kernel"},
+        {"mode", multiplex     ? "multiplex"
+                 : application ? "application"
+                               : "kernel"},
         {"passes", std::to_string(config->passes)},
         {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
         {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
@@ -358,7 +375,8 @@ class NvidiaProvider : public Provider {
       const std::string folder = spools.back()->folder();
       {
         std::ofstream file(folder + "/counter.config", std::ios::binary);
-        file.write(reinterpret_cast<const char*>(config->image.data()), static_cast<std::streamsize>(config->image.size()));
+        file.write(reinterpret_cast<const char*>(config->image.data()),
+                   static_cast<std::streamsize>(config->image.size()));
         if (!file.flush()) return own_error(fmt::format("{}/counter.config: cannot be written", folder));
       }
       const bool last = run_number + 1 == runs;
@@ -380,8 +398,9 @@ class NvidiaProvider : public Provider {
       if (run->result.exit_code != 0 && outcome.exit_code == 0) {
         outcome.exit_code = run->result.exit_code;
         outcome.signal = run->result.signal;
-        observer.warn(fmt::format("the program ended with code {}{}; what was measured until then is kept", run->result.exit_code,
-                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+        observer.warn(fmt::format(
+            "the program ended with code {}{}; what was measured until then is kept", run->result.exit_code,
+            run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       }
       std::size_t cut = 0;
       auto seen = nvidia::read_launches(folder, cut);
@@ -389,7 +408,8 @@ class NvidiaProvider : public Provider {
         observer.warn(seen.error().message);
         break;
       }
-      if (cut > 0) observer.warn("records were cut off where the program was killed; those launches are left out");
+      if (cut > 0)
+        observer.warn("records were cut off where the program was killed; those launches are left out");
       if (const std::uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
       // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
@@ -398,15 +418,19 @@ class NvidiaProvider : public Provider {
       if (run_number == 0) {
         launches = std::move(*seen);
       } else if (crashed) {
-        observer.warn(fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
+        observer.warn(
+            fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
       } else if (!same_launches(launches, *seen, run_number, observer)) {
-        observer.warn("application replay needs the same launches in every run: the values of this profile are not complete");
+        observer.warn(
+            "application replay needs the same launches in every run: the values of this profile are not "
+            "complete");
         launches.clear();
         whole = false;
         break;
       }
       if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
-        observer.warn(fmt::format("{} batches of launches could not be run again: those launches have no values", lost));
+        observer.warn(fmt::format(
+            "{} batches of launches could not be run again: those launches have no values", lost));
       if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
         observer.warn("the program started no CUDA driver in any process: nothing was counted");
       const bool ends = interrupted(run->result.signal) || crashed;
@@ -419,8 +443,10 @@ class NvidiaProvider : public Provider {
       outcome.seen = 0;
       for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
       if (begun > outcome.seen && outcome.exit_code != 0)
-        observer.warn(fmt::format("the last {} launches before the end have no values: the program ended before they were run again",
-                                  begun - outcome.seen));
+        observer.warn(
+            fmt::format("the last {} launches before the end have no values: the program ended before they "
+                        "were run again",
+                        begun - outcome.seen));
       outcome.seen = std::max(outcome.seen, begun);
     }
     std::set<std::string> names;
@@ -443,7 +469,9 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  static bool interrupted(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
+  static bool interrupted(int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  }
 
   static Status move_images(const std::string& from, const std::string& to) {
     std::error_code error;
@@ -455,17 +483,19 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  static bool same_launches(const std::vector<nvidia::Launch>& first, const std::vector<nvidia::Launch>& again,
-                            std::size_t run, Observer& observer) {
+  static bool same_launches(const std::vector<nvidia::Launch>& first,
+                            const std::vector<nvidia::Launch>& again, std::size_t run, Observer& observer) {
     const std::size_t common = std::min(first.size(), again.size());
     for (std::size_t i = 0; i < common; ++i)
       if (first[i].dispatch.kernel != again[i].dispatch.kernel || first[i].shape != again[i].shape) {
         observer.warn(fmt::format("run {} launched {} ({}) as dispatch {}, the first run {} ({})", run + 1,
-                                  again[i].dispatch.kernel, again[i].shape, i, first[i].dispatch.kernel, first[i].shape));
+                                  again[i].dispatch.kernel, again[i].shape, i, first[i].dispatch.kernel,
+                                  first[i].shape));
         return false;
       }
     if (first.size() == again.size()) return true;
-    observer.warn(fmt::format("run {} launched {} kernels, the first run {}", run + 1, again.size(), first.size()));
+    observer.warn(
+        fmt::format("run {} launched {} kernels, the first run {}", run + 1, again.size(), first.size()));
     return false;
   }
 
@@ -473,7 +503,8 @@ class NvidiaProvider : public Provider {
                          const nvidia::Evaluator& evaluator, bool multiplex) {
     PassResult result;
     result.counters = metrics;
-    const auto duration = static_cast<std::size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
+    const auto duration =
+        static_cast<std::size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
     // Multiplexed values of a shape differ by which launches were combined: their spread is the error of each.
     std::map<std::string, std::vector<const std::vector<double>*>> groups;
     std::vector<const std::string*> keys;
@@ -500,7 +531,8 @@ class NvidiaProvider : public Provider {
         for (const auto* values : members) sum += (*values)[m];
         const double count = static_cast<double>(members.size()), mean = sum / count;
         for (const auto* values : members) squares += ((*values)[m] - mean) * ((*values)[m] - mean);
-        spread.push_back(members.size() < 2 ? std::numeric_limits<double>::quiet_NaN() : std::sqrt(squares / (count - 1)));
+        spread.push_back(members.size() < 2 ? std::numeric_limits<double>::quiet_NaN()
+                                            : std::sqrt(squares / (count - 1)));
       }
     }
     for (const std::string* key : keys) {
@@ -530,12 +562,14 @@ class NvidiaProvider : public Provider {
     }
     for (const auto& [gpu, count] : gpus)
       if (count.incomplete != 0)
-        observer.warn(fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu, count.counters.size(),
-                                  result.counters.size(), count.incomplete, count.dispatches));
+        observer.warn(
+            fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu,
+                        count.counters.size(), result.counters.size(), count.incomplete, count.dispatches));
   }
 
-  static void warn_incomplete(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
-                              std::size_t passes, Observer& observer) {
+  static void warn_incomplete(const std::vector<nvidia::Launch>& launches,
+                              const std::vector<std::string>& metrics, std::size_t passes,
+                              Observer& observer) {
     struct Count {
       std::size_t seen = 0, measured = 0;
     };
@@ -552,9 +586,11 @@ class NvidiaProvider : public Provider {
     if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)
-        observer.warn(fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} (-k with kernel "
-                                  "replay measures it)",
-                                  kernel, count.seen, passes, 8 * passes, lost));
+        observer.warn(
+            fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} "
+                        "(-k with kernel "
+                        "replay measures it)",
+                        kernel, count.seen, passes, 8 * passes, lost));
   }
 };
 

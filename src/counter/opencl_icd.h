@@ -12,6 +12,7 @@ std::string find_pocl();
 /// Oclgrind's ICD (liboclgrind-rt-icd.so); "" when it is not installed. $TACHO_OCLGRIND names another one.
 std::string find_oclgrind();
 /// Writes `folder`/`name`.icd with `library`; the value for OCL_ICD_VENDORS.
-Result<std::string> vendor_folder(const std::string& folder, const std::string& name, const std::string& library);
+Result<std::string> vendor_folder(const std::string& folder, const std::string& name,
+                                  const std::string& library);
 
 }  // namespace tacho::counter

@@ -45,17 +45,18 @@ Result<Chosen> choose_device(std::string_view wanted) {
     std::string why;
     for (Device& device : provider->devices(why)) {
       // Without a choice the order of providers decides; the cpu device has to be asked for.
-      if (wanted == device.id || (wanted.empty() && device.id != "cpu")) return Chosen{provider.get(), std::move(device)};
+      if (wanted == device.id || (wanted.empty() && device.id != "cpu"))
+        return Chosen{provider.get(), std::move(device)};
       present += fmt::format("{}{} ({})", present.empty() ? "" : ", ", device.id, device.name);
     }
     const bool about_it = wanted.empty() || wanted == provider->name() || is_gpu_number(wanted);
     if (!why.empty() && about_it) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", why);
   }
-  const std::string devices = present.empty() ? std::string("there is none here")
-                                              : fmt::format("there are {}", present);
+  const std::string devices =
+      present.empty() ? std::string("there is none here") : fmt::format("there are {}", present);
   if (wanted.empty()) return fail("no device with counters: {}", reasons.empty() ? devices : reasons);
-  return fail("--device {}: there is no such device{}{}; {}", wanted, reasons.empty() ? "" : " (", reasons.empty() ? "" : reasons + ")",
-              devices);
+  return fail("--device {}: there is no such device{}{}; {}", wanted, reasons.empty() ? "" : " (",
+              reasons.empty() ? "" : reasons + ")", devices);
 }
 
 std::string folder_model(std::string_view marketing_name) {
@@ -65,7 +66,8 @@ std::string folder_model(std::string_view marketing_name) {
     if (marketing_name.starts_with(series)) marketing_name.remove_prefix(series.size());
   std::string model;
   for (const char c : marketing_name) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    const bool plain =
+        (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     model += plain ? c : '_';
   }
   return model.empty() ? "unknown" : model;

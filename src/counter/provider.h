@@ -23,8 +23,8 @@ struct Device {
   std::string id;            ///< what --device takes: "0", "1" for GPUs of the machine, "virtual", "cpu"
   std::string vendor;        ///< of the catalog: "nvidia", "amd", "virtual", "cpu"
   std::string architecture;  ///< of the catalog: "sm_90", "gfx942", "virtual", "cpu"
-  std::string model;         ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
-  std::string name;          ///< for people: "NVIDIA H200"
+  std::string model;  ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
+  std::string name;   ///< for people: "NVIDIA H200"
   /// Columns of sysinfo.csv that describe the device (wave_size, lds_banks_per_cu, max_sclk in MHz, ...), in order.
   std::vector<std::pair<std::string, std::string>> sysinfo;
 };
@@ -94,8 +94,8 @@ struct Dispatch {
   std::uint64_t index = 0;  ///< 0-based over all dispatches of the run, filtered ones counted
   std::uint32_t pid = 0, tid = 0;
   std::int64_t queue = 0;
-  std::int64_t gpu = 0;  ///< GPU_ID
-  std::string kernel;    ///< demangled name
+  std::int64_t gpu = 0;                                ///< GPU_ID
+  std::string kernel;                                  ///< demangled name
   std::array<std::uint64_t, 3> grid = {1, 1, 1};       ///< work-items, not groups
   std::array<std::uint64_t, 3> workgroup = {1, 1, 1};  ///< work-items
   std::uint64_t lds = 0;                               ///< bytes of a workgroup
@@ -106,7 +106,7 @@ struct Dispatch {
 
 /// What one pass measured: values[row * counters.size() + column] of dispatches[row]. NaN = not measured there.
 struct PassResult {
-  std::size_t pass = 0;  ///< index into Plan::passes
+  std::size_t pass = 0;               ///< index into Plan::passes
   std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
   std::vector<Dispatch> dispatches;   ///< in the order of index; only those that passed the filter
   std::vector<double> values;
@@ -145,8 +145,8 @@ struct CollectRequest {
   Multiplex multiplex = Multiplex::None;
   Caches caches = Caches::Default;
   bool pc_samples = false;  ///< nvidia: one more run, in which the program counter is sampled
-  double max_time_s = 0;  ///< virtual: longest interpretation wanted; 0 = no limit
-  std::string folder;     ///< of the workload: temporary files may lie in it under names that begin with a dot
+  double max_time_s = 0;    ///< virtual: longest interpretation wanted; 0 = no limit
+  std::string folder;  ///< of the workload: temporary files may lie in it under names that begin with a dot
 };
 
 /// Samples of the program counter at one instruction for one reason.
@@ -163,11 +163,11 @@ struct Outcome {
   int exit_code = 0;  ///< the target's, of the first execution that failed, else 0
   int signal = 0;     ///< that ended it
   std::size_t runs = 0;
-  std::uint64_t seen = 0;      ///< dispatches of the first execution, before the filter
-  std::uint64_t measured = 0;  ///< that passed it
-  std::uint64_t left_out = 0;  ///< that passed it too, and have no values (multiplexing, a crash)
-  bool estimated = false;      ///< values were extrapolated from some of the work-groups
-  std::vector<PcSample> samples;          ///< where they were asked for
+  std::uint64_t seen = 0;         ///< dispatches of the first execution, before the filter
+  std::uint64_t measured = 0;     ///< that passed it
+  std::uint64_t left_out = 0;     ///< that passed it too, and have no values (multiplexing, a crash)
+  bool estimated = false;         ///< values were extrapolated from some of the work-groups
+  std::vector<PcSample> samples;  ///< where they were asked for
   static constexpr std::size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };

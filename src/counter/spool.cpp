@@ -30,7 +30,8 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   spool.folder_ = pattern;
   std::ofstream config(pattern + "/config");
   for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
-  for (const Filter::Range& range : filter.dispatches) config << "dispatch=" << range.first << ":" << range.last << "\n";
+  for (const Filter::Range& range : filter.dispatches)
+    config << "dispatch=" << range.first << ":" << range.last << "\n";
   for (const auto& [key, value] : settings) config << key << "=" << value << "\n";
   config.close();
   if (!config) return fail("{}/config: cannot be written", pattern);

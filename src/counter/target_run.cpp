@@ -35,9 +35,10 @@ using event::Table;
 class Tee {
  public:
   explicit Tee(Observer& observer) : observer_(observer) {
-    struct stat out {}, err {};
-    const bool same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 && out.st_dev == err.st_dev &&
-                      out.st_ino == err.st_ino && !isatty(STDOUT_FILENO);
+    struct stat out {
+    }, err{};
+    const bool same = fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
+                      out.st_dev == err.st_dev && out.st_ino == err.st_ino && !isatty(STDOUT_FILENO);
     open_channel(channels_[0], STDOUT_FILENO);
     if (same)
       channels_[1].target_end = channels_[0].target_end;  // one stream of bytes stays one
@@ -79,7 +80,8 @@ class Tee {
       const int pseudo = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
       if (pseudo >= 0 && grantpt(pseudo) == 0 && unlockpt(pseudo) == 0) {
         char name[256];
-        const int end = ptsname_r(pseudo, name, sizeof name) == 0 ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+        const int end =
+            ptsname_r(pseudo, name, sizeof name) == 0 ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
         termios modes{};
         winsize size{};
         if (end >= 0 && tcgetattr(end, &modes) == 0) {
@@ -189,7 +191,8 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
         dispatch.sgpr = static_cast<std::uint32_t>(size(K::scalar_registers));
         dispatch.queue = trace->cell(Table::kTrack, row[0], column::Track::native);
         const std::int64_t process = trace->cell(Table::kTrack, row[0], column::Track::process);
-        dispatch.pid = static_cast<std::uint32_t>(trace->cell(Table::kProcess, process, column::Process::pid));
+        dispatch.pid =
+            static_cast<std::uint32_t>(trace->cell(Table::kProcess, process, column::Process::pid));
         dispatch.tid = dispatch.pid;
         dispatch.start = row[1] + (now.boottime - now.raw);
         dispatch.end = dispatch.start + std::max<std::int64_t>(0, row[2]);
@@ -199,11 +202,13 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
 }
 
 std::string shape_of(const Dispatch& dispatch, bool with_group) {
-  std::string key = fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0], std::max<std::uint64_t>(1, dispatch.grid[1]),
-                                std::max<std::uint64_t>(1, dispatch.grid[2]));
+  std::string key =
+      fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0],
+                  std::max<std::uint64_t>(1, dispatch.grid[1]), std::max<std::uint64_t>(1, dispatch.grid[2]));
   if (with_group)
-    key += fmt::format(" / {} {} {}", dispatch.workgroup[0], std::max<std::uint64_t>(1, dispatch.workgroup[1]),
-                       std::max<std::uint64_t>(1, dispatch.workgroup[2]));
+    key +=
+        fmt::format(" / {} {} {}", dispatch.workgroup[0], std::max<std::uint64_t>(1, dispatch.workgroup[1]),
+                    std::max<std::uint64_t>(1, dispatch.workgroup[2]));
   return key;
 }
 
@@ -264,7 +269,8 @@ std::size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Disp
   std::map<std::string, std::size_t> used;
   std::size_t missing = 0;
   for (Dispatch& each : dispatches) {
-    const auto take = [&](std::map<std::string, std::vector<const Dispatch*>>& from, const std::string& key) -> const Dispatch* {
+    const auto take = [&](std::map<std::string, std::vector<const Dispatch*>>& from,
+                          const std::string& key) -> const Dispatch* {
       const auto found = from.find(key);
       if (found == from.end()) return nullptr;
       std::size_t& next = used[key];

@@ -13,11 +13,12 @@ namespace tacho::counter {
 struct TargetRunOptions {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables
-  std::vector<std::pair<std::string, std::string>> config;       ///< for sources in the target (launch::LaunchOptions)
-  std::uint64_t sources = 0;  ///< tape::source_bit of what is traced; 0 with inject = false: nothing
-  bool inject = true;         ///< our libraries in the target
-  std::string folder;         ///< where the trace lies meanwhile
-  std::function<void()> tick; ///< called a few times a second
+  std::vector<std::pair<std::string, std::string>>
+      config;                  ///< for sources in the target (launch::LaunchOptions)
+  std::uint64_t sources = 0;   ///< tape::source_bit of what is traced; 0 with inject = false: nothing
+  bool inject = true;          ///< our libraries in the target
+  std::string folder;          ///< where the trace lies meanwhile
+  std::function<void()> tick;  ///< called a few times a second
 };
 
 struct TargetRun {

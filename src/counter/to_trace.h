@@ -11,7 +11,7 @@
 namespace tacho::counter {
 
 /// Writes `path` (replaced when it exists): dispatches with their times and the values of all passes.
-Status write_counter_trace(const std::string& path, const Device& device, const std::vector<std::string>& command,
-                           std::span<const PassResult> passes);
+Status write_counter_trace(const std::string& path, const Device& device,
+                           const std::vector<std::string>& command, std::span<const PassResult> passes);
 
 }  // namespace tacho::counter

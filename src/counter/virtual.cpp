@@ -1,6 +1,7 @@
 // The virtual GPU: kernels are interpreted by Oclgrind with our plugin, which counts exactly; their time is that of a run
 // on PoCL. Both runs are joined by kernel, launch shape and running number.
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 #include <limits>
 #include <map>
 #include <set>
-
-#include <string.h>
 
 #include "base/format.h"
 #include "counter/opencl_icd.h"
@@ -46,9 +45,10 @@ Result<std::string> find_plugin() {
   TACHO_ASSIGN(std::string library, launch::find_library());
   library = library.substr(0, library.rfind('/')) + "/libtacho-oclgrind.so";
   if (access(library.c_str(), R_OK) != 0)
-    return fail("the virtual GPU is not part of this build: {} is missing (building it needs liboclgrind-dev and "
-                "llvm-14-dev)",
-                library);
+    return fail(
+        "the virtual GPU is not part of this build: {} is missing (building it needs liboclgrind-dev and "
+        "llvm-14-dev)",
+        library);
   return library;
 }
 
@@ -56,9 +56,9 @@ Device virtual_device() {
   Device device;
   device.id = device.vendor = device.architecture = device.model = kName;
   device.name = "virtual GPU (Oclgrind)";
-  device.sysinfo = {{"gpu_series", "virtual"}, {"gpu_model", "virtual"},      {"gpu_arch", "virtual"},
-                    {"wave_size", "32"},       {"lds_banks_per_cu", "32"},    {"lds_bank_bytes", "4"},
-                    {"sector_bytes", "32"},    {"line_bytes", "128"},         {"cu_per_gpu", "1"},
+  device.sysinfo = {{"gpu_series", "virtual"}, {"gpu_model", "virtual"},       {"gpu_arch", "virtual"},
+                    {"wave_size", "32"},       {"lds_banks_per_cu", "32"},     {"lds_bank_bytes", "4"},
+                    {"sector_bytes", "32"},    {"line_bytes", "128"},          {"cu_per_gpu", "1"},
                     {"simd_per_cu", "1"},      {"workgroup_max_size", "1024"}, {"num_xcd", "1"}};
   return device;
 }
@@ -74,7 +74,8 @@ double estimate_seconds(const std::vector<Dispatch>& dispatches) {
     double items = 1;
     for (const std::uint64_t size : each.grid) items *= static_cast<double>(std::max<std::uint64_t>(1, size));
     const double native = static_cast<double>(each.end - each.start) * 1e-9;
-    seconds += std::max(items * kPerWorkItem, std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
+    seconds += std::max(items * kPerWorkItem,
+                        std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
   }
   return seconds;
 }
@@ -125,7 +126,8 @@ class VirtualProvider : public Provider {
     return plan;
   }
 
-  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan, const CollectRequest& request,
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan,
+                                                     const CollectRequest& request,
                                                      Observer& observer) const override {
     const auto own_error = [](std::string message) {
       return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
@@ -144,7 +146,8 @@ class VirtualProvider : public Provider {
       if (!spool) return own_error(spool.error().message);
       const std::string pocl = find_pocl();
       if (pocl.empty()) {
-        observer.warn("PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
+        observer.warn(
+            "PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
       } else {
         observer.run_begins({}, 1, 2);
         observer.note("Timing the kernels on PoCL; their counts come from a second run");
@@ -163,13 +166,14 @@ class VirtualProvider : public Provider {
         outcome.signal = run->result.signal;
         if (interrupted(run->result.signal)) {
           outcome.seen = timed.size();
-          observer.warn(fmt::format("the program ended with code {} ({}) in the run that times it: nothing was counted", outcome.exit_code,
-                                    strsignal(run->result.signal)));
+          observer.warn(
+              fmt::format("the program ended with code {} ({}) in the run that times it: nothing was counted",
+                          outcome.exit_code, strsignal(run->result.signal)));
           return outcome;
         }
         if (outcome.exit_code != 0)
-          observer.warn(fmt::format("the program ended with code {} in the run that times it{}", outcome.exit_code,
-                                    timed.empty() ? ", before it launched a kernel" : ""));
+          observer.warn(fmt::format("the program ended with code {} in the run that times it{}",
+                                    outcome.exit_code, timed.empty() ? ", before it launched a kernel" : ""));
         const double seconds = estimate_seconds(timed);
         if (!timed.empty()) {
           observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
@@ -177,17 +181,17 @@ class VirtualProvider : public Provider {
           if (request.max_time_s > 0 && seconds > request.max_time_s) {
             fraction = request.max_time_s / seconds;
             outcome.estimated = true;
-            observer.warn(fmt::format("that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
-                                      "interpreted, so the counts are estimates and the program finds its own results incomplete",
-                                      request.max_time_s, 100 * fraction));
+            observer.warn(fmt::format(
+                "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
+                "interpreted, so the counts are estimates and the program finds its own results incomplete",
+                request.max_time_s, 100 * fraction));
           }
         }
       }
     }
 
     // What they do: Oclgrind.
-    auto spool = Spool::create(request.folder, request.filter,
-                               {{"fraction", fmt::format("{}", fraction)}});
+    auto spool = Spool::create(request.folder, request.filter, {{"fraction", fmt::format("{}", fraction)}});
     if (!spool) return own_error(spool.error().message);
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
     if (!vendors) return own_error(vendors.error().message);
@@ -208,17 +212,20 @@ class VirtualProvider : public Provider {
       // Steps within a dispatch, so that one long kernel shows progress too.
       const std::uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
       const bool running = state.dispatches.load() > done;
-      observer.progress(done * 1000 + (running ? within : 0), std::max<std::uint64_t>(timed.size(), done) * 1000);
+      observer.progress(done * 1000 + (running ? within : 0),
+                        std::max<std::uint64_t>(timed.size(), done) * 1000);
     };
-    observer.run_begins(all, timed.empty() && outcome.runs == 0 ? 1 : 2, timed.empty() && outcome.runs == 0 ? 1 : 2);
+    observer.run_begins(all, timed.empty() && outcome.runs == 0 ? 1 : 2,
+                        timed.empty() && outcome.runs == 0 ? 1 : 2);
     auto run = run_target(options, observer);
     if (!run) return tl::unexpected<launch::LaunchError>(run.error());
     ++outcome.runs;
     if (run->result.exit_code != 0) {
       if (outcome.exit_code == 0)
-        observer.warn(fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
-                                  run->result.exit_code,
-                                  run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+        observer.warn(
+            fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
+                        run->result.exit_code,
+                        run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       outcome.exit_code = outcome.exit_code == 0 ? run->result.exit_code : outcome.exit_code;
       outcome.signal = outcome.signal == 0 ? run->result.signal : outcome.signal;
     }
@@ -231,10 +238,13 @@ class VirtualProvider : public Provider {
     }
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
     const std::uint64_t lost = spool->state().failures.load();
-    if (lost > 0) observer.warn(fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+    if (lost > 0)
+      observer.warn(
+          fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
     if (spool->state().attached.load() == 0) {
       if (run->result.exit_code == 0)
-        observer.warn("the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
+        observer.warn(
+            "the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
       return outcome;
     }
     outcome.seen = records->size() + lost;
@@ -250,11 +260,15 @@ class VirtualProvider : public Provider {
     for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
     const std::size_t untimed = join_times(dispatches, timed);
     if (untimed > 0 && !timed.empty()) {
-      const auto first = std::find_if(dispatches.begin(), dispatches.end(), [](const Dispatch& each) { return each.end == each.start; });
-      observer.warn(fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: {} of {} work-items): "
-                                "they have counts and no time",
-                                untimed, records->size(), first->kernel,
-                                first->grid[0] * std::max<std::uint64_t>(1, first->grid[1]) * std::max<std::uint64_t>(1, first->grid[2])));
+      const auto first = std::find_if(dispatches.begin(), dispatches.end(),
+                                      [](const Dispatch& each) { return each.end == each.start; });
+      observer.warn(
+          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: "
+                      "{} of {} work-items): "
+                      "they have counts and no time",
+                      untimed, records->size(), first->kernel,
+                      first->grid[0] * std::max<std::uint64_t>(1, first->grid[1]) *
+                          std::max<std::uint64_t>(1, first->grid[2])));
     }
     for (std::size_t i = 0; i < records->size(); ++i) {
       const SpooledDispatch& record = (*records)[i];
@@ -272,7 +286,9 @@ class VirtualProvider : public Provider {
   }
 
  private:
-  static bool interrupted(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT; }
+  static bool interrupted(int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  }
 
   // The two runs should launch the same kernels.
   static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
@@ -285,7 +301,8 @@ class VirtualProvider : public Provider {
     std::size_t count = 0;
     for (const auto& [kernel, numbers] : launches)
       if (numbers.first != numbers.second && ++count <= 3)
-        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel, numbers.first, numbers.second);
+        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel,
+                                 numbers.first, numbers.second);
     if (count > 0)
       observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
                                 count > 3 ? fmt::format(" and {} more", count - 3) : ""));

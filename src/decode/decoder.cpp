@@ -1,6 +1,8 @@
 // Decoding of tacho's own records (records.h); vendor buffers go to the vendor's decoder.
 #include "decode/decoder.h"
 
+#include <tsl/robin_map.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -8,8 +10,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-
-#include <tsl/robin_map.h>
 
 #include "decode/module.h"
 #include "decode/process_state.h"
@@ -80,12 +80,14 @@ void Decoder::finish() {
   for (auto& [slot, state] : processes_)
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
-    writer_.add(Table::kClock, {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
+    writer_.add(Table::kClock,
+                {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
 }
 
 void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
   const auto lose = [this](ProcessState& process, Table table, event::LossReason reason, uint64_t count) {
-    constexpr uint64_t kMost = std::numeric_limits<int64_t>::max() / (1 << 20);  // what processes say of themselves may be anything
+    constexpr uint64_t kMost =
+        std::numeric_limits<int64_t>::max() / (1 << 20);  // what processes say of themselves may be anything
     if (count != 0) writer_.lose(process.row(), table, reason, static_cast<int64_t>(std::min(count, kMost)));
   };
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kSync}) {
@@ -109,7 +111,8 @@ void Decoder::count_in_flight(std::span<const uint64_t> dropped) {
     if (!state) continue;
     const ProcessState::Commands& commands = state->commands();
     if (commands.filtered > commands.filtered_said)
-      lose(*state, Table::kDispatch, event::LossReason::kFiltered, commands.filtered - commands.filtered_said);
+      lose(*state, Table::kDispatch, event::LossReason::kFiltered,
+           commands.filtered - commands.filtered_said);
   }
 }
 

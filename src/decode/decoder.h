@@ -20,8 +20,8 @@ struct ProcessFacts {
   int64_t row = 0;  // of table process
   uint32_t pid = 0;
   std::string name;
-  double hook_ns = 0;          // measured cost of one hook
-  int64_t hooks = 0;           // records that hooks wrote (calls, markers)
+  double hook_ns = 0;  // measured cost of one hook
+  int64_t hooks = 0;   // records that hooks wrote (calls, markers)
   bool opencl_attached = false;
   bool cuda_attached = false;
 };

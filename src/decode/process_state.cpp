@@ -27,9 +27,13 @@ constexpr uint32_t kMostNumbers = 1u << 24;  // definitions of one kind in one p
 constexpr uint32_t kWidestGap = 1u << 12;
 
 // Times are bounded, so that differences of two never overflow.
-int64_t plausible(int64_t time) { return std::clamp<int64_t>(time, -(1LL << 61), 1LL << 61); }
+int64_t plausible(int64_t time) {
+  return std::clamp<int64_t>(time, -(1LL << 61), 1LL << 61);
+}
 
-int64_t known(uint32_t value) { return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value); }
+int64_t known(uint32_t value) {
+  return value == kUnknown32 ? kUnknown : static_cast<int64_t>(value);
+}
 
 template <typename E>
 int64_t checked(uint32_t value) {
@@ -57,7 +61,8 @@ ProcessState::~ProcessState() = default;
 
 int64_t ProcessState::row() {
   if (row_ == 0)
-    row_ = writer_.dimension(Table::kProcess, {0, 0, 0, writer_.string(fmt::format("process {}", slot_)), 0, 0, kUnknown, 0});
+    row_ = writer_.dimension(Table::kProcess,
+                             {0, 0, 0, writer_.string(fmt::format("process {}", slot_)), 0, 0, kUnknown, 0});
   return row_;
 }
 
@@ -71,9 +76,13 @@ CuptiDecoder& ProcessState::cupti() {
   return *cupti_;
 }
 
-void ProcessState::count_bad(Table table) { writer_.lose(row(), table, event::LossReason::kBadInput, 1); }
+void ProcessState::count_bad(Table table) {
+  writer_.lose(row(), table, event::LossReason::kBadInput, 1);
+}
 
-int64_t ProcessState::string(uint32_t number) const { return number < strings_.size() ? strings_[number].row : 0; }
+int64_t ProcessState::string(uint32_t number) const {
+  return number < strings_.size() ? strings_[number].row : 0;
+}
 std::string_view ProcessState::text(uint32_t number) const {
   return number < strings_.size() ? std::string_view(strings_[number].text) : std::string_view();
 }
@@ -93,19 +102,28 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
     kernels_ = parent->kernels_;
     devices_ = parent->devices_;
     device_clocks_ = parent->device_clocks_;
-    if (parent->samples_ && !samples_) samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
+    if (parent->samples_ && !samples_)
+      samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
   }
   tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
-  if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);
+  if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000)
+    clocks_.set_ns_per_tick(record.ns_per_tick);
   int64_t rank = kUnknown;
   const std::string_view rank_text = text(record.rank_text);
   std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
-  const int64_t values[] = {record.pid, record.parent_pid, static_cast<int64_t>(record.start_raw), string(record.name),
-                            string(record.command), string(record.host), rank, 0};
+  const int64_t values[] = {record.pid,
+                            record.parent_pid,
+                            static_cast<int64_t>(record.start_raw),
+                            string(record.name),
+                            string(record.command),
+                            string(record.host),
+                            rank,
+                            0};
   if (row_ == 0) {
     row_ = writer_.dimension(Table::kProcess, values);
   } else {
-    for (int i = 0; i < event::column::Process::kCount; ++i) writer_.update(Table::kProcess, row_, i, values[i]);
+    for (int i = 0; i < event::column::Process::kCount; ++i)
+      writer_.update(Table::kProcess, row_, i, values[i]);
   }
   described_ = true;
   facts_.row = row_;
@@ -126,14 +144,15 @@ int64_t ProcessState::thread_track(uint32_t tid) {
 
 int64_t ProcessState::make_thread_track(uint32_t tid) {
   const int64_t thread = writer_.dimension(Table::kThread, {row(), tid, 0});
-  return writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), row(), thread, 0, tid, 0, 0,
-                                           writer_.string("thread"), 0});
+  return writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), row(), thread, 0,
+                                           tid, 0, 0, writer_.string("thread"), 0});
 }
 
 int64_t ProcessState::ranges_track() {
   if (ranges_track_ == 0)
-    ranges_track_ = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kRange), row(), 0, 0, 0, 0,
-                                                      writer_.string("ranges"), writer_.string("range"), 0});
+    ranges_track_ =
+        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kRange), row(), 0, 0, 0, 0,
+                                          writer_.string("ranges"), writer_.string("range"), 0});
   return ranges_track_;
 }
 
@@ -157,8 +176,8 @@ const ProcessState::Queue& ProcessState::queue(uint32_t number) {
   if (number < queues_.size() && queues_[number].track != 0) return queues_[number];
   if (!reach(queues_, number)) return kNone;
   Queue& fresh = queues_[number];
-  fresh.track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, 0, number, 0,
-                                                  0, writer_.string("queue"), 0});
+  fresh.track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, 0,
+                                                  number, 0, 0, writer_.string("queue"), 0});
   return fresh;
 }
 
@@ -175,10 +194,13 @@ ProcessState::Kernel& ProcessState::kernel(uint32_t number) {
   return kernel;
 }
 
-int64_t ProcessState::device_row(uint32_t number) const { return number < devices_.size() ? devices_[number] : 0; }
+int64_t ProcessState::device_row(uint32_t number) const {
+  return number < devices_.size() ? devices_[number] : 0;
+}
 
 bool ProcessState::Shape::same(const Shape& other) const {
-  return std::memcmp(grid, other.grid, sizeof grid) == 0 && std::memcmp(group, other.group, sizeof group) == 0 &&
+  return std::memcmp(grid, other.grid, sizeof grid) == 0 &&
+         std::memcmp(group, other.group, sizeof group) == 0 &&
          std::memcmp(offset, other.offset, sizeof offset) == 0 &&
          std::memcmp(cluster, other.cluster, sizeof cluster) == 0 && shared_dynamic == other.shared_dynamic;
 }
@@ -189,13 +211,29 @@ int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
   const event::KernelRecord& facts = kernel.record;
   const auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
   const auto group = [](uint64_t value) { return value == 0 ? kUnknown : static_cast<int64_t>(value); };
-  shape.row = writer_.dimension(
-      Table::kKernel,
-      {kernel.name, checked<event::DispatchKind>(facts.kind), i(shape.grid[0]), i(shape.grid[1]), i(shape.grid[2]),
-       group(shape.group[0]), group(shape.group[1]), group(shape.group[2]), i(shape.offset[0]), i(shape.offset[1]),
-       i(shape.offset[2]), shape.cluster[0], shape.cluster[1], shape.cluster[2], known(facts.registers),
-       known(facts.accum_registers), known(facts.scalar_registers), known(facts.shared_static),
-       known(shape.shared_dynamic), known(facts.private_bytes), kUnknown, kUnknown, 0});
+  shape.row = writer_.dimension(Table::kKernel, {kernel.name,
+                                                 checked<event::DispatchKind>(facts.kind),
+                                                 i(shape.grid[0]),
+                                                 i(shape.grid[1]),
+                                                 i(shape.grid[2]),
+                                                 group(shape.group[0]),
+                                                 group(shape.group[1]),
+                                                 group(shape.group[2]),
+                                                 i(shape.offset[0]),
+                                                 i(shape.offset[1]),
+                                                 i(shape.offset[2]),
+                                                 shape.cluster[0],
+                                                 shape.cluster[1],
+                                                 shape.cluster[2],
+                                                 known(facts.registers),
+                                                 known(facts.accum_registers),
+                                                 known(facts.scalar_registers),
+                                                 known(facts.shared_static),
+                                                 known(shape.shared_dynamic),
+                                                 known(facts.private_bytes),
+                                                 kUnknown,
+                                                 kUnknown,
+                                                 0});
   constexpr size_t kRemembered = 16;
   if (kernel.shapes.size() >= kRemembered) kernel.shapes.pop_back();
   kernel.shapes.insert(kernel.shapes.begin(), shape);
@@ -205,18 +243,23 @@ int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
 int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
   const auto time = static_cast<int64_t>(value);
   switch (queue.clock) {
-    case event::DeviceClock::kMonotonicRaw: return plausible(time);
-    case event::DeviceClock::kMonotonic: return plausible(clocks_.from_monotonic(time));
-    case event::DeviceClock::kRealtime: return plausible(clocks_.from_realtime(time));
-    case event::DeviceClock::kHost: return host_time(value);
+    case event::DeviceClock::kMonotonicRaw:
+      return plausible(time);
+    case event::DeviceClock::kMonotonic:
+      return plausible(clocks_.from_monotonic(time));
+    case event::DeviceClock::kRealtime:
+      return plausible(clocks_.from_realtime(time));
+    case event::DeviceClock::kHost:
+      return host_time(value);
     case event::DeviceClock::kPaired:
-      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time) : time);
+      return plausible(queue.device_number < device_clocks_.size() ? device_clocks_[queue.device_number](time)
+                                                                   : time);
   }
   return plausible(time);
 }
 
-ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued, uint64_t submit,
-                                                     uint64_t start, uint64_t end) {
+ProcessState::DeviceTimes ProcessState::device_times(const Queue& queue, Table table, uint64_t queued,
+                                                     uint64_t submit, uint64_t start, uint64_t end) {
   DeviceTimes times{device_time(queue, start), kUnknown, kUnknown, kUnknown};
   if (end != 0) times.duration = device_time(queue, end) - times.start;
   if (queued != 0) times.queued_ahead = times.start - device_time(queue, queued);
@@ -235,8 +278,10 @@ int64_t ProcessState::function(event::Domain domain, uint32_t number) {
   if (!reach(rows, number)) return 0;
   if (rows[number] == 0) {
     std::string_view name = event::function_name(domain, number);
-    const std::string made = name.empty() ? fmt::format("{} function {}", event::to_string(domain), number) : std::string();
-    rows[number] = writer_.dimension(Table::kFunction, {writer_.string(name.empty() ? made : name), static_cast<int64_t>(domain)});
+    const std::string made =
+        name.empty() ? fmt::format("{} function {}", event::to_string(domain), number) : std::string();
+    rows[number] = writer_.dimension(
+        Table::kFunction, {writer_.string(name.empty() ? made : name), static_cast<int64_t>(domain)});
   }
   return rows[number];
 }
@@ -250,9 +295,10 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   constexpr size_t kCached = 1024;
   if (known_markers_.empty()) known_markers_.resize(kCached);
   const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
-  KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
-  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
-      known_marker.kind == kind && known_marker.bytes == bytes) {
+  KnownMarker& known_marker =
+      known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
+  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 &&
+      known_marker.flags == header.flags && known_marker.kind == kind && known_marker.bytes == bytes) {
     open.label = known_marker.label;
     open.payload = known_marker.payload;
     open.domain = known_marker.domain;
@@ -312,8 +358,9 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
       }
       const Open open = owner.stack[i - 1];
       owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
-      writer_.add(Table::kMarker, {owner.track, open.start, host_time(as<event::PopRecord>(at).time) - open.start,
-                                   open.label, 0, open.payload});
+      writer_.add(Table::kMarker,
+                  {owner.track, open.start, host_time(as<event::PopRecord>(at).time) - open.start, open.label,
+                   0, open.payload});
       break;
     }
     case RecordKind::kMark: {
@@ -336,8 +383,8 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
         break;
       }
       const Open& open = found->second.open;
-      writer_.add(Table::kMarker,
-                  {ranges_track(), open.start, host_time(record.time) - open.start, open.label, 0, open.payload});
+      writer_.add(Table::kMarker, {ranges_track(), open.start, host_time(record.time) - open.start,
+                                   open.label, 0, open.payload});
       ranges_.erase(found);
       break;
     }
@@ -350,7 +397,8 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
   switch (header.kind) {
     case RecordKind::kString: {
       const auto& record = as<event::StringRecord>(at);
-      if (record.length > header.size - sizeof record || !reach(strings_, header.value)) return count_bad(Table::kEnd);
+      if (record.length > header.size - sizeof record || !reach(strings_, header.value))
+        return count_bad(Table::kEnd);
       const std::string_view text(reinterpret_cast<const char*>(at + sizeof record), record.length);
       strings_[header.value] = {writer_.string(text), std::string(text)};
       break;
@@ -379,9 +427,10 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       queue.device = device_row(record.device);
       queue.device_number = record.device;
       queue.clock = static_cast<event::DeviceClock>(record.clock);
-      queue.track = writer_.dimension(
-          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, queue.device, header.value,
-                          static_cast<int64_t>(record.context), string(record.name), category, 0});
+      queue.track =
+          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0,
+                                            queue.device, header.value, static_cast<int64_t>(record.context),
+                                            string(record.name), category, 0});
       if (record.properties != 0)
         writer_.property(Table::kTrack, queue.track, "properties", fmt::format("{:#x}", record.properties));
       break;
@@ -420,7 +469,8 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     }
     case RecordKind::kNote: {
       const auto& record = as<event::NoteRecord>(at);
-      writer_.note(row(), static_cast<event::NoteSeverity>(checked<event::NoteSeverity>(header.value)), text(record.text));
+      writer_.note(row(), static_cast<event::NoteSeverity>(checked<event::NoteSeverity>(header.value)),
+                   text(record.text));
       break;
     }
     case RecordKind::kClockPair: {
@@ -432,8 +482,8 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       if (!reach(device_clocks_, header.value)) return count_bad(Table::kEnd);
       const int64_t raw = host_time(record.host);
       device_clocks_[header.value].add(static_cast<int64_t>(record.device), raw);
-      writer_.add(Table::kClock, {row(), raw, kUnknown, kUnknown, kUnknown, static_cast<int64_t>(record.device),
-                                  device_row(header.value)});
+      writer_.add(Table::kClock, {row(), raw, kUnknown, kUnknown, kUnknown,
+                                  static_cast<int64_t>(record.device), device_row(header.value)});
       break;
     }
     case RecordKind::kName: {
@@ -472,32 +522,37 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
-      writer_.add(Table::kApi,
-                  {thread(block).track, start, duration, function(domain, number), static_cast<int64_t>(record.correlation),
-                   event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
+      writer_.add(
+          Table::kApi,
+          {thread(block).track, start, duration, function(domain, number),
+           static_cast<int64_t>(record.correlation),
+           event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
       break;
     }
     case RecordKind::kDispatch: {
       const auto& record = as<event::DispatchRecord>(at);
       ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
       const Queue& on = queue(record.queue);
-      const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+      const DeviceTimes times =
+          device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
       for (int i = 0; i < 3; ++i) {
         shape.grid[i] = record.grid[i];
         shape.group[i] = record.group[i];
       }
       shape.shared_dynamic = kUnknown32;
-      writer_.add(Table::kDispatch, {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
-                                     static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
-                                     record.ordinal, 0});
+      writer_.add(Table::kDispatch,
+                  {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
+                   static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
+                   record.ordinal, 0});
       break;
     }
     case RecordKind::kDispatchWide: {
       const auto& record = as<event::DispatchWideRecord>(at);
       ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
       const Queue& on = queue(record.queue);
-      const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+      const DeviceTimes times =
+          device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
       for (int i = 0; i < 3; ++i) {
         shape.grid[i] = record.grid[i];
@@ -506,9 +561,10 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.cluster[i] = record.cluster[i];
       }
       shape.shared_dynamic = record.shared_dynamic;
-      writer_.add(Table::kDispatch, {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
-                                     static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
-                                     record.ordinal, 0});
+      writer_.add(Table::kDispatch,
+                  {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
+                   static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
+                   record.ordinal, 0});
       break;
     }
     case RecordKind::kCopy: {
@@ -516,18 +572,21 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       ++commands_.rows[static_cast<size_t>(Table::kCopy)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
-      const DeviceTimes times = device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
+      const DeviceTimes times =
+          device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
       const int64_t direction = checked<event::CopyDirection>(header.value & 0xff);
       const int64_t from_host = static_cast<int64_t>(event::CopyDirection::kHostToDevice);
       const int64_t to_host = static_cast<int64_t>(event::CopyDirection::kDeviceToHost);
       const int64_t peer = record.peer_queue != 0 ? queue(record.peer_queue).device : on.device;
       const int64_t shape = writer_.dimension(
-          Table::kCopyShape, {direction, checked<event::MemoryKind>(header.value >> 16 & 0xff),
-                              checked<event::MemoryKind>(header.value >> 24), direction == from_host ? 0 : on.device,
-                              direction == to_host ? 0 : peer, checked<event::CopyKind>(header.value >> 8 & 0xff),
-                              header.flags & event::kCopyAsynchronous});
-      writer_.add(Table::kCopy, {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
-                                 static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+          Table::kCopyShape,
+          {direction, checked<event::MemoryKind>(header.value >> 16 & 0xff),
+           checked<event::MemoryKind>(header.value >> 24), direction == from_host ? 0 : on.device,
+           direction == to_host ? 0 : peer, checked<event::CopyKind>(header.value >> 8 & 0xff),
+           header.flags & event::kCopyAsynchronous});
+      writer_.add(Table::kCopy,
+                  {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
+                   static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
       break;
     }
     case RecordKind::kFill: {
@@ -535,21 +594,23 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       ++commands_.rows[static_cast<size_t>(Table::kFill)];
       Queue on = queue(record.queue);
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
-      const DeviceTimes times = device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
+      const DeviceTimes times =
+          device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
       const int64_t shape = writer_.dimension(
           Table::kFillShape, {checked<event::MemoryKind>(header.value), on.device,
                               record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
-      writer_.add(Table::kFill, {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
-                                 static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+      writer_.add(Table::kFill,
+                  {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
+                   static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
       break;
     }
     case RecordKind::kAllocation: {
       const auto& record = as<event::AllocationRecord>(at);
       const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(
-          Table::kAllocationShape, {checked<event::AllocationOperation>(header.value & 0xff),
-                                    checked<event::MemoryKind>(header.value >> 8 & 0xff),
-                                    device_row(header.value >> 16), string(record.name)});
+      const int64_t shape = writer_.dimension(Table::kAllocationShape,
+                                              {checked<event::AllocationOperation>(header.value & 0xff),
+                                               checked<event::MemoryKind>(header.value >> 8 & 0xff),
+                                               device_row(header.value >> 16), string(record.name)});
       writer_.add(Table::kAllocation,
                   {thread(block).track, start, record.end == 0 ? 0 : host_time(record.end) - start, shape,
                    static_cast<int64_t>(record.correlation),
@@ -579,10 +640,12 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       break;
     case RecordKind::kReading: {
       const auto& record = as<event::ReadingRecord>(at);
-      const int64_t counter = writer_.dimension(Table::kCounter, {string(header.value), string(record.unit), 0, 0});
-      const int64_t track = writer_.dimension(
-          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), row(), 0, device_row(record.device), 0, 0,
-                          string(header.value), writer_.string("counter"), counter});
+      const int64_t counter =
+          writer_.dimension(Table::kCounter, {string(header.value), string(record.unit), 0, 0});
+      const int64_t track =
+          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), row(), 0,
+                                            device_row(record.device), 0, 0, string(header.value),
+                                            writer_.string("counter"), counter});
       int64_t bits;
       std::memcpy(&bits, &record.number, sizeof bits);
       writer_.add(Table::kReading, {track, host_time(record.time), bits});
@@ -593,13 +656,14 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t counter = writer_.dimension(Table::kCounter, {string(header.value), 0, 0, 0});
       int64_t bits;
       std::memcpy(&bits, &record.number, sizeof bits);
-      writer_.add(Table::kCounterValue, {queue(record.queue).track, 0, record.ordinal, counter, record.instance, record.pass, bits});
+      writer_.add(Table::kCounterValue, {queue(record.queue).track, 0, record.ordinal, counter,
+                                         record.instance, record.pass, bits});
       break;
     }
     case RecordKind::kLink: {
       const auto& record = as<event::LinkRecord>(at);
-      writer_.add(Table::kLink, {checked<event::LinkKind>(header.value), row(), static_cast<int64_t>(record.from),
-                                 static_cast<int64_t>(record.to)});
+      writer_.add(Table::kLink, {checked<event::LinkKind>(header.value), row(),
+                                 static_cast<int64_t>(record.from), static_cast<int64_t>(record.to)});
       break;
     }
     case RecordKind::kLoss: {
@@ -617,8 +681,8 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kOverhead: {
       const auto& record = as<event::OverheadRecord>(at);
       const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(Table::kOverheadShape,
-                                              {checked<event::OverheadKind>(header.value), string(record.name)});
+      const int64_t shape = writer_.dimension(
+          Table::kOverheadShape, {checked<event::OverheadKind>(header.value), string(record.name)});
       writer_.add(Table::kOverhead, {thread(block).track, start, host_time(record.end) - start, shape,
                                      static_cast<int64_t>(record.correlation)});
       break;
@@ -671,7 +735,8 @@ void ProcessState::finish() {
     }
   }
   for (const auto& [id, range] : ranges_) {
-    writer_.add(Table::kMarker, {ranges_track(), range.open.start, kUnknown, range.open.label, 0, range.open.payload});
+    writer_.add(Table::kMarker,
+                {ranges_track(), range.open.start, kUnknown, range.open.label, 0, range.open.payload});
     ++open_ranges;
   }
   if (open_ranges != 0) writer_.lose(row(), Table::kMarker, event::LossReason::kOpenAtExit, open_ranges);

@@ -2,6 +2,8 @@
 // the numbers that its records use, and what is open on each thread.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <tsl/robin_map.h>
 
 #include "decode/clock_map.h"
 #include "decode/cupti.h"
@@ -120,11 +120,12 @@ class ProcessState : public ProcessContext {
   int64_t kernel_row(Kernel& kernel, Shape shape);
   int64_t device_row(uint32_t number) const;
   int64_t device_time(const Queue& queue, uint64_t value) const;
-  DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit, uint64_t start, uint64_t end);
+  DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit,
+                           uint64_t start, uint64_t end);
   int64_t function(event::Domain domain, uint32_t number);
   void marker(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
-  Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed, event::MarkerKind kind,
-                    uint64_t time);
+  Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed,
+                    event::MarkerKind kind, uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void count_bad(event::Table table);
   CuptiDecoder& cupti();
@@ -150,7 +151,7 @@ class ProcessState : public ProcessContext {
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;
   std::unique_ptr<ProcessSamples> samples_;  // once the process says anything about call stacks
-  std::unique_ptr<CuptiDecoder> cupti_;  // once the process says anything about CUPTI
+  std::unique_ptr<CuptiDecoder> cupti_;      // once the process says anything about CUPTI
 };
 
 }  // namespace tacho::decode

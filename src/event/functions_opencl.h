@@ -388,8 +388,10 @@ constexpr bool has_result(uint16_t number) {
     case Function::clGetExtensionFunctionAddress:
     case Function::clGetExtensionFunctionAddressForPlatform:
     case Function::clSVMAlloc:
-    case Function::clSVMFree: return false;
-    default: return !function_name(number).empty();
+    case Function::clSVMFree:
+      return false;
+    default:
+      return !function_name(number).empty();
   }
 }
 

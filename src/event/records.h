@@ -77,11 +77,11 @@ struct ProcessRecord {
   uint32_t slot;         // number of this process in the pool
   uint32_t parent_slot;  // slot whose definitions are inherited after fork; 0xffffffff = none
   uint32_t name, command, host, rank_text;
-  uint32_t clock;        // HostClock
+  uint32_t clock;             // HostClock
   uint32_t hook_picoseconds;  // measured cost of one empty hook, ps
-  uint64_t start;        // host time
-  uint64_t start_raw;    // the same moment, CLOCK_MONOTONIC_RAW ns
-  double ns_per_tick;    // of the host clock
+  uint64_t start;             // host time
+  uint64_t start_raw;         // the same moment, CLOCK_MONOTONIC_RAW ns
+  double ns_per_tick;         // of the host clock
 };
 enum class HostClock : uint32_t { kTsc, kMonotonicRaw, kMonotonic };
 
@@ -94,7 +94,7 @@ struct ThreadRecord {
 /// value: device number (from 1).
 struct DeviceRecord {
   RecordHeader header;
-  uint32_t kind;   // DeviceKind
+  uint32_t kind;  // DeviceKind
   uint32_t index;
   uint32_t name, vendor, architecture, driver, uuid;
   uint32_t clock_error_ns;  // 0xffffffff = not stated
@@ -104,19 +104,19 @@ struct DeviceRecord {
 struct QueueRecord {
   RecordHeader header;
   uint32_t device;
-  uint32_t name;       // string, 0 = none
-  uint32_t category;   // string, 0 = none
-  uint32_t clock;      // DeviceClock
-  uint64_t native;     // the runtime's handle or number
+  uint32_t name;      // string, 0 = none
+  uint32_t category;  // string, 0 = none
+  uint32_t clock;     // DeviceClock
+  uint64_t native;    // the runtime's handle or number
   uint64_t context;
-  uint64_t properties; // the runtime's property bits
+  uint64_t properties;  // the runtime's property bits
 };
 enum class DeviceClock : uint32_t {
   kMonotonicRaw,  // CLOCK_MONOTONIC_RAW ns (PoCL)
   kMonotonic,
-  kRealtime,      // (Oclgrind)
-  kPaired,        // ClockPairRecords of this queue's device
-  kHost,          // same ticks as the host clock
+  kRealtime,  // (Oclgrind)
+  kPaired,    // ClockPairRecords of this queue's device
+  kHost,      // same ticks as the host clock
 };
 
 /// value: kernel number (from 1). Numbers are kUnknown32 where the runtime does not tell.
@@ -151,8 +151,8 @@ struct NoteRecord {
 /// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW). The same moment in two clocks.
 struct ClockPairRecord {
   RecordHeader header;
-  uint64_t host;    // host time
-  uint64_t device;  // device time; for device 0 CLOCK_MONOTONIC_RAW ns
+  uint64_t host;         // host time
+  uint64_t device;       // device time; for device 0 CLOCK_MONOTONIC_RAW ns
   uint64_t uncertainty;  // ns: half of the interval within which both were read
 };
 inline constexpr uint32_t kCuptiClock = 0xfffffffe;  // as a device number: CUPTI's own clock, ns
@@ -164,7 +164,17 @@ struct NameRecord {
   uint32_t text;
   uint32_t reserved;
 };
-enum class NameSpace : uint32_t { kCudaRuntime, kCudaDriver, kCudaKernel, kCudaMarker, kCudaDomain, kHip, kHsa, kRocmKernel, kCudaGraphNode };
+enum class NameSpace : uint32_t {
+  kCudaRuntime,
+  kCudaDriver,
+  kCudaKernel,
+  kCudaMarker,
+  kCudaDomain,
+  kHip,
+  kHsa,
+  kRocmKernel,
+  kCudaGraphNode
+};
 
 /// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
 struct ApiRecord {
@@ -218,7 +228,7 @@ struct FillRecord {
   uint64_t correlation;
   uint64_t queued, submit, start, end;
   uint64_t bytes;
-  uint64_t pattern;      // first 8 bytes of the pattern
+  uint64_t pattern;  // first 8 bytes of the pattern
   uint32_t queue;
   uint32_t pattern_bytes;
 };
@@ -230,7 +240,7 @@ struct AllocationRecord {
   uint64_t start, end;  // host time
   uint64_t bytes;       // ~0 = unknown
   uint64_t address;
-  uint32_t name;        // string
+  uint32_t name;  // string
   uint32_t reserved;
 };
 
@@ -340,7 +350,7 @@ struct CodeRecord {
   RecordHeader header;
   uint32_t name, file;  // strings; the name is the qualified one where there is one
   int32_t first_line;
-  uint32_t version;     // of the interpreter, PY_VERSION_HEX >> 16: says how the line table is encoded
+  uint32_t version;  // of the interpreter, PY_VERSION_HEX >> 16: says how the line table is encoded
   uint64_t table_bytes;
 };
 

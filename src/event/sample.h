@@ -39,7 +39,7 @@ enum class PythonState : uint8_t {
 struct SampleHeader {
   SampleClock clock;
   PythonState python;
-  uint8_t stack_whole;  // 1: the stack bytes reach to the thread's outermost frame
+  uint8_t stack_whole;   // 1: the stack bytes reach to the thread's outermost frame
   uint8_t launch;        // 1: read by the thread itself at a call that launches device work: no registers, no
                          // native stack, and the record's period is 0
   uint16_t chain;        // words of the frame-pointer chain

@@ -84,12 +84,19 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   const Face face = face_of(path);
   if (!face.readable) return trace::Trace::open(path);  // says why
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
-  if (face.folder) return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it", path);
+  if (face.folder)
+    return fail(
+        "{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
+        path);
   if (face.head.starts_with(std::string_view("SQLite format 3\0", 16)))
-    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
+    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables",
+                path);
   auto trace = trace::Trace::open(path);
   if (!trace && !face.head.empty() && !face.head.starts_with("\x89TACHO"))
-    return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, rocprofv3's CSV and JSON)", path);
+    return fail(
+        "{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome and Kineto JSON, "
+        "rocprofv3's CSV and JSON)",
+        path);
   return trace;
 }
 

@@ -22,17 +22,17 @@ enum class AgentIndex : uint8_t { kAbsolute, kRelative, kTypeRelative };
 
 struct ExportOptions {
   bool overwrite = false;
-  bool mangled = false;          // -M: kernel names as the runtime gives them
-  bool truncate = false;         // -T: without arguments and templates
-  bool kernel_rename = false;    // kernels take the name of the innermost enclosing marker
-  bool extra_columns = false;    // csv: columns that rocprofv3 does not have
-  bool statistics = false;       // csv: *_stats.csv files too
-  int64_t process = 0;           // only this row of table process; 0 = all
-  uint64_t tables = ~0ull;       // bit (1 << event::Table) of each fact table to write
-  uint64_t domains = ~0ull;      // bit (1 << event::Domain) of the API calls to write
+  bool mangled = false;        // -M: kernel names as the runtime gives them
+  bool truncate = false;       // -T: without arguments and templates
+  bool kernel_rename = false;  // kernels take the name of the innermost enclosing marker
+  bool extra_columns = false;  // csv: columns that rocprofv3 does not have
+  bool statistics = false;     // csv: *_stats.csv files too
+  int64_t process = 0;         // only this row of table process; 0 = all
+  uint64_t tables = ~0ull;     // bit (1 << event::Table) of each fact table to write
+  uint64_t domains = ~0ull;    // bit (1 << event::Domain) of the API calls to write
   AgentIndex agent_index = AgentIndex::kRelative;
-  bool group_by_queue = false;   // pftrace: tracks named after queues, also where streams are known
-  uint64_t minimum_bytes = 0;    // csv: write no file when all of them together are smaller
+  bool group_by_queue = false;  // pftrace: tracks named after queues, also where streams are known
+  uint64_t minimum_bytes = 0;   // csv: write no file when all of them together are smaller
   int rpd_schema = 2;
   bool rocprof_sys = false;      // pftrace: tracks, categories and samples as rocprof-sys has them
   bool annotations = true;       // pftrace: arguments of events
@@ -50,9 +50,9 @@ struct ExportTarget {
 };
 
 struct Writer {
-  std::string_view name;        // -f name: "csv", "json", "pftrace", "rocpd", "rpd", "parquet"
-  std::string_view extension;   // of single files, with dot
-  bool folder;                  // writes several files
+  std::string_view name;       // -f name: "csv", "json", "pftrace", "rocpd", "rpd", "parquet"
+  std::string_view extension;  // of single files, with dot
+  bool folder;                 // writes several files
   /// Appends the paths written to `written`.
   Status (*write)(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                   std::vector<std::string>& written);

@@ -17,7 +17,8 @@ struct EnvironmentOptions {
 
 /// A copy of this process's environment with what sources need; existing OPENCL_LAYERS, LD_PRELOAD and injection paths
 /// are kept (ours is added, or theirs wins where there can be only one; `notes` then says so).
-std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes);
+std::vector<std::string> target_environment(const EnvironmentOptions& options,
+                                            std::vector<std::string>& notes);
 
 /// Names and values of the variables that are worth recording (an allow-list: no secrets).
 std::vector<std::pair<std::string, std::string>> recorded_environment();

@@ -50,7 +50,8 @@ double thread_cpu_s() {
 // Drains the pool in a thread of its own until told to stop.
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry,
+              std::unique_ptr<PerfSampler> perf)
       : pool_(pool),
         writer_(writer),
         telemetry_(telemetry),
@@ -111,7 +112,8 @@ class DrainThread {
         last_flush = now;
       }
       int64_t rows = 0;
-      for (size_t i = 0; i < static_cast<size_t>(Table::kLink); ++i) rows += writer_.rows(static_cast<Table>(i));
+      for (size_t i = 0; i < static_cast<size_t>(Table::kLink); ++i)
+        rows += writer_.rows(static_cast<Table>(i));
       rows_.store(rows, std::memory_order_relaxed);
       file_bytes_.store(writer_.bytes(), std::memory_order_relaxed);
       drainer_.sleep();
@@ -225,7 +227,9 @@ std::string human_size(double bytes) {
 }
 
 void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
-  const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
+  const auto about = [&](std::string_view key, std::string_view value) {
+    writer.property(Table::kEnd, 0, key, value);
+  };
   std::string command;
   for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
   about("command", command);
@@ -269,11 +273,14 @@ class Gate {
     store();
   }
   void signal(int number) {
-    if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) set(true);
-    if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number) set(false);
+    if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number)
+      set(true);
+    if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number)
+      set(false);
   }
   bool wants(int number) const {
-    return (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number) ||
+    return (options_.start_trigger.kind == Trigger::Kind::kSignal &&
+            options_.start_trigger.signal == number) ||
            (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
   }
   // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
@@ -298,7 +305,8 @@ class Gate {
       samples_ = on;
       // What triggers or the program itself switched meanwhile stays.
       const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
-      if (now != 0) header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+      if (now != 0)
+        header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
     }
     if (ended || (on && options_.sample_duration_s <= 0)) return -1;
     return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
@@ -337,7 +345,8 @@ bool maps_mention(pid_t pid, const char* library) {
   if (maps == nullptr) return false;
   char line[4608];
   bool found = false;
-  while (!found && std::fgets(line, sizeof line, maps) != nullptr) found = std::strstr(line, library) != nullptr;
+  while (!found && std::fgets(line, sizeof line, maps) != nullptr)
+    found = std::strstr(line, library) != nullptr;
   std::fclose(maps);
   return found;
 }
@@ -361,7 +370,8 @@ Result<Trigger> parse_trigger(const std::string& text) {
     }
     if (kind == "signal") {
       trigger.kind = Trigger::Kind::kSignal;
-      static constexpr std::pair<const char*, int> kSignals[] = {{"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
+      static constexpr std::pair<const char*, int> kSignals[] = {
+          {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
       for (const auto& [name, number] : kSignals)
         if (value == name || value == std::string("SIG") + name) {
           trigger.signal = number;
@@ -408,8 +418,9 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
     begin = end + 1;
   }
   if (worst == 126) return own_error(126, fmt::format("{}: not executable (chmod +x?)", blocked));
-  return own_error(127, fmt::format("{}: command not found in PATH{}", command,
-                                    access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));
+  return own_error(
+      127, fmt::format("{}: command not found in PATH{}", command,
+                       access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));
 }
 
 Result<std::string> find_library() {
@@ -419,7 +430,9 @@ Result<std::string> find_library() {
   }
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (size <= 0) return fail("cannot tell where tacho is installed (/proc not mounted?): set TACHO_LIBRARY to libtacho.so");
+  if (size <= 0)
+    return fail(
+        "cannot tell where tacho is installed (/proc not mounted?): set TACHO_LIBRARY to libtacho.so");
   std::string folder(self, static_cast<size_t>(size));
   folder.resize(folder.rfind('/'));
   for (const char* relative : {"/../lib/libtacho.so", "/libtacho.so", "/../lib64/libtacho.so"}) {
@@ -431,7 +444,8 @@ Result<std::string> find_library() {
       return path;
     }
   }
-  return fail("libtacho.so is not beside {} (looked in ../lib): reinstall, or set TACHO_LIBRARY to its path", folder);
+  return fail("libtacho.so is not beside {} (looked in ../lib): reinstall, or set TACHO_LIBRARY to its path",
+              folder);
 }
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
@@ -441,7 +455,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (!library) return own_error(125, library.error().message);
 
   // Writing past RLIMIT_FSIZE must be an error of ours, not a signal; the target gets the default back.
-  struct sigaction ignore {}, previous_xfsz {};
+  struct sigaction ignore {
+  }, previous_xfsz{};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &ignore, &previous_xfsz);
 
@@ -460,24 +475,29 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   pool_options.max_bytes = options.pool_max;
   pool_options.sources = options.sources;
   // Paused before the target starts, not after: its first records come at once.
-  pool_options.start_paused = options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone ||
-                              (options.periods.empty() ? options.delay_s > 0 : options.periods.front().delay_s > 0);
+  pool_options.start_paused =
+      options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone ||
+      (options.periods.empty() ? options.delay_s > 0 : options.periods.front().delay_s > 0);
   pool_options.flush_period_ms = options.flush_period_ms;
   pool_options.output = options.output;
   for (const auto& [key, value] : options.config) pool_options.config += key + "=" + value + "\n";
   const auto trigger_config = [&](const char* prefix, const Trigger& trigger) {
-    if (trigger.kind == Trigger::Kind::kMarker) pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
-    if (trigger.kind == Trigger::Kind::kLaunch) pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
+    if (trigger.kind == Trigger::Kind::kMarker)
+      pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
+    if (trigger.kind == Trigger::Kind::kLaunch)
+      pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
   };
   pool_options.start_launch = options.start_trigger.launch;
   pool_options.stop_launch = options.stop_trigger.launch;
-  if (pool_options.start_launch == 1) pool_options.start_paused = options.start_paused;  // the first: from the beginning
+  if (pool_options.start_launch == 1)
+    pool_options.start_paused = options.start_paused;  // the first: from the beginning
   trigger_config("start", options.start_trigger);
   trigger_config("stop", options.stop_trigger);
   auto pool = tape::Pool::create(pool_options);
   if (!pool) return own_error(125, pool.error().message);
   // Before the target starts: its threads sample as soon as they are there.
-  if (options.sample_delay_s > 0) pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
+  if (options.sample_delay_s > 0)
+    pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
   RunResult result;
@@ -491,7 +511,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   sigset_t handled, original_mask;
   sigemptyset(&handled);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP})
+  for (const int number :
+       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP})
     sigaddset(&handled, number);
   sigprocmask(SIG_BLOCK, &handled, &original_mask);
   const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -511,9 +532,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       }
       perf = std::move(*opened);
       if (!perf->kernel_time())
-        result.warnings.push_back("call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
+        result.warnings.push_back(
+            "call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
     };
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options, before_exec);
+  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options,
+                            before_exec);
   sigaction(SIGXFSZ, &ignore, nullptr);
   if (!child || child->error != 0) {
     close(signals);
@@ -571,8 +594,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       if (!opencl_loaded) opencl_loaded = maps_mention(child->pid, "libOpenCL.so");
       if (!ours_loaded) ours_loaded = maps_mention(child->pid, "/libtacho.so");
       if (status_line && now - began > 2'000'000'000) {
-        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk", static_cast<double>(now - began) * 1e-9,
-                   drain.rows(), human_size(static_cast<double>(drain.file_bytes())));
+        fmt::print(stderr, "\r\033[Ktacho: {:.0f} s, {} events, {} on disk",
+                   static_cast<double>(now - began) * 1e-9, drain.rows(),
+                   human_size(static_cast<double>(drain.file_bytes())));
         std::fflush(stderr);
         drew_status = true;
       }
@@ -601,11 +625,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   for (size_t i = 0; i <= event::kFactTables; ++i) {
     const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
     if (dropped != 0)
-      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
-                      static_cast<int64_t>(dropped));
+      (*writer)->lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd,
+                      event::LossReason::kPoolFull, static_cast<int64_t>(dropped));
   }
   uint64_t dropped[event::kFactTables];
-  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
+  for (size_t i = 0; i < event::kFactTables; ++i)
+    dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
   drain.decoder().count_in_flight(dropped);
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
@@ -617,7 +642,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
   if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
     result.warnings.push_back(
-        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
+        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its "
+        "OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
   const bool cuda_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                      [](const auto& process) { return process.cuda_attached; });
@@ -625,16 +651,20 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back(problem);
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
     result.warnings.push_back(
-        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a sampler: "
+        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks "
+        "need a sampler: "
         "tacho sys sample, rocprof-sys-sample)");
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no marker "
+        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no "
+        "marker "
         "(--sampler perf samples its call stacks from outside)");
   for (const std::string& warning : result.warnings)
     (*writer)->note(0, event::NoteSeverity::kWarning, warning);
 
-  const auto about = [&](std::string_view key, const std::string& value) { (*writer)->property(Table::kEnd, 0, key, value); };
+  const auto about = [&](std::string_view key, const std::string& value) {
+    (*writer)->property(Table::kEnd, 0, key, value);
+  };
   about("exit_code", fmt::format("{}", result.exit_code));
   if (result.signal != 0) about("signal", fmt::format("{}", result.signal));
   about("target_seconds", fmt::format("{:.6f}", result.seconds));

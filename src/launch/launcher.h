@@ -29,12 +29,12 @@ Result<Trigger> parse_trigger(const std::string& text);
 
 struct LaunchOptions {
   std::vector<std::string> command;
-  std::string output;          // the .tacho to write
+  std::string output;  // the .tacho to write
   trace::WriterOptions writer;
   uint64_t sources = tape::source_bit::kAll;
   bool start_paused = false;
-  double delay_s = 0;          // recording starts after so many seconds
-  double duration_s = 0;       // and lasts so many; 0 = to the end
+  double delay_s = 0;     // recording starts after so many seconds
+  double duration_s = 0;  // and lasts so many; 0 = to the end
   Trigger start_trigger, stop_trigger;
   /// (delay, duration, repeat) triples of the collection period; repeat 0 = for ever. Overrides delay and duration.
   struct Period {
@@ -45,7 +45,7 @@ struct LaunchOptions {
   uint64_t pool_initial = 16ull << 20;
   uint64_t pool_max = 256ull << 20;
   uint32_t flush_period_ms = 1000;
-  bool quiet = false;          // no status line, no progress
+  bool quiet = false;                                            // no status line, no progress
   std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   TelemetryOptions telemetry;
@@ -53,24 +53,24 @@ struct LaunchOptions {
   uint32_t perf_stack = 16384;   // bytes of stack per sample
   double sample_delay_s = 0;     // call stacks only: no samples before
   double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
-  bool preload = true;         // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
-  bool inject = true;          // any of our libraries at all; false: the environment stays but for `environment`
+  bool preload = true;           // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool inject = true;  // any of our libraries at all; false: the environment stays but for `environment`
   int stdout_fd = -1, stderr_fd = -1;  // what the target gets as 1 and 2; -1 = ours
   std::function<void()> started;       // called once, when the target runs
   std::function<void()> tick;          // called at least every 200 ms while it runs, where set
 };
 
 struct RunResult {
-  int exit_code = 0;               // the target's: its code, or 128 + signal
-  int signal = 0;                  // that ended it, 0 = none
+  int exit_code = 0;  // the target's: its code, or 128 + signal
+  int signal = 0;     // that ended it, 0 = none
   pid_t pid = 0;
-  double seconds = 0;              // wall time of the target
-  bool still_running = false;      // descendants of the target went on after it
+  double seconds = 0;          // wall time of the target
+  bool still_running = false;  // descendants of the target went on after it
   std::vector<decode::ProcessFacts> processes;
   std::vector<std::string> warnings;  // sentences for the user
-  uint64_t pool_bytes = 0;         // bytes that went through the pool
-  double drain_cpu_s = 0;          // CPU time of the drainer
-  Status written = {};             // of the trace file
+  uint64_t pool_bytes = 0;            // bytes that went through the pool
+  double drain_cpu_s = 0;             // CPU time of the drainer
+  Status written = {};                // of the trace file
   /// Gives the pool's memory back to the machine, which takes milliseconds; the destructor waits.
   std::jthread giving_back = {};
 };

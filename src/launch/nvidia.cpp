@@ -199,9 +199,9 @@ NvidiaStatus inspect_nvidia() {
     get_attribute(&device.capability_major, 75, handle);
     get_attribute(&device.capability_minor, 76, handle);
     const std::pair<int, int*> attributes[] = {
-        {10, &device.warp_size},        {13, &device.sm_clock_khz},      {36, &device.memory_clock_khz},
-        {37, &device.memory_bus_bits},  {38, &device.l2_bytes},          {39, &device.threads_per_sm},
-        {106, &device.blocks_per_sm},   {82, &device.registers_per_sm},  {81, &device.shared_per_sm},
+        {10, &device.warp_size},       {13, &device.sm_clock_khz},     {36, &device.memory_clock_khz},
+        {37, &device.memory_bus_bits}, {38, &device.l2_bytes},         {39, &device.threads_per_sm},
+        {106, &device.blocks_per_sm},  {82, &device.registers_per_sm}, {81, &device.shared_per_sm},
         {111, &device.shared_reserved}};
     for (const auto& [attribute, to] : attributes) get_attribute(to, attribute, handle);
     unsigned char uuid[16] = {};

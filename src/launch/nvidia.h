@@ -23,10 +23,11 @@ struct NvidiaStatus {
   std::string driver;           // version of the kernel module, empty = not told
   int cuda_version = 0;         // highest CUDA version of the driver, 13000 = 13.0
   std::vector<NvidiaDevice> devices;
-  bool counters_refused = false;     // the driver lets only administrators read hardware counters, and this is none
-  std::string cupti;                 // file, empty = none found
-  uint32_t cupti_version = 0;        // cuptiGetVersion()
-  std::string problem;               // one sentence, empty = CUDA programs can be traced here
+  bool counters_refused =
+      false;                   // the driver lets only administrators read hardware counters, and this is none
+  std::string cupti;           // file, empty = none found
+  uint32_t cupti_version = 0;  // cuptiGetVersion()
+  std::string problem;         // one sentence, empty = CUDA programs can be traced here
 };
 
 /// Looks at the machine and initialises the CUDA driver in this process (do not fork afterwards).

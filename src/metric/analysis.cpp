@@ -523,7 +523,8 @@ struct Analysis::Impl {
                       {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
                   // Whether there is an error depends on the normalisation, the places do not.
                   if (column.key == "avg" && cell.reduction == Reduction::Avg && !repeats.empty())
-                    pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(), program.keep_error(last_node)});
+                    pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(),
+                                       program.keep_error(last_node)});
                   break;
                 }
               }
@@ -632,7 +633,8 @@ struct Analysis::Impl {
     for (std::size_t n = 0; n < kNormalisations.size(); ++n)
       page.values[n].assign(wanted.begin() + static_cast<std::ptrdiff_t>(n * count),
                             wanted.begin() + static_cast<std::ptrdiff_t>((n + 1) * count));
-    page.dispatch_values.assign(wanted.begin() + static_cast<std::ptrdiff_t>(kNormalisations.size() * count), wanted.end());
+    page.dispatch_values.assign(wanted.begin() + static_cast<std::ptrdiff_t>(kNormalisations.size() * count),
+                                wanted.end());
     return page;
   }
 
@@ -715,7 +717,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   NameCollector names(normalisation, denominator_of(impl->catalog, normalisation),
                       options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
   for (const std::string_view each : {"per_wave", "per_cycle", "per_second"})
-    if (const std::string_view text = denominator_of(impl->catalog, each); options.every_normalisation && !text.empty()) {
+    if (const std::string_view text = denominator_of(impl->catalog, each);
+        options.every_normalisation && !text.empty()) {
       TACHO_ASSIGN(const Formula* formula, impl->formulas.get(text));
       names.add(*formula, "");
     }
@@ -748,7 +751,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
         intensity_formulas(*architecture, impl->workload.sysinfo.get("gpu_series"), options.compat,
                            [&](std::string_view name) { return counters.has(name); }));
     if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
-    for (const IntensityFormulas::Kind& kind : impl->intensity.kinds) TACHO_TRY(impl->formulas.get(kind.flops));
+    for (const IntensityFormulas::Kind& kind : impl->intensity.kinds)
+      TACHO_TRY(impl->formulas.get(kind.flops));
   }
   if (!impl->given_blocks && !impl->workload.recorded_blocks.empty()) TACHO_TRY(impl->select_blocks());
   TACHO_TRY(impl->choose_dispatches());
@@ -801,7 +805,9 @@ bool Analysis::shows(int block, int table) const {
 const std::vector<IntensityPoint>& Analysis::kernel_points() const {
   return impl_->kernel_points;
 }
-std::string_view Analysis::intensity_definition() const { return impl_->intensity.definition; }
+std::string_view Analysis::intensity_definition() const {
+  return impl_->intensity.definition;
+}
 std::vector<FlopKind> Analysis::flop_kinds() const {
   std::vector<FlopKind> kinds;
   for (const IntensityFormulas::Kind& each : impl_->intensity.kinds) kinds.push_back(each.kind);
@@ -812,7 +818,8 @@ std::string_view Analysis::data_type(const IntensityPoint& point) const {
 }
 std::vector<std::string> Analysis::roofline_types() const {
   const auto& ceilings = impl_->workload.ceilings;
-  return data_types_of(impl_->kernel_points, impl_->intensity.kinds, ceilings.empty() ? nullptr : &ceilings.front());
+  return data_types_of(impl_->kernel_points, impl_->intensity.kinds,
+                       ceilings.empty() ? nullptr : &ceilings.front());
 }
 
 const std::optional<workload::PcSamples>& Analysis::pc_samples() const {

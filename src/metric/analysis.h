@@ -32,9 +32,9 @@ struct AnalysisOptions {
   bool sum_ratios = false;              ///< --ratio sum
   bool compat = false;                  ///< --compat 3.3: upstream's values where ours differ
   bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
-  bool errors = false;  ///< computes ResultRow::error
+  bool errors = false;                  ///< computes ResultRow::error
   bool advice = true;
-  int run = 0;  ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
+  int run = 0;                    ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
   std::size_t most_findings = 5;  ///< of one kernel
   std::vector<std::string> config_dirs;
   std::vector<std::pair<std::string, std::string>> specs_correction;
@@ -94,10 +94,11 @@ struct IntensityPoint {
   std::uint32_t kernel = 0;
   std::uint32_t row = 0;  ///< of the (first) dispatch, in Workload::dispatches
   std::size_t calls = 0;
-  double total_duration = 0;       ///< ns
+  double total_duration = 0;                ///< ns
   double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
-  double performance = 0;          ///< GFLOP/s; NaN: not computable
-  std::array<double, kMostFlopKinds> flops{};  ///< by Analysis::flop_kinds(), of all dispatches; NaN: not counted
+  double performance = 0;                   ///< GFLOP/s; NaN: not computable
+  std::array<double, kMostFlopKinds>
+      flops{};  ///< by Analysis::flop_kinds(), of all dispatches; NaN: not counted
   /// By kRooflineLevels: of all dispatches, and for each ns of them. NaN: not computable.
   std::array<double, kRooflineLevels.size()> bytes{}, bandwidth{};
 };

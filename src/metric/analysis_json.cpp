@@ -163,7 +163,8 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   const workload::Workload& workload = run.workload();
   const workload::RooflineCeilings& ceilings = workload.ceilings.empty() ? kNone : workload.ceilings.front();
   std::vector<std::pair<std::string_view, std::vector<Roof>>> types;
-  for (const std::string_view type : roofline_data_types(ceilings)) types.emplace_back(type, roofs(ceilings, type));
+  for (const std::string_view type : roofline_data_types(ceilings))
+    types.emplace_back(type, roofs(ceilings, type));
   const std::vector<FlopKind> kinds = run.flop_kinds();
   double total = 0;
   for (const IntensityPoint& point : run.kernel_points()) total += point.total_duration;
@@ -182,16 +183,24 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
       json.end_object().key("flops").begin_object();
       for (std::size_t k = 0; k < kinds.size(); ++k)
         if (!(point.flops[k] == 0))
-          json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type)).value(point.flops[k]);
+          json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type))
+              .value(point.flops[k]);
       json.end_object().key("bytes").begin_object();
-      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bytes[k]);
+      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k)
+        json.key(kRooflineLevels[k]).value(point.bytes[k]);
       json.end_object().key("bandwidth").begin_object();
-      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
+      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k)
+        json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
       json.end_object().key("bounds").begin_object();
       for (const auto& [type, lines] : types) {
         const Bound bound = bound_of(point, lines);
         if (bound.roof == nullptr) continue;
-        json.key(type).begin_object().key("roof").value(bound.roof->name).key("attainable").value(bound.attainable);
+        json.key(type)
+            .begin_object()
+            .key("roof")
+            .value(bound.roof->name)
+            .key("attainable")
+            .value(bound.attainable);
         if (bound.bandwidth) json.key("unit").value("GB/s");
         json.key("reached").value(bound.reached).key("headroom").value(bound.headroom).end_object();
       }

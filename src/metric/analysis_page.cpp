@@ -116,7 +116,8 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   for (std::size_t i = 0; i < kNames.size(); ++i)
     json.key(kNames[i]).value(std::int64_t{page.dispatch_values[i]});
   json.key("kinds").begin_array();
-  for (std::size_t i = kNames.size(); i < page.dispatch_values.size(); ++i) json.value(std::int64_t{page.dispatch_values[i]});
+  for (std::size_t i = kNames.size(); i < page.dispatch_values.size(); ++i)
+    json.value(std::int64_t{page.dispatch_values[i]});
   json.end_array();
   json.end_object();
 }

@@ -151,7 +151,8 @@ class Renderer {
     out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " +
             run.workload().path + "\n";
     std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
-    if (const double cus = info.number("cu_per_gpu"); cus > 0) line += fmt::format(", {:.0f} CU{}", cus, cus == 1 ? "" : "s");
+    if (const double cus = info.number("cu_per_gpu"); cus > 0)
+      line += fmt::format(", {:.0f} CU{}", cus, cus == 1 ? "" : "s");
     line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es",
                         kernels, kernels == 1 ? "" : "s", report::format_duration(total));
     out_ += line + "\n";
@@ -653,8 +654,8 @@ class Renderer {
       of_type[type] = std::move(lines);
     }
     TextTable table;
-    table.columns = {{"#"},  {"GFLOP/s"},  {"of"},       {"AI HBM"},   {"L2"},    {"L1"},
-                     {"GB/s"}, {"bound"}, {"%"}, {"headroom"}, {"kernel"}};
+    table.columns = {{"#"},    {"GFLOP/s"}, {"of"}, {"AI HBM"},   {"L2"},    {"L1"},
+                     {"GB/s"}, {"bound"},   {"%"},  {"headroom"}, {"kernel"}};
     table.columns[6].decimals = 0;
     table.columns[10].shrink = true;
     table.columns[10].wrap = 40;
@@ -670,9 +671,9 @@ class Renderer {
       const bool bounded = bound.roof != nullptr;
       above += bounded && bound.reached > kAboveRoof ? 1 : 0;
       if (i >= count) continue;
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance), std::string(own),
-                            report::number_cell(point.hbm), report::number_cell(point.l2), report::number_cell(point.l1),
-                            report::number_cell(bandwidth_at(point, "hbm")),
+      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance),
+                            std::string(own), report::number_cell(point.hbm), report::number_cell(point.l2),
+                            report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
                             bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
@@ -684,8 +685,10 @@ class Renderer {
       table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
       for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
     };
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; })) drop(6);
-    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; })) drop(2);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; }))
+      drop(6);
+    if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance > 0; }))
+      drop(2);
     out_ += report::to_text(table, style_);
     if (!run_.uncounted_flops().empty()) {
       std::string names;
@@ -696,26 +699,35 @@ class Renderer {
           Paint::Dim);
     }
     if (above > 0)
-      out_ += paint("  " + report::wrapped(above_roof_text(above), std::max<std::size_t>(options_.screen.width, 60), 2) + "\n",
-                    Paint::Dim);
+      out_ += paint(
+          "  " +
+              report::wrapped(above_roof_text(above), std::max<std::size_t>(options_.screen.width, 60), 2) +
+              "\n",
+          Paint::Dim);
     if (!run_.intensity_definition().empty())
-      out_ += paint("  " + report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
-                                           std::max<std::size_t>(options_.screen.width, 60), 2) + "\n", Paint::Dim);
+      out_ += paint("  " +
+                        report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
+                                        std::max<std::size_t>(options_.screen.width, 60), 2) +
+                        "\n",
+                    Paint::Dim);
     if (!measured) {
       out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
       return;
     }
     const workload::RooflineCeilings& source = run_.workload().ceilings.front();
     if (const std::string_view device = source.text("DeviceName"); !device.empty())
-      out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device), source.text("Backend"),
-                                source.text("Measured")), Paint::Dim);
+      out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device),
+                                source.text("Backend"), source.text("Measured")),
+                    Paint::Dim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
     std::vector<Roof> plotted = of_type[first];
     for (const auto& [type, lines] : of_type)
       for (const Roof& roof : lines) {
-        const auto same = std::find_if(plotted.begin(), plotted.end(), [&](const Roof& each) { return each.name == roof.name; });
+        const auto same = std::find_if(plotted.begin(), plotted.end(),
+                                       [&](const Roof& each) { return each.name == roof.name; });
         if (type == first) continue;
-        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1) *same = roof;  // up to the highest peak
+        if (!is_compute(roof) && same != plotted.end() && roof.x1 > same->x1)
+          *same = roof;  // up to the highest peak
         if (is_compute(roof)) {
           plotted.push_back(roof);
           plotted.back().name += " " + type;
@@ -808,11 +820,10 @@ class Renderer {
       if (options_.boxed) out_ += "\n";
     }
     if (!compared.unmatched.empty())
-      out_ += paint(
-          fmt::format(
-              "\n{} metrics of the first run are not in another one (another architecture, or not collected); they are left out\n",
-              compared.unmatched.size()),
-          Paint::Dim);
+      out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, "
+                                "or not collected); they are left out\n",
+                                compared.unmatched.size()),
+                    Paint::Dim);
   }
 
   void compare_kernels() {

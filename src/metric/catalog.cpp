@@ -258,7 +258,8 @@ std::string normalised_unit(std::string_view unit, std::string_view normalisatio
 
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation) {
   for (const Definition& definition : catalog.definitions)
-    if (definition.name.starts_with("denom_") && definition.name.substr(6) == normalisation) return definition.formula;
+    if (definition.name.starts_with("denom_") && definition.name.substr(6) == normalisation)
+      return definition.formula;
   return {};
 }
 

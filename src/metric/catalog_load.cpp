@@ -70,7 +70,8 @@ Result<Catalog> load_catalog(std::string_view architecture, std::span<const std:
 
 Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string> config_dirs) {
   TACHO_ASSIGN(RuleBook book, decode_rules(blob()));
-  std::erase_if(book.rules, [&](const Rule& rule) { return !rule.vendor.empty() && rule.vendor != catalog.vendor; });
+  std::erase_if(book.rules,
+                [&](const Rule& rule) { return !rule.vendor.empty() && rule.vendor != catalog.vendor; });
   for (const std::string& folder : config_dirs) {
     TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
     for (const CatalogFile& file : files) {

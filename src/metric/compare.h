@@ -39,9 +39,9 @@ Comparison compare(std::span<const Analysis> runs);
 
 /// Largest |change| over the first value column of every row.
 struct LargestChange {
-  double percent = 0;       ///< infinite where there was nothing before
-  std::string id, name;     ///< of the metric
-  std::string kernel;       ///< "" = over all dispatches
+  double percent = 0;    ///< infinite where there was nothing before
+  std::string id, name;  ///< of the metric
+  std::string kernel;    ///< "" = over all dispatches
   std::size_t run = 0;
   std::size_t judged = 0;   ///< values that were compared
   std::size_t missing = 0;  ///< values of run 0 that another run lacks

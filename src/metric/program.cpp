@@ -44,11 +44,26 @@ constexpr std::array kDenominators = {
 };
 
 constexpr std::array<std::string_view, 19> kSpecifications = {
-    "se_per_gpu",       "pipes_per_gpu",    "cu_per_gpu", "simd_per_cu", "sqc_per_gpu",
-    "lds_banks_per_cu", "max_waves_per_cu", "num_xcd",    "wave_size",   "total_l2_chan",
-    "cur_sclk",         "cur_mclk",         "max_mclk",   "max_sclk",    "num_hbm_channels",
+    "se_per_gpu",
+    "pipes_per_gpu",
+    "cu_per_gpu",
+    "simd_per_cu",
+    "sqc_per_gpu",
+    "lds_banks_per_cu",
+    "max_waves_per_cu",
+    "num_xcd",
+    "wave_size",
+    "total_l2_chan",
+    "cur_sclk",
+    "cur_mclk",
+    "max_mclk",
+    "max_sclk",
+    "num_hbm_channels",
     // NVIDIA
-    "max_blocks_per_sm", "registers_per_sm", "shared_per_sm", "shared_reserved",
+    "max_blocks_per_sm",
+    "registers_per_sm",
+    "shared_per_sm",
+    "shared_reserved",
 };
 
 constexpr std::string_view kMainPass = "pmc_perf";
@@ -159,7 +174,8 @@ void NameCollector::add(const Formula& formula, std::string_view level) {
       const bool denominator = step.text == "denom";
       if (denominator && normalisation_.empty()) {
         for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
-      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_); !text.empty()) {
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_);
+                 !text.empty()) {
         add(parsed_builtin(text), denominator ? level : std::string_view());
       }
     }
@@ -368,7 +384,8 @@ struct Program::Impl {
   }
 
   Node value(std::string_view name, const Context& context) {
-    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator); !text.empty())
+    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator);
+        !text.empty())
       return compile(parsed_builtin(text), name == "denom" ? context : Context{}, nullptr);
     if (!is_specification(name)) return 0;
     const double number = specification(name);
@@ -1142,7 +1159,8 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
         for (std::int32_t i = step.first; i < end; ++i)
           add_counter(fmt::format("{}[{}]", step.text, i), pass);
       } else if (step.op == Op::Value) {
-        if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
+        if (const std::string_view text =
+                builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
             !text.empty()) {
           self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});
         } else {

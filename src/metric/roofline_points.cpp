@@ -33,9 +33,11 @@ void add_half(const AddTerm& add_term, const Has& has, std::vector<std::string>&
       complete = false;
     }
   if (!complete) return;
-  const std::string rare = !has || has(all) ? fmt::format(" and {} * {} > {}", kRare, fma, all) : std::string();
-  add_term({"FP16"}, fmt::format("((4 * {0} + 2 * {1} + 2 * {2}) if ({2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)", fma,
-                                 add, mul, kConstants, rare));
+  const std::string rare =
+      !has || has(all) ? fmt::format(" and {} * {} > {}", kRare, fma, all) : std::string();
+  add_term({"FP16"},
+           fmt::format("((4 * {0} + 2 * {1} + 2 * {2}) if ({2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)",
+                       fma, add, mul, kConstants, rare));
 }
 
 }  // namespace
@@ -46,9 +48,10 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   if (architecture == "gfx908") return formulas;
   const auto add_term = [&](FlopKind kind, const std::string& term) {
     formulas.flops += (formulas.flops.empty() ? "" : " + ") + term;
-    auto at = std::find_if(formulas.kinds.begin(), formulas.kinds.end(), [&](const IntensityFormulas::Kind& each) {
-      return each.kind.type == kind.type && each.kind.matrix == kind.matrix;
-    });
+    auto at =
+        std::find_if(formulas.kinds.begin(), formulas.kinds.end(), [&](const IntensityFormulas::Kind& each) {
+          return each.kind.type == kind.type && each.kind.matrix == kind.matrix;
+        });
     if (at == formulas.kinds.end()) at = formulas.kinds.insert(at, {kind, ""});
     at->flops += (at->flops.empty() ? "" : " + ") + term;
   };
@@ -60,7 +63,8 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   };
   if (architecture == "virtual") {
     formulas.definition =
-        "operations of work-items; bytes asked for (L1) and 32-byte sectors touched (memory; there is no cache)";
+        "operations of work-items; bytes asked for (L1) and 32-byte sectors touched (memory; there is no "
+        "cache)";
     for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
       for (const auto& [kind, factor] : {std::pair{"ADD", 1}, {"MUL", 1}, {"FMA", 2}, {"OTHER", 1}})
         add({type}, factor, fmt::format("V_OPS_{}_{}", kind, name), false);
@@ -71,12 +75,15 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
   }
   if (architecture.starts_with("sm_")) {
     formulas.definition =
-        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on (halves in pairs), tensor "
-        "operations; bytes at the tag stage of L1 (l1tex__t_bytes), asked of the L2 by the L1s (32 lts__t_sectors_srcunit_tex), "
+        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on "
+        "(halves in pairs), tensor "
+        "operations; bytes at the tag stage of L1 (l1tex__t_bytes), asked of the L2 by the L1s (32 "
+        "lts__t_sectors_srcunit_tex), "
         "at the DRAM interface and 128 a wavefront of shared memory";
     for (const auto& [letter, type] : {std::pair{'f', "FP32"}, {'d', "FP64"}})
       for (const auto& [kind, factor] : {std::pair{"add", 1}, {"mul", 1}, {"fma", 2}})
-        add({type}, factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", letter, kind), false);
+        add({type}, factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", letter, kind),
+            false);
     add_half(add_term, has, formulas.left_out);
     const bool split = architecture != "sm_90";  // Hopper alone has one counter for FP16 inputs
     if (split) {
@@ -101,11 +108,13 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
     return formulas;
   }
   if (!architecture.starts_with("gfx")) return formulas;
-  formulas.definition = "rocprof-compute 3.3: SQ_INSTS_VALU and MFMA operations; 64 bytes a request of L1 and L2";
+  formulas.definition =
+      "rocprof-compute 3.3: SQ_INSTS_VALU and MFMA operations; 64 bytes a request of L1 and L2";
   for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
     for (const auto& [kind, factor] : {std::pair{"ADD", 64}, {"MUL", 64}, {"FMA", 128}, {"TRANS", 64}})
       add({type}, factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, name), false);
-  for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"BF16", "BF16"}, {"F32", "FP32"}, {"F64", "FP64"}})
+  for (const auto& [name, type] :
+       {std::pair{"F16", "FP16"}, {"BF16", "BF16"}, {"F32", "FP32"}, {"F64", "FP64"}})
     add({type, true}, 512, fmt::format("SQ_INSTS_VALU_MFMA_MOPS_{}", name), false);
   if (architecture.starts_with("gfx94") || architecture == "gfx950")
     add({"FP8", true}, 512, "SQ_INSTS_VALU_MFMA_MOPS_F8", true);
@@ -234,7 +243,11 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
 }
 
 double intensity_at(const IntensityPoint& point, std::string_view level) {
-  return level == "hbm" ? point.hbm : level == "l2" ? point.l2 : level == "l1" ? point.l1 : level == "lds" ? point.lds : kNaN;
+  return level == "hbm"   ? point.hbm
+         : level == "l2"  ? point.l2
+         : level == "l1"  ? point.l1
+         : level == "lds" ? point.lds
+                          : kNaN;
 }
 
 double bandwidth_at(const IntensityPoint& point, std::string_view level) {
@@ -248,7 +261,8 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   if (point.performance == 0) {
     for (const Roof& roof : roofs) {
       const double achieved = bandwidth_at(point, roof.name), reached = achieved / roof.peak * 100;
-      if (!(achieved > 0) || !std::isfinite(reached) || (bound.roof != nullptr && reached <= bound.reached)) continue;
+      if (!(achieved > 0) || !std::isfinite(reached) || (bound.roof != nullptr && reached <= bound.reached))
+        continue;
       bound = {&roof, roof.peak, reached, roof.peak / achieved, true};
     }
     return bound;
@@ -260,7 +274,8 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   for (const Roof& roof : roofs) {
     if (is_compute(roof) && &roof != compute) continue;
     const double limit = is_compute(roof) ? roof.peak : roof.peak * intensity_at(point, roof.name);
-    if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable)) continue;
+    if (!(limit > 0) || !std::isfinite(limit) || (bound.roof != nullptr && limit >= bound.attainable))
+      continue;
     bound.roof = &roof;
     bound.attainable = limit;
   }
@@ -274,7 +289,8 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
 std::string above_roof_text(std::size_t count) {
   if (count == 0) return {};
   return fmt::format(
-      "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run at a higher clock, "
+      "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run "
+      "at a higher clock, "
       "and bytes may come from a level nearer than the one that the roof measures",
       count, count == 1 ? "point lies" : "points lie");
 }
@@ -294,13 +310,16 @@ std::string_view main_data_type(const IntensityPoint& point, std::span<const Int
   return best;
 }
 
-std::vector<std::string> data_types_of(std::span<const IntensityPoint> points, std::span<const IntensityFormulas::Kind> kinds,
+std::vector<std::string> data_types_of(std::span<const IntensityPoint> points,
+                                       std::span<const IntensityFormulas::Kind> kinds,
                                        const workload::RooflineCeilings* ceilings) {
-  const std::vector<std::string_view> known = ceilings == nullptr ? std::vector<std::string_view>() : roofline_data_types(*ceilings);
+  const std::vector<std::string_view> known =
+      ceilings == nullptr ? std::vector<std::string_view>() : roofline_data_types(*ceilings);
   std::vector<std::string> types;
   for (const IntensityPoint& point : points) {
     const std::string_view type = main_data_type(point, kinds);
-    const bool usable = !type.empty() && (known.empty() || std::find(known.begin(), known.end(), type) != known.end());
+    const bool usable =
+        !type.empty() && (known.empty() || std::find(known.begin(), known.end(), type) != known.end());
     if (usable && std::find(types.begin(), types.end(), type) == types.end()) types.emplace_back(type);
   }
   if (types.empty()) types.emplace_back("FP32");

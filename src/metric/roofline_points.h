@@ -39,7 +39,7 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
 /// Per-dispatch inputs; an empty span = not computable.
 struct IntensityInputs {
   std::span<const double> duration, flops, l1_bytes, l2_bytes, hbm_bytes, lds_bytes;  ///< ns, FLOP, bytes
-  std::vector<std::span<const double>> kinds;                                         ///< FLOP, as IntensityFormulas::kinds
+  std::vector<std::span<const double>> kinds;  ///< FLOP, as IntensityFormulas::kinds
 };
 
 /// Points by falling total duration. rows[i] is the dispatch behind value i of the inputs.
@@ -56,7 +56,9 @@ struct Roof {
 };
 
 /// A peak of a unit, not a bandwidth.
-inline bool is_compute(const Roof& roof) { return roof.name.starts_with("valu") || roof.name.starts_with("mfma"); }
+inline bool is_compute(const Roof& roof) {
+  return roof.name.starts_with("valu") || roof.name.starts_with("mfma");
+}
 
 /// The roofs of one data type ("FP32") on one device, empty when roofline.csv lacks the peaks for it.
 std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type);
@@ -86,7 +88,8 @@ double bandwidth_at(const IntensityPoint& point, std::string_view level);
 std::string_view main_data_type(const IntensityPoint& point, std::span<const IntensityFormulas::Kind> kinds);
 /// The data types whose roofs belong over these points, the longest kernel's first; FP32 where nothing is known, and only
 /// types that roofline.csv has peaks for, when it has any.
-std::vector<std::string> data_types_of(std::span<const IntensityPoint> points, std::span<const IntensityFormulas::Kind> kinds,
+std::vector<std::string> data_types_of(std::span<const IntensityPoint> points,
+                                       std::span<const IntensityFormulas::Kind> kinds,
                                        const workload::RooflineCeilings* ceilings);
 
 /// Data types that roofline.csv has peaks for.

@@ -304,8 +304,7 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
     for (RuleRamp& ramp : rule.severity) ramp.term = stored_term(ramp.term);
     for (RuleTerm& term : rule.evidence) term = stored_term(term);
     for (std::string_view& advice : rule.advice) advice = stored(advice);
-    const auto same = std::find_if(book.rules.begin(), book.rules.end(),
-                                   [&](const Rule& other) {
+    const auto same = std::find_if(book.rules.begin(), book.rules.end(), [&](const Rule& other) {
       return other.slug == rule.slug && (other.vendor == rule.vendor || rule.vendor.empty());
     });
     if (same != book.rules.end()) {

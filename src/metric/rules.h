@@ -45,9 +45,9 @@ struct RuleRamp {
 };
 
 struct Rule {
-  std::string_view slug;                 ///< "lds-bank-conflicts"
-  std::string_view vendor;               ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
-  std::string_view title;                ///< the finding in a few words
+  std::string_view slug;    ///< "lds-bank-conflicts"
+  std::string_view vendor;  ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
+  std::string_view title;   ///< the finding in a few words
   std::vector<RuleCondition> when;       ///< all must hold
   std::vector<RuleCondition> any;        ///< and one of these, where there are any
   std::vector<RuleRamp> severity;        ///< the largest counts

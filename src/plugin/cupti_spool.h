@@ -14,7 +14,8 @@ inline constexpr std::uint32_t kNotMeasured = 0xffffffff;
 
 /// Said by tacho where the driver's settings tell it before the start, by the target where CUPTI tells it.
 inline constexpr char kCountersRefused[] =
-    "the NVIDIA driver lets only administrators read hardware counters: run as root (in a container with the capability "
+    "the NVIDIA driver lets only administrators read hardware counters: run as root (in a container with the "
+    "capability "
     "SYS_ADMIN or PERFMON), or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0 "
     "(developer.nvidia.com/ERR_NVGPUCTRPERM)";
 
@@ -23,19 +24,20 @@ struct CounterRecord {
   std::uint32_t magic, bytes;  ///< of the whole record
   std::uint64_t index;         ///< over all dispatches of all processes, from 0
   std::uint32_t pid, tid;
-  std::uint32_t process;       ///< running number of the process among those that attached
-  std::uint32_t device;        ///< CUDA ordinal
-  std::uint64_t queue;         ///< stream handle
-  std::int64_t start;          ///< ns, CLOCK_BOOTTIME, when the launching call began
-  std::uint32_t grid[3];       ///< blocks
-  std::uint32_t block[3];      ///< threads
-  std::uint32_t shared;        ///< bytes a block, static and dynamic
-  std::uint32_t local;         ///< bytes a thread
-  std::uint32_t registers;     ///< a thread
-  std::uint32_t image;         ///< number of the image among those of the device, kNotMeasured = there is none
-  std::uint32_t range;         ///< in the image
-  std::uint32_t selected;      ///< 0: the filter left it out
-  std::uint32_t samples;       ///< launches that the range combines; of a record without range, launches it stands for
+  std::uint32_t process;    ///< running number of the process among those that attached
+  std::uint32_t device;     ///< CUDA ordinal
+  std::uint64_t queue;      ///< stream handle
+  std::int64_t start;       ///< ns, CLOCK_BOOTTIME, when the launching call began
+  std::uint32_t grid[3];    ///< blocks
+  std::uint32_t block[3];   ///< threads
+  std::uint32_t shared;     ///< bytes a block, static and dynamic
+  std::uint32_t local;      ///< bytes a thread
+  std::uint32_t registers;  ///< a thread
+  std::uint32_t image;      ///< number of the image among those of the device, kNotMeasured = there is none
+  std::uint32_t range;      ///< in the image
+  std::uint32_t selected;   ///< 0: the filter left it out
+  std::uint32_t
+      samples;  ///< launches that the range combines; of a record without range, launches it stands for
   std::uint32_t name_bytes;
 };
 static_assert(sizeof(CounterRecord) % 8 == 0);

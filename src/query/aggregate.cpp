@@ -23,18 +23,26 @@ namespace {
 using Sum = AggregatePlan::Aggregate;
 constexpr int64_t kNoCodes[] = {0};  // of the one group of a statement without GROUP BY
 
-bool has_value(Function function) { return function != Function::kCountRows && function != Function::kCount; }
+bool has_value(Function function) {
+  return function != Function::kCountRows && function != Function::kCount;
+}
 
 int compare_cells(const report::Cell& a, const report::Cell& b) {
-  const auto rank = [](const report::Cell& cell) { return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1; };
+  const auto rank = [](const report::Cell& cell) {
+    return cell.index() == 0 ? 0 : cell.index() == 3 ? 2 : 1;
+  };
   if (rank(a) != rank(b)) return rank(a) < rank(b) ? -1 : 1;
   if (a.index() == 0) return 0;
   if (a.index() == 3) {
     const int order = std::get<std::string>(a).compare(std::get<std::string>(b));
     return order < 0 ? -1 : order > 0;
   }
-  if (a.index() == 1 && b.index() == 1) return std::get<int64_t>(a) < std::get<int64_t>(b) ? -1 : std::get<int64_t>(a) > std::get<int64_t>(b);
-  const auto real = [](const report::Cell& cell) { return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell)) : static_cast<long double>(std::get<int64_t>(cell)); };
+  if (a.index() == 1 && b.index() == 1)
+    return std::get<int64_t>(a) < std::get<int64_t>(b) ? -1 : std::get<int64_t>(a) > std::get<int64_t>(b);
+  const auto real = [](const report::Cell& cell) {
+    return cell.index() == 2 ? static_cast<long double>(std::get<double>(cell))
+                             : static_cast<long double>(std::get<int64_t>(cell));
+  };
   return real(a) < real(b) ? -1 : real(a) > real(b);
 }
 
@@ -59,7 +67,9 @@ class Runner {
   bool add_batch(Scan& scan);
   bool merge(int64_t* into, const int64_t* other) const;
   // SQLite takes over the directions of ORDER BY for its groups when there are as many terms.
-  bool descending(size_t term) const { return plan_.order.size() == terms_ && term < terms_ && plan_.order[term].descending; }
+  bool descending(size_t term) const {
+    return plan_.order.size() == terms_ && term < terms_ && plan_.order[term].descending;
+  }
   int compare_terms(const int64_t* a, const int64_t* b) const;
   report::Cell finish(const int64_t* group, int node) const;
   bool passes(const int64_t* group) const;
@@ -96,12 +106,16 @@ class Runner {
   mutable std::string left_, right_;
 };
 
-Runner::Runner(const AggregatePlan& plan) : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
+Runner::Runner(const AggregatePlan& plan)
+    : plan_(plan), terms_(plan.terms.size()), slots_of_(plan.sources.size()) {
   std::vector<int64_t> fresh(terms_, 0);
   for (const Sum& sum : plan_.aggregates) {
     cells_.push_back(fresh.size());
     fresh.push_back(0);
-    if (has_value(sum.function)) fresh.push_back(sum.function == Function::kMin ? INT64_MAX : sum.function == Function::kMax ? INT64_MIN : 0);
+    if (has_value(sum.function))
+      fresh.push_back(sum.function == Function::kMin   ? INT64_MAX
+                      : sum.function == Function::kMax ? INT64_MIN
+                                                       : 0);
   }
   width_ = fresh.size();
   table_ = std::make_unique<GroupTable>(terms_, std::move(fresh));
@@ -158,7 +172,8 @@ bool Runner::look_up(Scan& scan) {
     for (size_t row = 0; row < rows_; ++row) {
       if (!alive_[row]) continue;
       bool kept = keys[row] != kUnknown && other.reader->seek(keys[row]);
-      for (size_t j = 0; kept && j < other.judges.size(); ++j) kept = other.judges[j](other.reader->value(other.judged[j]));
+      for (size_t j = 0; kept && j < other.judges.size(); ++j)
+        kept = other.judges[j](other.reader->value(other.judged[j]));
       if (!kept) {
         alive_[row] = false;
         --alive;
@@ -183,14 +198,19 @@ bool Runner::look_up(Scan& scan) {
 bool Runner::evaluate(int number, std::vector<int64_t>& values) {
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   switch (node.op) {
-    case Op::kColumn: values = slots_[slot(node.source, node.column)].values; return true;
-    case Op::kInteger: values.assign(rows_, node.integer); return true;
+    case Op::kColumn:
+      values = slots_[slot(node.source, node.column)].values;
+      return true;
+    case Op::kInteger:
+      values.assign(rows_, node.integer);
+      return true;
     case Op::kNegate:
       if (!evaluate(node.left, values)) return false;
       for (int64_t& value : values)
         if (value != kUnknown) value = -value;
       return true;
-    default: break;
+    default:
+      break;
   }
   std::vector<int64_t> right;
   if (!spare_.empty()) {
@@ -201,8 +221,10 @@ bool Runner::evaluate(int number, std::vector<int64_t>& values) {
   const bool constant = second.op == Op::kInteger;
   const std::vector<int64_t>* operand = &right;
   if (!evaluate(node.left, values)) return false;
-  if (second.op == Op::kColumn) operand = &slots_[slot(second.source, second.column)].values;
-  else if (!constant && !evaluate(node.right, right)) return false;
+  if (second.op == Op::kColumn)
+    operand = &slots_[slot(second.source, second.column)].values;
+  else if (!constant && !evaluate(node.right, right))
+    return false;
   bool over = false;
   const auto combine = [&](auto operation) {
     for (size_t i = 0; i < rows_; ++i) {
@@ -218,9 +240,15 @@ bool Runner::evaluate(int number, std::vector<int64_t>& values) {
     combine([&](int64_t a, int64_t b, int64_t* to) { return operation(a, b, to) || *to == kUnknown; });
   };
   switch (node.op) {
-    case Op::kAdd: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_add_overflow(a, b, to); }); break;
-    case Op::kSubtract: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_sub_overflow(a, b, to); }); break;
-    case Op::kMultiply: checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_mul_overflow(a, b, to); }); break;
+    case Op::kAdd:
+      checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_add_overflow(a, b, to); });
+      break;
+    case Op::kSubtract:
+      checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_sub_overflow(a, b, to); });
+      break;
+    case Op::kMultiply:
+      checked([](int64_t a, int64_t b, int64_t* to) { return __builtin_mul_overflow(a, b, to); });
+      break;
     case Op::kDivide:  // by zero: NULL. The least number is kUnknown and never gets here.
       combine([](int64_t a, int64_t b, int64_t* to) {
         *to = b == 0 ? kUnknown : a / b;
@@ -246,7 +274,8 @@ bool Runner::add_batch(Scan& scan) {
     std::fill(group_.begin(), group_.end(), table_->place(kNoCodes));
   } else if (terms_ == 1) {
     const std::vector<int64_t>& codes = term_codes_[0];
-    for (size_t row = 0; row < rows_; ++row) group_[row] = row > 0 && codes[row] == codes[row - 1] ? group_[row - 1] : table_->place(&codes[row]);
+    for (size_t row = 0; row < rows_; ++row)
+      group_[row] = row > 0 && codes[row] == codes[row - 1] ? group_[row - 1] : table_->place(&codes[row]);
   } else {
     std::vector<int64_t> codes(terms_);
     for (size_t row = 0; row < rows_; ++row) {
@@ -269,7 +298,8 @@ bool Runner::add_batch(Scan& scan) {
     const Node& argument = plan_.nodes[static_cast<size_t>(sum.argument)];
     const bool plain = argument.op == Op::kColumn;
     if (!plain && !evaluate(sum.argument, values_)) return false;
-    const std::vector<int64_t>& values = plain ? slots_[slot(argument.source, argument.column)].values : values_;
+    const std::vector<int64_t>& values =
+        plain ? slots_[slot(argument.source, argument.column)].values : values_;
     bool over = false;
     for (size_t row = 0; row < rows_; ++row) {
       const int64_t value = values[row];
@@ -277,10 +307,16 @@ bool Runner::add_batch(Scan& scan) {
       int64_t* const state = states + group_[row] * width_;
       ++state[0];
       switch (sum.function) {
-        case Function::kCount: break;
-        case Function::kMin: state[1] = std::min(state[1], value); break;
-        case Function::kMax: state[1] = std::max(state[1], value); break;
-        default: over |= __builtin_add_overflow(state[1], value, &state[1]);
+        case Function::kCount:
+          break;
+        case Function::kMin:
+          state[1] = std::min(state[1], value);
+          break;
+        case Function::kMax:
+          state[1] = std::max(state[1], value);
+          break;
+        default:
+          over |= __builtin_add_overflow(state[1], value, &state[1]);
       }
     }
     if (over) return false;
@@ -316,10 +352,16 @@ bool Runner::merge(int64_t* into, const int64_t* other) const {
     a[0] += b[0];
     switch (plan_.aggregates[i].function) {
       case Function::kCountRows:
-      case Function::kCount: break;
-      case Function::kMin: a[1] = std::min(a[1], b[1]); break;
-      case Function::kMax: a[1] = std::max(a[1], b[1]); break;
-      default: over |= __builtin_add_overflow(a[1], b[1], &a[1]);
+      case Function::kCount:
+        break;
+      case Function::kMin:
+        a[1] = std::min(a[1], b[1]);
+        break;
+      case Function::kMax:
+        a[1] = std::max(a[1], b[1]);
+        break;
+      default:
+        over |= __builtin_add_overflow(a[1], b[1], &a[1]);
     }
   }
   return !over;
@@ -352,14 +394,18 @@ int Runner::compare_terms(const int64_t* a, const int64_t* b) const {
 report::Cell Runner::finish(const int64_t* group, int number) const {
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   switch (node.op) {
-    case Op::kInteger: return node.integer;
-    case Op::kReal: return node.real;
+    case Op::kInteger:
+      return node.integer;
+    case Op::kReal:
+      return node.real;
     case Op::kTerm: {
       const int64_t code = group[node.left];
       if (code == kUnknown) return {};
       const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
-      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kText) return std::string(plan_.column(term).text(code, left_));
-      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal) return std::bit_cast<double>(code);
+      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kText)
+        return std::string(plan_.column(term).text(code, left_));
+      if (term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal)
+        return std::bit_cast<double>(code);
       return code;
     }
     case Op::kAggregate: {
@@ -369,15 +415,22 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
       if (!has_value(function)) return state[0];
       if (function == Function::kTotal) return static_cast<double>(state[1]);
       if (state[0] == 0) return {};
-      if (function == Function::kAverage) return static_cast<double>(state[1]) / static_cast<double>(state[0]);
+      if (function == Function::kAverage)
+        return static_cast<double>(state[1]) / static_cast<double>(state[0]);
       return state[1];
     }
-    default: break;
+    default:
+      break;
   }
   const report::Cell left = finish(group, node.left);
   if (std::holds_alternative<std::monostate>(left)) return {};
-  const auto real = [](const report::Cell& cell) { return std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell)); };
-  if (node.op == Op::kNegate) return std::holds_alternative<double>(left) ? report::Cell(-std::get<double>(left)) : report::Cell(-std::get<int64_t>(left));
+  const auto real = [](const report::Cell& cell) {
+    return std::holds_alternative<double>(cell) ? std::get<double>(cell)
+                                                : static_cast<double>(std::get<int64_t>(cell));
+  };
+  if (node.op == Op::kNegate)
+    return std::holds_alternative<double>(left) ? report::Cell(-std::get<double>(left))
+                                                : report::Cell(-std::get<int64_t>(left));
   const report::Cell right = finish(group, node.right);
   if (std::holds_alternative<std::monostate>(right)) return {};
   if (std::holds_alternative<int64_t>(left) && std::holds_alternative<int64_t>(right)) {
@@ -385,9 +438,15 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
     int64_t value = 0;
     bool over = false;
     switch (node.op) {
-      case Op::kAdd: over = __builtin_add_overflow(a, b, &value); break;
-      case Op::kSubtract: over = __builtin_sub_overflow(a, b, &value); break;
-      case Op::kMultiply: over = __builtin_mul_overflow(a, b, &value); break;
+      case Op::kAdd:
+        over = __builtin_add_overflow(a, b, &value);
+        break;
+      case Op::kSubtract:
+        over = __builtin_sub_overflow(a, b, &value);
+        break;
+      case Op::kMultiply:
+        over = __builtin_mul_overflow(a, b, &value);
+        break;
       default:
         if (b == 0) return {};
         over = a == INT64_MIN && b == -1;
@@ -397,30 +456,48 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
   }
   const double a = real(left), b = real(right);
   switch (node.op) {
-    case Op::kAdd: return a + b;
-    case Op::kSubtract: return a - b;
-    case Op::kMultiply: return a * b;
-    default: return b == 0 ? report::Cell() : report::Cell(a / b);
+    case Op::kAdd:
+      return a + b;
+    case Op::kSubtract:
+      return a - b;
+    case Op::kMultiply:
+      return a * b;
+    default:
+      return b == 0 ? report::Cell() : report::Cell(a / b);
   }
 }
 
 bool Runner::passes(const int64_t* group) const {
   for (const AggregatePlan::Condition& condition : plan_.having) {
     const report::Cell cell = finish(group, condition.node);
-    const long double limit = condition.value.type == ValueType::kReal ? static_cast<long double>(condition.value.real) : static_cast<long double>(condition.value.integer);
+    const long double limit = condition.value.type == ValueType::kReal
+                                  ? static_cast<long double>(condition.value.real)
+                                  : static_cast<long double>(condition.value.integer);
     const auto* const whole = std::get_if<int64_t>(&cell);
     const auto* const real = std::get_if<double>(&cell);
     if (whole == nullptr && real == nullptr) return false;
-    const long double value = whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
+    const long double value =
+        whole != nullptr ? static_cast<long double>(*whole) : static_cast<long double>(*real);
     const int order = value < limit ? -1 : value > limit;
     bool holds = false;
     switch (condition.comparison) {
-      case Comparison::kEqual: holds = order == 0; break;
-      case Comparison::kNotEqual: holds = order != 0; break;
-      case Comparison::kLess: holds = order < 0; break;
-      case Comparison::kLessEqual: holds = order <= 0; break;
-      case Comparison::kGreater: holds = order > 0; break;
-      default: holds = order >= 0;
+      case Comparison::kEqual:
+        holds = order == 0;
+        break;
+      case Comparison::kNotEqual:
+        holds = order != 0;
+        break;
+      case Comparison::kLess:
+        holds = order < 0;
+        break;
+      case Comparison::kLessEqual:
+        holds = order <= 0;
+        break;
+      case Comparison::kGreater:
+        holds = order > 0;
+        break;
+      default:
+        holds = order >= 0;
     }
     if (!holds) return false;
   }
@@ -438,8 +515,10 @@ bool Runner::is_real(int number) const {
   if (number < 0) return false;
   const Node& node = plan_.nodes[static_cast<size_t>(number)];
   switch (node.op) {
-    case Op::kReal: return true;
-    case Op::kInteger: return false;
+    case Op::kReal:
+      return true;
+    case Op::kInteger:
+      return false;
     case Op::kTerm: {
       const Node& term = plan_.nodes[static_cast<size_t>(plan_.terms[static_cast<size_t>(node.left)])];
       return term.op == Op::kColumn && plan_.column(term).type == ValueType::kReal;
@@ -448,7 +527,8 @@ bool Runner::is_real(int number) const {
       const Function function = plan_.aggregates[static_cast<size_t>(node.right)].function;
       return function == Function::kTotal || function == Function::kAverage;
     }
-    default: return is_real(node.left) || is_real(node.right);
+    default:
+      return is_real(node.left) || is_real(node.right);
   }
 }
 
@@ -462,7 +542,9 @@ int64_t Runner::order_key(const int64_t* group) const {
     key = 0;
   } else if (is_real(node)) {
     if (!std::holds_alternative<std::monostate>(cell)) {
-      const double value = std::holds_alternative<double>(cell) ? std::get<double>(cell) : static_cast<double>(std::get<int64_t>(cell));
+      const double value = std::holds_alternative<double>(cell)
+                               ? std::get<double>(cell)
+                               : static_cast<double>(std::get<int64_t>(cell));
       const auto bits = std::bit_cast<int64_t>(value + 0.0);
       key = bits < 0 ? bits ^ INT64_MAX : bits;
     }
@@ -485,7 +567,10 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   // By codes, only when the table overflowed.
   struct ByCodes {
     size_t terms;
-    bool operator()(const One& a, const One& b) const { return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(), b.at.begin() + terms); }
+    bool operator()(const One& a, const One& b) const {
+      return std::lexicographical_compare(a.at.begin(), a.at.begin() + terms, b.at.begin(),
+                                          b.at.begin() + terms);
+    }
   };
   SortedFile<One, ByCodes> by_codes(8u << 20, {terms_});
   bool spilled = false;
@@ -515,9 +600,12 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   SortedFile<Valued, ByValues> by_values(16u << 20, order_of_values);
   const ColumnInfo* text = nullptr;
   if (terms_ > 0)
-    if (const Node& first = plan_.nodes[static_cast<size_t>(plan_.terms[0])]; first.op == Op::kColumn && plan_.column(first).type == ValueType::kText) text = &plan_.column(first);
+    if (const Node& first = plan_.nodes[static_cast<size_t>(plan_.terms[0])];
+        first.op == Op::kColumn && plan_.column(first).type == ValueType::kText)
+      text = &plan_.column(first);
   const auto add_values = [&](const One& one) {
-    by_values.add({one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_)) : TextPrefix{}});
+    by_values.add({one, text != nullptr && one.at[0] != kUnknown ? text_prefix(text->text(one.at[0], left_))
+                                                                 : TextPrefix{}});
   };
   if (spilled) {
     spill();
@@ -556,7 +644,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
     }
   };
   const bool ordered = !plan_.order.empty();
-  SortedFile<One, ByOrder> by_order(16u << 20, {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
+  SortedFile<One, ByOrder> by_order(
+      16u << 20, {this, plan_.order.size() == 1 && !is_text(plan_.items[plan_.order[0].item].node)});
   struct AsTheyCome {
     bool operator()(const One&, const One&) const { return false; }
   };
@@ -582,15 +671,19 @@ Result<bool> Runner::run_with(const RowSink& sink) {
       current = next;
     }
   }
-  if (ordered) TACHO_TRY(by_order.finish());
-  else TACHO_TRY(as_they_come.finish());
+  if (ordered)
+    TACHO_TRY(by_order.finish());
+  else
+    TACHO_TRY(as_they_come.finish());
 
   std::vector<std::string> titles;
   for (const auto& item : plan_.items) titles.push_back(item.title);
   sink.columns(titles);
   std::vector<report::Cell> row(plan_.items.size());
   One group;
-  for (int64_t given = 0; (plan_.limit < 0 || given < plan_.limit) && (ordered ? by_order.next(group) : as_they_come.next(group)); ++given) {
+  for (int64_t given = 0; (plan_.limit < 0 || given < plan_.limit) &&
+                          (ordered ? by_order.next(group) : as_they_come.next(group));
+       ++given) {
     for (size_t i = 0; i < row.size(); ++i) row[i] = finish(group.at.data(), plan_.items[i].node);
     if (!sink.row(row)) break;
   }
@@ -607,6 +700,8 @@ Result<bool> Runner::run(const RowSink& sink) {
 
 }  // namespace
 
-Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink) { return Runner(plan).run(sink); }
+Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink) {
+  return Runner(plan).run(sink);
+}
 
 }  // namespace tacho::query

@@ -11,20 +11,26 @@
 
 namespace tacho::query {
 
-void AggregatePlanDeleter::operator()(AggregatePlan* plan) const { delete plan; }
+void AggregatePlanDeleter::operator()(AggregatePlan* plan) const {
+  delete plan;
+}
 
 namespace {
 
 class Parser {
  public:
-  Parser(const std::string& sql, const Module& module) : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
+  Parser(const std::string& sql, const Module& module)
+      : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
   AggregatePlanPointer parse();
 
  private:
   struct Place {  // of a column
     int source = 0, column = 0;
   };
-  bool at(std::string_view word) const { return place_ < tokens_.size() && tokens_[place_].kind != TokenKind::kString && same_word(tokens_[place_].text, word); }
+  bool at(std::string_view word) const {
+    return place_ < tokens_.size() && tokens_[place_].kind != TokenKind::kString &&
+           same_word(tokens_[place_].text, word);
+  }
   bool at_any(std::initializer_list<std::string_view> words) const {
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return at(word); });
   }
@@ -75,16 +81,20 @@ class Parser {
   const Module& module_;
   size_t place_ = 0;
   AggregatePlanPointer plan_{new AggregatePlan};
-  std::vector<std::pair<size_t, size_t>> on_;              // where the conditions of joins stand
-  std::vector<std::pair<Place, Place>> equalities_;        // of columns with columns
+  std::vector<std::pair<size_t, size_t>> on_;        // where the conditions of joins stand
+  std::vector<std::pair<Place, Place>> equalities_;  // of columns with columns
   std::vector<std::string> term_texts_;
 };
 
 bool Parser::name(std::string& result) {
-  if (place_ >= tokens_.size() || (tokens_[place_].kind != TokenKind::kWord && tokens_[place_].kind != TokenKind::kQuoted)) return false;
-  static constexpr std::string_view kReserved[] = {"select", "from",  "where", "group", "order",   "by",     "limit",   "having", "join", "union",   "distinct", "and",
-                                                   "or",     "not",   "case",  "cast",  "over",    "filter", "as",      "on",     "left", "inner",   "cross",    "natural",
-                                                   "offset", "between", "in",  "is",    "null",    "using",  "full",    "right",  "outer", "indexed", "window",  "intersect", "except"};
+  if (place_ >= tokens_.size() ||
+      (tokens_[place_].kind != TokenKind::kWord && tokens_[place_].kind != TokenKind::kQuoted))
+    return false;
+  static constexpr std::string_view kReserved[] = {
+      "select",   "from",  "where", "group",   "order",  "by",        "limit", "having", "join", "union",
+      "distinct", "and",   "or",    "not",     "case",   "cast",      "over",  "filter", "as",   "on",
+      "left",     "inner", "cross", "natural", "offset", "between",   "in",    "is",     "null", "using",
+      "full",     "right", "outer", "indexed", "window", "intersect", "except"};
   if (tokens_[place_].kind == TokenKind::kWord)
     for (const std::string_view word : kReserved)
       if (same_word(tokens_[place_].text, word)) return false;
@@ -110,7 +120,8 @@ bool Parser::column(Place& result) {
   int found = 0;
   for (size_t i = 0; i < plan_->sources.size(); ++i) {
     const AggregatePlan::Source& source = plan_->sources[i];
-    if (!qualifier.empty() && !same_word(qualifier, source.alias.empty() ? source.table : source.alias)) continue;
+    if (!qualifier.empty() && !same_word(qualifier, source.alias.empty() ? source.table : source.alias))
+      continue;
     const int which = source.relation->column(first);
     if (which < 0) continue;
     result = {static_cast<int>(i), which};
@@ -124,12 +135,16 @@ bool Parser::whole_numbers(int number) const {
   if (number < 0) return true;
   const Node& here = node(number);
   switch (here.op) {
-    case Op::kColumn: return plan_->column(here).type == ValueType::kInteger;
-    case Op::kInteger: return true;
+    case Op::kColumn:
+      return plan_->column(here).type == ValueType::kInteger;
+    case Op::kInteger:
+      return true;
     case Op::kReal:
     case Op::kAggregate:
-    case Op::kTerm: return false;
-    default: return whole_numbers(here.left) && whole_numbers(here.right);
+    case Op::kTerm:
+      return false;
+    default:
+      return whole_numbers(here.left) && whole_numbers(here.right);
   }
 }
 
@@ -147,17 +162,22 @@ int Parser::factor(bool inside) {
   if (token.kind == TokenKind::kNumber) {
     Node number{.op = Op::kInteger};
     const char* const end = token.text.data() + token.text.size();
-    if (const auto [stop, error] = std::from_chars(token.text.data(), end, number.integer); error != std::errc() || stop != end) {
+    if (const auto [stop, error] = std::from_chars(token.text.data(), end, number.integer);
+        error != std::errc() || stop != end) {
       if (inside) return -1;
       number.op = Op::kReal;
-      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, number.real); wrong != std::errc() || far != end) return -1;
+      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, number.real);
+          wrong != std::errc() || far != end)
+        return -1;
     }
     ++place_;
     return add(number);
   }
-  static constexpr std::pair<std::string_view, Function> kFunctions[] = {{"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
-                                                                         {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
-  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() && tokens_[place_ + 1].text == "(")
+  static constexpr std::pair<std::string_view, Function> kFunctions[] = {
+      {"count", Function::kCount}, {"sum", Function::kSum}, {"total", Function::kTotal},
+      {"avg", Function::kAverage}, {"min", Function::kMin}, {"max", Function::kMax}};
+  if (!inside && token.kind == TokenKind::kWord && place_ + 1 < tokens_.size() &&
+      tokens_[place_ + 1].text == "(")
     for (const auto& [word, function] : kFunctions) {
       if (!same_word(token.text, word)) continue;
       place_ += 2;
@@ -168,11 +188,15 @@ int Parser::factor(bool inside) {
         aggregate.argument = sum(true);
         if (aggregate.argument < 0) return -1;
         const Node& argument = node(aggregate.argument);
-        if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger && function != Function::kCount) return -1;
+        if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger &&
+            function != Function::kCount)
+          return -1;
       }
       if (!take(")") || at("over") || at("filter")) return -1;
       plan_->aggregates.push_back(aggregate);
-      return add({.op = Op::kAggregate, .left = aggregate.argument, .right = static_cast<int>(plan_->aggregates.size()) - 1});
+      return add({.op = Op::kAggregate,
+                  .left = aggregate.argument,
+                  .right = static_cast<int>(plan_->aggregates.size()) - 1});
     }
   Place which;
   if (!column(which)) return -1;
@@ -183,10 +207,14 @@ int Parser::product(bool inside) {
   int left = factor(inside);
   while (left >= 0) {
     Op op;
-    if (take("*")) op = Op::kMultiply;
-    else if (take("/")) op = Op::kDivide;
-    else if (inside && take("%")) op = Op::kRemainder;
-    else break;
+    if (take("*"))
+      op = Op::kMultiply;
+    else if (take("/"))
+      op = Op::kDivide;
+    else if (inside && take("%"))
+      op = Op::kRemainder;
+    else
+      break;
     const int right = factor(inside);
     if (right < 0) return -1;
     left = add({.op = op, .left = left, .right = right});
@@ -198,9 +226,12 @@ int Parser::sum(bool inside) {
   int left = product(inside);
   while (left >= 0) {
     Op op;
-    if (take("+")) op = Op::kAdd;
-    else if (take("-")) op = Op::kSubtract;
-    else break;
+    if (take("+"))
+      op = Op::kAdd;
+    else if (take("-"))
+      op = Op::kSubtract;
+    else
+      break;
     const int right = product(inside);
     if (right < 0) return -1;
     left = add({.op = op, .left = left, .right = right});
@@ -216,15 +247,19 @@ bool Parser::literal(Constraint& constraint) {
   const char* const end = token.text.data() + token.text.size();
   if (token.kind == TokenKind::kNumber) {
     constraint.type = ValueType::kInteger;
-    if (const auto [stop, error] = std::from_chars(token.text.data(), end, constraint.integer); error != std::errc() || stop != end) {
+    if (const auto [stop, error] = std::from_chars(token.text.data(), end, constraint.integer);
+        error != std::errc() || stop != end) {
       constraint.type = ValueType::kReal;
-      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, constraint.real); wrong != std::errc() || far != end) return false;
+      if (const auto [far, wrong] = std::from_chars(token.text.data(), end, constraint.real);
+          wrong != std::errc() || far != end)
+        return false;
     }
     if (negative) {
       constraint.integer = -constraint.integer;
       constraint.real = -constraint.real;
     }
-  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 && token.text.back() == '\'') {
+  } else if (token.kind == TokenKind::kString && !negative && token.text.size() >= 2 &&
+             token.text.back() == '\'') {
     constraint.type = ValueType::kText;
     for (size_t i = 1; i + 1 < token.text.size(); ++i) {
       constraint.text += token.text[i];
@@ -268,7 +303,8 @@ bool Parser::condition() {
     constraint.comparison = Comparison::kGreaterEqual;
     Constraint upper = constraint;
     upper.comparison = Comparison::kLessEqual;
-    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper)) return false;
+    if (!literal(constraint) || !take("and") || !literal(upper) || !fits(constraint) || !fits(upper))
+      return false;
     source.constraints.push_back(constraint);
     source.constraints.push_back(upper);
     return true;
@@ -336,7 +372,8 @@ bool Parser::sources() {
     if (!take("on")) continue;
     const size_t from = place_;
     int depth = 0;
-    while (place_ < tokens_.size() && !(depth == 0 && at_any({",", "inner", "cross", "join", "where", "group", "having", "order", "limit"}))) {
+    while (place_ < tokens_.size() && !(depth == 0 && at_any({",", "inner", "cross", "join", "where", "group",
+                                                              "having", "order", "limit"}))) {
       if (tokens_[place_].text == "(") ++depth;
       if (tokens_[place_].text == ")") --depth;
       ++place_;
@@ -377,11 +414,13 @@ bool Parser::items() {
 bool Parser::ordinal(size_t& item) {
   if (place_ >= tokens_.size() || tokens_[place_].kind != TokenKind::kNumber) return false;
   const size_t after = place_ + 1;
-  if (after < tokens_.size() && tokens_[after].kind == TokenKind::kSymbol && tokens_[after].text != ",") return false;
+  if (after < tokens_.size() && tokens_[after].kind == TokenKind::kSymbol && tokens_[after].text != ",")
+    return false;
   const std::string_view text = tokens_[place_].text;
   size_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size() || number < 1 || number > plan_->items.size()) return false;
+  if (error != std::errc() || stop != text.data() + text.size() || number < 1 || number > plan_->items.size())
+    return false;
   item = number - 1;
   ++place_;
   return true;
@@ -423,7 +462,9 @@ bool Parser::having() {
   do {
     AggregatePlan::Condition condition;
     condition.node = sum(false);
-    if (condition.node < 0 || !comparison(condition.comparison) || !literal(condition.value) || condition.value.type == ValueType::kText) return false;
+    if (condition.node < 0 || !comparison(condition.comparison) || !literal(condition.value) ||
+        condition.value.type == ValueType::kText)
+      return false;
     if (at_any({"+", "-", "*", "/", "%", "|", "&", "<", ">", "="})) return false;
     plan_->having.push_back(std::move(condition));
   } while (take("and"));
@@ -436,7 +477,8 @@ bool Parser::order() {
     const size_t from = place_;
     if (!ordinal(term.item)) {
       int brackets = 0;
-      while (place_ < tokens_.size() && !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
+      while (place_ < tokens_.size() &&
+             !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
         if (tokens_[place_].text == "(") ++brackets;
         if (tokens_[place_].text == ")") --brackets;
         ++place_;
@@ -448,8 +490,10 @@ bool Parser::order() {
       }
       if (term.item == plan_->items.size()) return false;
     }
-    if (take("desc")) term.descending = true;
-    else take("asc");
+    if (take("desc"))
+      term.descending = true;
+    else
+      take("asc");
     plan_->order.push_back(term);
   } while (take(","));
   return true;
@@ -458,7 +502,8 @@ bool Parser::order() {
 bool Parser::limit() {
   if (place_ >= tokens_.size()) return false;
   const Token& token = tokens_[place_++];
-  const auto [stop, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
+  const auto [stop, error] =
+      std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
   return error == std::errc() && stop == token.text.data() + token.text.size();
 }
 
@@ -484,7 +529,8 @@ bool Parser::settle(int number, bool whole_item) {
 bool Parser::join() {
   const size_t count = plan_->sources.size();
   const auto info = [&](const Place& place) -> const ColumnInfo& {
-    return plan_->sources[static_cast<size_t>(place.source)].relation->columns[static_cast<size_t>(place.column)];
+    return plan_->sources[static_cast<size_t>(place.source)]
+        .relation->columns[static_cast<size_t>(place.column)];
   };
   if (equalities_.size() != count - 1) return false;
   for (size_t base = 0; base < count; ++base) {
@@ -495,9 +541,12 @@ bool Parser::join() {
       bool found = false;
       for (size_t i = 0; i < left.size() && !found; ++i)
         for (const auto& [from, to] : {left[i], std::pair(left[i].second, left[i].first)}) {
-          const bool known = std::find(order.begin(), order.end(), static_cast<size_t>(from.source)) != order.end();
-          const bool fresh = std::find(order.begin(), order.end(), static_cast<size_t>(to.source)) == order.end();
-          if (!known || !fresh || !(info(to).id || info(to).key) || info(from).type != ValueType::kInteger) continue;
+          const bool known =
+              std::find(order.begin(), order.end(), static_cast<size_t>(from.source)) != order.end();
+          const bool fresh =
+              std::find(order.begin(), order.end(), static_cast<size_t>(to.source)) == order.end();
+          if (!known || !fresh || !(info(to).id || info(to).key) || info(from).type != ValueType::kInteger)
+            continue;
           keys[static_cast<size_t>(to.source)] = from;
           order.push_back(static_cast<size_t>(to.source));
           left.erase(left.begin() + static_cast<ptrdiff_t>(i));
@@ -557,8 +606,10 @@ AggregatePlanPointer Parser::parse() {
     int term = -1;
     for (size_t i = 0; i < plan_->terms.size(); ++i)
       if (plan_->terms[i] == item.node || term_texts_[i] == item.text) term = static_cast<int>(i);
-    if (term >= 0) item.node = add({.op = Op::kTerm, .left = term});
-    else if (!settle(item.node, true)) return nullptr;
+    if (term >= 0)
+      item.node = add({.op = Op::kTerm, .left = term});
+    else if (!settle(item.node, true))
+      return nullptr;
   }
   for (const AggregatePlan::Condition& condition : plan_->having)
     if (!settle(condition.node, false)) return nullptr;
@@ -568,6 +619,8 @@ AggregatePlanPointer Parser::parse() {
 
 }  // namespace
 
-AggregatePlanPointer plan_aggregate(const std::string& sql, const Module& module) { return Parser(sql, module).parse(); }
+AggregatePlanPointer plan_aggregate(const std::string& sql, const Module& module) {
+  return Parser(sql, module).parse();
+}
 
 }  // namespace tacho::query

@@ -12,7 +12,19 @@
 namespace tacho::query {
 
 /// A node of an expression. kTerm: a value of the group; kAggregate: a sum over its rows.
-enum class Op : uint8_t { kColumn, kInteger, kReal, kAdd, kSubtract, kMultiply, kDivide, kRemainder, kNegate, kAggregate, kTerm };
+enum class Op : uint8_t {
+  kColumn,
+  kInteger,
+  kReal,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kRemainder,
+  kNegate,
+  kAggregate,
+  kTerm
+};
 enum class Function : uint8_t { kCountRows, kCount, kSum, kTotal, kAverage, kMin, kMax };
 
 struct Node {
@@ -20,7 +32,9 @@ struct Node {
   int source = 0, column = 0;  // kColumn: of which relation
   int64_t integer = 0;
   double real = 0;
-  int left = -1, right = -1;  // operands; kAggregate: left = its argument, right = place among the aggregates; kTerm: left = place among the terms
+  int left = -1,
+      right =
+          -1;  // operands; kAggregate: left = its argument, right = place among the aggregates; kTerm: left = place among the terms
 };
 
 struct AggregatePlan {

@@ -22,7 +22,8 @@ struct View {
 struct Dialect {
   std::string name;
   std::vector<std::pair<std::shared_ptr<Store>, Relation>> relations;
-  std::vector<std::pair<std::shared_ptr<Store>, Relation>> own_tables;  // the file's own, for sums over groups only
+  std::vector<std::pair<std::shared_ptr<Store>, Relation>>
+      own_tables;  // the file's own, for sums over groups only
   std::vector<ResultTable> results;
   std::vector<View> views;
 };

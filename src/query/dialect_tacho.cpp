@@ -16,36 +16,52 @@ namespace {
 TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
   switch (table) {
     case Table::kDispatch:
-      return [facts](int64_t dim, std::string& scratch) { return facts->readable(facts->trace().cell(Table::kKernel, dim, column::Kernel::name), scratch); };
+      return [facts](int64_t dim, std::string& scratch) {
+        return facts->readable(facts->trace().cell(Table::kKernel, dim, column::Kernel::name), scratch);
+      };
     case Table::kApi:
-      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kFunction, dim, column::Function::name); };
+      return [facts](int64_t dim, std::string&) {
+        return facts->trace().text(Table::kFunction, dim, column::Function::name);
+      };
     case Table::kMarker:
-      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kLabel, dim, column::Label::name); };
+      return [facts](int64_t dim, std::string&) {
+        return facts->trace().text(Table::kLabel, dim, column::Label::name);
+      };
     case Table::kCopy:
-      return [facts](int64_t dim, std::string&) { return enum_text("CopyDirection", facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction)); };
+      return [facts](int64_t dim, std::string&) {
+        return enum_text("CopyDirection",
+                         facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction));
+      };
     case Table::kFill:
       return [facts](int64_t dim, std::string& scratch) {
         scratch = "fill ";
-        scratch += enum_text("MemoryKind", facts->trace().cell(Table::kFillShape, dim, column::FillShape::memory));
+        scratch +=
+            enum_text("MemoryKind", facts->trace().cell(Table::kFillShape, dim, column::FillShape::memory));
         return std::string_view(scratch);
       };
     case Table::kAllocation:
       return [facts](int64_t dim, std::string& scratch) {
-        scratch = enum_text("AllocationOperation", facts->trace().cell(Table::kAllocationShape, dim, column::AllocationShape::operation));
+        scratch = enum_text("AllocationOperation", facts->trace().cell(Table::kAllocationShape, dim,
+                                                                       column::AllocationShape::operation));
         scratch += ' ';
         scratch += facts->trace().text(Table::kAllocationShape, dim, column::AllocationShape::name);
         return std::string_view(scratch);
       };
     case Table::kSync:
-      return [facts](int64_t dim, std::string&) { return enum_text("SyncKind", facts->trace().cell(Table::kSyncShape, dim, column::SyncShape::kind)); };
+      return [facts](int64_t dim, std::string&) {
+        return enum_text("SyncKind", facts->trace().cell(Table::kSyncShape, dim, column::SyncShape::kind));
+      };
     case Table::kOverhead:
-      return [facts](int64_t dim, std::string&) { return facts->trace().text(Table::kOverheadShape, dim, column::OverheadShape::name); };
+      return [facts](int64_t dim, std::string&) {
+        return facts->trace().text(Table::kOverheadShape, dim, column::OverheadShape::name);
+      };
     case Table::kSample:
       return [facts](int64_t dim, std::string&) {
         const int64_t frame = facts->trace().cell(Table::kStack, dim, column::Stack::frame);
         return facts->trace().text(Table::kFrame, frame, column::Frame::function);
       };
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -57,7 +73,8 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   part.table = static_cast<int>(info.table);
   part.first_id = fact ? 1 : 0;
   relation.columns.push_back({.name = "id", .text = {}, .id = true});
-  part.columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, [first = part.first_id](const int64_t* base) { return base[0] + first; }});
+  part.columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase},
+                          [first = part.first_id](const int64_t* base) { return base[0] + first; }});
   const auto own = [](int16_t at) { return PartColumn{{at, kNoBase, kNoBase, kNoBase}, {}}; };
   bool start_found = false;
   for (size_t i = 0; i < info.columns.size(); ++i) {
@@ -81,13 +98,17 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   }
   if (event::is_timed(info.table)) {
     relation.columns.push_back({.name = "end", .text = {}});
-    part.columns.push_back({{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
-                            [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
-    relation.columns.push_back({.name = "name", .type = ValueType::kText, .text = name_text(facts, info.table), .few = true});
+    part.columns.push_back(
+        {{column::Fact::start, column::Fact::duration, kNoBase, kNoBase},
+         [](const int64_t* base) { return base[1] == kUnknown ? kUnknown : base[0] + base[1]; }});
+    relation.columns.push_back(
+        {.name = "name", .type = ValueType::kText, .text = name_text(facts, info.table), .few = true});
     part.columns.push_back(own(column::Fact::dim));
     const auto of_track = [&](const char* name, int64_t TraceFacts::Track::*member) {
       relation.columns.push_back({.name = name, .text = {}, .few = true});
-      part.columns.push_back({{column::Fact::track, kNoBase, kNoBase, kNoBase}, [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
+      part.columns.push_back(
+          {{column::Fact::track, kNoBase, kNoBase, kNoBase},
+           [facts, member](const int64_t* base) { return facts->track(base[0]).*member; }});
     };
     of_track("pid", &TraceFacts::Track::pid);
     of_track("tid", &TraceFacts::Track::tid);
@@ -106,7 +127,10 @@ Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   for (const event::TableInfo& info : event::all_tables()) {
     Relation relation = relation_of(info, facts);
     if (info.table == Table::kString) {
-      relation.columns.push_back({.name = "text", .type = ValueType::kText, .text = [facts](int64_t code, std::string&) { return facts->trace().string(code); }});
+      relation.columns.push_back(
+          {.name = "text", .type = ValueType::kText, .text = [facts](int64_t code, std::string&) {
+             return facts->trace().string(code);
+           }});
       relation.parts[0].columns.push_back({{kRowNumber, kNoBase, kNoBase, kNoBase}, {}});
     }
     dialect.relations.emplace_back(store, std::move(relation));

@@ -14,12 +14,16 @@ namespace tacho::query {
 class GroupTable {
  public:
   /// `fresh`: a new group's record; its first `terms` cells are the codes.
-  GroupTable(size_t terms, std::vector<int64_t> fresh) : terms_(terms), fresh_(std::move(fresh)), width_(fresh_.size()) { clear(); }
+  GroupTable(size_t terms, std::vector<int64_t> fresh)
+      : terms_(terms), fresh_(std::move(fresh)), width_(fresh_.size()) {
+    clear();
+  }
 
   /// Place of the group with these codes, made when there is none.
   uint32_t place(const int64_t* codes) {
     uint64_t hash = 0;
-    for (size_t i = 0; i < terms_; ++i) hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
+    for (size_t i = 0; i < terms_; ++i)
+      hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
     size_t at = hash >> shift_;
     while (index_[at] != 0) {
       const uint32_t group = index_[at] - 1;
@@ -50,7 +54,8 @@ class GroupTable {
     for (size_t group = 0; group < groups_; ++group) {
       const int64_t* const codes = record(static_cast<uint32_t>(group));
       uint64_t hash = 0;
-      for (size_t i = 0; i < terms_; ++i) hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
+      for (size_t i = 0; i < terms_; ++i)
+        hash = (std::rotl(hash, 29) ^ static_cast<uint64_t>(codes[i])) * 0x9e3779b97f4a7c15ULL;
       size_t at = hash >> shift_;
       while (index_[at] != 0) at = (at + 1) & (index_.size() - 1);
       index_[at] = static_cast<uint32_t>(group + 1);

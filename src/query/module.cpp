@@ -57,13 +57,13 @@ struct Cursor : sqlite3_vtab_cursor {
   Entry* entry = nullptr;
   std::unique_ptr<Scan> scan;
   bool at_row = false;
-  bool single = false;                     // at most one row
+  bool single = false;                               // at most one row
   const KeyIndex<Position>::Entry* match = nullptr;  // next match of a lookup
   const KeyIndex<Position>::Entry* matches_end = nullptr;
   int64_t key = 0;
   bool looking = false;
-  size_t row = 0;                          // of results
-  std::vector<report::Cell> cells;         // of that row, where it is made when asked for
+  size_t row = 0;                   // of results
+  std::vector<report::Cell> cells;  // of that row, where it is made when asked for
   bool made = false;
   std::string scratch;
 };
@@ -74,7 +74,9 @@ int set_error(sqlite3_vtab* table, const std::string& message) {
   return SQLITE_ERROR;
 }
 
-const char* type_name(ValueType type) { return type == ValueType::kInteger ? "INTEGER" : type == ValueType::kReal ? "REAL" : "TEXT"; }
+const char* type_name(ValueType type) {
+  return type == ValueType::kInteger ? "INTEGER" : type == ValueType::kReal ? "REAL" : "TEXT";
+}
 
 std::string quoted(std::string_view name) {
   std::string result = "\"";
@@ -85,10 +87,13 @@ std::string quoted(std::string_view name) {
   return result + "\"";
 }
 
-int connect(sqlite3* connection, void* context, int count, const char* const* arguments, sqlite3_vtab** out, char** error) {
+int connect(sqlite3* connection, void* context, int count, const char* const* arguments, sqlite3_vtab** out,
+            char** error) {
   auto* const state = static_cast<Module::State*>(context);
   size_t number = 0;
-  if (count < 4 || std::from_chars(arguments[3], arguments[3] + std::strlen(arguments[3]), number).ec != std::errc() || number >= state->entries.size()) {
+  if (count < 4 ||
+      std::from_chars(arguments[3], arguments[3] + std::strlen(arguments[3]), number).ec != std::errc() ||
+      number >= state->entries.size()) {
     *error = sqlite3_mprintf("tacho's virtual tables are made by tacho itself");
     return SQLITE_ERROR;
   }
@@ -96,11 +101,12 @@ int connect(sqlite3* connection, void* context, int count, const char* const* ar
   std::string sql = "CREATE TABLE x(";
   if (entry.is_result)
     for (size_t i = 0; i < entry.result.columns.size(); ++i)
-      sql += (i > 0 ? ", " : "") + quoted(entry.result.columns[i].name) + " " + type_name(entry.result.columns[i].type);
+      sql += (i > 0 ? ", " : "") + quoted(entry.result.columns[i].name) + " " +
+             type_name(entry.result.columns[i].type);
   else
     for (size_t i = 0; i < entry.relation.columns.size(); ++i)
-      sql += (i > 0 ? ", " : "") + quoted(entry.relation.columns[i].name) + " " + type_name(entry.relation.columns[i].type) +
-             (entry.relation.columns[i].hidden ? " HIDDEN" : "");
+      sql += (i > 0 ? ", " : "") + quoted(entry.relation.columns[i].name) + " " +
+             type_name(entry.relation.columns[i].type) + (entry.relation.columns[i].hidden ? " HIDDEN" : "");
   sql += ")";
   if (const int code = sqlite3_declare_vtab(connection, sql.c_str()); code != SQLITE_OK) {
     *error = sqlite3_mprintf("%s", sqlite3_errmsg(connection));
@@ -161,7 +167,8 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
         cost = 20;
         info->idxFlags = SQLITE_INDEX_SCAN_UNIQUE;
         pass(i, column, Comparison::kEqual);
-      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time && !about.id) {
+      } else if (pass_number == 1 && about.type == ValueType::kInteger && !about.few && !about.time &&
+                 !about.id) {
         number = 2;
         rows = 2;
         cost = 100;
@@ -177,15 +184,32 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
       const ColumnInfo& about = relation.columns[static_cast<size_t>(column)];
       Comparison comparison;
       switch (constraint.op) {
-        case SQLITE_INDEX_CONSTRAINT_EQ: comparison = Comparison::kEqual; break;
-        case SQLITE_INDEX_CONSTRAINT_LT: comparison = Comparison::kLess; break;
-        case SQLITE_INDEX_CONSTRAINT_LE: comparison = Comparison::kLessEqual; break;
-        case SQLITE_INDEX_CONSTRAINT_GT: comparison = Comparison::kGreater; break;
-        case SQLITE_INDEX_CONSTRAINT_GE: comparison = Comparison::kGreaterEqual; break;
-        case SQLITE_INDEX_CONSTRAINT_NE: comparison = Comparison::kNotEqual; break;
-        case SQLITE_INDEX_CONSTRAINT_LIKE: comparison = Comparison::kLike; break;
-        case SQLITE_INDEX_CONSTRAINT_GLOB: comparison = Comparison::kGlob; break;
-        default: continue;
+        case SQLITE_INDEX_CONSTRAINT_EQ:
+          comparison = Comparison::kEqual;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_LT:
+          comparison = Comparison::kLess;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_LE:
+          comparison = Comparison::kLessEqual;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_GT:
+          comparison = Comparison::kGreater;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_GE:
+          comparison = Comparison::kGreaterEqual;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_NE:
+          comparison = Comparison::kNotEqual;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_LIKE:
+          comparison = Comparison::kLike;
+          break;
+        case SQLITE_INDEX_CONSTRAINT_GLOB:
+          comparison = Comparison::kGlob;
+          break;
+        default:
+          continue;
       }
       const bool pattern = comparison == Comparison::kLike || comparison == Comparison::kGlob;
       if (about.type == ValueType::kText) {
@@ -194,7 +218,9 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
         continue;
       }
       pass(i, column, comparison);
-      const double share = comparison == Comparison::kEqual ? 0.1 : comparison == Comparison::kNotEqual ? 0.9 : 0.4;
+      const double share = comparison == Comparison::kEqual      ? 0.1
+                           : comparison == Comparison::kNotEqual ? 0.9
+                                                                 : 0.4;
       rows *= share;
       cost *= about.time || about.few ? 0.5 : 0.9;
     }
@@ -208,20 +234,26 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
     const bool sorted = sqlite3_vtab_distinct(info) == 0;
     bool all_few = true;
     for (int i = 0; i < info->nOrderBy; ++i)
-      all_few = all_few && info->aOrderBy[i].iColumn >= 0 && relation.columns[static_cast<size_t>(info->aOrderBy[i].iColumn)].few;
+      all_few = all_few && info->aOrderBy[i].iColumn >= 0 &&
+                relation.columns[static_cast<size_t>(info->aOrderBy[i].iColumn)].few;
     const auto& first = info->aOrderBy[0];
     if (all_few) {
       plan += "g";
-      for (int i = 0; i < info->nOrderBy; ++i) plan += fmt::format(" {} {}", info->aOrderBy[i].iColumn, static_cast<int>(info->aOrderBy[i].desc));
+      for (int i = 0; i < info->nOrderBy; ++i)
+        plan += fmt::format(" {} {}", info->aOrderBy[i].iColumn, static_cast<int>(info->aOrderBy[i].desc));
       ordered = true;
       cost += total * 0.5;
-    } else if (info->nOrderBy == 1 && first.desc == 0 && (first.iColumn < 0 || relation.columns[static_cast<size_t>(first.iColumn)].id)) {
+    } else if (info->nOrderBy == 1 && first.desc == 0 &&
+               (first.iColumn < 0 || relation.columns[static_cast<size_t>(first.iColumn)].id)) {
       plan += "n";
       ordered = true;
-    } else if (info->nOrderBy == 1 && first.desc == 0 && relation.columns[static_cast<size_t>(first.iColumn)].time) {
+    } else if (info->nOrderBy == 1 && first.desc == 0 &&
+               relation.columns[static_cast<size_t>(first.iColumn)].time) {
       bool possible = true;
       for (size_t i = 0; i < relation.columns.size(); ++i)
-        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 && needs_row_number(relation, static_cast<int>(i))) possible = false;
+        if ((info->colUsed >> std::min<size_t>(i, 63) & 1) != 0 &&
+            needs_row_number(relation, static_cast<int>(i)))
+          possible = false;
       for (const Part& part : relation.parts)
         for (const PartColumn& keep : part.keep)
           for (const int16_t column : keep.base) possible = possible && column != kRowNumber;
@@ -297,7 +329,8 @@ Status build_lookup(Entry& entry, Entry::Lookup& lookup, int column) {
   while (scan.next_batch())
     for (const uint32_t row : scan.selection()) {
       const int64_t value = scan.value_at(column, row);
-      if (value != kUnknown) lookup.index.add(value, {static_cast<int32_t>(scan.part()), scan.row_number(row)});
+      if (value != kUnknown)
+        lookup.index.add(value, {static_cast<int32_t>(scan.part()), scan.row_number(row)});
     }
   TACHO_TRY(Status(scan.status()));
   TACHO_TRY(lookup.index.finish());
@@ -312,7 +345,9 @@ Constraint constraint_of(const Relation& relation, int column, int comparison, s
   const bool text = relation.columns[static_cast<size_t>(column)].type == ValueType::kText;
   const int type = text ? sqlite3_value_type(value) : sqlite3_value_numeric_type(value);
   switch (type) {
-    case SQLITE_NULL: result.never = true; break;
+    case SQLITE_NULL:
+      result.never = true;
+      break;
     case SQLITE_INTEGER:
       result.type = ValueType::kInteger;
       result.integer = sqlite3_value_int64(value);
@@ -323,7 +358,8 @@ Constraint constraint_of(const Relation& relation, int column, int comparison, s
       break;
     default:
       result.type = ValueType::kText;
-      result.text.assign(reinterpret_cast<const char*>(sqlite3_value_text(value)), static_cast<size_t>(sqlite3_value_bytes(value)));
+      result.text.assign(reinterpret_cast<const char*>(sqlite3_value_text(value)),
+                         static_cast<size_t>(sqlite3_value_bytes(value)));
   }
   return result;
 }
@@ -384,7 +420,8 @@ int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, s
 
   cursor.single = cursor.looking = false;
   cursor.at_row = false;
-  const bool whole = !plan.constraints.empty() && plan.constraints[0].type == ValueType::kInteger && !plan.constraints[0].never;
+  const bool whole = !plan.constraints.empty() && plan.constraints[0].type == ValueType::kInteger &&
+                     !plan.constraints[0].never;
   if (number != 0 && whole) {
     const Constraint key = plan.constraints[0];
     if (number == 1) {
@@ -399,7 +436,8 @@ int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, s
     auto& lookup = entry.lookups[key.column];
     if (!lookup) lookup = std::make_unique<Entry::Lookup>();
     if (!lookup->ready && ++lookup->asked > 2)
-      if (const Status built = build_lookup(entry, *lookup, key.column); !built) return set_error(base->pVtab, built.error().message);
+      if (const Status built = build_lookup(entry, *lookup, key.column); !built)
+        return set_error(base->pVtab, built.error().message);
     if (lookup->ready) {
       if (!cursor.scan) {
         plan.constraints.clear();
@@ -421,7 +459,9 @@ int filter(sqlite3_vtab_cursor* base, int number, const char* text, int count, s
   return SQLITE_OK;
 }
 
-int at_end(sqlite3_vtab_cursor* cursor) { return static_cast<Cursor*>(cursor)->at_row ? 0 : 1; }
+int at_end(sqlite3_vtab_cursor* cursor) {
+  return static_cast<Cursor*>(cursor)->at_row ? 0 : 1;
+}
 
 int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
   auto& cursor = *static_cast<Cursor*>(base);
@@ -447,11 +487,16 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column
     return SQLITE_OK;
   }
   switch (cursor.entry->relation.columns[static_cast<size_t>(column)].type) {
-    case ValueType::kInteger: sqlite3_result_int64(context, value); break;
-    case ValueType::kReal: sqlite3_result_double(context, __builtin_bit_cast(double, value)); break;
+    case ValueType::kInteger:
+      sqlite3_result_int64(context, value);
+      break;
+    case ValueType::kReal:
+      sqlite3_result_double(context, __builtin_bit_cast(double, value));
+      break;
     case ValueType::kText: {
       const std::string_view text = cursor.scan->text(column, value, cursor.scratch);
-      sqlite3_result_text64(context, text.data() != nullptr ? text.data() : "", text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+      sqlite3_result_text64(context, text.data() != nullptr ? text.data() : "", text.size(), SQLITE_TRANSIENT,
+                            SQLITE_UTF8);
       break;
     }
   }
@@ -492,7 +537,8 @@ Module::Module(sqlite3* connection) : state_(std::make_unique<State>()) {
 Module::~Module() = default;
 
 Status Module::create(const std::string& schema, const std::string& name, size_t number) {
-  return sqlite::execute(state_->connection, fmt::format("CREATE VIRTUAL TABLE {}.{} USING tacho({})", quoted(schema), quoted(name), number));
+  return sqlite::execute(state_->connection, fmt::format("CREATE VIRTUAL TABLE {}.{} USING tacho({})",
+                                                         quoted(schema), quoted(name), number));
 }
 
 Status Module::add(const std::string& schema, std::shared_ptr<Store> store, Relation relation) {
@@ -528,7 +574,8 @@ Module::Found Module::find(std::string_view schema, std::string_view name) const
     return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
   };
   for (const auto& entry : state_->entries)
-    if ((schema.empty() || same(entry->schema, schema)) && !entry->is_result && same(entry->relation.name, name))
+    if ((schema.empty() || same(entry->schema, schema)) && !entry->is_result &&
+        same(entry->relation.name, name))
       return {&entry->relation, entry->store.get()};
   return {nullptr, nullptr};
 }

@@ -31,7 +31,8 @@ struct ResultTable {
   };
   std::vector<Column> columns;
   std::function<Result<std::vector<std::vector<report::Cell>>>()> rows;
-  std::function<Result<std::shared_ptr<const ResultRows>>()> many = {};  // instead of `rows`, where there may be millions
+  std::function<Result<std::shared_ptr<const ResultRows>>()> many =
+      {};  // instead of `rows`, where there may be millions
 };
 
 /// Makes virtual tables known to one connection. Must outlive it.

@@ -6,7 +6,11 @@
 namespace tacho::query {
 
 NamedSums::NamedSums(TextOf text, std::function<bool(int64_t)> exists)
-    : text_(std::move(text)), exists_(std::move(exists)), table_(1, {0, 0, 0}), by_code_(8u << 20), ordered_(16u << 20, Before{this}) {}
+    : text_(std::move(text)),
+      exists_(std::move(exists)),
+      table_(1, {0, 0, 0}),
+      by_code_(8u << 20),
+      ordered_(16u << 20, Before{this}) {}
 
 void NamedSums::add(int64_t code, int64_t calls, int64_t total) {
   constexpr size_t kMostBytes = 24u << 20;

@@ -2,6 +2,7 @@
 #include "query/relation.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,8 +12,6 @@
 #include <cstring>
 #include <map>
 #include <numeric>
-
-#include <sqlite3.h>
 
 namespace tacho::query {
 
@@ -24,7 +23,9 @@ namespace {
 constexpr size_t kDimensionBatch = 1 << 16;
 constexpr size_t kMostColumns = 48;  // of a stored table
 
-bool dimension(int table) { return static_cast<size_t>(table) >= event::kFirstDimension; }
+bool dimension(int table) {
+  return static_cast<size_t>(table) >= event::kFirstDimension;
+}
 
 int compare_texts(std::string_view a, std::string_view b) {
   const int order = std::memcmp(a.data(), b.data(), std::min(a.size(), b.size()));
@@ -61,7 +62,9 @@ Result<int64_t> Store::row_of(int table, int64_t id) {
   return id >= first && id < first + rows(table) ? id : -1;
 }
 
-Result<bool> Store::decode_together(int, size_t, std::span<const int16_t>, std::span<std::vector<int64_t>>) { return false; }
+Result<bool> Store::decode_together(int, size_t, std::span<const int16_t>, std::span<std::vector<int64_t>>) {
+  return false;
+}
 
 Status Store::prefetch(int table, size_t chunk, std::span<const int16_t> columns) {
   if (columns.size() < 2) return {};
@@ -70,7 +73,9 @@ Status Store::prefetch(int table, size_t chunk, std::span<const int16_t> columns
   std::vector<std::vector<int64_t>> values(columns.size());
   TACHO_ASSIGN(const bool done, decode_together(table, chunk, columns, values));
   if (!done) return {};
-  for (size_t i = 0; i < columns.size(); ++i) keep(key_of(table, chunk, columns[i]), std::make_shared<const std::vector<int64_t>>(std::move(values[i])));
+  for (size_t i = 0; i < columns.size(); ++i)
+    keep(key_of(table, chunk, columns[i]),
+         std::make_shared<const std::vector<int64_t>>(std::move(values[i])));
   decoded_ += columns.size();
   return {};
 }
@@ -98,10 +103,13 @@ size_t TraceStore::chunks(int table) const {
 ChunkInfo TraceStore::chunk(int table, size_t chunk) const {
   if (dimension(table)) {
     const auto first = static_cast<int64_t>(chunk * kDimensionBatch) + 1;
-    return {static_cast<uint32_t>(std::min<int64_t>(static_cast<int64_t>(kDimensionBatch), rows(table) + 1 - first)), first, false, 0, 0};
+    return {static_cast<uint32_t>(
+                std::min<int64_t>(static_cast<int64_t>(kDimensionBatch), rows(table) + 1 - first)),
+            first, false, 0, 0};
   }
   const trace::Chunk& info = trace_->chunks(static_cast<Table>(table))[chunk];
-  return {info.rows, first_rows_[static_cast<size_t>(table)][chunk], event::is_timed(static_cast<Table>(table)), info.min_start, info.max_start};
+  return {info.rows, first_rows_[static_cast<size_t>(table)][chunk],
+          event::is_timed(static_cast<Table>(table)), info.min_start, info.max_start};
 }
 
 bool TraceStore::entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const {
@@ -117,7 +125,8 @@ bool TraceStore::entries(int table, size_t chunk, int column, std::vector<int64_
   return true;
 }
 
-std::unique_ptr<trace::TimeCursor> TraceStore::by_time(int table, std::span<const int> columns, int64_t from, int64_t to) const {
+std::unique_ptr<trace::TimeCursor> TraceStore::by_time(int table, std::span<const int> columns, int64_t from,
+                                                       int64_t to) const {
   if (dimension(table)) return nullptr;
   return std::make_unique<trace::TimeCursor>(*trace_, static_cast<Table>(table), columns, from, to);
 }
@@ -126,14 +135,16 @@ Status TraceStore::decode(int table, size_t chunk, int column, std::vector<int64
   if (!dimension(table)) return trace_->decode(static_cast<Table>(table), chunk, column, values);
   const ChunkInfo info = this->chunk(table, chunk);
   values.resize(info.rows);
-  for (uint32_t i = 0; i < info.rows; ++i) values[i] = trace_->cell(static_cast<Table>(table), info.first_row + i, column);
+  for (uint32_t i = 0; i < info.rows; ++i)
+    values[i] = trace_->cell(static_cast<Table>(table), info.first_row + i, column);
   return {};
 }
 
 int Relation::column(std::string_view column_name) const {
   for (size_t i = 0; i < columns.size(); ++i)
     if (columns[i].name.size() == column_name.size() &&
-        sqlite3_strnicmp(columns[i].name.data(), column_name.data(), static_cast<int>(column_name.size())) == 0)
+        sqlite3_strnicmp(columns[i].name.data(), column_name.data(), static_cast<int>(column_name.size())) ==
+            0)
       return static_cast<int>(i);
   return -1;
 }
@@ -148,7 +159,8 @@ bool Judge::operator()(int64_t value) {
   if (constraint_.never) return false;
   if (value == kUnknown) return false;  // NULL compares with nothing
   if (column_.type == ValueType::kText) {
-    if (constraint_.type != ValueType::kText) return true;  // SQLite's rules for mixed types: it judges itself
+    if (constraint_.type != ValueType::kText)
+      return true;  // SQLite's rules for mixed types: it judges itself
     const auto found = judged_.find(value);
     if (found != judged_.end()) return found->second;
     if (judged_.size() >= kMostKnown) judged_.clear();
@@ -157,9 +169,14 @@ bool Judge::operator()(int64_t value) {
     return verdict;
   }
   if (constraint_.type == ValueType::kText) return true;
-  if (column_.type == ValueType::kInteger && constraint_.type == ValueType::kInteger) return holds(value < constraint_.integer ? -1 : value > constraint_.integer);
-  const long double left = column_.type == ValueType::kReal ? static_cast<long double>(__builtin_bit_cast(double, value)) : static_cast<long double>(value);
-  const long double right = constraint_.type == ValueType::kReal ? static_cast<long double>(constraint_.real) : static_cast<long double>(constraint_.integer);
+  if (column_.type == ValueType::kInteger && constraint_.type == ValueType::kInteger)
+    return holds(value < constraint_.integer ? -1 : value > constraint_.integer);
+  const long double left = column_.type == ValueType::kReal
+                               ? static_cast<long double>(__builtin_bit_cast(double, value))
+                               : static_cast<long double>(value);
+  const long double right = constraint_.type == ValueType::kReal
+                                ? static_cast<long double>(constraint_.real)
+                                : static_cast<long double>(constraint_.integer);
   return holds(left < right ? -1 : left > right);
 }
 
@@ -168,35 +185,44 @@ bool Judge::judge(std::string_view text) const {
     case Comparison::kLike:
     case Comparison::kGlob: {
       const std::string copy(text);
-      return constraint_.comparison == Comparison::kLike ? sqlite3_strlike(constraint_.text.c_str(), copy.c_str(), 0) == 0
-                                                         : sqlite3_strglob(constraint_.text.c_str(), copy.c_str()) == 0;
+      return constraint_.comparison == Comparison::kLike
+                 ? sqlite3_strlike(constraint_.text.c_str(), copy.c_str(), 0) == 0
+                 : sqlite3_strglob(constraint_.text.c_str(), copy.c_str()) == 0;
     }
-    default: return holds(compare_texts(text, constraint_.text));
+    default:
+      return holds(compare_texts(text, constraint_.text));
   }
 }
 
 bool Judge::holds(int order) const {
   switch (constraint_.comparison) {
-    case Comparison::kEqual: return order == 0;
-    case Comparison::kNotEqual: return order != 0;
-    case Comparison::kLess: return order < 0;
-    case Comparison::kLessEqual: return order <= 0;
-    case Comparison::kGreater: return order > 0;
-    case Comparison::kGreaterEqual: return order >= 0;
-    default: return true;
+    case Comparison::kEqual:
+      return order == 0;
+    case Comparison::kNotEqual:
+      return order != 0;
+    case Comparison::kLess:
+      return order < 0;
+    case Comparison::kLessEqual:
+      return order <= 0;
+    case Comparison::kGreater:
+      return order > 0;
+    case Comparison::kGreaterEqual:
+      return order >= 0;
+    default:
+      return true;
   }
 }
 
 // Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group after group.
 struct Scan::Grouped {
-  size_t width = 0;                   // values per row
-  std::vector<int> columns;           // which
+  size_t width = 0;                        // values per row
+  std::vector<int> columns;                // which
   std::vector<std::vector<int64_t>> keys;  // codes of the group's columns
   std::vector<uint64_t> counts;
   std::vector<uint64_t> starts;
-  std::vector<uint32_t> order;        // groups in the order of delivery
+  std::vector<uint32_t> order;  // groups in the order of delivery
   size_t group = 0;
-  uint64_t given = 0;                 // rows of the current group that were delivered
+  uint64_t given = 0;  // rows of the current group that were delivered
   int64_t* values = nullptr;
   size_t mapped = 0;
   std::vector<int64_t> small;
@@ -214,11 +240,13 @@ struct Scan::Grouped {
     const char* const chosen = std::getenv("TMPDIR");
     std::string path = std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/tacho-XXXXXX";
     const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
-    if (descriptor < 0) return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
+    if (descriptor < 0)
+      return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
     ::unlink(path.c_str());
     if (const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(cells * 8)); error != 0) {
       ::close(descriptor);
-      return fail("no room for {} MiB of temporary data in {}: {}; set TMPDIR", cells >> 17, path.substr(0, path.rfind('/')), std::strerror(error));
+      return fail("no room for {} MiB of temporary data in {}: {}; set TMPDIR", cells >> 17,
+                  path.substr(0, path.rfind('/')), std::strerror(error));
     }
     void* const data = ::mmap(nullptr, cells * 8, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     ::close(descriptor);
@@ -238,7 +266,8 @@ struct Scan::Timed {
   std::vector<Source> sources;  // one per part
 };
 
-Scan::Scan(const Relation& relation, Store& store, ScanPlan plan) : relation_(relation), store_(store), plan_(std::move(plan)) {
+Scan::Scan(const Relation& relation, Store& store, ScanPlan plan)
+    : relation_(relation), store_(store), plan_(std::move(plan)) {
   for (const Constraint& constraint : plan_.constraints) {
     if (constraint.never) done_ = true;
     judges_.emplace_back(constraint, relation_.columns[static_cast<size_t>(constraint.column)]);
@@ -252,7 +281,8 @@ Scan::Scan(const Relation& relation, Store& store, ScanPlan plan) : relation_(re
     };
     for (const int column : plan_.used) want(part.columns[static_cast<size_t>(column)]);
     for (const OrderTerm& term : plan_.group_by) want(part.columns[static_cast<size_t>(term.column)]);
-    for (const Constraint& constraint : plan_.constraints) want(part.columns[static_cast<size_t>(constraint.column)]);
+    for (const Constraint& constraint : plan_.constraints)
+      want(part.columns[static_cast<size_t>(constraint.column)]);
     for (const PartColumn& keep : part.keep) want(keep);
     wanted_.emplace_back();
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -275,7 +305,9 @@ const int64_t* Scan::base_column(int16_t column) {
   if (bases_[at] != nullptr) return bases_[at];
   auto values = store_.column(relation_.parts[part_].table, chunk_, column);
   if (!values || (*values)->size() < batch_rows_) {
-    if (status_) status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name())) : Status(fail_with(std::move(values)));
+    if (status_)
+      status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name()))
+                       : Status(fail_with(std::move(values)));
     done_ = true;
     own_[at].assign(batch_rows_, kUnknown);
     return bases_[at] = own_[at].data();
@@ -295,7 +327,10 @@ int64_t Scan::value_at(int column, uint32_t row) {
       if (plan_.group_by[i].column == column) return grouped_->keys[grouped_->order[grouped_->group]][i];
     for (size_t i = 0; i < grouped_->width; ++i)
       if (grouped_->columns[i] == column)
-        return grouped_->values[(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given - selection_.size() + row) * grouped_->width + i];
+        return grouped_->values[(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given -
+                                 selection_.size() + row) *
+                                    grouped_->width +
+                                i];
     return kUnknown;
   }
   const PartColumn& source = relation_.parts[part_].columns[static_cast<size_t>(column)];
@@ -308,7 +343,9 @@ int64_t Scan::value_at(int column, uint32_t row) {
 }
 
 int64_t Scan::row_id() const {
-  if (grouped_) return static_cast<int64_t>(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given - selection_.size() + position_);
+  if (grouped_)
+    return static_cast<int64_t>(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given -
+                                selection_.size() + position_);
   return relation_.parts[part_].first_id + first_row_ + selection_[position_];
 }
 
@@ -330,12 +367,18 @@ bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
     const bool number = column.type == ValueType::kInteger && constraint.type == ValueType::kInteger;
     const auto excluded = [&](int64_t low, int64_t high) {
       switch (constraint.comparison) {
-        case Comparison::kEqual: return constraint.integer < low || constraint.integer > high;
-        case Comparison::kLess: return low >= constraint.integer;
-        case Comparison::kLessEqual: return low > constraint.integer;
-        case Comparison::kGreater: return high <= constraint.integer;
-        case Comparison::kGreaterEqual: return high < constraint.integer;
-        default: return false;
+        case Comparison::kEqual:
+          return constraint.integer < low || constraint.integer > high;
+        case Comparison::kLess:
+          return low >= constraint.integer;
+        case Comparison::kLessEqual:
+          return low > constraint.integer;
+        case Comparison::kGreater:
+          return high <= constraint.integer;
+        case Comparison::kGreaterEqual:
+          return high < constraint.integer;
+        default:
+          return false;
       }
     };
     if (number && column.id) {
@@ -351,7 +394,9 @@ bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
     }
     if (!column.few || source.base[1] != kNoBase || source.base[0] < 0) continue;
     if (!store_.entries(part.table, chunk_number, source.base[0], entries)) continue;
-    const bool any = std::any_of(entries.begin(), entries.end(), [&](int64_t base) { return matches(source.derive ? source.derive(&base) : base); });
+    const bool any = std::any_of(entries.begin(), entries.end(), [&](int64_t base) {
+      return matches(source.derive ? source.derive(&base) : base);
+    });
     if (!any) return false;
   }
   return true;
@@ -501,7 +546,8 @@ bool Scan::jump_to_id(int64_t id) {
 
 bool Scan::next_natural() {
   while (!done_) {
-    while (next_part_ < relation_.parts.size() && next_chunk_ >= store_.chunks(relation_.parts[next_part_].table)) {
+    while (next_part_ < relation_.parts.size() &&
+           next_chunk_ >= store_.chunks(relation_.parts[next_part_].table)) {
       ++next_part_;
       next_chunk_ = 0;
     }
@@ -533,7 +579,8 @@ Status Scan::group() {
   auto grouped = std::make_unique<Grouped>();
   const size_t terms = plan_.group_by.size();
   for (const int column : plan_.used) {
-    const bool of_key = std::any_of(plan_.group_by.begin(), plan_.group_by.end(), [&](const OrderTerm& term) { return term.column == column; });
+    const bool of_key = std::any_of(plan_.group_by.begin(), plan_.group_by.end(),
+                                    [&](const OrderTerm& term) { return term.column == column; });
     if (!of_key) grouped->columns.push_back(column);
   }
   grouped->width = grouped->columns.size();
@@ -551,7 +598,8 @@ Status Scan::group() {
     for (size_t i = 0; i < terms; ++i) {
       const int column = plan_.group_by[i].column;
       key[i] = codes[i];
-      if (relation_.columns[static_cast<size_t>(column)].type != ValueType::kText || codes[i] == kUnknown) continue;
+      if (relation_.columns[static_cast<size_t>(column)].type != ValueType::kText || codes[i] == kUnknown)
+        continue;
       const auto found = canonical[i].find(codes[i]);
       if (found != canonical[i].end()) {
         key[i] = found->second;
@@ -630,7 +678,8 @@ bool Scan::next_grouped() {
     grouped_->given = 0;
   }
   Grouped& grouped = *grouped_;
-  while (grouped.group < grouped.order.size() && grouped.given >= grouped.counts[grouped.order[grouped.group]]) {
+  while (grouped.group < grouped.order.size() &&
+         grouped.given >= grouped.counts[grouped.order[grouped.group]]) {
     ++grouped.group;
     grouped.given = 0;
   }
@@ -659,10 +708,12 @@ bool Scan::next_timed() {
         if (!column.time || constraint.type != ValueType::kInteger) continue;
         const int64_t value = constraint.integer;
         const int64_t after = value == INT64_MAX ? value : value + 1;
-        if (constraint.comparison == Comparison::kGreaterEqual || constraint.comparison == Comparison::kEqual) from = std::max(from, value);
+        if (constraint.comparison == Comparison::kGreaterEqual || constraint.comparison == Comparison::kEqual)
+          from = std::max(from, value);
         if (constraint.comparison == Comparison::kGreater) from = std::max(from, after);
         if (constraint.comparison == Comparison::kLess) to = std::min(to, value);
-        if (constraint.comparison == Comparison::kLessEqual || constraint.comparison == Comparison::kEqual) to = std::min(to, after);
+        if (constraint.comparison == Comparison::kLessEqual || constraint.comparison == Comparison::kEqual)
+          to = std::min(to, after);
       }
     for (const Part& part : relation_.parts) {
       Timed::Source source;
@@ -672,7 +723,8 @@ bool Scan::next_timed() {
       for (size_t i = 0; i < wanted.size(); ++i)
         if (wanted[i]) source.columns.push_back(static_cast<int>(i));
       source.cursor = store_.by_time(part.table, source.columns, from, to);
-      if (source.cursor == nullptr) return fail_with_status(fail("{}: rows cannot be had in order of time", store_.name()));
+      if (source.cursor == nullptr)
+        return fail_with_status(fail("{}: rows cannot be had in order of time", store_.name()));
       source.more = !done_ && source.cursor->next();
       timed_->sources.push_back(std::move(source));
     }
@@ -699,13 +751,15 @@ bool Scan::next_timed() {
     uint32_t rows = 0;
     while (source.more && rows < kMost && (rows == 0 || source.cursor->start() <= limit)) {
       const std::span<const int64_t> row = source.cursor->row();
-      for (size_t i = 0; i < source.columns.size(); ++i) own_[static_cast<size_t>(source.columns[i])].push_back(row[i]);
+      for (size_t i = 0; i < source.columns.size(); ++i)
+        own_[static_cast<size_t>(source.columns[i])].push_back(row[i]);
       ++rows;
       source.more = source.cursor->next();
     }
     if (!source.more)
       if (Status status = source.cursor->status(); !status) return fail_with_status(std::move(status));
-    for (const int column : source.columns) bases_[static_cast<size_t>(column)] = own_[static_cast<size_t>(column)].data();
+    for (const int column : source.columns)
+      bases_[static_cast<size_t>(column)] = own_[static_cast<size_t>(column)].data();
     batch_rows_ = rows;
     first_row_ = 0;
     select();
@@ -745,7 +799,9 @@ const int64_t* RowReader::base(int16_t column) {
   if (at_->bases[which] != nullptr) return at_->bases[which];
   auto values = store_.column(relation_.parts[at_->part].table, at_->chunk, column);
   if (!values || (*values)->size() < at_->rows) {
-    if (status_) status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name())) : Status(fail_with(std::move(values)));
+    if (status_)
+      status_ = values ? Status(fail("{}: a column is shorter than its chunk", store_.name()))
+                       : Status(fail_with(std::move(values)));
     nothing_.assign(at_->rows, kUnknown);
     return nothing_.data();
   }
@@ -784,7 +840,8 @@ bool RowReader::enter(size_t part, int64_t row_number) {
   at_->rows = info.rows;
   std::fill(at_->bases.begin(), at_->bases.end(), nullptr);
   for (Values& held : at_->held) held.reset();
-  if (Status ready = store_.prefetch(table, low, wanted_[part]); !ready && status_) status_ = std::move(ready);
+  if (Status ready = store_.prefetch(table, low, wanted_[part]); !ready && status_)
+    status_ = std::move(ready);
   return true;
 }
 

@@ -3,6 +3,8 @@
 // skipped by their time span, ids and dictionary entries, and only columns that are asked for are decoded.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +15,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <tsl/robin_map.h>
 
 #include "base/result.h"
 #include "event/schema.h"
@@ -47,7 +47,8 @@ class Store {
   /// Number of the row of a table that has `id`; -1 when there is none. Here ids are the rows' numbers.
   virtual Result<int64_t> row_of(int table, int64_t id);
   /// Rows in order of start; nullptr = the store cannot.
-  virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from, int64_t to) const = 0;
+  virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
+                                                     int64_t to) const = 0;
   virtual const std::string& name() const = 0;
   /// Columns decoded so far: what tests of push-down look at.
   uint64_t decoded() const { return decoded_; }
@@ -55,7 +56,8 @@ class Store {
  protected:
   virtual Status decode(int table, size_t chunk, int column, std::vector<int64_t>& values) = 0;
   /// Several columns at once; false = one by one is as good.
-  virtual Result<bool> decode_together(int table, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values);
+  virtual Result<bool> decode_together(int table, size_t chunk, std::span<const int16_t> columns,
+                                       std::span<std::vector<int64_t>> values);
 
  private:
   void keep(uint64_t key, Values values);
@@ -81,7 +83,8 @@ class TraceStore : public Store {
   ChunkInfo chunk(int table, size_t chunk) const override;
   int64_t rows(int table) const override;
   bool entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const override;
-  std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from, int64_t to) const override;
+  std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
+                                             int64_t to) const override;
   const std::string& name() const override { return trace_->path(); }
 
  protected:
@@ -106,7 +109,7 @@ inline constexpr int16_t kNoBase = -2;
 
 struct PartColumn {
   std::array<int16_t, 4> base = {kNoBase, kNoBase, kNoBase, kNoBase};  // columns of the trace table
-  Derive derive;  // empty: the value of base[0] as it is
+  Derive derive;                                                       // empty: the value of base[0] as it is
 };
 
 /// One table's share of a relation.
@@ -120,11 +123,11 @@ struct Part {
 struct ColumnInfo {
   std::string name;
   ValueType type = ValueType::kInteger;
-  TextOf text;             // of text columns
-  bool few = false;        // depends on the dimension or track alone: rows can be grouped by it
-  bool time = false;       // ascends with the rows' start: TimeCursor's order, zone maps apply
-  bool id = false;         // the row id: unique, looked up directly
-  bool key = false;        // unique too, found by Store::row_of()
+  TextOf text;        // of text columns
+  bool few = false;   // depends on the dimension or track alone: rows can be grouped by it
+  bool time = false;  // ascends with the rows' start: TimeCursor's order, zone maps apply
+  bool id = false;    // the row id: unique, looked up directly
+  bool key = false;   // unique too, found by Store::row_of()
   bool hidden = false;
 };
 
@@ -139,7 +142,16 @@ struct Relation {
   int64_t rows(const Store& store) const;  // not counting `keep`
 };
 
-enum class Comparison : uint8_t { kEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kLike, kGlob, kNotEqual };
+enum class Comparison : uint8_t {
+  kEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kLike,
+  kGlob,
+  kNotEqual
+};
 
 struct Constraint {
   int column = 0;
@@ -148,7 +160,7 @@ struct Constraint {
   int64_t integer = 0;
   double real = 0;
   std::string text;
-  bool never = false;                    // compared with NULL: nothing matches
+  bool never = false;  // compared with NULL: nothing matches
 };
 
 /// Decides whether values of one column satisfy a constraint; texts are judged once per code.
@@ -176,9 +188,10 @@ struct OrderTerm {
 
 struct ScanPlan {
   std::vector<Constraint> constraints;
-  std::vector<int> used;            // columns that will be asked for
-  bool by_time = false;             // ascending by the time column
-  std::vector<OrderTerm> group_by;  // `few` columns: rows with equal values come together, groups in this order
+  std::vector<int> used;  // columns that will be asked for
+  bool by_time = false;   // ascending by the time column
+  std::vector<OrderTerm>
+      group_by;  // `few` columns: rows with equal values come together, groups in this order
 };
 
 /// Goes over the rows of a relation.
@@ -209,7 +222,9 @@ class Scan {
   /// The current row's value of a column (see Derive).
   int64_t value(int column) { return value_at(column, selection_[position_]); }
   int64_t value_at(int column, uint32_t row);
-  std::string_view text(int column, int64_t code, std::string& scratch) const { return relation_.columns[static_cast<size_t>(column)].text(code, scratch); }
+  std::string_view text(int column, int64_t code, std::string& scratch) const {
+    return relation_.columns[static_cast<size_t>(column)].text(code, scratch);
+  }
   int64_t row_id() const;
   const Status& status() const { return status_; }
   size_t part() const { return part_; }

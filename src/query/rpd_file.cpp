@@ -1,13 +1,13 @@
 // Native answers from .rpd files (rpd_file.h).
 #include "query/rpd_file.h"
 
+#include <tsl/robin_map.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <utility>
-
-#include <tsl/robin_map.h>
 
 #include "base/sorted_file.h"
 #include "format/rpd/rpd.h"
@@ -61,7 +61,8 @@ class Texts {
 bool usable(const NamedScan& scan, int at_start, int at_end) {
   constexpr int64_t kMost = int64_t{1} << 62;
   const int64_t start = scan.number(at_start, kUnknown), end = scan.number(at_end, kUnknown);
-  return start >= -kMost && end <= kMost && start <= end && scan.is_number_at(at_start) && scan.is_number_at(at_end);
+  return start >= -kMost && end <= kMost && start <= end && scan.is_number_at(at_start) &&
+         scan.is_number_at(at_end);
 }
 
 }  // namespace
@@ -69,7 +70,8 @@ bool usable(const NamedScan& scan, int at_start, int at_end) {
 namespace {
 
 // Sums by rows of rocpd_string. An inner join: what has no row there is in no view.
-std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database, const sqlite::TableInfo& strings) {
+std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database,
+                                           const sqlite::TableInfo& strings) {
   const auto names = std::make_shared<Texts>(database, strings);
   return std::make_shared<NamedSums>(
       [names](int64_t code, std::string& scratch) -> std::string_view {
@@ -93,7 +95,9 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   struct Op {
     int64_t start, end, name;
     bool operator<(const Op& other) const {
-      return start != other.start ? start < other.start : end != other.end ? end < other.end : name < other.name;
+      return start != other.start ? start < other.start
+             : end != other.end   ? end < other.end
+                                  : name < other.name;
     }
   };
   SortedFile<Op> sorted(24u << 20);
@@ -118,7 +122,8 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
     int64_t duration = 0;
     if (__builtin_sub_overflow(end, start, &duration)) continue;
     const int64_t name = empty ? scan.number(3, 0) : description;
-    if (__builtin_add_overflow(top.total, duration, &top.total)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
+    if (__builtin_add_overflow(top.total, duration, &top.total))
+      return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
     sorted.add({start, end, name});
     sums->add(name, 1, duration);
   }
@@ -188,7 +193,8 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   RpdBusy busy;
   bool any = false, late = false;
   const auto count = [&](Gpu& gpu, size_t most) {
-    if (!std::is_sorted(gpu.waiting.begin(), gpu.waiting.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; }))
+    if (!std::is_sorted(gpu.waiting.begin(), gpu.waiting.end(),
+                        [](const Interval& a, const Interval& b) { return a.start < b.start; }))
       radix_sort(gpu.waiting, spare);
     const size_t taken = std::min(most, gpu.waiting.size());
     if (taken > 0 && gpu.waiting[0].start < gpu.seen) late = true;
@@ -211,13 +217,17 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
       }
       const int64_t id = scan.number(0), start = scan.number(1), end = scan.number(2);
       if (id != last_gpu || gpu == nullptr) {
-        if (gpus.size() > format::rpd::kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", database.file().path(), format::rpd::kMostGpus);
+        if (gpus.size() > format::rpd::kMostGpus)
+          return fail("{}: operations on more than {} GPUs: damaged", database.file().path(),
+                      format::rpd::kMostGpus);
         gpu = &gpus[id];
         gpu->row.gpu = last_gpu = id;
       }
       int64_t duration = 0;
       if (__builtin_sub_overflow(end, start, &duration)) continue;
-      if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum)) return fail("{}: durations that add up to more than 292 years: damaged times", database.file().path());
+      if (__builtin_add_overflow(gpu->row.sum, duration, &gpu->row.sum))
+        return fail("{}: durations that add up to more than 292 years: damaged times",
+                    database.file().path());
       busy.first = any ? std::min(busy.first, start) : start;
       busy.last = any ? std::max(busy.last, end) : end;
       any = true;
@@ -232,7 +242,9 @@ Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   if (late) {
     struct Op {
       int64_t gpu, start, end;
-      bool operator<(const Op& other) const { return gpu != other.gpu ? gpu < other.gpu : start < other.start; }
+      bool operator<(const Op& other) const {
+        return gpu != other.gpu ? gpu < other.gpu : start < other.start;
+      }
     };
     SortedFile<Op> sorted(24u << 20);
     NamedScan scan(database, *ops, {"gpuId", "start", "end"});
@@ -264,7 +276,8 @@ namespace {
 class RpdStore : public Store {
  public:
   static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
-  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables) : database_(std::move(database)) {
+  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables)
+      : database_(std::move(database)) {
     tables_.resize(tables.size());
     for (size_t i = 0; i < tables.size(); ++i) tables_[i].info = tables[i];
   }
@@ -272,7 +285,9 @@ class RpdStore : public Store {
   ChunkInfo chunk(int table, size_t chunk) const override { return of(table).chunks[chunk]; }
   int64_t rows(int table) const override { return of(table).rows; }
   bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
-  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override { return nullptr; }
+  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override {
+    return nullptr;
+  }
   const std::string& name() const override { return database_->file().path(); }
 
  protected:
@@ -295,13 +310,17 @@ class RpdStore : public Store {
     if (table.chunks.empty() || id < table.first_ids[0]) return -1;
     size_t chunk = table.last;
     if (id < table.first_ids[chunk] || (chunk + 1 < table.chunks.size() && id >= table.first_ids[chunk + 1]))
-      chunk = static_cast<size_t>(std::upper_bound(table.first_ids.begin(), table.first_ids.end(), id) - table.first_ids.begin()) - 1;
+      chunk = static_cast<size_t>(std::upper_bound(table.first_ids.begin(), table.first_ids.end(), id) -
+                                  table.first_ids.begin()) -
+              1;
     const ChunkInfo& info = table.chunks[chunk];
     if (chunk != table.last || table.ids == nullptr) {
       TACHO_ASSIGN(table.ids, this->column(number, chunk, table.info->rowid_column));
       table.last = chunk;
-      table.dense = table.ids->size() == info.rows && info.rows > 0 &&
-                    static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 == info.rows;
+      table.dense =
+          table.ids->size() == info.rows && info.rows > 0 &&
+          static_cast<uint64_t>(table.ids->back()) - static_cast<uint64_t>(table.ids->front()) + 1 ==
+              info.rows;
     }
     const std::vector<int64_t>& ids = *table.ids;
     if (table.dense) return id >= ids.front() && id <= ids.back() ? info.first_row + (id - ids.front()) : -1;
@@ -310,7 +329,8 @@ class RpdStore : public Store {
   }
 
  protected:
-  Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns, std::span<std::vector<int64_t>> values) override {
+  Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns,
+                               std::span<std::vector<int64_t>> values) override {
     const Table& table = of(number);
     int most = 0;
     for (size_t i = 0; i < columns.size(); ++i) {
@@ -323,7 +343,8 @@ class RpdStore : public Store {
     size_t row = 0;
     while (row < table.chunks[chunk].rows && scan.next()) {
       for (size_t i = 0; i < columns.size(); ++i)
-        values[i][row] = columns[i] == table.info->rowid_column ? scan.rowid() : scan.integer(columns[i], kUnknown);
+        values[i][row] =
+            columns[i] == table.info->rowid_column ? scan.rowid() : scan.integer(columns[i], kUnknown);
       ++row;
     }
     TACHO_TRY(scan.status());
@@ -355,7 +376,8 @@ class RpdStore : public Store {
       chunk.first_row = table.rows;
       scan.scan_leaves(std::span(table.leaves).subspan(at, 1));
       table.first_ids.push_back(scan.next() ? scan.rowid() : INT64_MIN);
-      for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i) chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
+      for (size_t i = at; i < std::min(table.leaves.size(), at + kLeaves); ++i)
+        chunk.rows += sqlite::TableScan::rows_of_leaf(database_->file(), table.leaves[i]);
       table.rows += chunk.rows;
       table.chunks.push_back(chunk);
     }
@@ -372,7 +394,8 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, database->required("rocpd_op"));
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, database->required("rocpd_string"));
   const sqlite::TableInfo* const ustrings = database->table("rocpd_ustring");
-  const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 && calls->column("category_id") >= 0;
+  const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 &&
+                     calls->column("category_id") >= 0;
   std::vector<const sqlite::TableInfo*> tables = {calls, ops, strings};
   for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
     if (const sqlite::TableInfo* const table = database->table(name)) tables.push_back(table);
@@ -406,29 +429,39 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   const auto place = [](const sqlite::TableInfo& table, const char* name) {
     return PartColumn{{static_cast<int16_t>(table.column(name)), kNoBase, kNoBase, kNoBase}, {}};
   };
-  const auto number = [](const char* name, bool few = false) { return ColumnInfo{.name = name, .text = {}, .few = few}; };
-  const auto text = [](const char* name, TextOf of, bool few) { return ColumnInfo{.name = name, .type = ValueType::kText, .text = std::move(of), .few = few}; };
+  const auto number = [](const char* name, bool few = false) {
+    return ColumnInfo{.name = name, .text = {}, .few = few};
+  };
+  const auto text = [](const char* name, TextOf of, bool few) {
+    return ColumnInfo{.name = name, .type = ValueType::kText, .text = std::move(of), .few = few};
+  };
 
   Relation api;
   api.name = "api";
   api.columns = {number("id"), number("pid", true), number("tid", true), number("start"), number("end")};
   Part part;
   part.table = 0;
-  for (const char* const name : {"id", "pid", "tid", "start", "end"}) part.columns.push_back(place(*calls, name));
+  for (const char* const name : {"id", "pid", "tid", "start", "end"})
+    part.columns.push_back(place(*calls, name));
   const TextOf arguments = [long_texts](int64_t code, std::string& scratch) -> std::string_view {
     scratch = long_texts->find(code);
     return scratch;
   };
   if (newer) {
-    for (const char* const name : {"domain", "category"}) api.columns.push_back(text(name, remembered(), true));
+    for (const char* const name : {"domain", "category"})
+      api.columns.push_back(text(name, remembered(), true));
     for (const char* const name : {"domain_id", "category_id"}) part.columns.push_back(place(*calls, name));
   }
   api.columns.push_back(text("apiName", remembered(), true));
   api.columns.push_back(text("args", arguments, false));
   part.columns.push_back(place(*calls, "apiName_id"));
   part.columns.push_back(place(*calls, "args_id"));
-  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts), in_category = exists(texts);
-  const auto keep = [](int16_t column, auto test) { return PartColumn{{column, kNoBase, kNoBase, kNoBase}, [test](const int64_t* base) -> int64_t { return test(base[0]); }}; };
+  const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts),
+             in_category = exists(texts);
+  const auto keep = [](int16_t column, auto test) {
+    return PartColumn{{column, kNoBase, kNoBase, kNoBase},
+                      [test](const int64_t* base) -> int64_t { return test(base[0]); }};
+  };
   const auto at = [&](const char* name) { return static_cast<int16_t>(calls->column(name)); };
   part.keep = {keep(at("apiName_id"), named), keep(at("args_id"), argued)};
   if (newer) {
@@ -441,13 +474,22 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
 
   Relation op;
   op.name = "op";
-  op.columns = {number("id"), number("gpuId", true), number("queueId", true), number("sequenceId", true), number("start"), number("end"),
-                text("description", remembered(), true), text("opType", remembered(), true)};
+  op.columns = {number("id"),
+                number("gpuId", true),
+                number("queueId", true),
+                number("sequenceId", true),
+                number("start"),
+                number("end"),
+                text("description", remembered(), true),
+                text("opType", remembered(), true)};
   Part op_part;
   op_part.table = 1;
-  for (const char* const name : {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"}) op_part.columns.push_back(place(*ops, name));
+  for (const char* const name :
+       {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"})
+    op_part.columns.push_back(place(*ops, name));
   const auto described = exists(texts), typed = exists(texts);
-  op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described), keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
+  op_part.keep = {keep(static_cast<int16_t>(ops->column("description_id")), described),
+                  keep(static_cast<int16_t>(ops->column("opType_id")), typed)};
   op.columns[0].key = ops->rowid_column >= 0 && ops->rowid_column == ops->column("id");
   op.parts.push_back(std::move(op_part));
   dialect.relations.emplace_back(store, std::move(op));
@@ -455,17 +497,21 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
     for (const Part& one : relation.parts)
       for (const PartColumn& column : one.columns)
         if (column.base[0] < 0 || column.base[0] >= sqlite::TableScan::kMaxColumns)
-          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows", database->file().path(), relation.name);
+          return fail("{}: a column of rocpd_{} is missing: not an .rpd file that tacho knows",
+                      database->file().path(), relation.name);
 
   // Tables as they are, for sums over them and for finding rows by id.
-  static constexpr std::string_view kTexts[] = {"completionSignal", "stream", "kernelArgAddress", "aquireFence", "releaseFence", "width", "height", "dst", "src"};
+  static constexpr std::string_view kTexts[] = {"completionSignal", "stream",       "kernelArgAddress",
+                                                "aquireFence",      "releaseFence", "width",
+                                                "height",           "dst",          "src"};
   for (size_t table = 0; table < tables.size(); ++table) {
     const sqlite::TableInfo& info = *tables[table];
     Relation own;
     own.name = info.name;
     Part rows;
     rows.table = static_cast<int>(table);
-    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns); ++i) {
+    for (size_t i = 0; i < info.columns.size() && i < static_cast<size_t>(sqlite::TableScan::kMaxColumns);
+         ++i) {
       const std::string& name = info.columns[i];
       if (std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts)) continue;
       PartColumn from{{static_cast<int16_t>(i), kNoBase, kNoBase, kNoBase}, {}};
@@ -485,32 +531,45 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
 
   using C = ResultTable::Column;
   const auto top_columns = [](int of) {
-    return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger}, C{of >= 3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
-                          C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger}, C{"Percentage", ValueType::kReal}};
+    return std::vector<C>{C{"Name", ValueType::kText}, C{"TotalCalls", ValueType::kInteger},
+                          C{of >= 3 ? "TotalDuration_us" : "TotalDuration", ValueType::kInteger},
+                          C{of >= 3 ? "Ave_us" : "Ave", of >= 3 ? ValueType::kReal : ValueType::kInteger},
+                          C{"Percentage", ValueType::kReal}};
   };
   const int shown = newer ? 3 : 2;
-  dialect.results.push_back({"top", top_columns(shown), {}, [database, shown]() -> Result<std::shared_ptr<const ResultRows>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_top(database, true));
-                               return std::make_shared<const TopRows>(top.rows, top.total, shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
-                             }});
-  dialect.results.push_back({"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
-                               TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
-                               return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
-                             }});
-  dialect.results.push_back({"busy", {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger}, C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
-                             [database]() -> Result<std::vector<std::vector<report::Cell>>> {
-                               TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database, true));
-                               std::vector<std::vector<report::Cell>> rows;
-                               const int64_t wall = busy.last - busy.first;
-                               for (const RpdBusy::Row& row : busy.rows)
-                                 rows.push_back({row.gpu, row.sum, wall, wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall)) : report::Cell()});
-                               return rows;
-                             }});
+  dialect.results.push_back(
+      {"top", top_columns(shown), {}, [database, shown]() -> Result<std::shared_ptr<const ResultRows>> {
+         TACHO_ASSIGN(const RpdTop top, rpd_top(database, true));
+         return std::make_shared<const TopRows>(top.rows, top.total,
+                                                shown >= 3 ? TopRows::Shape::kRpd3 : TopRows::Shape::kRpd2);
+       }});
+  dialect.results.push_back(
+      {"ktop", top_columns(2), {}, [database]() -> Result<std::shared_ptr<const ResultRows>> {
+         TACHO_ASSIGN(const RpdTop top, rpd_ktop(database));
+         return std::make_shared<const TopRows>(top.rows, top.total, TopRows::Shape::kRpd2);
+       }});
+  dialect.results.push_back(
+      {"busy",
+       {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger},
+        C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
+       [database]() -> Result<std::vector<std::vector<report::Cell>>> {
+         TACHO_ASSIGN(const RpdBusy busy, rpd_busy(*database, true));
+         std::vector<std::vector<report::Cell>> rows;
+         const int64_t wall = busy.last - busy.first;
+         for (const RpdBusy::Row& row : busy.rows)
+           rows.push_back({row.gpu, row.sum, wall,
+                           wall != 0 ? report::Cell(static_cast<double>(row.sum) / static_cast<double>(wall))
+                                     : report::Cell()});
+         return rows;
+       }});
   for (const format::rpd::ViewDefinition& view : format::rpd::views(shown)) {
-    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" || view.name == "busy") continue;
+    if (view.name == "api" || view.name == "op" || view.name == "top" || view.name == "ktop" ||
+        view.name == "busy")
+      continue;
     if (view.name == "stackframe" && database->table("rocpd_stackframe") == nullptr) continue;
     if ((view.name == "kernel") && database->table("rocpd_kernelapi") == nullptr) continue;
-    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr) continue;
+    if ((view.name == "copy" || view.name == "copyop") && database->table("rocpd_copyapi") == nullptr)
+      continue;
     dialect.views.push_back({std::string(view.name), std::string(view.select)});
   }
   return dialect;
@@ -519,11 +578,13 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
 Result<Dialect> rpd_plain_dialect(std::shared_ptr<const Database> database, int version) {
   TACHO_ASSIGN(Dialect dialect, rpd_file_dialect(database, version));
   const bool newer = std::any_of(dialect.relations.begin(), dialect.relations.end(), [](const auto& one) {
-    return std::any_of(one.second.columns.begin(), one.second.columns.end(), [](const ColumnInfo& column) { return column.name == "domain"; });
+    return std::any_of(one.second.columns.begin(), one.second.columns.end(),
+                       [](const ColumnInfo& column) { return column.name == "domain"; });
   });
   dialect.relations.clear();
   for (const format::rpd::ViewDefinition& view : format::rpd::views(newer ? 3 : 2))
-    if (view.name == "api" || view.name == "op") dialect.views.push_back({std::string(view.name), std::string(view.select)});
+    if (view.name == "api" || view.name == "op")
+      dialect.views.push_back({std::string(view.name), std::string(view.select)});
   return dialect;
 }
 

@@ -10,16 +10,16 @@
 #include "base/result.h"
 #include "format/sqlite/database.h"
 #include "query/dialect.h"
-#include "query/named_sums.h"
 #include "query/module.h"
+#include "query/named_sums.h"
 
 namespace tacho::query {
 
 struct RpdTop {
   std::shared_ptr<const NamedSums> rows;
-  int64_t total = 0;          // ns, of all operations
-  int64_t duplicates = 0;     // operations equal to another one in name, start and end
-  int64_t unusable = 0;       // operations left out: times that are no numbers, absurd, or end before they start
+  int64_t total = 0;       // ns, of all operations
+  int64_t duplicates = 0;  // operations equal to another one in name, start and end
+  int64_t unusable = 0;    // operations left out: times that are no numbers, absurd, or end before they start
 };
 /// Operations by name (the type's name where they have none), longest first. `as_view`: duplicates count once, times are taken
 /// as they come, and rows have the order that upstream's view gives them.
@@ -31,10 +31,10 @@ Result<RpdTop> rpd_ktop(std::shared_ptr<const sqlite::Database> database);
 struct RpdBusy {
   struct Row {
     int64_t gpu = 0;
-    int64_t sum = 0;    // ns, durations added up: upstream's GpuTime
-    int64_t busy = 0;   // ns in which at least one operation ran
+    int64_t sum = 0;   // ns, durations added up: upstream's GpuTime
+    int64_t busy = 0;  // ns in which at least one operation ran
   };
-  std::vector<Row> rows;  // by gpu
+  std::vector<Row> rows;        // by gpu
   int64_t first = 0, last = 0;  // ns: upstream's WallTime is last - first
   int64_t unusable = 0;         // as in RpdTop
 };

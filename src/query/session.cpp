@@ -33,10 +33,16 @@ int authorize(void*, int action, const char* first, const char*, const char*, co
     case SQLITE_TRANSACTION:
       return SQLITE_OK;
     case SQLITE_PRAGMA: {
-      static constexpr std::string_view kHarmless[] = {"table_info", "table_xinfo", "table_list", "database_list", "function_list", "compile_options", "index_list", "index_info"};
-      return std::find(std::begin(kHarmless), std::end(kHarmless), std::string_view(first)) != std::end(kHarmless) ? SQLITE_OK : SQLITE_DENY;
+      static constexpr std::string_view kHarmless[] = {"table_info",    "table_xinfo",   "table_list",
+                                                       "database_list", "function_list", "compile_options",
+                                                       "index_list",    "index_info"};
+      return std::find(std::begin(kHarmless), std::end(kHarmless), std::string_view(first)) !=
+                     std::end(kHarmless)
+                 ? SQLITE_OK
+                 : SQLITE_DENY;
     }
-    default: return SQLITE_DENY;
+    default:
+      return SQLITE_DENY;
   }
 }
 
@@ -62,7 +68,8 @@ struct Desk {
     for (const View& view : dialect.views) {
       // The definition starts with the view's name: "kernel AS SELECT ...".
       const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";
-      TACHO_TRY(sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
+      TACHO_TRY(
+          sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
     }
     return {};
   }
@@ -119,8 +126,10 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
     TACHO_ASSIGN(auto database, sqlite::Database::open(path));
     database_ = std::make_shared<const sqlite::Database>(std::move(database));
     version_ = format::rpd::schema_version(*database_);
-    if (version_ > 0) own_ = "rpd";
-    else if (!format::rocpd::suffixes(*database_).empty()) own_ = "rocpd";
+    if (version_ > 0)
+      own_ = "rpd";
+    else if (!format::rocpd::suffixes(*database_).empty())
+      own_ = "rocpd";
   }
   dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
   if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
@@ -129,7 +138,8 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
   file_ = std::make_unique<Desk>();
   TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
   file_->module = std::make_unique<Module>(file_->connection.get());
-  TACHO_ASSIGN(const Dialect own, own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
+  TACHO_ASSIGN(const Dialect own,
+               own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
   TACHO_TRY(file_->put(own, "temp"));
   sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
   return {};
@@ -139,16 +149,22 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
 // are looked up one by one whoever does it, and those that join tables.
 bool mentions_arguments(const std::string& sql) {
   const std::vector<Token> tokens = tokens_of(sql);
-  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) { return token.kind != TokenKind::kString && same_word(name_of(token), "args"); });
+  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
+    return token.kind != TokenKind::kString && same_word(name_of(token), "args");
+  });
 }
 bool for_sqlite_alone(const std::string& sql) {
-  static constexpr std::string_view kTables[] = {"api", "op", "kernel", "copy", "copyop", "napi", "nop", "stackframe"};
+  static constexpr std::string_view kTables[] = {"api",    "op",   "kernel", "copy",
+                                                 "copyop", "napi", "nop",    "stackframe"};
   int tables = 0;
   for (const Token& token : tokens_of(sql)) {
     if (token.kind != TokenKind::kWord && token.kind != TokenKind::kQuoted) continue;
     const std::string name = name_of(token);
     if (same_word(name, "join")) return true;
-    if (std::any_of(std::begin(kTables), std::end(kTables), [&](std::string_view one) { return same_word(one, name); }) || (name.size() > 6 && same_word(name.substr(0, 6), "rocpd_"))) ++tables;
+    if (std::any_of(std::begin(kTables), std::end(kTables),
+                    [&](std::string_view one) { return same_word(one, name); }) ||
+        (name.size() > 6 && same_word(name.substr(0, 6), "rocpd_")))
+      ++tables;
   }
   return tables > 1;
 }
@@ -205,7 +221,7 @@ Result<Desk*> SqlSession::desk_for(const std::string& sql) {
 
 Status SqlSession::run(const std::string& text, const RowSink& sink) {
   remarks_.clear();
-  TACHO_ASSIGN(Desk* desk, desk_for(text));
+  TACHO_ASSIGN(Desk * desk, desk_for(text));
   const std::string sql = without_qualifier(text, dialect_);
   // Sums over groups of one table are computed column by column; everything else is SQLite's.
   const bool in_rpd = desk == file_.get() && own_ == "rpd", arguments = in_rpd && mentions_arguments(sql);
@@ -229,7 +245,8 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
   const sqlite::Statement statement(raw);
   if (raw == nullptr) return fail("SQL: there is no statement in it");
   if (sqlite3_stmt_readonly(raw) == 0) return fail("SQL: only statements that read are allowed");
-  if (!tokens_of(tail).empty() && !(tokens_of(tail).size() == 1 && tokens_of(tail)[0].text == ";")) return fail("SQL: one statement at a time");
+  if (!tokens_of(tail).empty() && !(tokens_of(tail).size() == 1 && tokens_of(tail)[0].text == ";"))
+    return fail("SQL: one statement at a time");
   const int count = sqlite3_column_count(raw);
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
@@ -243,9 +260,15 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
     for (int i = 0; i < count; ++i) {
       report::Cell& cell = row[static_cast<size_t>(i)];
       switch (sqlite3_column_type(raw, i)) {
-        case SQLITE_INTEGER: cell = static_cast<int64_t>(sqlite3_column_int64(raw, i)); break;
-        case SQLITE_FLOAT: cell = sqlite3_column_double(raw, i); break;
-        case SQLITE_NULL: cell = std::monostate{}; break;
+        case SQLITE_INTEGER:
+          cell = static_cast<int64_t>(sqlite3_column_int64(raw, i));
+          break;
+        case SQLITE_FLOAT:
+          cell = sqlite3_column_double(raw, i);
+          break;
+        case SQLITE_NULL:
+          cell = std::monostate{};
+          break;
         default: {
           const auto* bytes = static_cast<const char*>(sqlite3_column_blob(raw, i));
           std::string value(bytes != nullptr ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(raw, i)));
@@ -265,7 +288,9 @@ Result<report::Table> SqlSession::schema() {
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::Left, -1, true}};
-  const auto list = sqlite::prepare(desk->connection.get(), "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");
+  const auto list = sqlite::prepare(
+      desk->connection.get(),
+      "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");
   const auto columns = sqlite::prepare(desk->connection.get(), "SELECT name FROM pragma_table_xinfo(?)");
   if (!list) return tl::unexpected(list.error());
   if (!columns) return tl::unexpected(columns.error());
@@ -275,7 +300,8 @@ Result<report::Table> SqlSession::schema() {
     sqlite3_bind_text(columns->get(), 1, name.data(), static_cast<int>(name.size()), SQLITE_TRANSIENT);
     std::string all;
     while (sqlite3_step(columns->get()) == SQLITE_ROW)
-      all += (all.empty() ? "" : ", ") + std::string(reinterpret_cast<const char*>(sqlite3_column_text(columns->get(), 0)));
+      all += (all.empty() ? "" : ", ") +
+             std::string(reinterpret_cast<const char*>(sqlite3_column_text(columns->get(), 0)));
     const bool stored = name.starts_with("rocpd_") || dialect_ == "tacho";
     table.rows.push_back({name, std::string(stored ? "table" : "view"), all});
   }

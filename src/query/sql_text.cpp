@@ -8,7 +8,10 @@ namespace tacho::query {
 std::vector<Token> tokens_of(std::string_view sql) {
   std::vector<Token> tokens;
   size_t i = 0;
-  const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || static_cast<signed char>(c) < 0; };
+  const auto letter = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
+           static_cast<signed char>(c) < 0;
+  };
   while (i < sql.size()) {
     const char c = sql[i];
     if (std::isspace(static_cast<unsigned char>(c)) != 0) {
@@ -69,7 +72,8 @@ std::string name_of(const Token& token) {
 bool same_word(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i)
-    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i]))) return false;
+    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i])))
+      return false;
   return true;
 }
 
@@ -77,9 +81,11 @@ namespace {
 
 // Whether tokens[i] and tokens[i + 1] are "schema ." before a name.
 bool qualifies(const std::vector<Token>& tokens, size_t i, std::string_view schema) {
-  if (i + 2 >= tokens.size() || (tokens[i].kind != TokenKind::kWord && tokens[i].kind != TokenKind::kQuoted)) return false;
+  if (i + 2 >= tokens.size() || (tokens[i].kind != TokenKind::kWord && tokens[i].kind != TokenKind::kQuoted))
+    return false;
   if (i > 0 && tokens[i - 1].text == ".") return false;
-  return tokens[i + 1].text == "." && (tokens[i + 2].kind == TokenKind::kWord || tokens[i + 2].kind == TokenKind::kQuoted) &&
+  return tokens[i + 1].text == "." &&
+         (tokens[i + 2].kind == TokenKind::kWord || tokens[i + 2].kind == TokenKind::kQuoted) &&
          same_word(name_of(tokens[i]), schema);
 }
 

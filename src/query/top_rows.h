@@ -20,7 +20,8 @@ class TopRows : public ResultRows {
     kRocpd,  ///< microseconds with decimals
   };
   /// `sums` must be finished; `total`: ns, what percentages are of.
-  TopRows(std::shared_ptr<const NamedSums> sums, int64_t total, Shape shape) : sums_(std::move(sums)), total_(total), shape_(shape) {}
+  TopRows(std::shared_ptr<const NamedSums> sums, int64_t total, Shape shape)
+      : sums_(std::move(sums)), total_(total), shape_(shape) {}
   size_t size() const override { return sums_->size(); }
   void row(size_t index, std::vector<report::Cell>& cells) const override {
     const NamedSums::Row row = sums_->row(index);
@@ -30,9 +31,12 @@ class TopRows : public ResultRows {
     cells.clear();
     cells.emplace_back(std::string(sums_->name(row.code, scratch)));
     cells.emplace_back(row.calls);
-    cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total)) : report::Cell(row.total / 1000));
+    cells.emplace_back(shape_ == Shape::kRocpd ? report::Cell(us(row.total))
+                                               : report::Cell(row.total / 1000));
     cells.emplace_back(shape_ == Shape::kRpd2 ? report::Cell(mean / 1000) : report::Cell(us(mean)));
-    cells.emplace_back(total_ != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(total_)) : report::Cell());
+    cells.emplace_back(
+        total_ != 0 ? report::Cell(static_cast<double>(row.total) * 100.0 / static_cast<double>(total_))
+                    : report::Cell());
   }
 
  private:

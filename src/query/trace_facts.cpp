@@ -34,7 +34,9 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
     const int64_t thread = cell(column::Track::thread);
     track.tid = thread > 0 ? trace->cell(Table::kThread, thread, column::Thread::tid) : 0;
     track.gpu = track.device > 0 ? trace->cell(Table::kDevice, track.device, column::Device::index) : 0;
-    track.cuda = track.device > 0 && trace->text(Table::kDevice, track.device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
+    track.cuda = track.device > 0 &&
+                 trace->text(Table::kDevice, track.device, column::Device::vendor).find("NVIDIA") !=
+                     std::string_view::npos;
     track.queue = track.cuda ? track.context : track.native;
     track.sequence = track.cuda ? track.native : from_rpd ? track.context : 0;
   }
@@ -46,13 +48,19 @@ constexpr int64_t kStringBatch = 1 << 16;
 }
 
 StringStore::StringStore(std::shared_ptr<TraceFacts> facts, size_t words)
-    : facts_(std::move(facts)), strings_(std::max<int64_t>(facts_->trace().rows(Table::kString), 1)), words_(static_cast<int64_t>(words)) {}
-size_t StringStore::chunks(int) const { return static_cast<size_t>((rows(0) + kStringBatch - 1) / kStringBatch); }
+    : facts_(std::move(facts)),
+      strings_(std::max<int64_t>(facts_->trace().rows(Table::kString), 1)),
+      words_(static_cast<int64_t>(words)) {}
+size_t StringStore::chunks(int) const {
+  return static_cast<size_t>((rows(0) + kStringBatch - 1) / kStringBatch);
+}
 ChunkInfo StringStore::chunk(int, size_t chunk) const {
   const int64_t first = static_cast<int64_t>(chunk) * kStringBatch;
   return {static_cast<uint32_t>(std::min(kStringBatch, rows(0) - first)), first, false, 0, 0};
 }
-Status StringStore::decode(int, size_t, int, std::vector<int64_t>&) { return fail("the string table has no stored columns"); }
+Status StringStore::decode(int, size_t, int, std::vector<int64_t>&) {
+  return fail("the string table has no stored columns");
+}
 
 std::string_view TraceFacts::readable(int64_t string_row, std::string& scratch) {
   const std::string_view raw = trace_->string(string_row);
@@ -68,7 +76,8 @@ std::string_view TraceFacts::readable(int64_t string_row, std::string& scratch) 
 }
 
 TraceFacts::Range* TraceFacts::range_of(int64_t process, int64_t upper, bool make) {
-  if (last_range_ != nullptr && last_range_->process == process && last_range_->upper == upper) return last_range_;
+  if (last_range_ != nullptr && last_range_->process == process && last_range_->upper == upper)
+    return last_range_;
   const uint64_t key = static_cast<uint64_t>(process) << 32 ^ static_cast<uint64_t>(upper);
   const auto found = range_index_.find(key);
   if (found != range_index_.end())
@@ -94,7 +103,9 @@ int64_t TraceFacts::cause(int64_t process, int64_t correlation) {
   if (range != nullptr && range->dense) {
     const auto number = static_cast<uint32_t>(correlation);
     if (number < range->least || number > range->most) return -1;
-    return static_cast<int64_t>(static_cast<const uint32_t*>(rows_.data())[range->first + (number - range->least)]) - 1;
+    return static_cast<int64_t>(
+               static_cast<const uint32_t*>(rows_.data())[range->first + (number - range->least)]) -
+           1;
   }
   if (sparse_.size() == 0) return -1;
   const auto* const found = sparse_.find({process, correlation});
@@ -105,21 +116,23 @@ Status TraceFacts::index_causes() {
   static constexpr int kColumns[] = {column::Fact::track, column::Fact::correlation};
   constexpr size_t kMostRanges = 1 << 16;
   bool sparse = false;
-  TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i) {
-      const int64_t correlation = values[1][i];
-      if (correlation == 0) continue;
-      Range* const range = range_of(track(values[0][i]).process, correlation >> 32, ranges_.size() < kMostRanges);
-      if (range == nullptr) {
-        sparse = true;
-        continue;
-      }
-      range->least = std::min(range->least, static_cast<uint32_t>(correlation));
-      range->most = std::max(range->most, static_cast<uint32_t>(correlation));
-      ++range->calls;
-    }
-    return true;
-  }));
+  TACHO_TRY(trace::visit_chunks(
+      *trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (size_t i = 0; i < values[0].size(); ++i) {
+          const int64_t correlation = values[1][i];
+          if (correlation == 0) continue;
+          Range* const range =
+              range_of(track(values[0][i]).process, correlation >> 32, ranges_.size() < kMostRanges);
+          if (range == nullptr) {
+            sparse = true;
+            continue;
+          }
+          range->least = std::min(range->least, static_cast<uint32_t>(correlation));
+          range->most = std::max(range->most, static_cast<uint32_t>(correlation));
+          ++range->calls;
+        }
+        return true;
+      }));
   uint64_t cells = 0;
   const bool few = trace_->rows(Table::kApi) < UINT32_MAX;
   for (Range& range : ranges_) {
@@ -133,21 +146,22 @@ Status TraceFacts::index_causes() {
   if (cells > 0) rows_ = trace::Scratch::temporary(cells * 4);
   auto* const rows = static_cast<uint32_t*>(rows_.data());
   int64_t row = 0;
-  TACHO_TRY(trace::visit_chunks(*trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-    for (size_t i = 0; i < values[0].size(); ++i, ++row) {
-      const int64_t correlation = values[1][i];
-      if (correlation == 0) continue;
-      const int64_t process = track(values[0][i]).process;
-      const Range* const range = range_of(process, correlation >> 32, false);
-      if (range != nullptr && range->dense) {
-        uint32_t& cell = rows[range->first + (static_cast<uint32_t>(correlation) - range->least)];
-        if (cell == 0) cell = static_cast<uint32_t>(row) + 1;
-      } else {
-        sparse_.add({process, correlation}, row);
-      }
-    }
-    return true;
-  }));
+  TACHO_TRY(trace::visit_chunks(
+      *trace_, Table::kApi, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+        for (size_t i = 0; i < values[0].size(); ++i, ++row) {
+          const int64_t correlation = values[1][i];
+          if (correlation == 0) continue;
+          const int64_t process = track(values[0][i]).process;
+          const Range* const range = range_of(process, correlation >> 32, false);
+          if (range != nullptr && range->dense) {
+            uint32_t& cell = rows[range->first + (static_cast<uint32_t>(correlation) - range->least)];
+            if (cell == 0) cell = static_cast<uint32_t>(row) + 1;
+          } else {
+            sparse_.add({process, correlation}, row);
+          }
+        }
+        return true;
+      }));
   return sparse ? sparse_.finish() : Status();
 }
 
@@ -176,7 +190,10 @@ int64_t TraceFacts::call_cell(int64_t row, int which) {
   }
   std::vector<int64_t>& values = chunk->columns[which];
   if (!chunk->decoded[which]) {
-    const Status done = trace_->decode(Table::kApi, chunk->chunk, which == 0 ? static_cast<int>(column::Fact::track) : static_cast<int>(column::Fact::duration), values);
+    const Status done = trace_->decode(
+        Table::kApi, chunk->chunk,
+        which == 0 ? static_cast<int>(column::Fact::track) : static_cast<int>(column::Fact::duration),
+        values);
     if (!done && status_) status_ = done;
     values.resize(static_cast<size_t>(chunk->rows), kUnknown);
     chunk->decoded[which] = true;

@@ -2,6 +2,8 @@
 // which device work.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +11,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <tsl/robin_map.h>
 
 #include "base/result.h"
 #include "base/sorted_file.h"
@@ -28,10 +28,10 @@ class TraceFacts {
   const trace::Trace& trace() const { return *trace_; }
 
   struct Track {
-    int64_t process = 0;   // row
+    int64_t process = 0;  // row
     int64_t pid = 0, tid = 0;
-    int64_t device = 0;    // row
-    int64_t gpu = 0;       // the device's index
+    int64_t device = 0;  // row
+    int64_t gpu = 0;     // the device's index
     int64_t native = 0, context = 0;
     int64_t queue = 0, sequence = 0;  // as .rpd files have them
     bool cuda = false;
@@ -58,8 +58,12 @@ class TraceFacts {
  private:
   struct Key {
     int64_t process, correlation;
-    bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
-    bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
+    bool operator<(const Key& other) const {
+      return process != other.process ? process < other.process : correlation < other.correlation;
+    }
+    bool operator==(const Key& other) const {
+      return process == other.process && correlation == other.correlation;
+    }
   };
   // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the rows of their
   // calls, counted from 1, lie in an array; 0 = none.
@@ -105,7 +109,9 @@ class StringStore : public Store {
   ChunkInfo chunk(int table, size_t chunk) const override;
   int64_t rows(int) const override { return strings_ + words_; }
   bool entries(int, size_t, int, std::vector<int64_t>&) const override { return false; }
-  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override { return nullptr; }
+  std::unique_ptr<trace::TimeCursor> by_time(int, std::span<const int>, int64_t, int64_t) const override {
+    return nullptr;
+  }
   const std::string& name() const override { return facts_->trace().path(); }
   int64_t strings() const { return strings_; }
 

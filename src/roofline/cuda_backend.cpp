@@ -511,7 +511,7 @@ class MmaBenchmark : public CudaBenchmark {
             }
             const std::size_t at = (std::size_t{lane} * kind_.c * kind_.tiles + tile * kind_.c + r) * word_;
             TACHO_TRY(compare_product(kind_.element, kind_.name, product, magnitude,
-                              static_cast<double>(count) * kMmaUnroll, got.data() + at, row, column));
+                                      static_cast<double>(count) * kMmaUnroll, got.data() + at, row, column));
           }
       }
     }
@@ -586,8 +586,8 @@ class WgmmaBenchmark : public CudaBenchmark {
             magnitude += visits * std::fabs(term);
           }
       }
-      TACHO_TRY(
-          compare_product(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row, column));
+      TACHO_TRY(compare_product(kind_.element, kind_.name, product, magnitude, kWgmmaUnroll, &got[place], row,
+                                column));
     }
     return {};
   }

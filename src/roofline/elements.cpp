@@ -11,7 +11,8 @@
 namespace tacho::roofline {
 
 std::string_view name_of(Element element) {
-  static constexpr std::array<std::string_view, 8> kNames = {"F16", "BF16", "TF32", "F8", "I8", "F64", "F32", "F8"};
+  static constexpr std::array<std::string_view, 8> kNames = {"F16", "BF16", "TF32", "F8",
+                                                             "I8",  "F64",  "F32",  "F8"};
   return kNames[static_cast<std::size_t>(element)];
 }
 

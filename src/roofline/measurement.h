@@ -20,7 +20,8 @@ struct Measurement {
   std::string skipped;  ///< not empty: why there is no value
   std::uint32_t group_size = 0, groups = 0;
   std::uint32_t experiments = 0;
-  std::uint32_t runs = 0;  ///< of all experiments; more than `experiments` where the fastest of several runs makes one
+  std::uint32_t runs =
+      0;  ///< of all experiments; more than `experiments` where the fastest of several runs makes one
   double work = 0;                                           ///< bytes, FLOP or operations of one experiment
   double duration = 0;                                       ///< mean of the experiments, ns
   double mean = kUnknown;                                    ///< of the rates of the experiments

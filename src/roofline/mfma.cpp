@@ -24,19 +24,26 @@ constexpr std::array<MfmaKind, 22> kKinds = {{
     {"gfx90a", Element::Bfloat, TACHO_BUILTIN("f32_32x32x8bf16_1k"), "short 4", 32, 32, 8, 1024},
     {"gfx90a", Element::Int8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
 
-    {"gfx942", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double", 16, 16, 4, 256},
-    {"gfx942", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32, 32, 2, 256},
+    {"gfx942", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
+     16, 16, 4, 256},
+    {"gfx942", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
+     32, 2, 256},
     {"gfx942", Element::Tf32, TACHO_BUILTIN("f32_32x32x4_xf32"), "float 2", 32, 32, 4, 1024},
-    {"gfx942", Element::Half, "v_mfma_f32_32x32x8_f16", "__builtin_amdgcn_mfma_f32_32x32x8f16", "half 4", 32, 32, 8, 2048},
-    {"gfx942", Element::Bfloat, "v_mfma_f32_32x32x8_bf16", "__builtin_amdgcn_mfma_f32_32x32x8bf16_1k", "short 4", 32, 32, 8, 2048},
+    {"gfx942", Element::Half, "v_mfma_f32_32x32x8_f16", "__builtin_amdgcn_mfma_f32_32x32x8f16", "half 4", 32,
+     32, 8, 2048},
+    {"gfx942", Element::Bfloat, "v_mfma_f32_32x32x8_bf16", "__builtin_amdgcn_mfma_f32_32x32x8bf16_1k",
+     "short 4", 32, 32, 8, 2048},
     {"gfx942", Element::E4m3Fnuz, TACHO_BUILTIN("f32_32x32x16_fp8_fp8"), "long", 32, 32, 16, 4096},
     {"gfx942", Element::Int8, TACHO_BUILTIN("i32_32x32x16_i8"), "long", 32, 32, 16, 4096},
 
-    {"gfx950", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double", 16, 16, 4, 128},
-    {"gfx950", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32, 32, 2, 256},
+    {"gfx950", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
+     16, 16, 4, 128},
+    {"gfx950", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
+     32, 2, 256},
     {"gfx950", Element::Half, TACHO_BUILTIN("f32_32x32x16_f16"), "half 8", 32, 32, 16, 4096},
     {"gfx950", Element::Bfloat, TACHO_BUILTIN("f32_32x32x16_bf16"), "__bf16 8", 32, 32, 16, 4096},
-    {"gfx950", Element::E4m3, "v_mfma_f32_32x32x64_f8f6f4", "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4", "int 8", 32, 32, 64, 8192},
+    {"gfx950", Element::E4m3, "v_mfma_f32_32x32x64_f8f6f4", "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4",
+     "int 8", 32, 32, 64, 8192},
     {"gfx950", Element::Int8, TACHO_BUILTIN("i32_32x32x32_i8"), "int 4", 32, 32, 32, 8192},
 }};
 #undef TACHO_BUILTIN
@@ -80,15 +87,17 @@ void {entry}(global const WORDS* restrict table, global ACCUMULATOR* restrict ou
 
 }  // namespace
 
-std::span<const MfmaKind> mfma_kinds() { return kKinds; }
+std::span<const MfmaKind> mfma_kinds() {
+  return kKinds;
+}
 
 std::string mfma_source(const MfmaKind& kind) {
   const std::size_t space = kind.operand.find(' ');
   const std::string words = kind.operand_words() == 1 ? "uint" : fmt::format("uint{}", kind.operand_words());
   std::string load_b, zero_c, steps, store_c;
   for (std::uint32_t t = 0; t < kMfmaTiles; ++t) {
-    load_b += fmt::format("{}  const OPERAND b{} = __builtin_astype(table[(at + {}) % {}], OPERAND);", t == 0 ? "" : "\n", t,
-                          t + 1, kMfmaTable);
+    load_b += fmt::format("{}  const OPERAND b{} = __builtin_astype(table[(at + {}) % {}], OPERAND);",
+                          t == 0 ? "" : "\n", t, t + 1, kMfmaTable);
     zero_c += fmt::format("{}c{} = (ACCUMULATOR)(0)", t == 0 ? "" : ", ", t);
     steps += fmt::format("{}      ADD_PRODUCT(c{}, b{});", t == 0 ? "" : "\n", t, t);
     store_c += fmt::format("{}  out[item * {} + {}] = c{};", t == 0 ? "" : "\n", kMfmaTiles, t, t);
@@ -100,16 +109,20 @@ std::string mfma_source(const MfmaKind& kind) {
                        : kind.wide()                 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
                                                      : ""),
       arg("words", words), arg("operand", kind.operand.substr(0, space)),
-      arg("operand_vector", space == std::string_view::npos
-                                ? std::string()
-                                : fmt::format(" __attribute__((ext_vector_type({})))", kind.operand.substr(space + 1))),
-      arg("accumulator", kind.wide() ? "double" : kind.element == Element::Int8 ? "int" : "float"),
+      arg("operand_vector",
+          space == std::string_view::npos
+              ? std::string()
+              : fmt::format(" __attribute__((ext_vector_type({})))", kind.operand.substr(space + 1))),
+      arg("accumulator", kind.wide()                     ? "double"
+                         : kind.element == Element::Int8 ? "int"
+                                                         : "float"),
       arg("results", kind.results()),
       // Formats of A and B (0: E4M3), then no scales; else no broadcast of A or B.
-      arg("modifiers", kind.builtin.find("_scale_") != std::string_view::npos ? "0, 0, 0, 0, 0, 0" : "0, 0, 0"),
-      arg("group", kMfmaGroup), arg("entry", kMfmaEntry), arg("items", kMfmaItems), arg("loads", 1 + kMfmaTiles),
-      arg("table", kMfmaTable), arg("load_b", load_b), arg("zero_c", zero_c), arg("unroll", kMfmaUnroll),
-      arg("steps", steps), arg("store_c", store_c));
+      arg("modifiers",
+          kind.builtin.find("_scale_") != std::string_view::npos ? "0, 0, 0, 0, 0, 0" : "0, 0, 0"),
+      arg("group", kMfmaGroup), arg("entry", kMfmaEntry), arg("items", kMfmaItems),
+      arg("loads", 1 + kMfmaTiles), arg("table", kMfmaTable), arg("load_b", load_b), arg("zero_c", zero_c),
+      arg("unroll", kMfmaUnroll), arg("steps", steps), arg("store_c", store_c));
 }
 
 std::string gfx_of(std::string_view name) {
@@ -128,7 +141,8 @@ double amd_per_cycle(std::string_view architecture, std::string_view what) {
   static constexpr std::array<Row, 4> kRows = {
       {{"gfx908", 128, 64}, {"gfx90a", 256, 128}, {"gfx942", 256, 128}, {"gfx950", 256, 128}}};
   for (const Row& row : kRows)
-    if (row.architecture == architecture) return what == "fp32" ? row.fp32 : what == "fp64" ? row.fp64 : kUnknown;
+    if (row.architecture == architecture)
+      return what == "fp32" ? row.fp32 : what == "fp64" ? row.fp64 : kUnknown;
   return kUnknown;
 }
 

@@ -53,7 +53,8 @@ std::vector<Found> find_devices(std::string& note) {
 }
 
 bool is_amd(const DeviceInfo& info) {
-  return info.vendor.find("AMD") != std::string::npos || info.vendor.find("Advanced Micro") != std::string::npos;
+  return info.vendor.find("AMD") != std::string::npos ||
+         info.vendor.find("Advanced Micro") != std::string::npos;
 }
 
 DeviceInfo describe(cl_device_id device) {
@@ -233,7 +234,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   Status set_arguments() {
     cl_uint index = 0;
     for (const cl_mem& memory : memory_) TACHO_TRY(argument(index++, memory));
-    for (const cl_uint number : {count_, first_, stride_, mask_, region_}) TACHO_TRY(argument(index++, number));
+    for (const cl_uint number : {count_, first_, stride_, mask_, region_})
+      TACHO_TRY(argument(index++, number));
     return {};
   }
 
@@ -312,9 +314,13 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       parts_ = session_->cpu ? 16 : 1;
       const std::uint64_t trip = std::uint64_t{items} * kClMemoryUnroll * vector * parts_;
       const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
-      const std::uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad ? 3 : plan_.kind == Kind::DramCopy ? 2 : 1;
-      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * cache, 64 << 20) : std::max<std::uint64_t>(16 * cache, 512 << 20);
-      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / (2 * arrays), std::max(std::uint64_t{1} << 30, 3 * cache)});
+      const std::uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad  ? 3
+                                                                 : plan_.kind == Kind::DramCopy ? 2
+                                                                                                : 1;
+      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * cache, 64 << 20)
+                                           : std::max<std::uint64_t>(16 * cache, 512 << 20);
+      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / (2 * arrays),
+                         std::max(std::uint64_t{1} << 30, 3 * cache)});
       // Runs go through all arrays in turn: together they have to be larger than what the caches hold.
       if (wanted < cache || arrays * wanted < 2 * cache)
         return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
@@ -331,7 +337,9 @@ class OpenClBenchmark : public Benchmark, ClKernel {
                                   : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
                                   : session_->cpu          ? l2_size(*session_) / 2
                                                            : l2_size(*session_) / 4;
-      for (; !session_->cpu && group_size_ > 64 && std::uint64_t{group_size_} * kClMemoryUnroll * vector > limit; group_size_ /= 2)
+      for (; !session_->cpu && group_size_ > 64 &&
+             std::uint64_t{group_size_} * kClMemoryUnroll * vector > limit;
+           group_size_ /= 2)
         groups_ *= 2;
       items = groups_ * group_size_;
       const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
@@ -347,8 +355,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       step_ = static_cast<std::uint32_t>(set / least);
       count_ = step_ * 16;
       size_ = region_ != 0 ? set * groups_ : set;
-      if (local)
-        TACHO_TRY(local_argument(9, set));
+      if (local) TACHO_TRY(local_argument(9, set));
     }
     std::vector<std::uint32_t> words(size_ / 4);
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
@@ -384,9 +391,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
           const std::uint64_t at = first + i;
           std::uint32_t expected = word_of(at);
           if (plan_.kind == Kind::DramWrite) {
-            const std::uint64_t vector = at / lanes_,
-                                item = session_->cpu ? vector / first_
-                                                     : vector % items;
+            const std::uint64_t vector = at / lanes_, item = session_->cpu ? vector / first_ : vector % items;
             expected = word_of(item * lanes_ + at % lanes_);
           } else if (plan_.kind == Kind::DramTriad) {
             expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)),
@@ -499,13 +504,15 @@ class OpenClDevice : public Device {
                                                                        ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
                                                                        : CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
         if (plan.type == "float" || plan.type == "double")
-          offer.peak_per_clock =
-              session_->info.units * width * 2 * cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
+          offer.peak_per_clock = session_->info.units * width * 2 *
+                                 cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
       }
       if (!session_->cpu && plan.kind == Kind::Vector && (plan.type == "float" || plan.type == "double")) {
         offer.peak_per_clock =
-            amd_per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") * session_->info.units * 1e-3;
-        if (std::isnan(offer.peak_per_clock) && plan.type == "float") offer.peak_per_clock = lanes_per_cycle() * 2e-3;
+            amd_per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
+            session_->info.units * 1e-3;
+        if (std::isnan(offer.peak_per_clock) && plan.type == "float")
+          offer.peak_per_clock = lanes_per_cycle() * 2e-3;
       }
     }
     if (!session_->cpu && is_amd(session_->info)) add_matrix_offers(list);
@@ -535,7 +542,8 @@ class OpenClDevice : public Device {
       all = std::max(all, again);
     }
     const double clock = all > one || all < 0.6 * one ? one : all;
-    if (clock > 0) session_->info.max_clock = found_clock_ ? std::max(clock, session_->info.max_clock) : clock;
+    if (clock > 0)
+      session_->info.max_clock = found_clock_ ? std::max(clock, session_->info.max_clock) : clock;
     found_clock_ = true;
     return {};
   }
@@ -564,8 +572,9 @@ class OpenClDevice : public Device {
       } else if (known) {
         m.skipped = fmt::format("{} has no MFMA instruction for {}", architecture, type);
       } else {
-        m.skipped = fmt::format("tacho knows the matrix instructions of gfx908, gfx90a, gfx942 and gfx950, and this is {}",
-                                architecture.empty() ? session_->info.name : architecture);
+        m.skipped = fmt::format(
+            "tacho knows the matrix instructions of gfx908, gfx90a, gfx942 and gfx950, and this is {}",
+            architecture.empty() ? session_->info.name : architecture);
       }
       list.push_back(std::move(offer));
     }

@@ -13,7 +13,8 @@ constexpr std::uint32_t kWave = 64;
 
 class MatrixBenchmark : public Benchmark, ClKernel {
  public:
-  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind) : ClKernel(std::move(session)), kind_(kind) {}
+  MatrixBenchmark(std::shared_ptr<Session> session, const MfmaKind& kind)
+      : ClKernel(std::move(session)), kind_(kind) {}
 
   Status prepare() {
     group_size_ = kMfmaGroup;
@@ -51,14 +52,15 @@ class MatrixBenchmark : public Benchmark, ClKernel {
     TACHO_TRY(argument(3, count_));
     Sample sample;
     TACHO_ASSIGN(sample.duration, launch());
-    TACHO_ASSIGN(const std::vector<std::uint64_t> times, download<std::uint64_t>(2, 0, std::size_t{3} * groups_));
+    TACHO_ASSIGN(const std::vector<std::uint64_t> times,
+                 download<std::uint64_t>(2, 0, std::size_t{3} * groups_));
     sample.clock = clock_of(times, sample.duration);
     return sample;
   }
 
   double work() const override {
-    return static_cast<double>(groups_) * (kMfmaGroup / kWave) * kMfmaTiles * kMfmaUnroll * count_ * 2.0 * kind_.m *
-           kind_.n * kind_.k;
+    return static_cast<double>(groups_) * (kMfmaGroup / kWave) * kMfmaTiles * kMfmaUnroll * count_ * 2.0 *
+           kind_.m * kind_.n * kind_.k;
   }
 
   std::uint32_t group_size() const override { return group_size_; }
@@ -92,7 +94,8 @@ class MatrixBenchmark : public Benchmark, ClKernel {
 
   // All elements of the products of one wave.
   Status check_wave(std::uint32_t wave) {
-    const std::uint32_t size = size_of(kind_.element), bytes = kind_.operand_words() * 4, depth = bytes / size;
+    const std::uint32_t size = size_of(kind_.element), bytes = kind_.operand_words() * 4,
+                        depth = bytes / size;
     const std::size_t lane_size = std::size_t{kMfmaTiles} * kind_.results() * result_size();
     TACHO_ASSIGN(const std::vector<unsigned char> got,
                  download<unsigned char>(1, std::size_t{wave} * kWave * lane_size, kWave * lane_size));

@@ -39,7 +39,8 @@ class Bar {
   int last_ = -1;
 };
 
-constexpr std::size_t kLeastRuns = 4, kGoodRuns = 12;  // of an experiment of a device that other programs use too
+constexpr std::size_t kLeastRuns = 4,
+                      kGoodRuns = 12;  // of an experiment of a device that other programs use too
 constexpr std::size_t kSharedExperiments = 20;
 
 // Turns runs into experiments on a device that other programs use too: run i belongs to experiment i modulo their number, and the
@@ -51,10 +52,13 @@ double deal_out(std::vector<double>& durations, std::size_t most) {
     if (duration > 0) runs.push_back(duration);
   if (runs.empty()) return 0;
   const double fastest = *std::min_element(runs.begin(), runs.end());
-  const auto slow = std::count_if(runs.begin(), runs.end(), [&](double each) { return each > 1.2 * fastest; });
-  const std::size_t count = std::min({most, kSharedExperiments, std::max(runs.size() / kGoodRuns, kLeastRuns), runs.size()});
+  const auto slow =
+      std::count_if(runs.begin(), runs.end(), [&](double each) { return each > 1.2 * fastest; });
+  const std::size_t count =
+      std::min({most, kSharedExperiments, std::max(runs.size() / kGoodRuns, kLeastRuns), runs.size()});
   durations.assign(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = 0; i < runs.size(); ++i) durations[i % count] = std::min(durations[i % count], runs[i]);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    durations[i % count] = std::min(durations[i % count], runs[i]);
   return static_cast<double>(slow) / static_cast<double>(runs.size());
 }
 
@@ -84,7 +88,8 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
   double busy = 0;
   if (device.experiment_time() > 0) {
     const double most = std::min(options.seconds * 1e9, options.experiments * device.experiment_time());
-    while (spent() < most || durations.size() < kLeastRuns * std::min<std::size_t>(options.experiments, kSharedExperiments)) {
+    while (spent() < most ||
+           durations.size() < kLeastRuns * std::min<std::size_t>(options.experiments, kSharedExperiments)) {
       TACHO_TRY(take());
       bar.at(std::min(spent() / most, 1.0));
     }
@@ -101,10 +106,11 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
   TACHO_TRY(benchmark->check());
   judge(measurement, durations, clocks, offer.peak_per_clock, device.info().max_clock);
   if (busy > 0.5)
-    measurement.warnings.push_back(fmt::format(
-        "{}: {:.0f} % of the runs took more than 1.2 times as long as the fastest, so the device was busy; the fastest of each "
-        "experiment counts",
-        measurement.label, busy * 100));
+    measurement.warnings.push_back(
+        fmt::format("{}: {:.0f} % of the runs took more than 1.2 times as long as the fastest, so the device "
+                    "was busy; the fastest of each "
+                    "experiment counts",
+                    measurement.label, busy * 100));
   return {};
 }
 
@@ -197,7 +203,8 @@ Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& o
   };
   const std::vector<Offer> offers = device.offers();
   for (const std::string& name : options.only)
-    if (std::none_of(offers.begin(), offers.end(), [&](const Offer& offer) { return offer.measurement.column == name; })) {
+    if (std::none_of(offers.begin(), offers.end(),
+                     [&](const Offer& offer) { return offer.measurement.column == name; })) {
       std::string known;
       for (const Offer& offer : offers) known += (known.empty() ? "" : ", ") + offer.measurement.column;
       return fail("{}: there is no benchmark {}; there are {}", ceilings.device.name, name, known);

@@ -69,8 +69,8 @@ inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 /// What a process has given to its devices, so that what a killed one takes along can be counted. Changed by any of its
 /// threads; read when the process is gone.
 struct Progress {
-  std::atomic<uint64_t> ended;                        // 1: it came to its end and counted what was in flight then itself
-  std::atomic<uint64_t> filtered;                     // launches that the user's filter left out
+  std::atomic<uint64_t> ended;     // 1: it came to its end and counted what was in flight then itself
+  std::atomic<uint64_t> filtered;  // launches that the user's filter left out
   std::atomic<uint64_t> issued[event::kFactTables];  // commands that are to become rows, by table
 };
 
@@ -114,7 +114,7 @@ struct PoolHeader {
   alignas(64) std::atomic<int32_t> drain_below, grow_below;
   std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
   std::atomic<uint32_t> wanted_blocks;  // asked for by a source that knows what it will need
-  std::atomic<uint32_t> growable;       // 1 while more blocks can come: somebody grows the pool, and there is room
+  std::atomic<uint32_t> growable;  // 1 while more blocks can come: somebody grows the pool, and there is room
 };
 
 inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;

@@ -30,17 +30,20 @@ size_t data_offset(uint32_t max_blocks) {
 
 std::vector<std::string> candidate_folders() {
   std::vector<std::string> folders;
-  if (const char* folder = getenv("TACHO_POOL_DIR"); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
+  if (const char* folder = getenv("TACHO_POOL_DIR"); folder != nullptr && *folder != '\0')
+    folders.emplace_back(folder);
   folders.emplace_back("/dev/shm");
   for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"})
-    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0') folders.emplace_back(folder);
+    if (const char* folder = getenv(variable); folder != nullptr && *folder != '\0')
+      folders.emplace_back(folder);
   folders.emplace_back("/tmp");
   return folders;
 }
 
 Result<std::string> random_name() {
   uint64_t words[2];
-  if (getrandom(words, sizeof words, 0) != sizeof words) return fail("no random numbers for the pool's name: {}", strerror(errno));
+  if (getrandom(words, sizeof words, 0) != sizeof words)
+    return fail("no random numbers for the pool's name: {}", strerror(errno));
   return fmt::format("tacho-{:016x}{:016x}.pool", words[0], words[1]);
 }
 
@@ -57,7 +60,8 @@ int allocate(int file, size_t from, size_t bytes) {
 void clear(int file, size_t from, size_t bytes) {
   static const char kZeros[kBlockSize] = {};
   for (size_t done = 0; done < bytes;) {
-    const ssize_t one = pwrite(file, kZeros, std::min(bytes - done, sizeof kZeros), static_cast<off_t>(from + done));
+    const ssize_t one =
+        pwrite(file, kZeros, std::min(bytes - done, sizeof kZeros), static_cast<off_t>(from + done));
     if (one <= 0) return;
     done += static_cast<size_t>(one);
   }
@@ -79,10 +83,11 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   pool.data_offset_ = data_offset(pool.max_blocks_);
   pool.size_ = pool.data_offset_ + static_cast<size_t>(pool.max_blocks_) * kBlockSize;
   if (options.config.size() >= kConfigBytes)
-    return fail("the configuration for the target has {} bytes, the pool holds {}", options.config.size(), kConfigBytes - 1);
+    return fail("the configuration for the target has {} bytes, the pool holds {}", options.config.size(),
+                kConfigBytes - 1);
   TACHO_ASSIGN(const std::string name, random_name());
-  const auto wanted = static_cast<uint32_t>(
-      std::clamp<uint64_t>(options.initial_bytes / kBlockSize, 4, pool.max_blocks_));
+  const auto wanted =
+      static_cast<uint32_t>(std::clamp<uint64_t>(options.initial_bytes / kBlockSize, 4, pool.max_blocks_));
 
   std::string tried;
   uint32_t populated = 0;
@@ -96,9 +101,11 @@ Result<Pool> Pool::create(const PoolOptions& options) {
         continue;
       }
       const size_t backed = pool.data_offset_ + static_cast<size_t>(blocks) * kBlockSize;
-      const int error = ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
+      const int error =
+          ftruncate(file, static_cast<off_t>(pool.size_)) != 0 ? errno : allocate(file, 0, backed);
       if (error != 0) {
-        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error), backed / 1024);
+        tried += fmt::format("{}{}: {} for {} KiB", tried.empty() ? "" : "; ", folder, reason(error),
+                             backed / 1024);
         ::unlink(path.c_str());
         close(file);
         continue;
@@ -111,10 +118,12 @@ Result<Pool> Pool::create(const PoolOptions& options) {
     if (pool.file_ >= 0) break;
   }
   if (pool.file_ < 0)
-    return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free", tried);
+    return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free",
+                tried);
   pool.owner_ = true;
 
-  clear(pool.file_, pool.data_offset_, std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
+  clear(pool.file_, pool.data_offset_,
+        std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
   void* const at = map_pool(pool.file_, pool.size_);
   if (at == MAP_FAILED) {
     const int error = errno;
@@ -159,10 +168,12 @@ Result<Pool> Pool::open(const std::string& path) {
   const PoolHeader& header = pool.header();
   if (memcmp(header.magic, kPoolMagic, sizeof kPoolMagic) != 0) return fail("{}: not a tacho pool", path);
   if (header.version != kPoolVersion || header.schema_hash != event::schema_hash())
-    return fail("{}: was written by another version of tacho (schema {:016x}, this is {:016x}); recover it with that one",
-                path, header.schema_hash, event::schema_hash());
-  if (header.block_size != kBlockSize || header.max_blocks == 0 || header.max_blocks > pool.size_ / kBlockSize ||
-      header.data_offset != data_offset(header.max_blocks) ||
+    return fail(
+        "{}: was written by another version of tacho (schema {:016x}, this is {:016x}); recover it with that "
+        "one",
+        path, header.schema_hash, event::schema_hash());
+  if (header.block_size != kBlockSize || header.max_blocks == 0 ||
+      header.max_blocks > pool.size_ / kBlockSize || header.data_offset != data_offset(header.max_blocks) ||
       header.data_offset + static_cast<size_t>(header.max_blocks) * kBlockSize > pool.size_ ||
       header.populated_blocks.load() > header.max_blocks)
     return fail("{}: the pool's header contradicts its size: damaged", path);
@@ -171,7 +182,9 @@ Result<Pool> Pool::open(const std::string& path) {
   return pool;
 }
 
-Pool::Pool(Pool&& other) noexcept { *this = std::move(other); }
+Pool::Pool(Pool&& other) noexcept {
+  *this = std::move(other);
+}
 
 Pool& Pool::operator=(Pool&& other) noexcept {
   std::swap(path_, other.path_);
@@ -202,7 +215,8 @@ bool Pool::grow(uint32_t blocks) {
   blocks = std::min(blocks, max_blocks_ - populated);
   const size_t from = data_offset_ + static_cast<size_t>(populated) * kBlockSize;
   // The last bit of room is worth having, too.
-  while (blocks != 0 && !out_of_space_ && allocate(file_, from, static_cast<size_t>(blocks) * kBlockSize) != 0) {
+  while (blocks != 0 && !out_of_space_ &&
+         allocate(file_, from, static_cast<size_t>(blocks) * kBlockSize) != 0) {
     blocks /= 2;
     out_of_space_ = blocks == 0;
   }
@@ -217,7 +231,8 @@ bool Pool::grow(uint32_t blocks) {
 bool Pool::spacious(uint32_t blocks) const {
   struct statvfs status {};
   if (fstatvfs(file_, &status) != 0) return false;
-  const uint64_t whole = uint64_t{status.f_blocks} * status.f_frsize, left = uint64_t{status.f_bavail} * status.f_frsize;
+  const uint64_t whole = uint64_t{status.f_blocks} * status.f_frsize,
+                 left = uint64_t{status.f_bavail} * status.f_frsize;
   return left >= uint64_t{blocks} * kBlockSize + std::min<uint64_t>(whole / 2, 1ull << 30);
 }
 
@@ -266,11 +281,13 @@ void Grower::loop() {
   PoolHeader& head = pool_.header();
   while (!stopping_.load()) {
     sleep_on(head.grower_sleeps, -1, [&] {
-      return stopping_.load() || head.free_blocks.load() < head.grow_below.load() || head.wanted_blocks.load() != asked_;
+      return stopping_.load() || head.free_blocks.load() < head.grow_below.load() ||
+             head.wanted_blocks.load() != asked_;
     });
     const int64_t now = raw_now();
     uint32_t blocks = wanted();
-    if (blocks != 0 && last_growth_ != 0 && now - last_growth_ < 100'000'000) ahead_ = std::min(ahead_ * 2, kMostAhead);
+    if (blocks != 0 && last_growth_ != 0 && now - last_growth_ < 100'000'000)
+      ahead_ = std::min(ahead_ * 2, kMostAhead);
     for (; blocks != 0 && !stopping_.load(); blocks = wanted()) {
       if (!pool_.grow(blocks) || head.populated_blocks.load() == pool_.max_blocks()) head.growable.store(0);
       last_growth_ = raw_now();
@@ -327,7 +344,9 @@ void Drainer::wake() {
 
 namespace {
 // Records lie at multiples of 8 bytes; a damaged file may say otherwise.
-uint32_t aligned(uint32_t drained) { return (std::min(drained, ~7u) + 7) & ~7u; }
+uint32_t aligned(uint32_t drained) {
+  return (std::min(drained, ~7u) + 7) & ~7u;
+}
 }  // namespace
 
 void Drainer::take(uint32_t index, uint32_t committed, const Sink& sink, bool whole) {
@@ -366,8 +385,9 @@ bool Drainer::writer_gone(BlockHeader& block) {
   const uint32_t pid = std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_acquire);
   if (pid == 0) return false;  // just being opened
   const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
-  const uint32_t tid =
-      kind == BlockKind::kRecords ? std::atomic_ref<uint32_t>(block.tid).load(std::memory_order_relaxed) : pid;
+  const uint32_t tid = kind == BlockKind::kRecords
+                           ? std::atomic_ref<uint32_t>(block.tid).load(std::memory_order_relaxed)
+                           : pid;
   // Also threads are found under /proc/<tid>, whatever process they belong to.
   char path[64];
   snprintf(path, sizeof path, "/proc/%u", tid);
@@ -375,7 +395,8 @@ bool Drainer::writer_gone(BlockHeader& block) {
     seen_.insert(pid);
     return false;
   }
-  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared || kind == BlockKind::kProgress;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions ||
+                    kind == BlockKind::kShared || kind == BlockKind::kProgress;
   const uint64_t space = ours ? std::atomic_ref<uint64_t>(block.aux64).load(std::memory_order_relaxed) : 0;
   if (space != 0) return space == pid_namespace_;
   // Ids of another pid namespace would mean nothing to us: only who was once seen here can be missed here.
@@ -385,7 +406,9 @@ bool Drainer::writer_gone(BlockHeader& block) {
 void Drainer::rewind_definitions() {
   for (uint32_t i = 0; i < pool_.max_blocks(); ++i) {
     const auto state = static_cast<BlockState>(pool_.state(i).load(std::memory_order_relaxed));
-    if (state == BlockState::kFree || state == BlockState::kTail || pool_.block(i).kind != BlockKind::kDefinitions) continue;
+    if (state == BlockState::kFree || state == BlockState::kTail ||
+        pool_.block(i).kind != BlockKind::kDefinitions)
+      continue;
     pool_.block(i).drained = 0;
     if (state == BlockState::kKept)
       pool_.state(i).store(static_cast<uint32_t>(BlockState::kFull), std::memory_order_relaxed);
@@ -400,7 +423,8 @@ struct Seen {
   uint64_t sequence;
 };
 void sort_by_sequence(std::vector<Seen>& blocks) {
-  std::sort(blocks.begin(), blocks.end(), [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; });
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Seen& a, const Seen& b) { return a.sequence < b.sequence; });
 }
 }  // namespace
 
@@ -478,7 +502,8 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     const BlockHeader& block = pool_.block(seen.index);
     if (block.kind != BlockKind::kRecords) continue;
     Seen*& older = newest[static_cast<uint64_t>(block.process_slot) << 32 | block.thread_index];
-    if (older != nullptr) older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
+    if (older != nullptr)
+      older->committed = pool_.block(older->index).committed.load(std::memory_order_acquire);
     older = &seen;
   }
   for (const Seen& seen : data) {
@@ -498,10 +523,12 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     if (kind == BlockKind::kShared) {
       if (committed != 0) take_shared(seen.index, counting);
       // A writer may be stopped half way through a record for any time: the block goes when it is complete or nobody is left.
-      if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block))) release(seen.index);
+      if (over && (final || !seen.full || block.drained == kBlockPayload || writer_gone(block)))
+        release(seen.index);
       continue;
     }
-    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler || kind == BlockKind::kCounterData || kind == BlockKind::kProgress;
+    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler ||
+                     kind == BlockKind::kCounterData || kind == BlockKind::kProgress;
     if (raw && !over) continue;
     if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);

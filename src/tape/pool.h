@@ -26,8 +26,8 @@ struct PoolOptions {
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
   uint64_t start_launch = 0, stop_launch = 0;  // triggers, see PoolHeader
-  std::string config = {};               // "key=value\n" lines
-  std::string output = {};               // path of the trace being written, for recovery
+  std::string config = {};                     // "key=value\n" lines
+  std::string output = {};                     // path of the trace being written, for recovery
 };
 
 /// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too small in
@@ -130,8 +130,8 @@ class Drainer {
   std::atomic<bool> woken_{false};
   uint32_t kept_ = 0;
   uint64_t passes_ = 0;
-  uint64_t pid_namespace_ = 0;                         // inode of ours
-  std::unordered_set<uint32_t> seen_;                  // pids seen alive whose namespace is not known
+  uint64_t pid_namespace_ = 0;         // inode of ours
+  std::unordered_set<uint32_t> seen_;  // pids seen alive whose namespace is not known
 };
 
 }  // namespace tacho::tape

@@ -110,8 +110,8 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   // Not getpid(): a vfork'ed child shares this memory, and what it opens goes on belonging to its parent.
   const bool known = t_state.generation == g_wiped->generation.load(std::memory_order_relaxed);
   const uint32_t tid = known ? t_state.tid : current_tid();
-  const bool ours =
-      kind == BlockKind::kRecords || kind == BlockKind::kDefinitions || kind == BlockKind::kShared || kind == BlockKind::kProgress;
+  const bool ours = kind == BlockKind::kRecords || kind == BlockKind::kDefinitions ||
+                    kind == BlockKind::kShared || kind == BlockKind::kProgress;
   // The drainer looks at these to see whether the writer still lives, before anything is committed: the pid
   // comes last, for while it is 0 the rest means nothing.
   std::atomic_ref<uint32_t>(block->tid).store(tid, std::memory_order_relaxed);
@@ -133,7 +133,8 @@ BlockHeader* touch(uint32_t index) {
 
 // Counts blocks as taken, and wakes tacho when few are left.
 void count_taken(PoolHeader* pool, uint32_t blocks) {
-  const int32_t left = pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
+  const int32_t left =
+      pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
   if (left < pool->drain_below.load(std::memory_order_relaxed)) wake_sleeper(pool->drainer_sleeps);
   if (left < pool->grow_below.load(std::memory_order_relaxed)) wake_sleeper(pool->grower_sleeps);
 }
@@ -366,7 +367,8 @@ void adopt_identity() {
 // All records of the thread's block up to its cursor.
 void publish(const ThreadState& state) {
   if (state.block != nullptr)
-    state.block->committed.store(static_cast<uint32_t>(state.cursor - payload(state.block)), std::memory_order_release);
+    state.block->committed.store(static_cast<uint32_t>(state.cursor - payload(state.block)),
+                                 std::memory_order_release);
 }
 
 // A fresh block for the calling thread, which has an identity. A signal handler that comes in between finds
@@ -598,7 +600,8 @@ bool attach() {
 }
 
 PoolHeader* pool() {
-  return writer_internal::g_pool.load(std::memory_order_acquire);  // what attach() read and mapped comes before
+  return writer_internal::g_pool.load(
+      std::memory_order_acquire);  // what attach() read and mapped comes before
 }
 
 size_t pool_bytes() {

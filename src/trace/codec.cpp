@@ -144,7 +144,8 @@ TACHO_MULTIVERSION Plan align_plan(const uint64_t* values, size_t count) {
   return Plan{static_cast<uint64_t>(low), width, 0, 0, count * width};
 }
 
-TACHO_MULTIVERSION void write_block(const uint64_t* values, size_t count, const Plan& plan, std::vector<uint8_t>& out) {
+TACHO_MULTIVERSION void write_block(const uint64_t* values, size_t count, const Plan& plan,
+                                    std::vector<uint8_t>& out) {
   uint64_t positions[kBlock];
   uint64_t tops[kBlock];
   size_t exceptions = 0;
@@ -357,8 +358,9 @@ struct ColumnEncoder::Scratch {
     const size_t looked = std::min(packed.size() - 1, kPairsSeen);
     size_t found = 0;
     for (size_t i = 0; i < looked; ++i) {
-      const uint64_t pair = (packed[i] * 0x9e3779b97f4a7c15ULL ^ std::rotl(packed[i + 1] * 0xd6e8feb86659fd93ULL, 32)) *
-                            0x9e3779b97f4a7c15ULL;
+      const uint64_t pair =
+          (packed[i] * 0x9e3779b97f4a7c15ULL ^ std::rotl(packed[i + 1] * 0xd6e8feb86659fd93ULL, 32)) *
+          0x9e3779b97f4a7c15ULL;
       uint64_t& slot = pairs[pair >> 51];  // 13 bits
       found += slot == pair;
       slot = pair;
@@ -382,7 +384,8 @@ struct ColumnEncoder::Scratch {
 ColumnEncoder::ColumnEncoder() : scratch_(std::make_unique<Scratch>()) {}
 ColumnEncoder::~ColumnEncoder() = default;
 
-TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, std::vector<uint8_t>& out, ColumnMemory* memory) {
+TACHO_MULTIVERSION void ColumnEncoder::encode(std::span<const int64_t> input, std::vector<uint8_t>& out,
+                                              ColumnMemory* memory) {
   Scratch& s = *scratch_;
   const size_t count = input.size();
   std::span<const uint64_t> values(reinterpret_cast<const uint64_t*>(input.data()), count);

@@ -19,13 +19,15 @@ class RowMaps {
       : from_(from), writer_(writer), options_(options) {
     for (const event::TableInfo& info : event::all_tables())
       if (!event::is_fact(info.table) && info.table != Table::kProperty)
-        maps_[static_cast<size_t>(info.table)].assign(static_cast<size_t>(std::max<int64_t>(from_.rows(info.table), 1)), kUnmapped);
+        maps_[static_cast<size_t>(info.table)].assign(
+            static_cast<size_t>(std::max<int64_t>(from_.rows(info.table), 1)), kUnmapped);
   }
 
   /// Every row, in the order of the source.
   void build() {
     for (const event::TableInfo& info : event::all_tables())
-      for (size_t i = 1; i < maps_[static_cast<size_t>(info.table)].size(); ++i) mapped(info.table, static_cast<int64_t>(i));
+      for (size_t i = 1; i < maps_[static_cast<size_t>(info.table)].size(); ++i)
+        mapped(info.table, static_cast<int64_t>(i));
   }
 
   /// Properties of the rows that were mapped and of the whole trace. After everything else.
@@ -34,15 +36,17 @@ class RowMaps {
       const auto cell = [&](int c) { return from_.cell(Table::kProperty, i, c); };
       const int64_t table = cell(event::column::Property::table);
       int64_t target = cell(event::column::Property::row);
-      if (table >= static_cast<int64_t>(event::kFirstDimension) && table < static_cast<int64_t>(Table::kEnd)) {
+      if (table >= static_cast<int64_t>(event::kFirstDimension) &&
+          table < static_cast<int64_t>(Table::kEnd)) {
         const auto& map = maps_[static_cast<size_t>(table)];
         if (target > 0 && target < static_cast<int64_t>(map.size())) {
           target = map[static_cast<size_t>(target)];
           if (target == kUnmapped) continue;
         }
       }
-      writer_.dimension(Table::kProperty, {table, target, mapped(Table::kString, cell(event::column::Property::key)),
-                                           mapped(Table::kString, cell(event::column::Property::value))});
+      writer_.dimension(Table::kProperty,
+                        {table, target, mapped(Table::kString, cell(event::column::Property::key)),
+                         mapped(Table::kString, cell(event::column::Property::value))});
     }
   }
 
@@ -82,7 +86,8 @@ class RowMaps {
   int64_t make_stack(int64_t row) {
     auto& map = maps_[static_cast<size_t>(Table::kStack)];
     std::vector<int64_t> chain;
-    for (int64_t at = row; at > 0 && at < static_cast<int64_t>(map.size()) && map[static_cast<size_t>(at)] == kUnmapped;) {
+    for (int64_t at = row;
+         at > 0 && at < static_cast<int64_t>(map.size()) && map[static_cast<size_t>(at)] == kUnmapped;) {
       chain.push_back(at);
       const int64_t parent = from_.cell(Table::kStack, at, event::column::Stack::parent);
       if (parent >= at) break;  // nonsense
@@ -92,8 +97,10 @@ class RowMaps {
     for (size_t i = chain.size(); i-- > 0;) {
       const int64_t parent = from_.cell(Table::kStack, chain[i], event::column::Stack::parent);
       const bool known = parent > 0 && parent < chain[i] && map[static_cast<size_t>(parent)] != kUnmapped;
-      to = writer_.dimension(Table::kStack, {known ? map[static_cast<size_t>(parent)] : 0,
-                                             mapped(Table::kFrame, from_.cell(Table::kStack, chain[i], event::column::Stack::frame))});
+      to = writer_.dimension(
+          Table::kStack,
+          {known ? map[static_cast<size_t>(parent)] : 0,
+           mapped(Table::kFrame, from_.cell(Table::kStack, chain[i], event::column::Stack::frame))});
       map[static_cast<size_t>(chain[i])] = to;
     }
     return to;
@@ -122,8 +129,9 @@ Status copy_into(const Trace& from, TraceWriter& writer, const CopyOptions& opti
         TACHO_TRY(from.decode(info.table, chunk, static_cast<int>(c), columns[c]));
       for (size_t i = 0; i < columns[0].size(); ++i) {
         for (size_t c = 0; c < columns.size(); ++c) original[c] = columns[c][i];
-        if (options.keep && (event::is_timed(info.table) || info.table == Table::kReading || info.table == Table::kCounterValue ||
-                             info.table == Table::kLink) &&
+        if (options.keep &&
+            (event::is_timed(info.table) || info.table == Table::kReading ||
+             info.table == Table::kCounterValue || info.table == Table::kLink) &&
             !options.keep(info.table, original.data()))
           continue;
         for (size_t c = 0; c < columns.size(); ++c) row[c] = maps.value(info.columns[c], original[c]);

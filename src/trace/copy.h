@@ -15,9 +15,9 @@ struct CopyOptions {
   int64_t run = 0;  // added to process.run of processes copied; see merge
   /// Keeps a row of a timed fact, reading, counter value or link; nullptr keeps all. Gets all columns.
   std::function<bool(event::Table table, const int64_t* row)> keep;
-  bool only_used = false;   // dimension rows and strings that no kept row refers to stay behind
-  int64_t time_shift = 0;   // ns, added to every time: for traces of another machine's clock
-  bool clocks = true;       // copy clock tuples; a file can hold those of one machine only
+  bool only_used = false;  // dimension rows and strings that no kept row refers to stay behind
+  int64_t time_shift = 0;  // ns, added to every time: for traces of another machine's clock
+  bool clocks = true;      // copy clock tuples; a file can hold those of one machine only
 };
 
 /// Appends every fact, dimension, property, note and loss of `from` to `writer`.

@@ -163,9 +163,8 @@ class FileTrace final : public Trace {
                                    std::string_view name) const;
   template <typename Entry, typename Decode>
   Result<std::vector<Entry>> statistics(Table table, size_t chunk, size_t number, Decode decode,
-                                        std::string_view name,
-                                        std::vector<Entry> ChunkStatistics::*member, Summarizer::What what,
-                                        Computer& computer) const;
+                                        std::string_view name, std::vector<Entry> ChunkStatistics::*member,
+                                        Summarizer::What what, Computer& computer) const;
   Result<std::vector<Summary>> summaries(Table table, size_t chunk, Computer& computer) const;
   Result<std::vector<HistogramEntry>> histogram(Table table, size_t chunk, Computer& computer) const;
   Result<std::vector<Busy>> busy(Table table, size_t chunk, Computer& computer) const;
@@ -634,7 +633,8 @@ Result<std::vector<Summary>> FileTrace::summaries(Table table, size_t chunk, Com
   return statistics<Summary>(table, chunk, 0, decode_summaries, "the summaries", &ChunkStatistics::summaries,
                              Summarizer::What::kSummaries, computer);
 }
-Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk, Computer& computer) const {
+Result<std::vector<HistogramEntry>> FileTrace::histogram(Table table, size_t chunk,
+                                                         Computer& computer) const {
   return statistics<HistogramEntry>(table, chunk, 1, decode_histogram, "the histogram",
                                     &ChunkStatistics::histogram, Summarizer::What::kHistogram, computer);
 }

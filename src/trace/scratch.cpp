@@ -44,7 +44,9 @@ Scratch::Scratch(size_t bytes, const std::string& folder) : bytes_(bytes) {
 Scratch Scratch::temporary(size_t bytes) {
   constexpr size_t kInMemory = 8u << 20;
   const char* const chosen = getenv("TMPDIR");
-  return Scratch(bytes, bytes <= kInMemory ? std::string() : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+  return Scratch(bytes, bytes <= kInMemory                     ? std::string()
+                        : chosen != nullptr && *chosen != '\0' ? chosen
+                                                               : "/tmp");
 }
 
 Scratch::Scratch(Scratch&& other) noexcept

@@ -51,7 +51,7 @@ void sort_track(std::span<StartAndRow> rows) {
 }  // namespace
 
 TACHO_MULTIVERSION bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start,
-                std::vector<uint32_t>& order) {
+                                   std::vector<uint32_t>& order) {
   const size_t rows = track.size();
   size_t wrong = 0;
   int64_t low = track[0];

@@ -24,14 +24,14 @@ struct Summary {
   int64_t dim = 0;
   int64_t count = 0;
   int64_t unknown = 0;
-  int64_t sum = 0;       // ns
-  int64_t min = 0;       // ns
-  int64_t max = 0;       // ns
-  double mean = 0;       // ns; with m2 for variances that merge exactly (Chan et al.: m2 = sum of (x - mean)^2)
-  double m2 = 0;         // ns^2
-  int64_t bytes = 0;     // sum of column `bytes` where the table has one
-  int64_t first = 0;     // earliest start, ns
-  int64_t last = 0;      // latest end, ns
+  int64_t sum = 0;    // ns
+  int64_t min = 0;    // ns
+  int64_t max = 0;    // ns
+  double mean = 0;    // ns; with m2 for variances that merge exactly (Chan et al.: m2 = sum of (x - mean)^2)
+  double m2 = 0;      // ns^2
+  int64_t bytes = 0;  // sum of column `bytes` where the table has one
+  int64_t first = 0;  // earliest start, ns
+  int64_t last = 0;   // latest end, ns
 };
 
 /// Log-scaled histogram: bucket b counts durations d with bucket_of(d) == b: 4 buckets per power of two.
@@ -49,8 +49,8 @@ struct Busy {
 
 struct Chunk {
   uint32_t rows = 0;
-  uint32_t slab = 0;        // slabs are numbered in file order
-  int64_t min_start = 0;    // zone map, ns; 0 for tables without a start
+  uint32_t slab = 0;      // slabs are numbered in file order
+  int64_t min_start = 0;  // zone map, ns; 0 for tables without a start
   int64_t max_start = 0;
   int64_t max_end = 0;
   int64_t min_track = 0, max_track = 0;
@@ -71,8 +71,8 @@ class Trace {
   static Result<std::shared_ptr<const Trace>> open(const std::string& path);
 
   virtual const std::string& path() const = 0;
-  virtual bool complete() const = 0;  // false: the writer died; the last part may be missing
-  virtual bool aggregated() const = 0;  // written with --aggregate: no facts, only merged summaries
+  virtual bool complete() const = 0;          // false: the writer died; the last part may be missing
+  virtual bool aggregated() const = 0;        // written with --aggregate: no facts, only merged summaries
   virtual std::string_view note() const = 0;  // one sentence when not complete, else ""
   virtual uint64_t file_size() const = 0;
 
@@ -81,9 +81,12 @@ class Trace {
   virtual int64_t rows(event::Table table) const = 0;
   /// One cell of a dimension; 0 for row 0 and rows that do not exist.
   virtual int64_t cell(event::Table table, int64_t row, int column) const = 0;
-  std::string_view text(event::Table table, int64_t row, int column) const { return string(cell(table, row, column)); }
+  std::string_view text(event::Table table, int64_t row, int column) const {
+    return string(cell(table, row, column));
+  }
   /// Value of a property; nullopt when absent.
-  virtual std::optional<std::string_view> property(event::Table table, int64_t row, std::string_view key) const = 0;
+  virtual std::optional<std::string_view> property(event::Table table, int64_t row,
+                                                   std::string_view key) const = 0;
 
   /// Chunks of a fact table in file order.
   virtual std::span<const Chunk> chunks(event::Table table) const = 0;
@@ -99,7 +102,8 @@ class Trace {
   virtual Result<std::vector<Busy>> busy(event::Table table, size_t chunk) const = 0;
   /// Gives all summaries of a table piece by piece, in bounded memory: those of the whole table where the writer stored
   /// them, else chunk by chunk. A (track, dim) comes once or several times; every row is in one of them.
-  virtual Status visit_summaries(event::Table table, const std::function<void(std::span<const Summary>)>& visit) const = 0;
+  virtual Status visit_summaries(event::Table table,
+                                 const std::function<void(std::span<const Summary>)>& visit) const = 0;
   /// Summaries of the whole table merged over its chunks (and of --aggregate's rows), sorted by track, dim.
   virtual Result<std::vector<Summary>> merged_summaries(event::Table table) const = 0;
   virtual Result<std::vector<HistogramEntry>> merged_histogram(event::Table table) const = 0;
@@ -117,7 +121,8 @@ class TimeCursor {
  public:
   /// `columns` are the ones decoded; row() has them in that order. Rows with from <= start < to.
   TimeCursor(const Trace& trace, event::Table table, std::span<const int> columns,
-             int64_t from = std::numeric_limits<int64_t>::min(), int64_t to = std::numeric_limits<int64_t>::max());
+             int64_t from = std::numeric_limits<int64_t>::min(),
+             int64_t to = std::numeric_limits<int64_t>::max());
   ~TimeCursor();
   TimeCursor(const TimeCursor&) = delete;
   TimeCursor& operator=(const TimeCursor&) = delete;
@@ -138,11 +143,12 @@ class TimeCursor {
 /// Visits the rows of a fact table in ascending (start, file order), whole trace or [from, to) by start, with bounded
 /// memory: chunks are decoded when their time comes and dropped when passed. `columns` are the ones decoded; the row
 /// given to `visit` has them in that order. visit returns false to stop.
-Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from, int64_t to,
-                     const std::function<bool(std::span<const int64_t> row)>& visit);
+Status visit_by_time(const Trace& trace, event::Table table, std::span<const int> columns, int64_t from,
+                     int64_t to, const std::function<bool(std::span<const int64_t> row)>& visit);
 
 /// Visits chunk by chunk in file order (fast: no merge). `columns` as above; one span per column, all of equal length.
-Status visit_chunks(const Trace& trace, event::Table table, std::span<const int> columns,
-                    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit);
+Status visit_chunks(
+    const Trace& trace, event::Table table, std::span<const int> columns,
+    const std::function<bool(size_t chunk, std::span<const std::span<const int64_t>> values)>& visit);
 
 }  // namespace tacho::trace

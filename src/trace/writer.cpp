@@ -569,7 +569,8 @@ class FileWriter final : public TraceWriter {
       builder_.add_aggregate(static_cast<Table>(t), totals.merger->summaries(), {}, {});
     }
     if (builder_.empty() || stopped_ || !fits(builder_.head().size(), builder_.payload().size())) return;
-    (void)store_.write({SectionKind::kAggregate, next_sequence_++, 0, builder_.head(), builder_.payload(), {}});
+    (void)store_.write(
+        {SectionKind::kAggregate, next_sequence_++, 0, builder_.head(), builder_.payload(), {}});
   }
 
   // Everything that only the end needs. May be called again after a failure.

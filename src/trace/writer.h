@@ -21,7 +21,7 @@ struct WriterOptions {
   uint64_t max_size = 0;   // bytes of file after which facts are dropped and counted (kMaxSize); 0 = no limit
   uint64_t ring_size =
       0;  // keep about the newest so many bytes of slabs; older ones counted as kRingOverwritten
-  bool durable = true;     // finish() waits until the file is on disk; false for what goes away again
+  bool durable = true;           // finish() waits until the file is on disk; false for what goes away again
   bool aggregate = false;        // keep no facts, only summaries per table, track and dimension row
   uint32_t slab_rows = 1 << 16;  // rows per chunk at most (<= 64 Ki)
 };

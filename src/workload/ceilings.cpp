@@ -71,14 +71,17 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
   return ceilings;
 }
 
-std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture, std::string_view model) {
+std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture,
+                             std::string_view model) {
   if (ceilings.empty()) return {};
-  const std::string_view device = ceilings.front().text("DeviceName"), backend = ceilings.front().text("Backend");
+  const std::string_view device = ceilings.front().text("DeviceName"),
+                         backend = ceilings.front().text("Backend");
   if (device.empty() || architecture.empty()) return {};
   bool same = true;
   if (architecture.starts_with("gfx")) {
     const std::size_t at = device.find("gfx");
-    same = backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
+    same =
+        backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
   } else if (architecture.starts_with("sm_")) {
     // Folders have the name without the vendor, and "_" for what file names should not have.
     const auto plain = [](std::string_view text) {
@@ -92,7 +95,8 @@ std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std:
     same = backend == "opencl";  // the virtual GPU and the CPU run on PoCL
   }
   if (same) return {};
-  return fmt::format("these roofs are of another device ({}) than the run ({})", device, model.empty() ? architecture : model);
+  return fmt::format("these roofs are of another device ({}) than the run ({})", device,
+                     model.empty() ? architecture : model);
 }
 
 }  // namespace tacho::workload

@@ -30,6 +30,7 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
 
 /// Why the roofs cannot be those of the run's device (sysinfo's gpu_arch and gpu_model); empty where they can, or where the file
 /// does not say which device it is of.
-std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture, std::string_view model);
+std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture,
+                             std::string_view model);
 
 }  // namespace tacho::workload

@@ -172,7 +172,8 @@ std::string_view plain_kernel_name(std::string_view name) {
 
 std::string_view level_name(std::string_view stem) {
   const std::size_t last = stem.find_last_not_of("0123456789");
-  return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last) : stem;
+  return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last)
+                                                                                       : stem;
 }
 
 Result<bool> is_long_form(const std::string& path) {
@@ -333,7 +334,8 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       const std::size_t from = file.find("SQ");
       const std::size_t level = file.find("LEVEL");
       if (from != std::string::npos && level != std::string::npos && from < level)
-        accumulator = fmt::format("{}_ACCUM", level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
+        accumulator = fmt::format("{}_ACCUM",
+                                  level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
     }
     const std::size_t name_at = header.find("Kernel_Name");
     const std::size_t id_at = header.find("Dispatch_ID");
@@ -587,7 +589,8 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
         double sum = 0;
         std::size_t count = 0;
         for (std::size_t p = 0; p < passes.size(); ++p)
-          if (const auto column = passes[p].counters.column(names[c]); !column.empty() && !std::isnan(column[rows[p][kept[i]]])) {
+          if (const auto column = passes[p].counters.column(names[c]);
+              !column.empty() && !std::isnan(column[rows[p][kept[i]]])) {
             sum += column[rows[p][kept[i]]];
             ++count;
           }

@@ -99,7 +99,8 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
     std::uint64_t count = 1;
     if (counts != kNowhere) {
       const std::string_view text = fields[counts];
-      if (std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc() || count > (std::uint64_t{1} << 48)) {
+      if (std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc() ||
+          count > (std::uint64_t{1} << 48)) {
         log.add("row has no number of samples", "left out", reader.row(), std::string(text));
         continue;
       }

@@ -120,24 +120,42 @@ bool read_entry(LineReader& reader, RunEntry& run) {
     std::string key;
     if (!reader.string(key) || !reader.take(':')) return false;
     bool ok = true;
-    if (key == "run") ok = reader.number(run.number);
-    else if (key == "exit_code") ok = reader.number(run.exit_code);
-    else if (key == "seen") ok = reader.number(run.seen);
-    else if (key == "measured") ok = reader.number(run.measured);
-    else if (key == "command") ok = reader.list(run.command);
-    else if (key == "kernels") ok = reader.list(run.kernels);
-    else if (key == "dispatches") ok = reader.list(run.dispatches);
-    else if (key == "blocks") ok = reader.list(run.blocks);
-    else if (key == "files") ok = reader.list(run.files);
-    else if (key == "set") ok = reader.string(run.set);
-    else if (key == "device") ok = reader.string(run.device);
-    else if (key == "replay") ok = reader.string(run.replay);
-    else if (key == "multiplexing") ok = reader.string(run.multiplexing);
-    else if (key == "tool") ok = reader.string(run.tool);
-    else if (key == "timestamp") ok = reader.string(run.timestamp);
-    else if (key == "estimated") ok = reader.boolean(run.estimated);
-    else if (key == "roofline_only") ok = reader.boolean(run.roofline_only);
-    else return false;
+    if (key == "run")
+      ok = reader.number(run.number);
+    else if (key == "exit_code")
+      ok = reader.number(run.exit_code);
+    else if (key == "seen")
+      ok = reader.number(run.seen);
+    else if (key == "measured")
+      ok = reader.number(run.measured);
+    else if (key == "command")
+      ok = reader.list(run.command);
+    else if (key == "kernels")
+      ok = reader.list(run.kernels);
+    else if (key == "dispatches")
+      ok = reader.list(run.dispatches);
+    else if (key == "blocks")
+      ok = reader.list(run.blocks);
+    else if (key == "files")
+      ok = reader.list(run.files);
+    else if (key == "set")
+      ok = reader.string(run.set);
+    else if (key == "device")
+      ok = reader.string(run.device);
+    else if (key == "replay")
+      ok = reader.string(run.replay);
+    else if (key == "multiplexing")
+      ok = reader.string(run.multiplexing);
+    else if (key == "tool")
+      ok = reader.string(run.tool);
+    else if (key == "timestamp")
+      ok = reader.string(run.timestamp);
+    else if (key == "estimated")
+      ok = reader.boolean(run.estimated);
+    else if (key == "roofline_only")
+      ok = reader.boolean(run.roofline_only);
+    else
+      return false;
     if (!ok) return false;
   } while (reader.take(','));
   return reader.take('}') && run.number > 0;
@@ -165,8 +183,8 @@ Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view
     LineReader reader(line.substr(dash + 1));
     RunEntry run;
     if (!read_entry(reader, run))
-      return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file, line_number,
-                  dash + 1 + reader.column());
+      return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file,
+                  line_number, dash + 1 + reader.column());
     if (runs.size() >= 100000) return fail("{}: more than 100000 runs", file);
     runs.push_back(std::move(run));
   }
@@ -185,7 +203,8 @@ Result<std::vector<RunEntry>> read_runs(const std::string& folder) {
 
 std::string config_text(const std::vector<RunEntry>& runs) {
   std::string out =
-      "# Written by tacho profile. The keys of rocprof-compute describe the newest run; `runs` lists all of them.\n";
+      "# Written by tacho profile. The keys of rocprof-compute describe the newest run; `runs` lists all of "
+      "them.\n";
   if (!runs.empty()) {
     const RunEntry& newest = runs.back();
     const auto line = [&](std::string_view key, const std::vector<std::string>& list) {
@@ -199,7 +218,8 @@ std::string config_text(const std::vector<RunEntry>& runs) {
     line("filter_blocks", newest.blocks);
     out += fmt::format("set_selected: {}\n", newest.set.empty() ? "null" : newest.set);
     out += fmt::format("roof_only: {}\n", newest.roofline_only);
-    out += fmt::format("iteration_multiplexing: {}\n", newest.multiplexing.empty() ? "null" : newest.multiplexing);
+    out += fmt::format("iteration_multiplexing: {}\n",
+                       newest.multiplexing.empty() ? "null" : newest.multiplexing);
   }
   out += "runs:\n";
   for (const RunEntry& run : runs) {
@@ -247,17 +267,20 @@ std::string describe(const RunEntry& run) {
   return filters.empty() ? text : fmt::format("{} ({})", text, filters);
 }
 
-Result<std::vector<std::size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted, std::string_view folder) {
+Result<std::vector<std::size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
+                                             std::string_view folder) {
   std::vector<std::size_t> chosen;
   if (runs.empty()) {
-    if (wanted > 0) return fail("{}: its runs are not numbered (it was not written by tacho profile)", folder);
+    if (wanted > 0)
+      return fail("{}: its runs are not numbered (it was not written by tacho profile)", folder);
     return chosen;
   }
   const RunEntry* like = nullptr;
   for (const RunEntry& run : runs)
     if (wanted > 0 ? run.number == wanted : !run.files.empty()) like = &run;
   if (like == nullptr && wanted > 0)
-    return fail("{}: there is no run {}; it has runs {} to {}", folder, wanted, runs.front().number, runs.back().number);
+    return fail("{}: there is no run {}; it has runs {} to {}", folder, wanted, runs.front().number,
+                runs.back().number);
   if (like == nullptr) return fail("{}: none of its {} runs measured anything", folder, runs.size());
   chosen.push_back(static_cast<std::size_t>(like - runs.data()));
   for (std::size_t i = runs.size(); i-- > 0;)

@@ -89,7 +89,8 @@ bool has_counters(const std::string& folder) {
   // A run of ours that asked for what fits into level passes has no others.
   if (files.levels.empty()) return false;
   const auto runs = read_runs(folder);
-  return runs && std::any_of(runs->begin(), runs->end(), [](const RunEntry& run) { return !run.files.empty(); });
+  return runs &&
+         std::any_of(runs->begin(), runs->end(), [](const RunEntry& run) { return !run.files.empty(); });
 }
 
 void collect_workloads(const std::string& folder, int depth, std::vector<std::string>& found) {
@@ -123,7 +124,8 @@ std::string guess(const std::string& folder, int depth = 4) {
       std::string why = "the profile run did not finish";
       if (const auto runs = read_runs(folder); runs && !runs->empty())
         why = runs->back().exit_code != 0
-                  ? fmt::format("the program ended with code {} before a kernel was measured", runs->back().exit_code)
+                  ? fmt::format("the program ended with code {} before a kernel was measured",
+                                runs->back().exit_code)
                   : "the program launched no kernel, or none that passed the filters (log.txt says which)";
       return "it has a sysinfo.csv, but no counter file: " + why;
     }
@@ -131,7 +133,8 @@ std::string guess(const std::string& folder, int depth = 4) {
   if (!any && depth > 0)
     for (const std::string& name : entries_of(folder, true)) {
       std::string inside = guess(folder + "/" + name, depth - 1);
-      if (inside != kEmpty) return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
+      if (inside != kEmpty)
+        return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
     }
   return any ? "it holds nothing that rocprof-compute writes" : std::string(kEmpty);
 }
@@ -176,8 +179,8 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
 }
 
 // Of a folder with several runs of tacho profile only the files of those that go together are read, the newest first.
-void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, const std::vector<std::size_t>& chosen,
-                  Files& files, Workload& workload) {
+void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
+                  const std::vector<std::size_t>& chosen, Files& files, Workload& workload) {
   files = {};
   bool everything = false, roofline_only = true;
   for (const std::size_t index : chosen) {
@@ -186,11 +189,13 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     everything = everything || run.blocks.empty();
     roofline_only = roofline_only && run.roofline_only;
     if (run.exit_code != 0)
-      workload.warnings.push_back(fmt::format("{}: the program ended with code {} (run {}); what it had not finished by then is missing",
-                                              folder, run.exit_code, run.number));
+      workload.warnings.push_back(fmt::format(
+          "{}: the program ended with code {} (run {}); what it had not finished by then is missing", folder,
+          run.exit_code, run.number));
     if (run.measured < run.seen)
-      workload.warnings.push_back(fmt::format("{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
-                                              folder, run.measured, run.seen, run.number));
+      workload.warnings.push_back(fmt::format(
+          "{}: counts and sums of kernels are of the {} dispatches that were measured, of {} (run {})",
+          folder, run.measured, run.seen, run.number));
     for (const std::string& block : run.blocks)
       if (std::find(workload.recorded_blocks.begin(), workload.recorded_blocks.end(), block) ==
           workload.recorded_blocks.end())
@@ -213,9 +218,10 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs, 
     if (std::find(chosen.begin(), chosen.end(), i) == chosen.end() && ++count <= 5)
       others += (others.empty() ? "" : "; ") + describe(runs[i]);
   if (count > 0)
-    workload.warnings.push_back(fmt::format(
-        "{}: {} of its {} runs had another command or other filters and are left out (--run N selects one): {}{}",
-        folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
+    workload.warnings.push_back(
+        fmt::format("{}: {} of its {} runs had another command or other filters and are left out (--run N "
+                    "selects one): {}{}",
+                    folder, count, runs.size(), others, count > 5 ? "; ..." : ""));
   if (workload.estimated)
     workload.warnings.push_back(fmt::format(
         "{}: the counts are estimates from some of the work-groups (profile --max-time)", folder));
@@ -335,8 +341,9 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
     } else {
       std::vector<RawTable> passes;
       for (std::size_t i = 0; i < files.passes.size(); ++i) {
-        TACHO_ASSIGN(RawTable pass, is_long[i] ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
-                                               : read_wide({files.passes[i]}, options, kernels, workload.warnings));
+        TACHO_ASSIGN(RawTable pass,
+                     is_long[i] ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
+                                : read_wide({files.passes[i]}, options, kernels, workload.warnings));
         passes.push_back(std::move(pass));
       }
       for (const std::string& path : files.levels) {
@@ -357,7 +364,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
     // A level may have been read by several runs, of which each has the counters that it asked for.
     std::vector<std::string> names;
     for (const std::string& path : files.levels)
-      if (std::find(names.begin(), names.end(), level_name(stem(path))) == names.end()) names.emplace_back(level_name(stem(path)));
+      if (std::find(names.begin(), names.end(), level_name(stem(path))) == names.end())
+        names.emplace_back(level_name(stem(path)));
     for (const std::string& name : names) {
       std::vector<std::string> level_warnings;
       std::vector<RawTable> tables;
@@ -374,7 +382,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       auto read = tables.size() == 1 ? Result<RawTable>(std::move(tables.front()))
                                      : join_passes(std::move(tables), kernels, level_warnings);
       if (!read) {
-        workload.warnings.push_back(fmt::format("{}; metrics of {} are not computable", read.error().message, name));
+        workload.warnings.push_back(
+            fmt::format("{}; metrics of {} are not computable", read.error().message, name));
         continue;
       }
       if (!levels_joined)
@@ -408,7 +417,8 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   for (Pass& level : levels) workload.passes.push_back(std::move(level));
   TACHO_TRY(drop_contradictions(workload, main.file, options.compat));
   workload.ceilings = read_ceilings(folder + "/roofline.csv", workload.warnings);
-  if (const std::string why = foreign_ceilings(workload.ceilings, workload.sysinfo.get("gpu_arch"), workload.sysinfo.get("gpu_model"));
+  if (const std::string why = foreign_ceilings(workload.ceilings, workload.sysinfo.get("gpu_arch"),
+                                               workload.sysinfo.get("gpu_model"));
       !why.empty())
     workload.warnings.push_back(fmt::format("{}/roofline.csv: {}", folder, why));
   if (chosen.empty()) workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");

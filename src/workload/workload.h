@@ -58,7 +58,7 @@ struct Workload {
   std::vector<RooflineCeilings> ceilings;    ///< empty without roofline.csv
   std::vector<std::string> recorded_blocks;  ///< -b of the profile run, as written; empty = everything
   std::vector<std::string> warnings;         ///< sentences, counted where they repeat
-  bool estimated = false;  ///< values were extrapolated from some of the work-groups
+  bool estimated = false;                    ///< values were extrapolated from some of the work-groups
 
   const Pass* pass(std::string_view name) const;
   std::string_view kernel_name(std::size_t dispatch) const { return kernels[dispatches[dispatch].kernel]; }

@@ -104,7 +104,8 @@ bool is_ours(const fs::path& path) {
   return pass_number(name) >= 0 || name == "pmc_perf.csv" || name == "sysinfo.csv" ||
          name == "timestamps.csv" || name == "profiling_config.yaml" || name == "log.txt" ||
          name == "roofline.csv" ||
-         ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) && name.ends_with(".csv")) ||
+         ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) &&
+          name.ends_with(".csv")) ||
          (name.starts_with("results_SQ") && name.ends_with(".db"));
 }
 
@@ -203,8 +204,9 @@ class FolderWriter::Aside {
   // Of a profile run: other commands of tacho may be writing here, too.
   static bool is_left(std::string_view name) {
     if (!name.starts_with(".tacho-")) return false;
-    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) || name.starts_with(".tacho-gone-") ||
-           name.find("-run.tacho") != std::string_view::npos || name.find("-pass.tacho") != std::string_view::npos;
+    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) ||
+           name.starts_with(".tacho-gone-") || name.find("-run.tacho") != std::string_view::npos ||
+           name.find("-pass.tacho") != std::string_view::npos;
   }
 
   // Empty folders only: a file that could not be put back stays.
@@ -236,9 +238,11 @@ Result<FolderWriter> FolderWriter::open(const std::string& folder, bool overwrit
   if (const int file = ::open(writer.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); file >= 0) {
     writer.lock_ = std::make_shared<Lock>(file);
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      return fail("{}: another run is being written there; wait for it or choose another folder (%rank% and %env{{NAME}}% in "
-                  "--output-directory tell the processes of a launcher apart)",
-                  writer.folder_);
+      return fail(
+          "{}: another run is being written there; wait for it or choose another folder (%rank% and "
+          "%env{{NAME}}% in "
+          "--output-directory tell the processes of a launcher apart)",
+          writer.folder_);
   }
   writer.aside_ = std::make_shared<Aside>(writer.folder_);
   writer.aside_->tidy();

@@ -27,18 +27,28 @@ std::shared_ptr<const trace::Trace> many_kernels(const std::string& path, int64_
   auto writer = must(TraceWriter::create(path, {}));
   const int64_t process = writer->dimension(event::Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
   const int64_t thread = writer->dimension(event::Table::kThread, {process, 8, 0});
-  const int64_t host = writer->dimension(event::Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
-  const int64_t device = writer->dimension(event::Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0, writer->string("GPU 0"), 0, 0, 0, 0, event::kUnknown});
-  const int64_t queue = writer->dimension(event::Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device, 1, 0, 0, 0, 0});
-  const int64_t launch = writer->dimension(event::Table::kFunction, {writer->string("launch"), static_cast<int64_t>(event::Domain::kOpenCL)});
+  const int64_t host =
+      writer->dimension(event::Table::kTrack,
+                        {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
+  const int64_t device =
+      writer->dimension(event::Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0,
+                                                writer->string("GPU 0"), 0, 0, 0, 0, event::kUnknown});
+  const int64_t queue =
+      writer->dimension(event::Table::kTrack,
+                        {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device, 1, 0, 0, 0, 0});
+  const int64_t launch = writer->dimension(
+      event::Table::kFunction, {writer->string("launch"), static_cast<int64_t>(event::Domain::kOpenCL)});
   for (int64_t i = 0; i < 2 * kNames; ++i) {
     std::vector<int64_t> row(event::column::Kernel::kCount, 0);
-    row[event::column::Kernel::name] = writer->string(fmt::format("a kernel of step {} of the run", i % kNames));
+    row[event::column::Kernel::name] =
+        writer->string(fmt::format("a kernel of step {} of the run", i % kNames));
     row[event::column::Kernel::grid_x] = 1 + i / kNames;
     const int64_t kernel = writer->dimension(event::Table::kKernel, row);
     const int64_t start = 1'000'000 * i;
     writer->add(event::Table::kApi, {host, start, 50, launch, i + 1, 0});
-    writer->add(event::Table::kDispatch, {queue, start + 60 + i % kNames, 100 + i % kNames + (i < kNames ? 0 : more), kernel, i + 1, event::kUnknown, event::kUnknown, i, 0});
+    writer->add(event::Table::kDispatch,
+                {queue, start + 60 + i % kNames, 100 + i % kNames + (i < kNames ? 0 : more), kernel, i + 1,
+                 event::kUnknown, event::kUnknown, i, 0});
   }
   return must(writer->finish_and_open());
 }
@@ -68,30 +78,50 @@ TEST(ManyNames, need_little_memory) {
 #endif
   const Folder folder;
   const auto a = many_kernels(folder / "a.tacho", 0), b = many_kernels(folder / "b.tacho", 30);
-  EXPECT_EQ(with_room(96, [&] {
-    const auto compared = diff(*a, *b, DiffBy::kKernel);
-    if (!compared || compared->rows != kNames || compared->total_b - compared->total_a != 30 * kNames) return 1;
-    DiffRow row;
-    for (int64_t i = 0; i < kNames; ++i)
-      if (!compared->next(row) || row.difference != 30 || row.a.calls != 2 || row.a.median != row.a.total / 2 || row.name != fmt::format("a kernel of step {} of the run", row.a.median - 100)) return 2;
-    return compared->next(row) ? 3 : 0;
-  }), 0);
-  EXPECT_EQ(with_room(96, [&] {
-    const auto delays = launch_delay(*a);
-    if (!delays) return 1;
-    std::vector<report::Cell> row;
-    for (int64_t i = kNames - 1; i >= 0; --i)  // the longest first: 10 + i ns each
-      if (!delays->next(row) || std::get<int64_t>(row[2]) != 2 || std::get<int64_t>(row[3]) != 10 + i || std::get<std::string>(row[6]) != fmt::format("a kernel of step {} of the run", i)) return 2;
-    return delays->next(row) ? 3 : 0;
-  }), 0);
-  EXPECT_EQ(with_room(96, [&] {
-    const auto times = exclusive(*a);
-    std::vector<report::Cell> row;
-    if (!times || !times->next(row) || std::get<int64_t>(row[1]) != 50 * 2 * kNames || std::get<int64_t>(row[4]) != 2 * kNames) return 1;
-    for (int64_t i = kNames - 1; i >= 0; --i)
-      if (!times->next(row) || std::get<int64_t>(row[1]) != 2 * (100 + i) || std::get<std::string>(row[5]) != fmt::format("a kernel of step {} of the run", i)) return 2;
-    return times->next(row) ? 3 : 0;
-  }), 0);
+  EXPECT_EQ(with_room(96,
+                      [&] {
+                        const auto compared = diff(*a, *b, DiffBy::kKernel);
+                        if (!compared || compared->rows != kNames ||
+                            compared->total_b - compared->total_a != 30 * kNames)
+                          return 1;
+                        DiffRow row;
+                        for (int64_t i = 0; i < kNames; ++i)
+                          if (!compared->next(row) || row.difference != 30 || row.a.calls != 2 ||
+                              row.a.median != row.a.total / 2 ||
+                              row.name != fmt::format("a kernel of step {} of the run", row.a.median - 100))
+                            return 2;
+                        return compared->next(row) ? 3 : 0;
+                      }),
+            0);
+  EXPECT_EQ(
+      with_room(96,
+                [&] {
+                  const auto delays = launch_delay(*a);
+                  if (!delays) return 1;
+                  std::vector<report::Cell> row;
+                  for (int64_t i = kNames - 1; i >= 0; --i)  // the longest first: 10 + i ns each
+                    if (!delays->next(row) || std::get<int64_t>(row[2]) != 2 ||
+                        std::get<int64_t>(row[3]) != 10 + i ||
+                        std::get<std::string>(row[6]) != fmt::format("a kernel of step {} of the run", i))
+                      return 2;
+                  return delays->next(row) ? 3 : 0;
+                }),
+      0);
+  EXPECT_EQ(
+      with_room(96,
+                [&] {
+                  const auto times = exclusive(*a);
+                  std::vector<report::Cell> row;
+                  if (!times || !times->next(row) || std::get<int64_t>(row[1]) != 50 * 2 * kNames ||
+                      std::get<int64_t>(row[4]) != 2 * kNames)
+                    return 1;
+                  for (int64_t i = kNames - 1; i >= 0; --i)
+                    if (!times->next(row) || std::get<int64_t>(row[1]) != 2 * (100 + i) ||
+                        std::get<std::string>(row[5]) != fmt::format("a kernel of step {} of the run", i))
+                      return 2;
+                  return times->next(row) ? 3 : 0;
+                }),
+      0);
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ TEST_F(OutputFileTest, AppearsOnCommitOnly) {
   auto made = OutputFile::create(file("a"), false);
   ASSERT_TRUE(made);
   std::string big;
-  for (int i = 0; i < 3'000'000; ++i) big += std::to_string(i);  // longer than what is written without a thread
+  for (int i = 0; i < 3'000'000; ++i)
+    big += std::to_string(i);  // longer than what is written without a thread
   made->write(big);
   made->write("end");
   EXPECT_EQ(made->size(), big.size() + 3);
@@ -64,8 +65,10 @@ TEST_F(OutputFileTest, LongOutputsOfAnyLength) {
   constexpr size_t kFrom = 8u << 20, kBlock = 4096;
   std::string bytes(kFrom + (3u << 20) + 12345, '\0');
   uint64_t state = 1;
-  for (char& byte : bytes) byte = static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
-  for (const size_t length : {kFrom - 1, kFrom, kFrom + 1, kFrom + kBlock, kFrom + (1u << 20) - 1, kFrom + (1u << 20), bytes.size()})
+  for (char& byte : bytes)
+    byte = static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+  for (const size_t length : {kFrom - 1, kFrom, kFrom + 1, kFrom + kBlock, kFrom + (1u << 20) - 1,
+                              kFrom + (1u << 20), bytes.size()})
     for (const size_t piece : {size_t{1021}, size_t{65536}, length}) {
       auto made = OutputFile::create(file("long"), true);
       ASSERT_TRUE(made);
@@ -81,7 +84,8 @@ TEST_F(OutputFileTest, LongOutputsOfAnyLength) {
       }
       const Status done = made->commit();
       ASSERT_TRUE(done) << done.error().message;
-      EXPECT_TRUE(read(file("long")) == std::string_view(bytes).substr(0, length)) << length << " in pieces of " << piece;
+      EXPECT_TRUE(read(file("long")) == std::string_view(bytes).substr(0, length))
+          << length << " in pieces of " << piece;
     }
 }
 

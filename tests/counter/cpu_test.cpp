@@ -1,7 +1,6 @@
 // The cpu device with more passes than its software events need, as a machine with hardware events has them: spread over
 // launches, one run of the program for each, a crash on the way, runs that differ.
 #include <gtest/gtest.h>
-
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -37,7 +36,8 @@ class CpuPasses : public ::testing::Test {
   void SetUp() override {
     std::string why;
     if (provider->devices(why).empty()) GTEST_SKIP() << why;
-    plan.passes = {{"pmc_perf_0", {"CPU_TASK_CLOCK", "CPU_WALL_TIME"}, ""}, {"pmc_perf_1", {"CPU_MINOR_FAULTS"}, ""},
+    plan.passes = {{"pmc_perf_0", {"CPU_TASK_CLOCK", "CPU_WALL_TIME"}, ""},
+                   {"pmc_perf_1", {"CPU_MINOR_FAULTS"}, ""},
                    {"pmc_perf_2", {"CPU_CONTEXT_SWITCHES"}, ""}};
     request.folder = folder.path();
     patterns = std::string(std::getenv("TACHO_BUILD")) + "/tests/targets/opencl_patterns";
@@ -50,13 +50,16 @@ class CpuPasses : public ::testing::Test {
   }
   // A program that is told how often it was started before.
   std::string script(const std::string& text) {
-    folder.write("run.sh", "#!/bin/sh\ncd " + folder.path() + "\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n" + text + "\n");
+    folder.write("run.sh", "#!/bin/sh\ncd " + folder.path() +
+                               "\nn=$(cat count 2>/dev/null || echo 0)\necho $((n + 1)) > count\n" + text +
+                               "\n");
     chmod((folder.path() + "/run.sh").c_str(), 0755);
     return folder.path() + "/run.sh";
   }
   static std::vector<bool> measured(const PassResult& pass) {
     std::vector<bool> there;
-    for (std::size_t row = 0; row < pass.dispatches.size(); ++row) there.push_back(!std::isnan(pass.values[row * pass.counters.size()]));
+    for (std::size_t row = 0; row < pass.dispatches.size(); ++row)
+      there.push_back(!std::isnan(pass.values[row * pass.counters.size()]));
     return there;
   }
 
@@ -78,7 +81,9 @@ TEST_F(CpuPasses, SpreadOverTheLaunchesOfAKernel) {
   EXPECT_EQ(measured(listener.passes[0]), (std::vector<bool>{true, true, false, false, true, false}));
   EXPECT_EQ(measured(listener.passes[1]), (std::vector<bool>{false, false, true, false, false, true}));
   EXPECT_EQ(measured(listener.passes[2]), (std::vector<bool>{false, false, false, true, false, false}));
-  EXPECT_EQ(listener.warnings, "strided: 2 dispatches of the 3 that all counters need; metrics are lost that need CPU_CONTEXT_SWITCHES\n");
+  EXPECT_EQ(listener.warnings,
+            "strided: 2 dispatches of the 3 that all counters need; metrics are lost that need "
+            "CPU_CONTEXT_SWITCHES\n");
 }
 
 TEST_F(CpuPasses, SpreadOverLaunchesOfEqualShape) {
@@ -87,7 +92,8 @@ TEST_F(CpuPasses, SpreadOverLaunchesOfEqualShape) {
   ASSERT_EQ(listener.passes.size(), 3U);
   EXPECT_EQ(measured(listener.passes[0]), (std::vector<bool>{true, false, false, true}));
   EXPECT_EQ(listener.warnings,
-            "copy (grid 1024x1x1, workgroup 32x1x1, local memory 0): 1 dispatches of the 3 that all counters need; metrics are lost "
+            "copy (grid 1024x1x1, workgroup 32x1x1, local memory 0): 1 dispatches of the 3 that all counters "
+            "need; metrics are lost "
             "that need CPU_MINOR_FAULTS, CPU_CONTEXT_SWITCHES\n");
 }
 
@@ -96,7 +102,8 @@ TEST_F(CpuPasses, OneRunEach) {
   EXPECT_EQ(listener.runs, 3);
   EXPECT_EQ(outcome.runs, 3U);
   ASSERT_EQ(listener.passes.size(), 3U);
-  for (const auto& [number, pass] : listener.passes) EXPECT_EQ(measured(pass), (std::vector<bool>{true, true})) << number;
+  for (const auto& [number, pass] : listener.passes)
+    EXPECT_EQ(measured(pass), (std::vector<bool>{true, true})) << number;
   EXPECT_EQ(listener.warnings, "");
 }
 
@@ -104,9 +111,11 @@ TEST_F(CpuPasses, ACrashInTheThirdRunKeepsTheOthers) {
   const Outcome outcome = collect({script(patterns + " copy\n[ $n = 2 ] && kill -SEGV $$\nexit 0")});
   EXPECT_EQ(outcome.exit_code, 128 + SIGSEGV);
   EXPECT_EQ(outcome.signal, SIGSEGV);
-  EXPECT_NE(listener.warnings.find("ended with code 139; what it had finished is kept"), std::string::npos) << listener.warnings;
+  EXPECT_NE(listener.warnings.find("ended with code 139; what it had finished is kept"), std::string::npos)
+      << listener.warnings;
   ASSERT_EQ(listener.passes.size(), 3U) << "what the run that crashed had finished is kept, too";
-  for (const auto& [number, pass] : listener.passes) EXPECT_EQ(measured(pass), std::vector<bool>{true}) << number;
+  for (const auto& [number, pass] : listener.passes)
+    EXPECT_EQ(measured(pass), std::vector<bool>{true}) << number;
 }
 
 TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
@@ -114,15 +123,19 @@ TEST_F(CpuPasses, ACrashInTheSecondRunEndsTheProfile) {
   EXPECT_EQ(outcome.exit_code, 7);
   EXPECT_EQ(listener.runs, 2);
   ASSERT_EQ(listener.passes.size(), 1U);
-  EXPECT_NE(listener.warnings.find("ended with code 7 in run 2 of 3: what it had finished is kept"), std::string::npos) << listener.warnings;
+  EXPECT_NE(listener.warnings.find("ended with code 7 in run 2 of 3: what it had finished is kept"),
+            std::string::npos)
+      << listener.warnings;
   // That is the whole story: it launched nothing because it ended.
   EXPECT_EQ(listener.warnings.find("other kernels"), std::string::npos) << listener.warnings;
   EXPECT_EQ(listener.warnings.find("opened no OpenCL device"), std::string::npos) << listener.warnings;
 }
 
 TEST_F(CpuPasses, RunsThatLaunchOtherKernels) {
-  collect({script("if [ $n = 1 ]; then exec " + patterns + " copy,broadcast; fi\nexec " + patterns + " copy,strided")});
-  EXPECT_NE(listener.warnings.find("run 2 launched other kernels than the one before: dispatch 1 was strided, now broadcast"),
+  collect({script("if [ $n = 1 ]; then exec " + patterns + " copy,broadcast; fi\nexec " + patterns +
+                  " copy,strided")});
+  EXPECT_NE(listener.warnings.find(
+                "run 2 launched other kernels than the one before: dispatch 1 was strided, now broadcast"),
             std::string::npos)
       << listener.warnings;
 }

@@ -27,8 +27,8 @@ class Block {
     header_.tid = 100 + thread;
   }
   template <typename Record>
-  Block& add(RecordKind kind, Record record, uint32_t value = 0, uint8_t flags = 0, std::string_view tail = {},
-             std::vector<uint64_t> words = {}) {
+  Block& add(RecordKind kind, Record record, uint32_t value = 0, uint8_t flags = 0,
+             std::string_view tail = {}, std::vector<uint64_t> words = {}) {
     const size_t size = (sizeof record + tail.size() + 7) / 8 * 8 + words.size() * 8;
     record.header = {kind, flags, static_cast<uint16_t>(size), value};
     const size_t at = bytes_.size();
@@ -67,8 +67,18 @@ class DecoderTest : public ::testing::Test {
  protected:
   void SetUp() override {
     // 2 ticks a nanosecond: tick 2000 is 1,001,000 ns.
-    clocks.add({.tsc = 0, .raw = 1'000'000, .monotonic = 500'000, .boottime = 0, .realtime = 9'000'000, .uncertainty = 1});
-    clocks.add({.tsc = 2'000'000, .raw = 2'000'000, .monotonic = 1'500'000, .boottime = 0, .realtime = 10'000'000, .uncertainty = 1});
+    clocks.add({.tsc = 0,
+                .raw = 1'000'000,
+                .monotonic = 500'000,
+                .boottime = 0,
+                .realtime = 9'000'000,
+                .uncertainty = 1});
+    clocks.add({.tsc = 2'000'000,
+                .raw = 2'000'000,
+                .monotonic = 1'500'000,
+                .boottime = 0,
+                .realtime = 10'000'000,
+                .uncertainty = 1});
   }
   MemoryWriter writer;
   ClockMap clocks;
@@ -81,7 +91,9 @@ TEST_F(DecoderTest, api_call_with_converted_times) {
   call.start = 2000;
   call.end = 2600;
   call.correlation = 7;
-  Block().add(RecordKind::kApi, call, event::api_value(3, -5), static_cast<uint8_t>(event::Domain::kOpenCL)).give(decoder);
+  Block()
+      .add(RecordKind::kApi, call, event::api_value(3, -5), static_cast<uint8_t>(event::Domain::kOpenCL))
+      .give(decoder);
   ASSERT_EQ(writer.facts[Table::kApi].size(), 1u);
   const auto& row = writer.facts[Table::kApi][0];
   EXPECT_EQ(row[column::Api::start], 1'001'000);
@@ -147,7 +159,8 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
 }
 
 TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
-  const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies, uint64_t filtered) {
+  const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies,
+                            uint64_t filtered) {
     tape::Progress at{};
     at.ended.store(ended);
     at.filtered.store(filtered);
@@ -163,16 +176,24 @@ TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
     block.give(decoder);
   };
   for (uint32_t slot = 0; slot < 3; ++slot)
-    Block(slot, 1, tape::BlockKind::kDefinitions).add(RecordKind::kProcess, process_record(40 + slot)).give(decoder);
+    Block(slot, 1, tape::BlockKind::kDefinitions)
+        .add(RecordKind::kProcess, process_record(40 + slot))
+        .give(decoder);
   // One ended: 10 launches, 6 rows, one in flight as it says itself; so 3 found no room. One was killed: 20 launches, 12 rows,
   // of the 5 dropped in all 2 are its own, 6 were in flight; of 7 filtered it had told of 4. One has no such counts.
   launch(0, 6);
   event::LossRecord loss{};
   loss.count = 1;
-  Block().add(RecordKind::kLoss, loss, static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kKilled) << 8).give(decoder);
+  Block()
+      .add(RecordKind::kLoss, loss,
+           static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kKilled) << 8)
+      .give(decoder);
   launch(1, 12);
   loss.count = 4;
-  Block(1).add(RecordKind::kLoss, loss, static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kFiltered) << 8).give(decoder);
+  Block(1)
+      .add(RecordKind::kLoss, loss,
+           static_cast<uint32_t>(Table::kDispatch) | static_cast<uint32_t>(event::LossReason::kFiltered) << 8)
+      .give(decoder);
   launch(2, 5);
   progress(0, true, 10, 0, 0);
   progress(1, false, 20, 2, 7);
@@ -259,7 +280,9 @@ TEST_F(DecoderTest, nonsense_is_counted_never_believed) {
   Block().add(RecordKind::kString, far, 0xfffffff0).give(decoder);
   EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 2);
   event::PushRecord push{};
-  Block().add(RecordKind::kPush, push, 0xffffffff, 0xff, "text").give(decoder);  // fields beyond the record read as 0
+  Block()
+      .add(RecordKind::kPush, push, 0xffffffff, 0xff, "text")
+      .give(decoder);  // fields beyond the record read as 0
   decoder.finish();
   EXPECT_EQ(writer.facts[Table::kMarker].size(), 1u);
 }

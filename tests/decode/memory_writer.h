@@ -52,7 +52,9 @@ class MemoryWriter : public trace::TraceWriter {
   Status write_status() const override { return {}; }
   const std::string& temporary_path() const override { return path_; }
   Status finish() override { return {}; }
-  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override { return fail("not a file"); }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override {
+    return fail("not a file");
+  }
 
   std::map<Table, std::vector<std::vector<int64_t>>> dimensions, facts;
   std::map<event::LossReason, int64_t> losses;

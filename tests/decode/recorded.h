@@ -28,7 +28,9 @@ struct Recorded {
 
   bool write(const std::string& path) const {
     std::ofstream file(path, std::ios::binary);
-    const auto put = [&file](const void* data, size_t size) { file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)); };
+    const auto put = [&file](const void* data, size_t size) {
+      file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+    };
     put(kMagic, 8);
     put(&clocks.first, sizeof(ClockTuple));
     put(&clocks.second, sizeof(ClockTuple));

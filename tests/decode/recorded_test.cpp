@@ -26,7 +26,8 @@ std::string unpacked(const char* path) {
   const unsigned long long size = ZSTD_getFrameContentSize(from.data(), from.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > 64u << 20) return {};
   std::string text(size, '\0');
-  return ZSTD_decompress(text.data(), text.size(), from.data(), from.size()) == text.size() ? text : std::string();
+  return ZSTD_decompress(text.data(), text.size(), from.data(), from.size()) == text.size() ? text
+                                                                                            : std::string();
 }
 
 class RecordedTest : public ::testing::Test {
@@ -49,7 +50,8 @@ class RecordedTest : public ::testing::Test {
   std::map<std::string, int64_t> kernels() {
     std::map<std::string, int64_t> counts;
     for (const auto& row : writer_.facts[Table::kDispatch]) {
-      const auto& shape = writer_.dimensions[Table::kKernel].at(static_cast<size_t>(row[column::Dispatch::dim] - 1));
+      const auto& shape =
+          writer_.dimensions[Table::kKernel].at(static_cast<size_t>(row[column::Dispatch::dim] - 1));
       ++counts[writer_.text(shape[column::Kernel::name])];
     }
     return counts;

@@ -95,7 +95,8 @@ void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_Callbac
   if (data->callbackSite != CUPTI_API_ENTER || g_profiler != nullptr || g_only_callbacks) return;
   const auto start = std::chrono::steady_clock::now();
   begin(data->context);
-  fprintf(stderr, "range_floor: started in %.3f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  fprintf(stderr, "range_floor: started in %.3f ms\n",
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ void callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const CUpti_Callbac
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   g_only_callbacks = getenv("RANGE_FLOOR_CALLBACKS") != nullptr;
   check(cuptiSubscribe(&g_subscriber, reinterpret_cast<CUpti_CallbackFunc>(callback), nullptr), "subscribe");
-  for (const CUpti_CallbackId id : {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
+  for (const CUpti_CallbackId id :
+       {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
     cuptiEnableCallback(1, g_subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
   return 1;
 }

@@ -62,7 +62,9 @@ class CheckingWriter : public trace::TraceWriter {
   Status write_status() const override { return {}; }
   const std::string& temporary_path() const override { return path_; }
   Status finish() override { return {}; }
-  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override { return fail("not a file"); }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override {
+    return fail("not a file");
+  }
 
  private:
   void check(Table table, std::span<const int64_t> row) const {

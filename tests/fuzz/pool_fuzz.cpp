@@ -57,7 +57,9 @@ class NoWriter : public trace::TraceWriter {
     return kNone;
   }
   Status finish() override { return {}; }
-  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override { return fail("not here"); }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override {
+    return fail("not here");
+  }
 
  private:
   std::unordered_map<std::string, uint64_t> strings_;

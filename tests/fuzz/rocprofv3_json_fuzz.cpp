@@ -52,7 +52,9 @@ class CheckingWriter : public trace::TraceWriter {
   Status write_status() const override { return {}; }
   const std::string& temporary_path() const override { return path_; }
   Status finish() override { return {}; }
-  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override { return fail("not a file"); }
+  Result<std::shared_ptr<const trace::Trace>> finish_and_open(const std::string&) override {
+    return fail("not a file");
+  }
 
  private:
   static size_t index(event::Table table) { return static_cast<size_t>(table); }

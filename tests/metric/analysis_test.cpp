@@ -20,7 +20,8 @@ namespace {
 std::vector<std::string> recordings(const std::string& data) {
   std::vector<std::string> folders;
   for (const auto& workload : std::filesystem::directory_iterator(data + "/workloads"))
-    for (const auto& arch : std::filesystem::directory_iterator(workload.path())) folders.push_back(arch.path().string());
+    for (const auto& arch : std::filesystem::directory_iterator(workload.path()))
+      folders.push_back(arch.path().string());
   std::sort(folders.begin(), folders.end());
   return folders;
 }

@@ -10,7 +10,9 @@ namespace tacho::query {
 namespace {
 
 TextOf names(std::vector<std::string> texts) {
-  return [texts = std::move(texts)](int64_t code, std::string&) { return std::string_view(texts[static_cast<size_t>(code)]); };
+  return [texts = std::move(texts)](int64_t code, std::string&) {
+    return std::string_view(texts[static_cast<size_t>(code)]);
+  };
 }
 
 std::vector<std::string> lines(const NamedSums& sums) {
@@ -18,15 +20,18 @@ std::vector<std::string> lines(const NamedSums& sums) {
   std::string scratch;
   for (size_t i = 0; i < sums.size(); ++i) {
     const NamedSums::Row row = sums.row(i);
-    result.push_back(std::string(sums.name(row.code, scratch)) + " " + std::to_string(row.calls) + " " + std::to_string(row.total));
+    result.push_back(std::string(sums.name(row.code, scratch)) + " " + std::to_string(row.calls) + " " +
+                     std::to_string(row.total));
   }
   return result;
 }
 
 TEST(NamedSums, EqualNamesMeetAndNothingWithoutCallsIsLeft) {
   const std::string common(40, 'x');  // names that differ far behind their beginnings
-  NamedSums sums(names({common + "b", common + "a", common + "b", "gone", "", "no row"}), [](int64_t code) { return code != 5; });
-  for (const auto& [code, calls, total] : std::vector<NamedSums::Row>{{0, 1, 1500}, {1, 2, 1900}, {2, 1, 450}, {3, 1, 7000}, {4, 1, 1800}, {5, 1, 9000}, {3, -1, -7000}})
+  NamedSums sums(names({common + "b", common + "a", common + "b", "gone", "", "no row"}),
+                 [](int64_t code) { return code != 5; });
+  for (const auto& [code, calls, total] : std::vector<NamedSums::Row>{
+           {0, 1, 1500}, {1, 2, 1900}, {2, 1, 450}, {3, 1, 7000}, {4, 1, 1800}, {5, 1, 9000}, {3, -1, -7000}})
     sums.add(code, calls, total);
   ASSERT_TRUE(sums.finish(NamedSums::Order::kTotal));
   EXPECT_EQ(lines(sums), (std::vector<std::string>{common + "b 2 1950", common + "a 2 1900", " 1 1800"}));
@@ -42,7 +47,8 @@ TEST(NamedSums, OrdersOfTheViews) {
     return lines(sums);
   };
   EXPECT_EQ(order(NamedSums::Order::kTotal), (std::vector<std::string>{"a 1 5100", "b 1 5000", "c 1 4999"}));
-  EXPECT_EQ(order(NamedSums::Order::kRpd), (std::vector<std::string>{"b 1 5000", "a 1 5100", "c 1 4999"}));  // both 5 us: backwards
+  EXPECT_EQ(order(NamedSums::Order::kRpd),
+            (std::vector<std::string>{"b 1 5000", "a 1 5100", "c 1 4999"}));  // both 5 us: backwards
   EXPECT_EQ(order(NamedSums::Order::kRocpd), (std::vector<std::string>{"a 1 5100", "b 1 5000", "c 1 4999"}));
 }
 

@@ -182,12 +182,19 @@ TEST_F(Pushdown, JoinsByIdDecodeWhatTheyNameOnce) {
   // track and correlation of a link, dim of a call; start, duration and dim of an operation
   EXPECT_LE(answer.decoded, 6 * kChunks);
   // A call that no operation names is in no pair, and an id that is not there either.
-  EXPECT_EQ(number(ask("SELECT count(*) FROM rpd.rocpd_api_ops L JOIN rpd.api A ON A.id = L.api_id WHERE A.id > 19990")), 10);
-  EXPECT_EQ(number(ask("SELECT count(*) FROM tacho.dispatch D JOIN tacho.api A ON A.id = D.correlation WHERE D.correlation <= 100")), 100);
+  EXPECT_EQ(
+      number(ask(
+          "SELECT count(*) FROM rpd.rocpd_api_ops L JOIN rpd.api A ON A.id = L.api_id WHERE A.id > 19990")),
+      10);
+  EXPECT_EQ(number(ask("SELECT count(*) FROM tacho.dispatch D JOIN tacho.api A ON A.id = D.correlation WHERE "
+                       "D.correlation <= 100")),
+            100);
 }
 
 TEST_F(Pushdown, ExpressionsAreGroupsToo) {
-  const Answer answer = ask("SELECT duration % 7 AS rest, count(*) AS n, min(start) / 1000.0 FROM tacho.dispatch GROUP BY rest ORDER BY n, rest DESC");
+  const Answer answer =
+      ask("SELECT duration % 7 AS rest, count(*) AS n, min(start) / 1000.0 FROM tacho.dispatch GROUP BY rest "
+          "ORDER BY n, rest DESC");
   ASSERT_EQ(answer.rows.size(), 7u);
   int64_t sum = 0;
   for (const auto& row : answer.rows) sum += std::get<int64_t>(row[1]);
@@ -207,9 +214,13 @@ TEST(ManyGroups, GoThroughFiles) {
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
     const int64_t thread = w.dimension(Table::kThread, {process, 8, 0});
-    const int64_t host = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
-    for (int64_t i = 0; i < kNames + kNames / 3; ++i) {  // every third name comes twice, far from the first time
-      const int64_t label = w.dimension(Table::kLabel, {w.string("name " + std::to_string(i % kNames * 7919 % kNames)), 0, 0, 0, event::kUnknown, 0});
+    const int64_t host = w.dimension(
+        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
+    for (int64_t i = 0; i < kNames + kNames / 3;
+         ++i) {  // every third name comes twice, far from the first time
+      const int64_t label = w.dimension(
+          Table::kLabel,
+          {w.string("name " + std::to_string(i % kNames * 7919 % kNames)), 0, 0, 0, event::kUnknown, 0});
       w.add(Table::kMarker, {host, 10 * i, 5, label, 0, 0});
     }
     const Status done = w.finish();
@@ -218,7 +229,8 @@ TEST(ManyGroups, GoThroughFiles) {
   auto session = Session::open(folder + "/t.tacho");
   ASSERT_TRUE(session) << session.error().message;
   const auto ask = [&](const std::string& sql, auto visit) {
-    const Status done = (*session)->run(sql, {[](auto) {}, [&](std::span<const report::Cell> row) {
+    const Status done = (*session)->run(sql, {[](auto) {},
+                                              [&](std::span<const report::Cell> row) {
                                                 visit(row);
                                                 return true;
                                               }});
@@ -227,24 +239,27 @@ TEST(ManyGroups, GoThroughFiles) {
   int64_t rows = 0, count = 0, sum = 0;
   std::string before;
   bool ascending = true;
-  ask("SELECT name, count(*), sum(duration) FROM tacho.marker GROUP BY name", [&](std::span<const report::Cell> row) {
-    ascending = ascending && before < std::get<std::string>(row[0]);
-    before = std::get<std::string>(row[0]);
-    ++rows;
-    count += std::get<int64_t>(row[1]);
-    sum += std::get<int64_t>(row[2]);
-  });
+  ask("SELECT name, count(*), sum(duration) FROM tacho.marker GROUP BY name",
+      [&](std::span<const report::Cell> row) {
+        ascending = ascending && before < std::get<std::string>(row[0]);
+        before = std::get<std::string>(row[0]);
+        ++rows;
+        count += std::get<int64_t>(row[1]);
+        sum += std::get<int64_t>(row[2]);
+      });
   EXPECT_TRUE(ascending);
   EXPECT_EQ(rows, kNames);
   EXPECT_EQ(count, kNames + kNames / 3);
   EXPECT_EQ(sum, 5 * count);
   rows = 0;
   int64_t last = INT64_MAX;
-  ask("SELECT start / 10 AS number, max(start) FROM tacho.marker GROUP BY number HAVING count(*) = 1 ORDER BY number DESC", [&](std::span<const report::Cell> row) {
-    ascending = ascending && std::get<int64_t>(row[0]) < last;
-    last = std::get<int64_t>(row[0]);
-    ++rows;
-  });
+  ask("SELECT start / 10 AS number, max(start) FROM tacho.marker GROUP BY number HAVING count(*) = 1 ORDER "
+      "BY number DESC",
+      [&](std::span<const report::Cell> row) {
+        ascending = ascending && std::get<int64_t>(row[0]) < last;
+        last = std::get<int64_t>(row[0]);
+        ++rows;
+      });
   EXPECT_TRUE(ascending);
   EXPECT_EQ(rows, kNames + kNames / 3);
   session->reset();

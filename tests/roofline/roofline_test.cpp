@@ -209,7 +209,8 @@ TEST(RooflineSuite, WhatADeviceCannotDoIsNamedAndTheOthersGoOn) {
   ASSERT_EQ(ceilings->measurements.size(), 5U);
   EXPECT_NE(ceilings->find("FP64Flops")->skipped.find("no FP64"), std::string::npos);
   EXPECT_NE(ceilings->find("HBMReadBw")->skipped.find("out of memory"), std::string::npos);
-  EXPECT_NE(ceilings->find("FP32Flops")->skipped.find("another value"), std::string::npos) << "a wrong result has no rate";
+  EXPECT_NE(ceilings->find("FP32Flops")->skipped.find("another value"), std::string::npos)
+      << "a wrong result has no rate";
   EXPECT_NE(ceilings->find("I64Ops")->skipped.find("no time passing"), std::string::npos);
   EXPECT_DOUBLE_EQ(ceilings->find("I32Ops")->mean, 1000);
   EXPECT_EQ(ceilings->find("I32Ops")->experiments, 4U);
@@ -219,7 +220,8 @@ TEST(RooflineSuite, WhatADeviceCannotDoIsNamedAndTheOthersGoOn) {
   const std::string csv = to_csv({*ceilings}, "now");
   EXPECT_EQ(csv.find("nan"), std::string::npos);
 
-  FakeDevice nothing({{.column = "HBMReadBw", .prepare_error = "out of memory"}, {.column = "FP16Flops", .skipped = "no FP16"}});
+  FakeDevice nothing({{.column = "HBMReadBw", .prepare_error = "out of memory"},
+                      {.column = "FP16Flops", .skipped = "no FP16"}});
   const Result<DeviceCeilings> none = measure(nothing, 0, options);
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().message, "fake: nothing could be measured: out of memory");
@@ -370,7 +372,8 @@ TEST(RooflineModel, TheLowestRoofBinds) {
 
 TEST(RooflineModel, KernelsWithoutFlopsAreMeasuredByTheirBytes) {
   using metric::Roof;
-  const std::vector<Roof> roofs = {{"hbm", 0.01, 10, 1, 1000, 100}, {"l2", 0.01, 2, 5, 1000, 500}, {"valu", 2, 1000, 1000, 1000, 1000}};
+  const std::vector<Roof> roofs = {
+      {"hbm", 0.01, 10, 1, 1000, 100}, {"l2", 0.01, 2, 5, 1000, 500}, {"valu", 2, 1000, 1000, 1000, 1000}};
   metric::IntensityPoint point;
   point.bandwidth = {80, 90, kUnknown, kUnknown};
   metric::Bound bound = metric::bound_of(point, roofs);
@@ -391,7 +394,8 @@ TEST(RooflineModel, KernelsWithoutFlopsAreMeasuredByTheirBytes) {
 
 TEST(RooflineModel, EveryKernelHasTheRoofsOfItsType) {
   using metric::IntensityFormulas;
-  const std::vector<IntensityFormulas::Kind> kinds = {{{"FP32", false}, ""}, {{"BF16", true}, ""}, {{"FP32", true}, ""}, {{"FP64", false}, ""}};
+  const std::vector<IntensityFormulas::Kind> kinds = {
+      {{"FP32", false}, ""}, {{"BF16", true}, ""}, {{"FP32", true}, ""}, {{"FP64", false}, ""}};
   metric::IntensityPoint point;
   point.flops = {3, 5, 4, kUnknown};
   EXPECT_EQ(metric::main_data_type(point, kinds), "FP32") << "vector and matrix unit together";
@@ -403,9 +407,11 @@ TEST(RooflineModel, EveryKernelHasTheRoofsOfItsType) {
   workload::RooflineCeilings ceilings;
   ceilings.values = {{"HBMBw", 1000}, {"FP32Flops", 20000}, {"MFMABF16Flops", 40000}};
   const std::vector<metric::IntensityPoint> points = {none, point, other, point};
-  EXPECT_EQ(metric::data_types_of(points, kinds, &ceilings), (std::vector<std::string>{"BF16"})) << "there is no peak of FP64";
+  EXPECT_EQ(metric::data_types_of(points, kinds, &ceilings), (std::vector<std::string>{"BF16"}))
+      << "there is no peak of FP64";
   EXPECT_EQ(metric::data_types_of(points, kinds, nullptr), (std::vector<std::string>{"BF16", "FP64"}));
-  EXPECT_EQ(metric::data_types_of(std::span(points).first(1), kinds, &ceilings), (std::vector<std::string>{"FP32"}));
+  EXPECT_EQ(metric::data_types_of(std::span(points).first(1), kinds, &ceilings),
+            (std::vector<std::string>{"FP32"}));
 }
 
 TEST(RooflinePeaks, KnownChips) {
@@ -424,17 +430,45 @@ TEST(RooflinePeaks, KnownChips) {
     std::map<Element, double> rates;
   };
   const std::vector<Sheet> sheets = {
-      {"gfx908", 120, 1.502, {{Element::Float, 46.1}, {Element::Half, 184.6}, {Element::Bfloat, 92.3}, {Element::Int8, 184.6}}},
-      {"gfx90a", 220, 1.7, {{Element::Double, 95.7}, {Element::Float, 95.7}, {Element::Half, 383}, {Element::Bfloat, 383}, {Element::Int8, 383}}},
-      {"gfx942", 304, 2.1, {{Element::Double, 163.4}, {Element::Float, 163.4}, {Element::Tf32, 653.7}, {Element::Half, 1307.4}, {Element::Bfloat, 1307.4}, {Element::E4m3Fnuz, 2614.9}, {Element::Int8, 2614.9}}},
-      {"gfx950", 256, 2.4, {{Element::Double, 78.6}, {Element::Float, 157.3}, {Element::Half, 2516.6}, {Element::Bfloat, 2516.6}, {Element::E4m3, 5033.2}, {Element::Int8, 5033.2}}}};
+      {"gfx908",
+       120,
+       1.502,
+       {{Element::Float, 46.1}, {Element::Half, 184.6}, {Element::Bfloat, 92.3}, {Element::Int8, 184.6}}},
+      {"gfx90a",
+       220,
+       1.7,
+       {{Element::Double, 95.7},
+        {Element::Float, 95.7},
+        {Element::Half, 383},
+        {Element::Bfloat, 383},
+        {Element::Int8, 383}}},
+      {"gfx942",
+       304,
+       2.1,
+       {{Element::Double, 163.4},
+        {Element::Float, 163.4},
+        {Element::Tf32, 653.7},
+        {Element::Half, 1307.4},
+        {Element::Bfloat, 1307.4},
+        {Element::E4m3Fnuz, 2614.9},
+        {Element::Int8, 2614.9}}},
+      {"gfx950",
+       256,
+       2.4,
+       {{Element::Double, 78.6},
+        {Element::Float, 157.3},
+        {Element::Half, 2516.6},
+        {Element::Bfloat, 2516.6},
+        {Element::E4m3, 5033.2},
+        {Element::Int8, 5033.2}}}};
   std::size_t seen = 0;
   for (const MfmaKind& kind : mfma_kinds())
     for (const Sheet& sheet : sheets)
       if (sheet.architecture == kind.architecture) {
         ++seen;
         ASSERT_TRUE(sheet.rates.contains(kind.element)) << kind.instruction;
-        EXPECT_NEAR(kind.per_cycle * sheet.cus * sheet.ghz * 1e-3, sheet.rates.at(kind.element), 0.003 * sheet.rates.at(kind.element))
+        EXPECT_NEAR(kind.per_cycle * sheet.cus * sheet.ghz * 1e-3, sheet.rates.at(kind.element),
+                    0.003 * sheet.rates.at(kind.element))
             << kind.architecture << " " << kind.instruction;
       }
   EXPECT_EQ(seen, mfma_kinds().size());
@@ -499,9 +533,11 @@ std::string clang_for(std::string_view architecture) {
   for (int version = 23; version >= 14; --version) compilers.push_back(fmt::format("clang-{}", version));
   compilers.emplace_back("clang");
   for (const std::string& compiler : compilers) {
-    std::string command =
-        fmt::format("{} -x cl -cl-std=CL1.2 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -S", compiler, architecture);
-    if (std::system(fmt::format("{} {} -o /dev/null > /dev/null 2>&1", command, folder / "empty.cl").c_str()) == 0) return command;
+    std::string command = fmt::format(
+        "{} -x cl -cl-std=CL1.2 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -S", compiler, architecture);
+    if (std::system(
+            fmt::format("{} {} -o /dev/null > /dev/null 2>&1", command, folder / "empty.cl").c_str()) == 0)
+      return command;
   }
   return {};
 }
@@ -510,8 +546,8 @@ std::string clang_for(std::string_view architecture) {
 std::string compiled(const std::string& command, const std::string& source, bool good = true) {
   const Folder folder;
   write(folder / "k.cl", source);
-  const int status =
-      std::system(fmt::format("{} {} -o {} > {} 2>&1", command, folder / "k.cl", folder / "k.s", folder / "log").c_str());
+  const int status = std::system(
+      fmt::format("{} {} -o {} > {} 2>&1", command, folder / "k.cl", folder / "k.s", folder / "log").c_str());
   EXPECT_EQ(status == 0, good) << command << ": " << read(folder / "log");
   return read(folder / (good ? "k.s" : "log"));
 }
@@ -520,7 +556,9 @@ class RooflineMfmaCompiles : public testing::TestWithParam<const char*> {};
 
 TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
   const std::string clang = clang_for(GetParam());
-  if (clang.empty()) GTEST_SKIP() << "no clang on this machine compiles for " << GetParam() << " (TACHO_CLANG names another one)";
+  if (clang.empty())
+    GTEST_SKIP() << "no clang on this machine compiles for " << GetParam()
+                 << " (TACHO_CLANG names another one)";
   std::size_t kernels = 0;
   for (const MfmaKind& kind : mfma_kinds()) {
     if (kind.architecture != GetParam()) continue;
@@ -547,9 +585,10 @@ TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
   }
   EXPECT_GE(kernels, 4U);
   // The vector and memory kernels are OpenCL C without builtins.
-  for (const char* options : {"-DT=half -DV=half -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DHALF -DFLOATING",
-                              "-DT=double -DV=double -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DDOUBLE -DFLOATING",
-                              "-DT=uint -DV=uint4 -DLANES=4 -DCHAINS=10 -DUNROLL=8"})
+  for (const char* options :
+       {"-DT=half -DV=half -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DHALF -DFLOATING",
+        "-DT=double -DV=double -DLANES=1 -DCHAINS=10 -DUNROLL=8 -DVECTOR -DDOUBLE -DFLOATING",
+        "-DT=uint -DV=uint4 -DLANES=4 -DCHAINS=10 -DUNROLL=8"})
     EXPECT_NE(compiled(fmt::format("{} {}", clang, options), std::string(kOpenClSource)), "");
 }
 

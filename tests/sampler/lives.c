@@ -127,7 +127,9 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(mode, "register")) {
     const uint64_t here = (uint64_t)(uintptr_t)&argc & ~7ull;
-    const uint64_t values[] = {(uint64_t)-8, (uint64_t)-16, (uint64_t)-24, 0, 8, 1ull << 63, here, here - 100000, here + 100000, here - 20000, 0x7ffffffffff8ull};
+    const uint64_t values[] = {
+        (uint64_t)-8,  (uint64_t)-16, (uint64_t)-24,    0, 8, 1ull << 63, here, here - 100000,
+        here + 100000, here - 20000,  0x7ffffffffff8ull};
     for (size_t i = 0; i < sizeof values / sizeof *values; ++i) any_register(values[i], 60000000);
     return 0;
   }

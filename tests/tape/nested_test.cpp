@@ -17,11 +17,11 @@ constexpr uint64_t kTrapFlag = 0x100;
 
 // What the handler does, and what became of it. One thread steps.
 struct Steps {
-  long now = 0;        // instructions since the trap flag was set
-  long at = 0;         // after which one the handler records
-  bool done = false;   // the flag is to go
-  long nested = 0;     // records the handler wrote
-  long refused = 0;    // and for which it found no room
+  long now = 0;       // instructions since the trap flag was set
+  long at = 0;        // after which one the handler records
+  bool done = false;  // the flag is to go
+  long nested = 0;    // records the handler wrote
+  long refused = 0;   // and for which it found no room
 };
 Steps g_steps;
 
@@ -31,7 +31,8 @@ void on_trap(int, siginfo_t*, void* context) {
     return;
   }
   if (++g_steps.now != g_steps.at) return;
-  if (auto* const record = tape::begin<event::MarkRecord>(event::RecordKind::kMark, event::Table::kMarker, 0)) {
+  if (auto* const record =
+          tape::begin<event::MarkRecord>(event::RecordKind::kMark, event::Table::kMarker, 0)) {
     record->time = 1;
     tape::commit();
     ++g_steps.nested;
@@ -42,11 +43,10 @@ void on_trap(int, siginfo_t*, void* context) {
 
 // From here on on_trap() runs after every instruction. Below the red zone, which the compiler may be using.
 inline void begin_steps() {
-  asm volatile(
-      "lea -128(%%rsp), %%rsp\n\tpushfq\n\torq %0, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
-      :
-      : "i"(kTrapFlag)
-      : "memory", "cc");
+  asm volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq %0, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp"
+               :
+               : "i"(kTrapFlag)
+               : "memory", "cc");
 }
 
 bool record_call() {
@@ -90,7 +90,9 @@ void step_through(PoolRun& run, Prepare prepare, Totals& totals) {
       // Whatever was written is published: a kill now would lose none of it.
       const tape::ThreadState& state = tape::t_state;
       if (state.block != nullptr) {
-        EXPECT_EQ(state.block->committed.load(), static_cast<uint32_t>(state.cursor - tape::payload(state.block))) << at;
+        EXPECT_EQ(state.block->committed.load(),
+                  static_cast<uint32_t>(state.cursor - tape::payload(state.block)))
+            << at;
       }
       ++totals.rounds;
       ++(kept ? totals.calls : totals.calls_refused);
@@ -106,15 +108,18 @@ TEST(Nested, AfterEveryInstructionOfARecord) {
   ASSERT_TRUE(tape::writer_internal::attach_mapped(
       &run.pool().header(),
       run.pool().header().data_offset + static_cast<size_t>(run.pool().max_blocks()) * tape::kBlockSize));
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_sigaction = on_trap;
   action.sa_flags = SA_SIGINFO;
   ASSERT_EQ(sigaction(SIGTRAP, &action, &before), 0);
   g_steps = {};
   Totals totals;
   // In the middle of a block; where the call does not fit any more and the mark does; and where no other block is free.
-  step_through(run, [] {}, totals);
-  step_through(run, [] { EXPECT_TRUE(fill_but(sizeof(event::ApiRecord) - 8)); }, totals);
+  step_through(
+      run, [] {}, totals);
+  step_through(
+      run, [] { EXPECT_TRUE(fill_but(sizeof(event::ApiRecord) - 8)); }, totals);
   std::vector<tape::BlockHeader*> taken;
   step_through(
       run,

@@ -204,7 +204,8 @@ TEST(Damage, flips_with_checksums_set_right_never_crash) {
       size_t at = random() % broken.size();
       if (random() % 2 == 0)
         at = std::min(broken.size() - 1, sections[random() % sections.size()].offset + random() % 400);
-      broken[at] = random() % 3 == 0 ? uint8_t{0xff} : static_cast<uint8_t>(broken[at] ^ (1u << (random() % 8)));
+      broken[at] =
+          random() % 3 == 0 ? uint8_t{0xff} : static_cast<uint8_t>(broken[at] ^ (1u << (random() % 8)));
     }
     reseal(broken);
     const auto trace = open_bytes(broken, "hostile.tacho");

@@ -159,7 +159,8 @@ TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
     for (const bool overwrite : {false, true}) {
       const auto second = FolderWriter::open(place, overwrite);
       ASSERT_FALSE(second.has_value());
-      EXPECT_NE(second.error().message.find("another run is being written there"), std::string::npos) << second.error().message;
+      EXPECT_NE(second.error().message.find("another run is being written there"), std::string::npos)
+          << second.error().message;
     }
     fresh->started();
   }
@@ -192,7 +193,8 @@ TEST(Writer, NamesTheFilesOfPasses) {
     ASSERT_TRUE(writer->add_run(entry(0, {"./a"})).has_value());
   }
   FolderWriter::open(folder, true)->started();
-  for (const auto& left : std::filesystem::directory_iterator(folder)) EXPECT_EQ(left.path().filename(), "perfmon");
+  for (const auto& left : std::filesystem::directory_iterator(folder))
+    EXPECT_EQ(left.path().filename(), "perfmon");
   std::filesystem::remove_all(folder);
 }
 

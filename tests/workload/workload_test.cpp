@@ -300,7 +300,8 @@ TEST(OwnRuns, ValuesOfTheNewestCountInEitherForm) {
     EXPECT_EQ(column(*run, "A"), std::vector<double>{long_newest ? 10.0 : 1.0});
     EXPECT_EQ(column(*run, "B"), std::vector<double>{2});
     EXPECT_EQ(column(*run, "C"), std::vector<double>{30});
-    EXPECT_EQ(column(*run, "End_Timestamp")[0] - column(*run, "Start_Timestamp")[0], 20) << "mean of 10 and 30";
+    EXPECT_EQ(column(*run, "End_Timestamp")[0] - column(*run, "Start_Timestamp")[0], 20)
+        << "mean of 10 and 30";
   }
 }
 
@@ -316,12 +317,15 @@ TEST(OwnRuns, LevelPassesOfSeveralRunsGoTogether) {
   EXPECT_EQ(column(*one, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{100, 200}));
 
   folder.write("SQ_LEVEL_WAVES_1.csv", header + "SQ_BUSY_CYCLES\n0,k,0,64,1,101,7\n1,m,0,64,2,201,8\n");
-  folder.write("SQ_IFETCH_LEVEL_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_IFETCH_LEVEL,SQ_ACCUM_PREV_HIRES\n"
-                                        "0,k,0,64,3,300\n1,m,0,64,4,400\n");
-  folder.write("profiling_config.yaml", config_of({{"SQ_LEVEL_WAVES.csv"}, {"SQ_LEVEL_WAVES_1.csv", "SQ_IFETCH_LEVEL_1.csv"}}));
+  folder.write("SQ_IFETCH_LEVEL_1.csv",
+               "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,SQ_IFETCH_LEVEL,SQ_ACCUM_PREV_HIRES\n"
+               "0,k,0,64,3,300\n1,m,0,64,4,400\n");
+  folder.write("profiling_config.yaml",
+               config_of({{"SQ_LEVEL_WAVES.csv"}, {"SQ_LEVEL_WAVES_1.csv", "SQ_IFETCH_LEVEL_1.csv"}}));
   const auto two = read(folder);
   ASSERT_TRUE(two) << sentence(two);
-  EXPECT_EQ(column(*two, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{101, 201})) << "of the newest run";
+  EXPECT_EQ(column(*two, "SQ_ACCUM_PREV_HIRES", "SQ_LEVEL_WAVES"), (std::vector<double>{101, 201}))
+      << "of the newest run";
   EXPECT_EQ(column(*two, "SQ_WAVES", "SQ_LEVEL_WAVES"), (std::vector<double>{5, 6}));
   EXPECT_EQ(column(*two, "SQ_BUSY_CYCLES", "SQ_LEVEL_WAVES"), (std::vector<double>{7, 8}));
   EXPECT_EQ(column(*two, "SQ_ACCUM_PREV_HIRES", "SQ_IFETCH_LEVEL"), (std::vector<double>{300, 400}));
@@ -329,13 +333,15 @@ TEST(OwnRuns, LevelPassesOfSeveralRunsGoTogether) {
   Folder lengthy;
   lengthy.write("sysinfo.csv", kSysInfo);
   lengthy.write("results_SQ_LEVEL_WAVES_1.csv",
-                std::string(kLong).substr(0, std::string(kLong).find('\n') + 1) + "0,0,64,64,0,0,4,4,16,k,0,10,0,SQ_ACCUM_PREV_HIRES,9\n");
+                std::string(kLong).substr(0, std::string(kLong).find('\n') + 1) +
+                    "0,0,64,64,0,0,4,4,16,k,0,10,0,SQ_ACCUM_PREV_HIRES,9\n");
   EXPECT_EQ(column(*read(lengthy), "SQ_LEVEL_WAVES_ACCUM"), std::vector<double>{9});
 }
 
 TEST(OwnRuns, ThePropertiesAreThoseOfTheRunThatIsShown) {
   Folder folder;
-  folder.write("sysinfo.csv", "workload_name,command,ip_blocks,timestamp,gpu_arch\nw,./first,roofline,day 0,gfx90a\n");
+  folder.write("sysinfo.csv",
+               "workload_name,command,ip_blocks,timestamp,gpu_arch\nw,./first,roofline,day 0,gfx90a\n");
   folder.write("pmc_perf_0.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
   folder.write("pmc_perf_1.csv", "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,A\n0,k,0,64,1\n");
   folder.write("profiling_config.yaml", config_of({{"pmc_perf_0.csv"}, {"pmc_perf_1.csv"}}));
@@ -350,7 +356,8 @@ TEST(OwnRuns, AMissingTimeIsNoTime) {
   Folder folder;
   folder.write("sysinfo.csv", kSysInfo);
   const std::string header = "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,";
-  folder.write("pmc_perf_0.csv", header + "A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,100,140\n1,m,0,64,1,,\n");
+  folder.write("pmc_perf_0.csv",
+               header + "A,Start_Timestamp,End_Timestamp\n0,k,0,64,1,100,140\n1,m,0,64,1,,\n");
   folder.write("pmc_perf_1.csv", header + "B,Start_Timestamp,End_Timestamp\n0,k,0,64,1,,\n1,m,0,64,1,,\n");
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
@@ -401,7 +408,9 @@ TEST(Find, TellsOfARunThatDidNotFinish) {
   folder.write("w/virtual/sysinfo.csv", kSysInfo);
   folder.write("w/virtual/log.txt", "");
   const std::string text = sentence(read(folder));
-  EXPECT_NE(text.find("w/virtual: it has a sysinfo.csv, but no counter file: the profile run did not finish"), std::string::npos) << text;
+  EXPECT_NE(text.find("w/virtual: it has a sysinfo.csv, but no counter file: the profile run did not finish"),
+            std::string::npos)
+      << text;
 }
 
 TEST(BadInput, NoFolderAFileAnEmptyFolder) {

@@ -35,12 +35,15 @@ bool read_lines() {
     };
     if (const char* metric = value("metric"); metric != nullptr && c.metric_count < Collection::kMaxMetrics)
       c.metrics[c.metric_count++] = metric;
-    else if (const char* kernel = value("kernel"); kernel != nullptr && c.kernel_count < Collection::kMaxFilters)
+    else if (const char* kernel = value("kernel");
+             kernel != nullptr && c.kernel_count < Collection::kMaxFilters)
       c.kernels[c.kernel_count++] = kernel;
-    else if (const char* range = value("dispatch"); range != nullptr && c.dispatch_count < Collection::kMaxFilters) {
+    else if (const char* range = value("dispatch");
+             range != nullptr && c.dispatch_count < Collection::kMaxFilters) {
       char* colon = nullptr;
       c.dispatches[c.dispatch_count][0] = strtoull(range, &colon, 10);
-      c.dispatches[c.dispatch_count][1] = colon != nullptr && *colon == ':' ? strtoull(colon + 1, nullptr, 10) : 0;
+      c.dispatches[c.dispatch_count][1] =
+          colon != nullptr && *colon == ':' ? strtoull(colon + 1, nullptr, 10) : 0;
       ++c.dispatch_count;
     } else if (const char* mode = value("mode"); mode != nullptr)
       c.mode = strcmp(mode, "application") == 0 ? Mode::kApplication

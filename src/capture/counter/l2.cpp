@@ -45,8 +45,8 @@ struct Flush {
   uint64_t block_bytes;
   uint32_t flags;
 };
-static_assert(sizeof(Allocate) == 48 && sizeof(Control) == 32 && sizeof(Device) == 56 && sizeof(Place) == 12 &&
-              sizeof(Identity) == 32 && sizeof(Flush) == 4024);
+static_assert(sizeof(Allocate) == 48 && sizeof(Control) == 32 && sizeof(Device) == 56 &&
+              sizeof(Place) == 12 && sizeof(Identity) == 32 && sizeof(Flush) == 4024);
 
 constexpr unsigned long kAllocate = _IOWR('F', 0x2b, Allocate), kControl = _IOWR('F', 0x2a, Control);
 constexpr uint32_t kClient = 0x41, kDevice = 0x80, kSubdevice = 0x2080;  // classes
@@ -67,7 +67,8 @@ bool control(int file, uint32_t client, uint32_t object, uint32_t command, Param
 }
 
 /// The new object's handle, 0 when it cannot be.
-uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, const void* parameters, uint32_t bytes) {
+uint32_t allocate(int file, uint32_t client, uint32_t parent, uint32_t kind, const void* parameters,
+                  uint32_t bytes) {
   Allocate call{client, parent, 0, kind, parameters, nullptr, bytes, 0, 0, 0};
   return ask(file, kAllocate, &call) && call.status == 0 ? call.object : 0;
 }
@@ -78,7 +79,8 @@ const char* open_objects(int file, const char* pci, L2& into) {
   into.client = allocate(file, 0, 0, kClient, nullptr, 0);
   if (into.client == 0) return "the kernel driver gives no client";
   Attached attached{};
-  if (!control(file, into.client, into.client, kGetAttached, attached)) return "the kernel driver does not list its GPUs";
+  if (!control(file, into.client, into.client, kGetAttached, attached))
+    return "the kernel driver does not list its GPUs";
   for (const uint32_t gpu : attached.gpus) {
     if (gpu == 0xffffffff) break;
     Place place{gpu, 0, 0, 0};
@@ -86,12 +88,14 @@ const char* open_objects(int file, const char* pci, L2& into) {
     if (place.domain != domain || place.bus != bus || place.slot != slot) continue;
     Identity identity{};
     identity.gpu = gpu;
-    if (!control(file, into.client, into.client, kGetIdentity, identity)) return "the kernel driver does not identify the GPU";
+    if (!control(file, into.client, into.client, kGetIdentity, identity))
+      return "the kernel driver does not identify the GPU";
     Device device{};
     device.device = identity.device;
     const uint32_t parent = allocate(file, into.client, into.client, kDevice, &device, sizeof device);
     if (parent == 0) return "the kernel driver does not open the GPU";
-    into.subdevice = allocate(file, into.client, parent, kSubdevice, &identity.subdevice, sizeof identity.subdevice);
+    into.subdevice =
+        allocate(file, into.client, parent, kSubdevice, &identity.subdevice, sizeof identity.subdevice);
     return into.subdevice == 0 ? "the kernel driver does not open the GPU's memory" : nullptr;
   }
   return "the kernel driver does not know the GPU";

@@ -54,17 +54,18 @@ struct Function {
   const char* seen;  // where CUPTI last told the name
   bool selected;
   uint32_t shared, local, registers;
-  uint32_t generation;  // of modules, when replay::prepare() saw it
-  void* prepared;       // in this context
+  uint32_t generation;                          // of modules, when replay::prepare() saw it
+  void* prepared;                               // in this context
   std::atomic<uint64_t> left_out, passed_over;  // launches without a record: of the filter, of multiplexing
 };
 
 constinit cupti::Subscriber g_subscriber = nullptr;
-constinit bool g_tracking = false;    // replay:: is told of the program's memory: launches, at least graphs, can be run again
-constinit bool g_own_replay = false;  // launches are run again by the batch
-constinit Session* g_batch = nullptr;  // whose ranges are the batch that is open
-constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
-constinit Effect g_effects[2048] = {};          // of driver calls, by callback id
+constinit bool g_tracking =
+    false;  // replay:: is told of the program's memory: launches, at least graphs, can be run again
+constinit bool g_own_replay = false;              // launches are run again by the batch
+constinit Session* g_batch = nullptr;             // whose ranges are the batch that is open
+constinit std::atomic<uint32_t> g_captures{0};    // streams that are being captured
+constinit Effect g_effects[2048] = {};            // of driver calls, by callback id
 constinit replay::Call::Kind g_kinds[2048] = {};  // of launching calls
 constinit uint32_t g_always = 1;
 constinit volatile uint32_t* g_fork_word = &g_always;
@@ -99,7 +100,8 @@ bool holds_all() {
   if (g_several_threads.load(std::memory_order_relaxed)) return true;
   uintptr_t first = g_first_thread.load(std::memory_order_relaxed);
   if (first == self_word()) return false;
-  if (first == 0 && g_first_thread.compare_exchange_strong(first, self_word(), std::memory_order_relaxed)) return false;
+  if (first == 0 && g_first_thread.compare_exchange_strong(first, self_word(), std::memory_order_relaxed))
+    return false;
   g_several_threads.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -233,7 +235,8 @@ void close_session(Session& session) {
   const size_t used = session.used;
   const bool batch = g_batch == &session;
   bool good = batch ? replay_batch(session) : stop(session) && decode(session);
-  if (good && used != 0 && measures_by(Mode::kKernel) && (batch || g_collection.passes == 1)) good = image_has(session, used);
+  if (good && used != 0 && measures_by(Mode::kKernel) && (batch || g_collection.passes == 1))
+    good = image_has(session, used);
   if (good && used != 0)
     write_image(session);
   else
@@ -252,7 +255,8 @@ void close_all_open() {
 
 void say_not_emptied() {
   static constinit bool s_said = false;
-  if (!s_said) cuda::say_warning("the L2 cannot be emptied before each kernel: counters of caches may be of a warm L2");
+  if (!s_said)
+    cuda::say_warning("the L2 cannot be emptied before each kernel: counters of caches may be of a warm L2");
   s_said = true;
 }
 replay::Emptied empty_cache(void* context) {
@@ -268,7 +272,8 @@ bool can_empty(void* context) {
   if (way == replay::Emptied::kBySweep && !s_said) {
     s_said = true;
     cuda::say_warning(
-        "the kernel driver does not empty the L2 here: it is swept by reading before each kernel, which leaves it full of other "
+        "the kernel driver does not empty the L2 here: it is swept by reading before each kernel, which "
+        "leaves it full of other "
         "lines");
   }
   return way != replay::Emptied::kFailed;
@@ -287,7 +292,9 @@ Session* measure_graph(void* context, const replay::Call& call) {
   else if (!g_tracking || (g_collection.passes > 1 && !g_own_replay))
     problem = "CUPTI's own kernel replay, which is used here, cannot";
   else if (!replay::variables_known())
-    problem = "the driver does not tell of all variables that their kernels may change, so these could not be put back";
+    problem =
+        "the driver does not tell of all variables that their kernels may change, so these could not be put "
+        "back";
   else
     problem = replay::problem();
   if (problem == nullptr && g_batch != nullptr) close_session(*g_batch);
@@ -351,10 +358,12 @@ Function* function_of(void* handle, const char* name) {
     fresh->seen = name;
     fresh->name = strdup(name != nullptr ? name : "unknown kernel");
     if (fresh->name == nullptr) fresh->name = "unknown kernel";
-    for (const char* c = fresh->name; *c != '\0'; ++c) fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
+    for (const char* c = fresh->name; *c != '\0'; ++c)
+      fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
     fresh->selected = name_passes(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
-    for (const auto& [attribute, to] : {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
+    for (const auto& [attribute, to] :
+         {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
       if (name != nullptr) *to = function_attribute(handle, attribute);
     slot.store(fresh, std::memory_order_release);
     return fresh;
@@ -376,7 +385,8 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
     g_captures.fetch_add(1, std::memory_order_relaxed);
   } else if (effect == Effect::kChanges) {
     if (g_batch != nullptr) close_session(*g_batch);
-    if (strncmp(call_data.function, "cuMemAlloc", 10) == 0 || strncmp(call_data.function, "cuMemCreate", 11) == 0)
+    if (strncmp(call_data.function, "cuMemAlloc", 10) == 0 ||
+        strncmp(call_data.function, "cuMemCreate", 11) == 0)
       replay::give_memory_back();
   }
   note_open();
@@ -385,7 +395,9 @@ void enter_other(const cupti::CallbackData& call_data, Effect effect) {
 // Notes the variables of the function's module.
 void prepare(Function* function, const replay::Call& call) {
   void* context = nullptr;
-  if (function->generation == replay::generation() && current_context(&context) && function->prepared == context) return;
+  if (function->generation == replay::generation() && current_context(&context) &&
+      function->prepared == context)
+    return;
   if (!replay::prepare(call) && g_batch != nullptr) close_session(*g_batch);  // which has not saved them
   function->generation = replay::generation();
   if (current_context(&context)) function->prepared = context;
@@ -417,7 +429,8 @@ Session* measure_replayed(void* context, Function* function, const replay::Call&
   return session;
 }
 
-void describe(plugin::CounterRecord& record, const Session& session, const Function* function, uint32_t dynamic_shared) {
+void describe(plugin::CounterRecord& record, const Session& session, const Function* function,
+              uint32_t dynamic_shared) {
   record.pid = static_cast<uint32_t>(g_collection.pid);
   record.tid = thread_id();
   record.process = g_collection.process;
@@ -450,7 +463,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
   if (effect != Effect::kLaunch) return enter_other(call_data, effect);
   const auto* const words = static_cast<const char*>(call_data.parameters);
   replay::Call call{kind, nullptr, words};
-  const bool extended = call.kind == replay::Call::Kind::kExtended, graph = call.kind == replay::Call::Kind::kGraph;
+  const bool extended = call.kind == replay::Call::Kind::kExtended,
+             graph = call.kind == replay::Call::Kind::kGraph;
   const char* shape = words;
   plugin::CounterRecord record{};
   if (extended) {
@@ -471,7 +485,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     memcpy(&record.queue, shape + 32, sizeof record.queue);
   }
   const bool capturing = g_captures.load(std::memory_order_relaxed) != 0;
-  if (capturing && is_capturing(reinterpret_cast<void*>(record.queue))) {  // into a graph: it does not run now
+  if (capturing &&
+      is_capturing(reinterpret_cast<void*>(record.queue))) {  // into a graph: it does not run now
     if (g_tracking && !graph) {
       lock();
       prepare(function_of(call.handle, call_data.symbol), call);
@@ -504,7 +519,8 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::Call::Ki
     } else {
       session->used = 0;
       describe(record, *session, function, 0);
-      if (add_record(session->records, record, function->name) == SIZE_MAX) give_up("get memory for records", 0);
+      if (add_record(session->records, record, function->name) == SIZE_MAX)
+        give_up("get memory for records", 0);
       g_collection.state->dispatches_done.fetch_add(1, std::memory_order_relaxed);
       write_image(*session);
     }
@@ -632,7 +648,8 @@ void on_sampling_callback(int domain, uint32_t id, const void* data) {
     if (id != kModuleLoaded && id != kModuleUnloads) return;
     const auto& module = *static_cast<const cupti::ModuleResource*>(resource.descriptor);
     on_module(resource.context, module.image, module.bytes, id == kModuleLoaded);
-  } else if (domain == cupti::domain::kDriver && static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
+  } else if (domain == cupti::domain::kDriver &&
+             static_cast<const cupti::CallbackData*>(data)->site == cupti::kExit) {
     g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
     on_launch();
   }
@@ -654,7 +671,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       note_open();
       unlock();
     } else if (id == kModuleLoaded && g_tracking) {
-      const auto& module = *static_cast<const cupti::ModuleResource*>(static_cast<const cupti::ResourceData*>(data)->descriptor);
+      const auto& module = *static_cast<const cupti::ModuleResource*>(
+          static_cast<const cupti::ResourceData*>(data)->descriptor);
       replay::note_module(module.image, module.bytes);
     }
     return;
@@ -716,23 +734,28 @@ void finish_before_exit() {
 bool start_range_profiler(const char* folder) {
   Collection& c = g_collection;
   char tried[1024], line[1536];
-  if (!read_collection(folder)) return refuse("counters cannot be collected: tacho's folder for them is gone");
+  if (!read_collection(folder))
+    return refuse("counters cannot be collected: tacho's folder for them is gone");
   if (!cuda::load_cupti(c.cupti, "", tried, sizeof tried)) {
-    snprintf(line, sizeof line, "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
+    snprintf(line, sizeof line,
+             "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
     return refuse(line);
   }
   if (c.mode != Mode::kSampling) {
     const Found found = find_session_functions();
-    if (found == Found::kNoDriver) return refuse("counters cannot be collected: the NVIDIA driver lacks a function of contexts");
+    if (found == Found::kNoDriver)
+      return refuse("counters cannot be collected: the NVIDIA driver lacks a function of contexts");
     if (found == Found::kNoRangeProfiler) {
-      snprintf(line, sizeof line, "counters cannot be collected: %.1000s has no range profiler; CUDA 12.6 or newer is needed",
+      snprintf(line, sizeof line,
+               "counters cannot be collected: %.1000s has no range profiler; CUDA 12.6 or newer is needed",
                c.cupti.path);
       return refuse(line);
     }
   }
   if (const int result = c.cupti.subscribe(&g_subscriber, on_callback, nullptr); result != 0) {
     snprintf(line, sizeof line, "counters cannot be collected: %s",
-             result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process" : text_of(result));
+             result == cupti::kMultipleSubscribers ? "another profiler uses CUPTI in this process"
+                                                   : text_of(result));
     return refuse(line);
   }
   set_exit_function(finish);

@@ -138,17 +138,18 @@ struct Names {
   }
   void unlock() { busy.store(false, std::memory_order_release); }
 };
-constinit Names g_names{};  // of variables
+constinit Names g_names{};          // of variables
 constinit List<void*> g_modules{};  // whose variables are in g_memory
-constinit bool g_lost = false;       // there are kernels or variables about which the driver does not tell enough
-constinit bool g_managed = false;    // a module has managed variables: any kernel may change what the host changes too
+constinit bool g_lost = false;  // there are kernels or variables about which the driver does not tell enough
+constinit bool g_managed =
+    false;  // a module has managed variables: any kernel may change what the host changes too
 constinit Names g_managed_names{};    // of these
 constinit List<void*> g_libraries{};  // that the program has loaded
 struct Loaded {
   void *module, *context;
 };
-constinit List<Loaded> g_loaded{};       // modules that the program has loaded itself
-constinit bool g_unloaded = false;       // a module or library, with its variables
+constinit List<Loaded> g_loaded{};  // modules that the program has loaded itself
+constinit bool g_unloaded = false;  // a module or library, with its variables
 constinit List<uint8_t> g_flags{};
 constinit List<void*> g_pointers{};
 constinit Buffer g_before{}, g_after{};
@@ -164,9 +165,9 @@ struct Tools {
   Address sweep_buffer, flags;
   size_t sweep_bytes, flag_bytes;
   L2 l2;
-  void* cubin;        // of a module that is loaded to empty the caches of instructions and constants
+  void* cubin;  // of a module that is loaded to empty the caches of instructions and constants
   size_t cubin_bytes;
-  bool by_driver;     // that works, and the kernel driver empties the L2
+  bool by_driver;  // that works, and the kernel driver empties the L2
 };
 constinit List<Tools> g_tools{};
 
@@ -286,7 +287,8 @@ void drop_gone_memory() {
   constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
   unsigned type = 0;
   for (size_t i = g_memory.count; i-- > 0;)
-    if (g_memory.data[i].where == Where::kHost && g_driver.pointer_attribute(&type, kMemoryType, g_memory.data[i].address) != 0)
+    if (g_memory.data[i].where == Where::kHost &&
+        g_driver.pointer_attribute(&type, kMemoryType, g_memory.data[i].address) != 0)
       g_memory.drop(i);
 }
 
@@ -327,8 +329,9 @@ void give_back(Tools& tools) {
 // Whether the kernel driver empties the L2: reads that find their lines in it take a fraction of those that do not.
 bool driver_empties(Tools& tools, int device) {
   char pci[64] = {};
-  if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) || g_driver.device_address == nullptr ||
-      g_driver.device_address(pci, sizeof pci, device) != 0 || open_l2(pci, tools.l2) != nullptr)
+  if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) ||
+      g_driver.device_address == nullptr || g_driver.device_address(pci, sizeof pci, device) != 0 ||
+      open_l2(pci, tools.l2) != nullptr)
     return false;
   Address from = tools.sweep_buffer, to = tools.sweep_buffer + tools.sweep_bytes;
   void* arguments[] = {&from, &to};
@@ -455,7 +458,8 @@ bool find_managed() {
     Address address = 0;
     size_t bytes = 0;
     for (size_t i = 0; i < g_libraries.count; ++i)
-      if (g_driver.library_managed != nullptr && g_driver.library_managed(&address, &bytes, g_libraries.data[i], name) == 0) {
+      if (g_driver.library_managed != nullptr &&
+          g_driver.library_managed(&address, &bytes, g_libraries.data[i], name) == 0) {
         found = true;
         add_variable(address, bytes);
       }
@@ -741,7 +745,8 @@ void note_call(const char* function, const void* parameters, void* context) {
     g_problem = "the program shares memory with other processes or GPUs";
   if (starts(function, "cuGraphAddMemAlloc")) g_problem = "the program's graphs allocate memory";
   if (starts(function, "cuGraphAddKernelNode")) note_node(parameters, 32, false);
-  if (starts(function, "cuGraphAddNode")) note_node(parameters, strcmp(function, "cuGraphAddNode") == 0 ? 32 : 40, true);
+  if (starts(function, "cuGraphAddNode"))
+    note_node(parameters, strcmp(function, "cuGraphAddNode") == 0 ? 32 : 40, true);
   if (starts(function, "cuGraphExecKernelNodeSetParams")) note_node(parameters, 16, false);
   if (starts(function, "cuGraphKernelNodeSetParams")) note_node(parameters, 8, false);
   if (starts(function, "cuGraphExecNodeSetParams")) note_node(parameters, 16, true);
@@ -754,7 +759,8 @@ void note_call(const char* function, const void* parameters, void* context) {
     auto* const ask = starts(function, "cuModuleGetGlobal")    ? g_driver.module_global
                       : starts(function, "cuLibraryGetGlobal") ? g_driver.library_global
                                                                : g_driver.library_managed;
-    if (ask != nullptr && ask(&address, &bytes, word<void*>(parameters, 16), word<const char*>(parameters, 24)) == 0)
+    if (ask != nullptr &&
+        ask(&address, &bytes, word<void*>(parameters, 16), word<const char*>(parameters, 24)) == 0)
       add_variable(address, bytes);
     else
       g_lost = true;
@@ -769,7 +775,8 @@ void note_call(const char* function, const void* parameters, void* context) {
     for (size_t i = g_loaded.count; i-- > 0;)
       if (g_loaded.data[i].module == word<void*>(parameters, 0)) g_loaded.drop(i);
   if (starts(function, "cuLibraryLoad"))
-    if (auto* const library = word<void* const*>(parameters, 0); library != nullptr) g_libraries.add(*library);
+    if (auto* const library = word<void* const*>(parameters, 0); library != nullptr)
+      g_libraries.add(*library);
   if (starts(function, "cuLibraryUnload"))
     for (size_t i = g_libraries.count; i-- > 0;)
       if (g_libraries.data[i] == word<void*>(parameters, 0)) g_libraries.drop(i);
@@ -1102,7 +1109,9 @@ bool settle(void* context) {
 
 Emptied emptied_by(void* context) {
   const Tools* const tools = tools_of(context);
-  return tools == nullptr || tools->sweep_bytes == 0 ? Emptied::kFailed : tools->by_driver ? Emptied::kByDriver : Emptied::kBySweep;
+  return tools == nullptr || tools->sweep_bytes == 0 ? Emptied::kFailed
+         : tools->by_driver                          ? Emptied::kByDriver
+                                                     : Emptied::kBySweep;
 }
 
 Emptied empty_cache(void* context) {
@@ -1114,7 +1123,9 @@ Emptied empty_cache(void* context) {
   Address from = tools.sweep_buffer, sink = tools.sweep_buffer + tools.sweep_bytes;
   uint64_t words = tools.sweep_bytes / 16;
   void* arguments[] = {&from, &words, &sink};
-  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0 ? way : Emptied::kFailed;
+  return g_driver.launch(tools.sweep, 1024, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr) == 0
+             ? way
+             : Emptied::kFailed;
 }
 
 void give_memory_back() {

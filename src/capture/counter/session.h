@@ -20,11 +20,11 @@ struct Session {
   void* context;  ///< nullptr: the place is free
   uint32_t device;
   abi::Profiler profiler;
-  int range;          ///< kind of ranges, which an object keeps
+  int range;  ///< kind of ranges, which an object keeps
   bool running;
-  size_t used;        ///< ranges since start()
-  uint32_t carried;   ///< launches in a row that ran in it though the filter leaves them out
-  uint32_t number;    ///< of the image that is being filled, among those of its GPU
+  size_t used;       ///< ranges since start()
+  uint32_t carried;  ///< launches in a row that ran in it though the filter leaves them out
+  uint32_t number;   ///< of the image that is being filled, among those of its GPU
   Bytes image, records;
 };
 inline constexpr size_t kMaxSessions = 32;

@@ -51,8 +51,10 @@ int personality_rocprof_compute(int argc, char** argv) {
     return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::RocprofCompute);
   }
   if (word.empty() || word == "-h" || word == "--help") {
-    fmt::print("{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- command\n       {0} analyze -p DIR [options]\n",
-               program);
+    fmt::print(
+        "{0}: tacho in the manner of ROCm Compute Profiler\n\nusage: {0} profile -n NAME [options] -- "
+        "command\n       {0} analyze -p DIR [options]\n",
+        program);
     return word.empty() ? kBadInput : kOk;
   }
   fmt::print(stderr, "{}: there is no mode '{}'; the modes are profile and analyze\n", program, word);

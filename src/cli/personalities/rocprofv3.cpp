@@ -324,7 +324,8 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       const uint64_t also = plan.options.tables & ~(bit(Table::kDispatch) | bit(Table::kCounterValue));
       if (also != 0)
         plan.remarks.push_back(
-            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the other "
+            "--pmc: counters are collected in runs of their own, in which only kernels are recorded; for the "
+            "other "
             "records run again without --pmc");
     } else {
       plan.options.tables = 0;
@@ -416,7 +417,9 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
     if (given.has(option)) unused += fmt::format("{}--{}", unused.empty() ? "" : ", ", option);
   if (!unused.empty())
-    remark(fmt::format("{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
+    remark(fmt::format(
+        "{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing",
+        unused));
   if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
     return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
   return plan;

@@ -40,7 +40,8 @@ class Pattern {
   }
   Status compile(const std::string& text, std::string_view option) {
     if (text.empty()) return {};
-    if (regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return fail("--{} '{}': not a regular expression", option, text);
+    if (regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+      return fail("--{} '{}': not a regular expression", option, text);
     valid_ = true;
     return {};
   }
@@ -71,7 +72,8 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
         error = second.ec;
       }
       if (error != std::errc() || range.first == 0 || range.last < range.first)
-        return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]", text);
+        return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]",
+                    text);
       ranges.push_back(range);
       at = static_cast<std::size_t>(next - text.data());
     }
@@ -82,7 +84,8 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
 
 Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job) {
   std::vector<std::string> counters = given.list("pmc");
-  for (const std::vector<std::string>& group : job.counter_groups) counters.insert(counters.end(), group.begin(), group.end());
+  for (const std::vector<std::string>& group : job.counter_groups)
+    counters.insert(counters.end(), group.begin(), group.end());
   if (counters.empty()) return std::optional<CounterPlan>();
   const std::string_view option = given.has("pmc") ? "--pmc" : "pmc_groups";
   auto chosen = counter::choose_device("");
@@ -90,12 +93,13 @@ Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& 
   CounterPlan result;
   result.chosen = std::move(*chosen);
   auto plan = result.chosen.provider->plan(result.chosen.device, counters);
-  if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
+  if (!plan)
+    return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
   result.plan = std::move(*plan);
   TACHO_TRY(result.chosen.provider->ready());
   if (result.plan.passes.size() > 1 && given.has("pmc"))
-    return fail("--pmc: these counters need {} passes on {}, and --pmc is one; `tacho profile` makes several", result.plan.passes.size(),
-                result.chosen.device.name);
+    return fail("--pmc: these counters need {} passes on {}, and --pmc is one; `tacho profile` makes several",
+                result.plan.passes.size(), result.chosen.device.name);
   result.include = given.value("kernel-include-regex");
   result.exclude = given.value("kernel-exclude-regex");
   Pattern pattern;
@@ -106,7 +110,8 @@ Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& 
   return std::optional<CounterPlan>(std::move(result));
 }
 
-tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan, const std::vector<std::string>& command,
+tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
+                                                        const std::vector<std::string>& command,
                                                         const std::string& trace,
                                                         const std::function<void(std::string_view)>& say) {
   const auto own_error = [](std::string message) {
@@ -121,8 +126,10 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   if (!outcome) return tl::unexpected<launch::LaunchError>(outcome.error());
 
   Pattern include, exclude;
-  if (const Status ok = include.compile(plan.include, "kernel-include-regex"); !ok) return own_error(ok.error().message);
-  if (const Status ok = exclude.compile(plan.exclude, "kernel-exclude-regex"); !ok) return own_error(ok.error().message);
+  if (const Status ok = include.compile(plan.include, "kernel-include-regex"); !ok)
+    return own_error(ok.error().message);
+  if (const Status ok = exclude.compile(plan.exclude, "kernel-exclude-regex"); !ok)
+    return own_error(ok.error().message);
   for (counter::PassResult& result : observer.results) {
     counter::PassResult kept;
     kept.pass = result.pass;
@@ -133,17 +140,21 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
       if (include.given() && !include.matches(kernel)) continue;
       if (exclude.given() && exclude.matches(kernel)) continue;
       const std::uint64_t number = ++iteration[kernel];
-      const bool wanted = plan.iterations.empty() || std::any_of(plan.iterations.begin(), plan.iterations.end(), [&](const auto& range) {
+      const bool wanted = plan.iterations.empty() ||
+                          std::any_of(plan.iterations.begin(), plan.iterations.end(), [&](const auto& range) {
                             return number >= range.first && number <= range.last;
                           });
       if (!wanted) continue;
       kept.dispatches.push_back(result.dispatches[row]);
       const auto begin = result.values.begin() + static_cast<std::ptrdiff_t>(row * result.counters.size());
-      kept.values.insert(kept.values.end(), begin, begin + static_cast<std::ptrdiff_t>(result.counters.size()));
+      kept.values.insert(kept.values.end(), begin,
+                         begin + static_cast<std::ptrdiff_t>(result.counters.size()));
     }
     result = std::move(kept);
   }
-  if (const Status written = counter::write_counter_trace(trace, plan.chosen.device, command, observer.results); !written)
+  if (const Status written =
+          counter::write_counter_trace(trace, plan.chosen.device, command, observer.results);
+      !written)
     return own_error(written.error().message);
   return outcome->exit_code;
 }

@@ -15,7 +15,7 @@ namespace tacho::cli::rocprofv3 {
 struct CounterPlan {
   counter::Chosen chosen;
   counter::Plan plan;
-  std::string include, exclude;  // POSIX regular expressions over kernel names
+  std::string include, exclude;                    // POSIX regular expressions over kernel names
   std::vector<counter::Filter::Range> iterations;  // of each kernel, from 1
 };
 
@@ -24,7 +24,8 @@ struct CounterPlan {
 Result<std::optional<CounterPlan>> plan_counters(const Given& given, const Job& job);
 
 /// Runs the command and writes the trace. `say` gets sentences for the user.
-tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan, const std::vector<std::string>& command,
+tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
+                                                        const std::vector<std::string>& command,
                                                         const std::string& trace,
                                                         const std::function<void(std::string_view)>& say);
 

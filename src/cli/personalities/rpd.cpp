@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -48,8 +47,11 @@ int personality_run_tracer(int argc, char** argv) {
   int at = 1;
   constexpr const char* kUsage = "usage: runTracer.sh [-o FILE.rpd] COMMAND [ARGUMENTS ...]";
   if (at < argc && (std::string_view(argv[at]) == "--help" || std::string_view(argv[at]) == "-h")) {
-    fmt::print("{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls and markers to FILE.rpd (default trace.rpd).\n"
-               "An existing file is renamed to FILE.rpd.1, .2 and so on.\n", kUsage);
+    fmt::print(
+        "{}\n\nRuns COMMAND and records its GPU kernels, copies, API calls and markers to FILE.rpd (default "
+        "trace.rpd).\n"
+        "An existing file is renamed to FILE.rpd.1, .2 and so on.\n",
+        kUsage);
     return kOk;
   }
   if (at < argc && std::string_view(argv[at]) == "-o") {
@@ -62,14 +64,18 @@ int personality_run_tracer(int argc, char** argv) {
   for (; at < argc; ++at) request.launch.command.emplace_back(argv[at]);
   const std::string& program = request.launch.command[0];
   if (program == "python" && !in_path("python"))
-    return complain(kNotFound, in_path("python3") ? "there is no command 'python' here, but there is python3: write python3 in its place"
-                                                  : "there is no command 'python' here: install Python (apt-get install python3)");
+    return complain(
+        kNotFound, in_path("python3")
+                       ? "there is no command 'python' here, but there is python3: write python3 in its place"
+                       : "there is no command 'python' here: install Python (apt-get install python3)");
   std::error_code error;
   if (fs::is_directory(output, error)) return complain(kOwnError, output + ": is a folder");
   const fs::path folder = fs::path(output).parent_path();
-  if (!folder.empty() && !fs::is_directory(folder, error)) return complain(kOwnError, fmt::format("{}: the folder {} does not exist", output, folder.string()));
+  if (!folder.empty() && !fs::is_directory(folder, error))
+    return complain(kOwnError, fmt::format("{}: the folder {} does not exist", output, folder.string()));
   // The recording gets a name of its own and goes to its place when it is complete.
-  const std::string building = (folder / fmt::format(".{}.{}.rpd", fs::path(output).filename().string(), ::getpid())).string();
+  const std::string building =
+      (folder / fmt::format(".{}.{}.rpd", fs::path(output).filename().string(), ::getpid())).string();
   request.output = building;
   request.shown_as = output;
   request.formats = {"rpd"};
@@ -78,11 +84,14 @@ int personality_run_tracer(int argc, char** argv) {
   if (fs::exists(fs::symlink_status(output, error))) {
     const std::string kept = first_free(output);
     fs::rename(output, kept, error);
-    if (error) return complain(code, fmt::format("{} could not be renamed to {} ({}); the new recording is in {}", output, kept, error.message(), building));
+    if (error)
+      return complain(code, fmt::format("{} could not be renamed to {} ({}); the new recording is in {}",
+                                        output, kept, error.message(), building));
     complain(code, fmt::format("the older {} is now {}", output, kept));
   }
   fs::rename(building, output, error);
-  if (error) return complain(code, fmt::format("{}: {}; the recording is in {}", output, error.message(), building));
+  if (error)
+    return complain(code, fmt::format("{}: {}; the recording is in {}", output, error.message(), building));
   return code;
 }
 
@@ -93,10 +102,16 @@ int personality_rpd2tracing(int argc, char** argv) {
   format::rpd::TracingOptions options;
   std::string format = "object";
   app.add_option("input_rpd", input, "input rpd db")->required();
-  app.add_option("output_json", output, "chrome tracing json output, or .pftrace for Perfetto's own format (default: the input's name with .json)");
-  app.add_option("--start", options.start, "first moment to show: microseconds, a share of the trace (25%), or a number with a unit (ns, us, ms, s)");
+  app.add_option("output_json", output,
+                 "chrome tracing json output, or .pftrace for Perfetto's own format (default: the input's "
+                 "name with .json)");
+  app.add_option("--start", options.start,
+                 "first moment to show: microseconds, a share of the trace (25%), or a number with a unit "
+                 "(ns, us, ms, s)");
   app.add_option("--end", options.end, "last moment to show, likewise");
-  app.add_option("--format", format, "array or object")->check(CLI::IsMember({"object", "array"}))->capture_default_str();
+  app.add_option("--format", format, "array or object")
+      ->check(CLI::IsMember({"object", "array"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -107,9 +122,11 @@ int personality_rpd2tracing(int argc, char** argv) {
   }
   options.array = format == "array";
   if (output.empty()) output = fs::path(input).replace_extension(".json").string();
-  if (same_file(input, output)) return complain(kBadInput, output + ": is the input itself; choose another name");
+  if (same_file(input, output))
+    return complain(kBadInput, output + ": is the input itself; choose another name");
   if (fs::path(output).extension() == ".pftrace") {
-    if (!options.start.empty() || !options.end.empty()) return complain(kBadInput, "for a part as .pftrace use: tacho trim IN.rpd OUT.pftrace --start --end");
+    if (!options.start.empty() || !options.end.empty())
+      return complain(kBadInput, "for a part as .pftrace use: tacho trim IN.rpd OUT.pftrace --start --end");
     const auto trace = format::open_any(input);
     if (!trace) return complain(kBadInput, trace.error().message);
     format::ExportOptions export_options;
@@ -117,14 +134,18 @@ int personality_rpd2tracing(int argc, char** argv) {
     std::vector<std::string> written;
     for (const format::Writer& writer : format::writers())
       if (writer.name == "pftrace")
-        if (const Status done = writer.write(**trace, {output, {}, {}}, export_options, written); !done) return complain(kBadInput, done.error().message);
+        if (const Status done = writer.write(**trace, {output, {}, {}}, export_options, written); !done)
+          return complain(kBadInput, done.error().message);
     return kOk;
   }
   const auto result = format::rpd::write_tracing(input, output, options);
   if (!result) return complain(kBadInput, result.error().message);
   if (result->version < 3) fmt::print("Schema: v{}\n", result->version);
-  fmt::print("Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t duration: \t{} seconds\n\nOutput duration: {} seconds\n", static_cast<double>(result->first) / 1000,
-             static_cast<double>(result->last) / 1000, static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
+  fmt::print(
+      "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t duration: \t{} seconds\n\nOutput "
+      "duration: {} seconds\n",
+      static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
+      static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
   if (!result->has_monitor) fmt::print("Did not find SMI data\n");
   return kOk;
 }

@@ -87,7 +87,9 @@ Status need_library() {
   const Library& library = library_once();
   if (library.handle != nullptr) return {};
   if (library.path.empty())
-    return fail("NVIDIA metrics need CUPTI (libcupti.so), which is not installed here: install the CUDA toolkit or set CUDA_HOME");
+    return fail(
+        "NVIDIA metrics need CUPTI (libcupti.so), which is not installed here: install the CUDA toolkit or "
+        "set CUDA_HOME");
   return fail("{} has no profiler host API: CUDA 12.6 or newer is needed", library.path);
 }
 
@@ -107,7 +109,8 @@ std::string Host::chip_of(std::string_view architecture) {
   struct Known {
     std::string_view architecture, chip;
   };
-  static constexpr std::array kKnown = {Known{"sm_80", "GA100"}, Known{"sm_90", "GH100"}, Known{"sm_100", "GB100"}};
+  static constexpr std::array kKnown = {Known{"sm_80", "GA100"}, Known{"sm_90", "GH100"},
+                                        Known{"sm_100", "GB100"}};
   for (const Known& known : kKnown)
     if (known.architecture == architecture) return std::string(known.chip);
   return {};
@@ -121,7 +124,8 @@ Result<std::vector<std::string>> Host::chips() {
   return std::vector<std::string>(chips.names, chips.names + chips.count);
 }
 
-Result<std::unique_ptr<Host>> Host::open(const std::string& chip, std::span<const std::uint8_t> availability) {
+Result<std::unique_ptr<Host>> Host::open(const std::string& chip,
+                                         std::span<const std::uint8_t> availability) {
   TACHO_TRY(need_library());
   std::unique_ptr<Host> host(new Host);
   host->chip_ = chip;
@@ -191,7 +195,8 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   if (const int result = call(library_once().add_metrics, add); result != 0) {
     for (const std::string& metric : metrics)
       if (!knows(metric)) return fail("{} has no metric '{}'", chip_, metric);
-    return fail("CUPTI cannot collect these {} metrics together on {}: {}", metrics.size(), chip_, text_of(result));
+    return fail("CUPTI cannot collect these {} metrics together on {}: {}", metrics.size(), chip_,
+                text_of(result));
   }
   Config config;
   abi::ConfigImageSize size{};
@@ -208,7 +213,8 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   passes.image = config.image.data();
   int result = call(library_once().image, image);
   if (result == 0) result = call(library_once().passes, passes);
-  if (result != 0) return fail("CUPTI cannot plan {} metrics on {}: {}", metrics.size(), chip_, text_of(result));
+  if (result != 0)
+    return fail("CUPTI cannot plan {} metrics on {}: {}", metrics.size(), chip_, text_of(result));
   config.passes = passes.passes;
   return config;
 }

@@ -28,7 +28,8 @@ class Host {
 
   /// A host object for a chip; `availability` is the device's counter availability image, empty without the device.
   /// Errors: no CUPTI, an unknown chip.
-  static Result<std::unique_ptr<Host>> open(const std::string& chip, std::span<const std::uint8_t> availability = {});
+  static Result<std::unique_ptr<Host>> open(const std::string& chip,
+                                            std::span<const std::uint8_t> availability = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;

@@ -23,7 +23,8 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     plugin::CounterRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
-    if (record.magic != plugin::kCounterRecordMagic || record.bytes > bytes.size() || record.name_bytes > record.bytes ||
+    if (record.magic != plugin::kCounterRecordMagic || record.bytes > bytes.size() ||
+        record.name_bytes > record.bytes ||
         sizeof record + (std::uint64_t{record.name_bytes} + 7) / 8 * 8 != record.bytes)
       return false;
     Launch& launch = out.emplace_back();
@@ -48,8 +49,8 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     launch.samples = record.samples;
     launch.selected = record.selected != 0;
     launch.measured = record.image != plugin::kNotMeasured;
-    launch.shape = fmt::format("{}x{}x{} {}x{}x{} {}", record.grid[0], record.grid[1], record.grid[2], record.block[0],
-                               record.block[1], record.block[2], record.shared);
+    launch.shape = fmt::format("{}x{}x{} {}x{}x{} {}", record.grid[0], record.grid[1], record.grid[2],
+                               record.block[0], record.block[1], record.block[2], record.shared);
     bytes.remove_prefix(record.bytes);
   }
   return true;
@@ -66,11 +67,10 @@ Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t
     if (!parse_launches(text.view(), launches)) ++cut;
   }
   if (error) return fail("{}: {}", folder, error.message());
-  std::sort(launches.begin(), launches.end(),
-            [](const Launch& a, const Launch& b) {
-              if (a.dispatch.index != b.dispatch.index) return a.dispatch.index < b.dispatch.index;
-              return std::tie(a.dispatch.kernel, a.selected) < std::tie(b.dispatch.kernel, b.selected);
-            });
+  std::sort(launches.begin(), launches.end(), [](const Launch& a, const Launch& b) {
+    if (a.dispatch.index != b.dispatch.index) return a.dispatch.index < b.dispatch.index;
+    return std::tie(a.dispatch.kernel, a.selected) < std::tie(b.dispatch.kernel, b.selected);
+  });
   return launches;
 }
 
@@ -84,7 +84,8 @@ Status Evaluator::take(bool keep) {
     bool whole = true;
     for (std::uint32_t& part : parts) {
       const auto read = std::from_chars(at, end, part);
-      whole = whole && read.ec == std::errc() && (&part == &parts[2] ? read.ptr == end : read.ptr != end && *read.ptr == '.');
+      whole = whole && read.ec == std::errc() &&
+              (&part == &parts[2] ? read.ptr == end : read.ptr != end && *read.ptr == '.');
       at = read.ptr + (whole && read.ptr != end ? 1 : 0);
     }
     if (!whole) continue;
@@ -94,7 +95,8 @@ Status Evaluator::take(bool keep) {
     if (size <= 0) continue;
     std::vector<std::uint8_t> image(static_cast<std::size_t>(size));
     file.seekg(0);
-    if (!file.read(reinterpret_cast<char*>(image.data()), size)) return fail("{}: cannot be read", entry.path().string());
+    if (!file.read(reinterpret_cast<char*>(image.data()), size))
+      return fail("{}: cannot be read", entry.path().string());
     auto& ranges = values_[{{process, device}, number}];
     ranges.clear();
     std::unique_ptr<Host>& host = hosts_[{process, device}];
@@ -112,7 +114,8 @@ Status Evaluator::take(bool keep) {
 }
 
 const std::vector<double>* Evaluator::values(const Launch& launch) const {
-  const auto found = values_.find({{launch.process, static_cast<std::uint32_t>(launch.dispatch.gpu)}, launch.image});
+  const auto found =
+      values_.find({{launch.process, static_cast<std::uint32_t>(launch.dispatch.gpu)}, launch.image});
   if (!launch.measured || found == values_.end() || launch.range >= found->second.size()) return nullptr;
   return &found->second[launch.range];
 }

@@ -46,7 +46,7 @@ class Evaluator {
   const Host& host_;
   std::vector<std::string> metrics_;
   std::string folder_;
-  using Gpu = std::pair<std::uint32_t, std::uint32_t>;  // of a process
+  using Gpu = std::pair<std::uint32_t, std::uint32_t>;                                // of a process
   std::map<std::pair<Gpu, std::uint32_t>, std::vector<std::vector<double>>> values_;  // by image
   std::map<Gpu, std::unique_ptr<Host>> hosts_;
 };

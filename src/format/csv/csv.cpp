@@ -612,10 +612,12 @@ class Exporter {
 
   Status statistics_files() {
     // Kernels of very many names go line by line from a table that keeps them in files.
-    const bool many = !options_.kernel_rename && options_.wants(Table::kDispatch) && trace_.rows(Table::kKernel) > kMostRemembered;
+    const bool many = !options_.kernel_rename && options_.wants(Table::kDispatch) &&
+                      trace_.rows(Table::kKernel) > kMostRemembered;
     std::vector<NamedSums> all;
     if (many) TACHO_TRY(statistics_of_many(all));
-    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_, many ? std::optional(Table::kDispatch) : std::nullopt));
+    TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_,
+                                           many ? std::optional(Table::kDispatch) : std::nullopt));
     for (DomainSums& domain : domains) {
       if (options_.kernel_rename && domain.domain == "KERNEL_DISPATCH") {
         domain.rows.clear();
@@ -636,7 +638,8 @@ class Exporter {
     options.mangled = options_.mangled;
     options.truncate = options_.truncate;
     if (options_.process != 0) options.process = options_.process;
-    TACHO_ASSIGN(const analysis::StatTable table, analysis::StatTable::make(trace_, analysis::By::kKernel, options));
+    TACHO_ASSIGN(const analysis::StatTable table,
+                 analysis::StatTable::make(trace_, analysis::By::kKernel, options));
     if (table.size() == 0) return {};
     TACHO_ASSIGN(OutputFile* const file, open("kernel_stats"));
     file->write(kStatisticsHeader);

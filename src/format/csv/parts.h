@@ -35,7 +35,8 @@ std::string statistics(std::vector<NamedSums> rows);
 /// Its header, and one of its lines; `total`: ns, what percentages are of.
 inline constexpr std::string_view kStatisticsHeader =
     "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n";
-void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev, double total);
+void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
+                    double total);
 
 /// What the trace knows of an agent, by the names of agent_info's columns ("Cu_Count"); only what is known.
 std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);

@@ -4,14 +4,15 @@
 namespace tacho::format::kineto {
 namespace {
 
-#define KINETO_TRY(expression)                                                \
-  do {                                                                        \
+#define KINETO_TRY(expression)                                                            \
+  do {                                                                                    \
     if (const Outcome outcome_ = (expression); outcome_ != Outcome::kOk) return outcome_; \
   } while (0)
 
 Outcome text_value(Json& json, Event& event, std::string_view& text) {
   if (json.peek() != '"') return json.skip();
-  std::string& buffer = event.buffers_used < std::size(event.buffers) ? event.buffers[event.buffers_used] : event.buffers[0];
+  std::string& buffer =
+      event.buffers_used < std::size(event.buffers) ? event.buffers[event.buffers_used] : event.buffers[0];
   KINETO_TRY(json.string(text, buffer));
   if (text.data() == buffer.data() && event.buffers_used + 1 < std::size(event.buffers)) ++event.buffers_used;
   return Outcome::kOk;
@@ -61,8 +62,10 @@ Outcome triple(Json& json, int64_t (&values)[3]) {
       KINETO_TRY(number_value(json, integer, values[i]));
     else
       KINETO_TRY(json.skip());
-    if (json.peek() == ',') json.step();
-    else if (json.peek() != ']') return json.at_end() ? Outcome::kMore : json.bad("an array is not closed");
+    if (json.peek() == ',')
+      json.step();
+    else if (json.peek() != ']')
+      return json.at_end() ? Outcome::kMore : json.bad("an array is not closed");
   }
   json.step();
   return Outcome::kOk;
@@ -107,7 +110,8 @@ Outcome argument(Json& json, Event& event, std::string_view key, bool numbers) {
     case 20:
       if (key == "registers per thread") return number_value(json, integer, event.registers);
       break;
-    default: break;
+    default:
+      break;
   }
   const char c = json.peek();
   if (!numbers || c == '{' || c == '[') return json.skip();
@@ -143,8 +147,9 @@ void clear(Event& event) {
   event.name = event.category = event.label = event.kind = event.description = {};
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
-  event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers = event.shared =
-      event.address = event.device_type = event.sequence = event.device_id = event.graph_node = event::kUnknown;
+  event.correlation = event.external = event.device = event.context = event.stream = event.bytes =
+      event.registers = event.shared = event.address = event.device_type = event.sequence = event.device_id =
+          event.graph_node = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.buffers_used = 0;
@@ -178,11 +183,13 @@ Outcome parse_event(Json& json, Event& event) {
           if (json.peek() != '{') return json.skip();
           // Members such as "ph" stand before the args in what every known tool writes; where they do not, numbers of
           // all args are taken.
-          const bool numbers = event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
+          const bool numbers =
+              event.phase == 0 || event.phase == 'C' || event.category == "cuda_profiler_range";
           return object(json, [&](std::string_view name) { return argument(json, event, name, numbers); });
         }
         break;
-      default: break;
+      default:
+        break;
     }
     return json.skip();
   });

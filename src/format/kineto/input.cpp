@@ -17,7 +17,7 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   input->path_ = path;
   input->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (input->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
-  struct stat status{};
+  struct stat status {};
   if (::fstat(input->descriptor_, &status) != 0) return fail("{}: {}", path, std::strerror(errno));
   if (S_ISDIR(status.st_mode)) return fail("{}: is a folder", path);
   unsigned char magic[2] = {};
@@ -33,7 +33,8 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   ::posix_fadvise(input->descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
   // Small files need no more than themselves, and a byte for finding their end; more() enlarges it where that is wrong.
   constexpr size_t kWindow = 1 << 20, kLeast = 4096;
-  const size_t whole = S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
+  const size_t whole =
+      S_ISREG(status.st_mode) && !input->zip_ ? static_cast<size_t>(status.st_size) + 1 : kWindow;
   input->buffer_.resize(std::clamp(whole, kLeast, kWindow) + kPadding);
   return input;
 }
@@ -110,7 +111,8 @@ bool Input::more() {
 }
 
 std::string unpacked_head(std::string_view head) {
-  if (head.size() < 2 || static_cast<unsigned char>(head[0]) != 0x1f || static_cast<unsigned char>(head[1]) != 0x8b)
+  if (head.size() < 2 || static_cast<unsigned char>(head[0]) != 0x1f ||
+      static_cast<unsigned char>(head[1]) != 0x8b)
     return std::string(head);
   z_stream zip{};
   if (inflateInit2(&zip, 15 + 16) != Z_OK) return {};

@@ -48,11 +48,21 @@ void Json::unescape(std::string_view text, std::string& out) {
     const char kind = text[slash + 1];
     i = slash + 2;
     switch (kind) {
-      case 'n': out += '\n'; break;
-      case 't': out += '\t'; break;
-      case 'r': out += '\r'; break;
-      case 'b': out += '\b'; break;
-      case 'f': out += '\f'; break;
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 'b':
+        out += '\b';
+        break;
+      case 'f':
+        out += '\f';
+        break;
       case 'u': {
         uint32_t point = 0;
         if (!hex4(text, i, point)) {
@@ -62,7 +72,8 @@ void Json::unescape(std::string_view text, std::string& out) {
         i += 4;
         if (point >= 0xd800 && point < 0xdc00) {
           uint32_t low = 0;
-          if (i + 1 < text.size() && text[i] == '\\' && text[i + 1] == 'u' && hex4(text, i + 2, low) && low >= 0xdc00 && low < 0xe000) {
+          if (i + 1 < text.size() && text[i] == '\\' && text[i + 1] == 'u' && hex4(text, i + 2, low) &&
+              low >= 0xdc00 && low < 0xe000) {
             point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
             i += 6;
           } else {
@@ -74,7 +85,8 @@ void Json::unescape(std::string_view text, std::string& out) {
         put_utf8(out, point);
         break;
       }
-      default: out += kind;  // \" \\ \/ ; others were never valid and stand for themselves
+      default:
+        out += kind;  // \" \\ \/ ; others were never valid and stand for themselves
     }
   }
 }

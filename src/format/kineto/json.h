@@ -117,8 +117,9 @@ class Json {
     const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), low = _mm_set1_epi8(0x1f);
     while (true) {
       const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-      const __m128i hits = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash)),
-                                        _mm_cmpeq_epi8(_mm_min_epu8(block, low), block));
+      const __m128i hits =
+          _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, slash)),
+                       _mm_cmpeq_epi8(_mm_min_epu8(block, low), block));
       const int mask = _mm_movemask_epi8(hits);
       if (mask != 0) return at + __builtin_ctz(static_cast<unsigned>(mask));
       at += 16;

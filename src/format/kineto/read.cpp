@@ -54,11 +54,15 @@ class Reader {
   struct Flow {
     int64_t thread, time, id;
     int64_t begin;  // 1 = start, 0 = finish
-    bool operator<(const Flow& other) const { return thread != other.thread ? thread < other.thread : time < other.time; }
+    bool operator<(const Flow& other) const {
+      return thread != other.thread ? thread < other.thread : time < other.time;
+    }
   };
   struct Operator {
     int64_t thread, time, correlation;
-    bool operator<(const Operator& other) const { return thread != other.thread ? thread < other.thread : time < other.time; }
+    bool operator<(const Operator& other) const {
+      return thread != other.thread ? thread < other.thread : time < other.time;
+    }
   };
   struct End {
     int64_t id, begin, correlation;
@@ -149,7 +153,9 @@ int64_t Reader::process(const Id& id) {
       found.value() = cpu_process();
     } else {
       const int64_t pid = id.text.empty() ? id.number : 0;
-      found.value() = writer_.dimension(Table::kProcess, {pid, kUnknown, kUnknown, id.text.empty() ? 0 : writer_.string(id.text), 0, 0, kUnknown, 0});
+      found.value() = writer_.dimension(
+          Table::kProcess,
+          {pid, kUnknown, kUnknown, id.text.empty() ? 0 : writer_.string(id.text), 0, 0, kUnknown, 0});
     }
   }
   return found->second;
@@ -164,8 +170,8 @@ int64_t Reader::thread_track(const Id& process_id, const Id& thread_id) {
     const int64_t name = thread_id.text.empty() ? 0 : writer_.string(thread_id.text);
     const int64_t number = thread_id.text.empty() ? tid : 0;
     const int64_t thread = writer_.dimension(Table::kThread, {owner, number, name});
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner, thread, 0, tid, 0, 0,
-                                                      writer_.string("thread"), 0});
+    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner,
+                                                      thread, 0, tid, 0, 0, writer_.string("thread"), 0});
     thread_rows_[found->second] = thread;
   }
   return found->second;
@@ -177,11 +183,16 @@ int64_t Reader::device(int64_t index, bool nvidia) {
     auto property = properties_.find(index);
     // ROCm's Kineto numbers the GPU of events by its agent, the properties from 0: with one GPU there is no doubt.
     if (property == properties_.end() && properties_.size() == 1) property = properties_.begin();
-    const std::string name = property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
+    const std::string name =
+        property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
     const bool amd = name.find("AMD") != std::string::npos;
     const bool green = !amd && (nvidia || name.find("NVIDIA") != std::string::npos);
-    found.value() = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index, writer_.string(name),
-                                                       amd ? writer_.string("AMD") : green ? writer_.string("NVIDIA") : 0, 0, 0, 0, kUnknown});
+    found.value() = writer_.dimension(
+        Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index, writer_.string(name),
+                         amd     ? writer_.string("AMD")
+                         : green ? writer_.string("NVIDIA")
+                                 : 0,
+                         0, 0, 0, kUnknown});
   }
   return found->second;
 }
@@ -192,16 +203,19 @@ int64_t Reader::gpu_track(const Event& event) {
   const int64_t context = event.context != kUnknown ? event.context : 0;
   const auto [found, fresh] = gpu_tracks_.try_emplace({index, stream, context, 0}, 0);
   if (fresh)
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), cpu_process(), 0,
-                                                      device(index, event.context != kUnknown), stream, context,
-                                                      writer_.string(fmt::format("stream {}", stream)), 0, 0});
+    found.value() =
+        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), cpu_process(), 0,
+                                          device(index, event.context != kUnknown), stream, context,
+                                          writer_.string(fmt::format("stream {}", stream)), 0, 0});
   return found->second;
 }
 
 int64_t Reader::label(std::string_view name, std::string_view category, event::MarkerKind kind) {
   const int64_t text = writer_.string(name), group = writer_.string(category);
   const auto [found, fresh] = labels_.try_emplace({text, group, static_cast<int64_t>(kind)}, 0);
-  if (fresh) found.value() = writer_.dimension(Table::kLabel, {text, static_cast<int64_t>(kind), 0, group, kUnknown, 0});
+  if (fresh)
+    found.value() =
+        writer_.dimension(Table::kLabel, {text, static_cast<int64_t>(kind), 0, group, kUnknown, 0});
   return found->second;
 }
 
@@ -213,15 +227,28 @@ int64_t Reader::function(std::string_view name, Domain domain) {
 }
 
 // `grid` counts workgroups, as CUDA and HIP launches do.
-int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers, int64_t shared) {
-  const auto [found, fresh] = kernels_.try_emplace({name, grid[0], grid[1], grid[2], block[0], block[1], block[2], registers, shared}, 0);
+int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers,
+                       int64_t shared) {
+  const auto [found, fresh] = kernels_.try_emplace(
+      {name, grid[0], grid[1], grid[2], block[0], block[1], block[2], registers, shared}, 0);
   if (fresh) {
     int64_t items[3];
     for (int i = 0; i < 3; ++i)
-      if (grid[i] == kUnknown || block[i] == kUnknown || __builtin_mul_overflow(grid[i], block[i], &items[i])) items[i] = kUnknown;
-    found.value() = writer_.dimension(
-        Table::kKernel, {name, static_cast<int64_t>(event::DispatchKind::kKernel), items[0], items[1], items[2], block[0], block[1], block[2], 0, 0, 0, 0, 0, 0,
-                         registers, kUnknown, kUnknown, kUnknown, shared, kUnknown, kUnknown, kUnknown, 0});
+      if (grid[i] == kUnknown || block[i] == kUnknown || __builtin_mul_overflow(grid[i], block[i], &items[i]))
+        items[i] = kUnknown;
+    found.value() =
+        writer_.dimension(Table::kKernel, {name,      static_cast<int64_t>(event::DispatchKind::kKernel),
+                                           items[0],  items[1],
+                                           items[2],  block[0],
+                                           block[1],  block[2],
+                                           0,         0,
+                                           0,         0,
+                                           0,         0,
+                                           registers, kUnknown,
+                                           kUnknown,  kUnknown,
+                                           shared,    kUnknown,
+                                           kUnknown,  kUnknown,
+                                           0});
   }
   return found->second;
 }
@@ -241,12 +268,15 @@ Table table_of(std::string_view category) {
   if (category == "kernel" || category == "Kernel") return Table::kDispatch;
   if (category == "gpu_memcpy" || category == "Memcpy") return Table::kCopy;
   if (category == "gpu_memset" || category == "Memset") return Table::kFill;
-  const bool call = category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" || category == "Runtime" || category == "cpu_op" || category == "Operator" || category == "python_function";
+  const bool call = category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" ||
+                    category == "Runtime" || category == "cpu_op" || category == "Operator" ||
+                    category == "python_function";
   return call ? Table::kApi : Table::kMarker;
 }
 
 void Reader::complete(Event& event) {
-  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(table_of(event.category));
+  if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest)
+    return bad(table_of(event.category));
   if (event.duration == kUnknown || event.duration > kLatest) event.duration = kUnknown;
   if (event.duration < 0 && event.duration != kUnknown) {
     writer_.lose(0, table_of(event.category), event::LossReason::kClockOrder, 1);
@@ -258,86 +288,115 @@ void Reader::complete(Event& event) {
     const int64_t name = writer_.string(event.name);
     const int64_t node = event.graph_node != kUnknown ? event.graph_node : 0;
     if (event.block[0] == kUnknown && correlation != 0) {
-      deferred_.add({correlation, gpu_track(event), event.time, event.duration, name, event.registers, event.shared, node});
+      deferred_.add({correlation, gpu_track(event), event.time, event.duration, name, event.registers,
+                     event.shared, node});
       any_deferred_ = true;
       return;
     }
     const int64_t row = kernel(name, event.grid, event.block, event.registers, event.shared);
-    writer_.add(Table::kDispatch, {gpu_track(event), event.time, event.duration, row, correlation, kUnknown, kUnknown, kUnknown, node});
+    writer_.add(Table::kDispatch, {gpu_track(event), event.time, event.duration, row, correlation, kUnknown,
+                                   kUnknown, kUnknown, node});
     return;
   }
   if (category == "gpu_memcpy" || category == "Memcpy") {
     using event::CopyDirection;
     const auto has = [&](std::string_view part) { return event.name.find(part) != std::string_view::npos; };
-    const CopyDirection direction = has("HtoD") ? CopyDirection::kHostToDevice : has("DtoH") ? CopyDirection::kDeviceToHost
-                                    : has("DtoD") ? CopyDirection::kDeviceToDevice : has("HtoH") ? CopyDirection::kHostToHost
-                                    : has("PtoP") ? CopyDirection::kPeerToPeer : CopyDirection::kUnknown;
+    const CopyDirection direction = has("HtoD")   ? CopyDirection::kHostToDevice
+                                    : has("DtoH") ? CopyDirection::kDeviceToHost
+                                    : has("DtoD") ? CopyDirection::kDeviceToDevice
+                                    : has("HtoH") ? CopyDirection::kHostToHost
+                                    : has("PtoP") ? CopyDirection::kPeerToPeer
+                                                  : CopyDirection::kUnknown;
     event::MemoryKind from = event::MemoryKind::kUnknown, to = event::MemoryKind::kUnknown;
     const size_t open = event.name.find('('), arrow = event.name.find(" -> "), close = event.name.find(')');
-    if (open != std::string_view::npos && arrow != std::string_view::npos && close != std::string_view::npos && open < arrow && arrow < close) {
+    if (open != std::string_view::npos && arrow != std::string_view::npos &&
+        close != std::string_view::npos && open < arrow && arrow < close) {
       from = memory_kind(event.name.substr(open + 1, arrow - open - 1));
       to = memory_kind(event.name.substr(arrow + 4, close - arrow - 4));
     }
     const int64_t track = gpu_track(event);
-    const int64_t unit = device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
-    const auto [found, fresh] = copy_shapes_.try_emplace({static_cast<int64_t>(direction), unit, static_cast<int64_t>(from) * 100 + static_cast<int64_t>(to)}, 0);
+    const int64_t unit =
+        device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
+    const auto [found, fresh] = copy_shapes_.try_emplace(
+        {static_cast<int64_t>(direction), unit, static_cast<int64_t>(from) * 100 + static_cast<int64_t>(to)},
+        0);
     if (fresh) {
-      const bool source = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
-      const bool target = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
-      found.value() = writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(direction), static_cast<int64_t>(from), static_cast<int64_t>(to),
-                                                            source ? unit : 0, target ? unit : 0, 0, kUnknown});
+      const bool source =
+          direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+      const bool target =
+          direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+      found.value() = writer_.dimension(
+          Table::kCopyShape, {static_cast<int64_t>(direction), static_cast<int64_t>(from),
+                              static_cast<int64_t>(to), source ? unit : 0, target ? unit : 0, 0, kUnknown});
     }
-    writer_.add(Table::kCopy, {track, event.time, event.duration, found->second, correlation, event.bytes, kUnknown, kUnknown,
-                               event.graph_node != kUnknown ? event.graph_node : 0});
+    writer_.add(Table::kCopy, {track, event.time, event.duration, found->second, correlation, event.bytes,
+                               kUnknown, kUnknown, event.graph_node != kUnknown ? event.graph_node : 0});
     return;
   }
   if (category == "gpu_memset" || category == "Memset") {
     const size_t open = event.name.find('('), close = event.name.find(')');
     const auto memory = open != std::string_view::npos && close != std::string_view::npos && open < close
-                            ? memory_kind(event.name.substr(open + 1, close - open - 1)) : event::MemoryKind::kUnknown;
+                            ? memory_kind(event.name.substr(open + 1, close - open - 1))
+                            : event::MemoryKind::kUnknown;
     const int64_t track = gpu_track(event);
-    const int64_t unit = device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
-    const int64_t shape = writer_.dimension(Table::kFillShape, {static_cast<int64_t>(memory), unit, kUnknown});
-    writer_.add(Table::kFill, {track, event.time, event.duration, shape, correlation, event.bytes, kUnknown, kUnknown,
-                               event.graph_node != kUnknown ? event.graph_node : 0});
+    const int64_t unit =
+        device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
+    const int64_t shape =
+        writer_.dimension(Table::kFillShape, {static_cast<int64_t>(memory), unit, kUnknown});
+    writer_.add(Table::kFill, {track, event.time, event.duration, shape, correlation, event.bytes, kUnknown,
+                               kUnknown, event.graph_node != kUnknown ? event.graph_node : 0});
     return;
   }
   if (category == "gpu_user_annotation") {
-    writer_.add(Table::kMarker, {gpu_track(event), event.time, event.duration, label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
+    writer_.add(Table::kMarker, {gpu_track(event), event.time, event.duration,
+                                 label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
     return;
   }
   if (category == "cuda_profiler_range") {
     // Counters of one replayed kernel: a range on the GPU, and a value per counter.
     const int64_t track = gpu_track(event);
-    writer_.add(Table::kMarker, {track, event.time, event.duration, label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
+    writer_.add(Table::kMarker, {track, event.time, event.duration,
+                                 label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
     for (const Event::Value& value : event.values) {
-      const int64_t counter = writer_.dimension(Table::kCounter, {writer_.string(value.name), 0, 0, writer_.string(category)});
-      writer_.add(Table::kCounterValue, {track, event.time, ordinal_, counter, 0, 0, static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+      const int64_t counter =
+          writer_.dimension(Table::kCounter, {writer_.string(value.name), 0, 0, writer_.string(category)});
+      writer_.add(Table::kCounterValue, {track, event.time, ordinal_, counter, 0, 0,
+                                         static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
     }
     ++ordinal_;
     return;
   }
   const int64_t track = thread_track(event.process, event.thread);
-  if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" || category == "Runtime") {
+  if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime" ||
+      category == "Runtime") {
     const bool hip = event.name.starts_with("hip");
-    const Domain domain = hip ? Domain::kHipRuntime : category == "cuda_driver" ? Domain::kCudaDriver : Domain::kCudaRuntime;
+    const Domain domain = hip                         ? Domain::kHipRuntime
+                          : category == "cuda_driver" ? Domain::kCudaDriver
+                                                      : Domain::kCudaRuntime;
     if (event.block[0] != kUnknown && event.correlation != kUnknown)
-      launches_.add(event.correlation, {{event.grid[0], event.grid[1], event.grid[2]}, {event.block[0], event.block[1], event.block[2]}, event.shared});
-    writer_.add(Table::kApi, {track, event.time, event.duration, function(event.name, domain), correlation, kUnknown});
+      launches_.add(event.correlation, {{event.grid[0], event.grid[1], event.grid[2]},
+                                        {event.block[0], event.block[1], event.block[2]},
+                                        event.shared});
+    writer_.add(Table::kApi,
+                {track, event.time, event.duration, function(event.name, domain), correlation, kUnknown});
     return;
   }
   if (category == "cpu_op" || category == "Operator") {
     const int64_t own = ++next_operator_;
     if (event.sequence != kUnknown) operators_.add({track, event.time, own});
-    writer_.add(Table::kApi, {track, event.time, event.duration, function(event.name, Domain::kOperator), own, kUnknown});
+    writer_.add(Table::kApi,
+                {track, event.time, event.duration, function(event.name, Domain::kOperator), own, kUnknown});
     return;
   }
   if (category == "python_function") {
-    writer_.add(Table::kApi, {track, event.time, event.duration, function(event.name, Domain::kPython), 0, kUnknown});
+    writer_.add(Table::kApi,
+                {track, event.time, event.duration, function(event.name, Domain::kPython), 0, kUnknown});
     return;
   }
   if (category == "overhead" || category == "Overhead") {
-    const int64_t shape = writer_.dimension(Table::kOverheadShape, {static_cast<int64_t>(event::OverheadKind::kProfiler), writer_.string(event.name)});
+    const int64_t shape =
+        writer_.dimension(Table::kOverheadShape,
+                          {static_cast<int64_t>(event::OverheadKind::kProfiler), writer_.string(event.name)});
     writer_.add(Table::kOverhead, {track, event.time, event.duration, shape, correlation});
     return;
   }
@@ -345,25 +404,38 @@ void Reader::complete(Event& event) {
     const int64_t on = event.device != kUnknown ? gpu_track(event) : track;
     const auto has = [&](std::string_view part) { return event.name.find(part) != std::string_view::npos; };
     using event::SyncKind;
-    const SyncKind kind = has("Stream Wait") ? SyncKind::kQueueWaitEvent : has("Stream") ? SyncKind::kQueue : has("Event") ? SyncKind::kEvent
-                          : has("Context") ? SyncKind::kContext : has("Device") ? SyncKind::kDevice : SyncKind::kUnknown;
-    const int64_t shape = writer_.dimension(Table::kSyncShape, {static_cast<int64_t>(kind), event.device != kUnknown ? device(event.device, true) : 0});
+    const SyncKind kind = has("Stream Wait") ? SyncKind::kQueueWaitEvent
+                          : has("Stream")    ? SyncKind::kQueue
+                          : has("Event")     ? SyncKind::kEvent
+                          : has("Context")   ? SyncKind::kContext
+                          : has("Device")    ? SyncKind::kDevice
+                                             : SyncKind::kUnknown;
+    const int64_t shape = writer_.dimension(
+        Table::kSyncShape,
+        {static_cast<int64_t>(kind), event.device != kUnknown ? device(event.device, true) : 0});
     writer_.add(Table::kSync, {on, event.time, event.duration, shape, correlation});
     return;
   }
   // Anything else is a range that somebody named: user annotations, events without a category, other tools' categories.
-  writer_.add(Table::kMarker, {track, event.time, event.duration, label(event.name, category, event::MarkerKind::kPushPop), 0, 0});
+  writer_.add(Table::kMarker, {track, event.time, event.duration,
+                               label(event.name, category, event::MarkerKind::kPushPop), 0, 0});
 }
 
 void Reader::metadata(const Event& event) {
   if (event.name == "process_name" && !event.label.empty()) {
     // Kineto gives a name to pids that stand for GPUs too: only those with threads become processes.
-    const auto found = processes_.find(event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text));
+    const auto found = processes_.find(event.process.text.empty() ? event.process.number
+                                                                  : text_number(texts_, event.process.text));
     if (found != processes_.end() || event.process.number > 255)
-      writer_.update(Table::kProcess, process(event.process), column::Process::name, writer_.string(event.label));
+      writer_.update(Table::kProcess, process(event.process), column::Process::name,
+                     writer_.string(event.label));
   } else if (event.name == "thread_name" && !event.label.empty()) {
-    const int64_t pid = event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text);
-    if (pid > 255 || threads_.contains({pid, event.thread.text.empty() ? event.thread.number : text_number(texts_, event.thread.text), 0})) {
+    const int64_t pid =
+        event.process.text.empty() ? event.process.number : text_number(texts_, event.process.text);
+    if (pid > 255 ||
+        threads_.contains(
+            {pid, event.thread.text.empty() ? event.thread.number : text_number(texts_, event.thread.text),
+             0})) {
       const int64_t track = thread_track(event.process, event.thread);
       std::string_view name = event.label;
       while (name.ends_with(' ')) name.remove_suffix(1);
@@ -375,8 +447,10 @@ void Reader::metadata(const Event& event) {
 void Reader::take(Event& event) {
   ++count_;
   switch (event.phase) {
-    case 'X': return complete(event);
-    case 'M': return metadata(event);
+    case 'X':
+      return complete(event);
+    case 'M':
+      return metadata(event);
     case 'B': {
       if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(Table::kMarker);
       const int64_t track = thread_track(event.process, event.thread);
@@ -404,23 +478,32 @@ void Reader::take(Event& event) {
         const bool freed = event.bytes < 0;
         const bool on_device = event.device_type != kUnknown && event.device_type != 0;
         const int64_t shape = writer_.dimension(
-            Table::kAllocationShape, {static_cast<int64_t>(freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate),
-                                      static_cast<int64_t>(on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost),
-                                      on_device && event.device_id >= 0 ? device(event.device_id, false) : 0, writer_.string("tensor")});
-        writer_.add(Table::kAllocation, {track, event.time, 0, shape, 0, freed ? -event.bytes : event.bytes, event.address != kUnknown ? event.address : 0});
+            Table::kAllocationShape,
+            {static_cast<int64_t>(freed ? event::AllocationOperation::kFree
+                                        : event::AllocationOperation::kAllocate),
+             static_cast<int64_t>(on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost),
+             on_device && event.device_id >= 0 ? device(event.device_id, false) : 0,
+             writer_.string("tensor")});
+        writer_.add(Table::kAllocation, {track, event.time, 0, shape, 0, freed ? -event.bytes : event.bytes,
+                                         event.address != kUnknown ? event.address : 0});
         return;
       }
-      writer_.add(Table::kMarker, {track, event.time, 0, label(event.name, event.category, event::MarkerKind::kMark), 0, 0});
+      writer_.add(Table::kMarker,
+                  {track, event.time, 0, label(event.name, event.category, event::MarkerKind::kMark), 0, 0});
       return;
     }
     case 'C': {
-      if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest) return bad(Table::kReading);
+      if (event.time == kUnknown || event.time > kLatest || event.time < -kLatest)
+        return bad(Table::kReading);
       for (const Event::Value& value : event.values) {
-        const int64_t counter = writer_.dimension(Table::kCounter, {writer_.string(event.name), 0, 0, writer_.string(event.category)});
+        const int64_t counter = writer_.dimension(
+            Table::kCounter, {writer_.string(event.name), 0, 0, writer_.string(event.category)});
         const int64_t name = event.values.size() > 1 ? writer_.string(value.name) : 0;
-        const int64_t track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), process(event.process), 0, 0, 0, 0, name,
-                                                                writer_.string("counter"), counter});
-        writer_.add(Table::kReading, {track, event.time, static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+        const int64_t track = writer_.dimension(
+            Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), process(event.process), 0, 0, 0,
+                            0, name, writer_.string("counter"), counter});
+        writer_.add(Table::kReading,
+                    {track, event.time, static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
       }
       return;
     }
@@ -429,12 +512,15 @@ void Reader::take(Event& event) {
     case 't':
       // ac2g arrows repeat the correlations; fwdbwd ones tie a backward operator to its forward one.
       if (event.category == "fwdbwd" && event.time != kUnknown && event.id.given && event.phase != 't') {
-        flows_.add({thread_track(event.process, event.thread), event.time, event.id.number, event.phase == 's' ? 1 : 0});
+        flows_.add({thread_track(event.process, event.thread), event.time, event.id.number,
+                    event.phase == 's' ? 1 : 0});
         any_flow_ = true;
       }
       return;
-    case 0: return;  // "{}" fills gaps in some writers' arrays
-    default: ++unknown_phases_;
+    case 0:
+      return;  // "{}" fills gaps in some writers' arrays
+    default:
+      ++unknown_phases_;
   }
 }
 
@@ -446,7 +532,8 @@ Status Reader::error(const Json& json, const char* what) const {
 Status Reader::cut_off() const {
   TACHO_TRY(Status(input_.status()));
   if (static_cast<size_t>(input_.end() - input_.begin()) >= Input::kLongest)
-    return fail("{}: one event at byte {} is longer than {} MiB", input_.path(), input_.offset(), Input::kLongest >> 20);
+    return fail("{}: one event at byte {} is longer than {} MiB", input_.path(), input_.offset(),
+                Input::kLongest >> 20);
   return fail("{}: the file is cut off ({} events were read before its end)", input_.path(), count_);
 }
 
@@ -485,7 +572,8 @@ Status Reader::events() {
     if (!input_.more()) {
       if (input_.status() && input_.at_end() && nothing_left && count_ > 0) {
         // Chrome's own format allows the closing bracket to be missing: tracers that are killed leave such files.
-        writer_.note(0, event::NoteSeverity::kWarning, "the JSON ends without closing its array: its writer was probably killed");
+        writer_.note(0, event::NoteSeverity::kWarning,
+                     "the JSON ends without closing its array: its writer was probably killed");
         input_.consume(input_.end());
         return {};
       }
@@ -642,7 +730,8 @@ Status Reader::finish() {
                             ? kernel(waiting.name, launch->value.grid, launch->value.block, waiting.registers,
                                      waiting.shared != kUnknown ? waiting.shared : launch->value.shared)
                             : kernel(waiting.name, kNothing, kNothing, waiting.registers, waiting.shared);
-    writer_.add(Table::kDispatch, {waiting.track, waiting.start, waiting.duration, row, waiting.correlation, kUnknown, kUnknown, kUnknown, waiting.graph_node});
+    writer_.add(Table::kDispatch, {waiting.track, waiting.start, waiting.duration, row, waiting.correlation,
+                                   kUnknown, kUnknown, kUnknown, waiting.graph_node});
   }
   if (any_flow_) {
     // An arrow's ends stand at the starts of the operators they tie; both lists come in order of (thread, time).
@@ -653,11 +742,13 @@ Status Reader::finish() {
     Operator op{}, candidate;
     bool have = operators_.next(candidate);
     while (flows_.next(flow)) {
-      while (have && (candidate.thread < flow.thread || (candidate.thread == flow.thread && candidate.time <= flow.time))) {
+      while (have && (candidate.thread < flow.thread ||
+                      (candidate.thread == flow.thread && candidate.time <= flow.time))) {
         op = candidate;
         have = operators_.next(candidate);
       }
-      if (op.correlation != 0 && op.thread == flow.thread && op.time == flow.time) ends.add({flow.id, flow.begin, op.correlation});
+      if (op.correlation != 0 && op.thread == flow.thread && op.time == flow.time)
+        ends.add({flow.id, flow.begin, op.correlation});
     }
     TACHO_TRY(ends.finish());
     End end, begin{};
@@ -667,7 +758,8 @@ Status Reader::finish() {
         begin = end;
         open = true;
       } else if (open && begin.id == end.id) {
-        writer_.add(Table::kLink, {static_cast<int64_t>(event::LinkKind::kFlow), cpu_process(), begin.correlation, end.correlation});
+        writer_.add(Table::kLink, {static_cast<int64_t>(event::LinkKind::kFlow), cpu_process(),
+                                   begin.correlation, end.correlation});
       }
     }
   }
@@ -693,8 +785,8 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) return false;
   if (text.find("\"rocprofiler-sdk-tool\"") != std::string::npos) return false;
-  return text.find("traceEvents") != std::string::npos || text.find("\"ph\"") != std::string::npos || path.ends_with(".json") ||
-         path.ends_with(".json.gz");
+  return text.find("traceEvents") != std::string::npos || text.find("\"ph\"") != std::string::npos ||
+         path.ends_with(".json") || path.ends_with(".json.gz");
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

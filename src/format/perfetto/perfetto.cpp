@@ -386,7 +386,8 @@ class Exporter {
 
   uint32_t api_category(event::Domain domain) {
     const std::string_view api = api_of(domain);
-    if (options_.rocprof_sys && (api == "hip" || api == "hsa" || api == "rccl")) return category(keep(fmt::format("rocm_{}_api", api)));
+    if (options_.rocprof_sys && (api == "hip" || api == "hsa" || api == "rccl"))
+      return category(keep(fmt::format("rocm_{}_api", api)));
     return category(keep(api.empty() ? std::string("none") : fmt::format("{}_api", api)));
   }
 
@@ -551,11 +552,13 @@ class Exporter {
     }
     std::vector<int64_t>& frames = frames_scratch_;
     frames.clear();
-    for (int64_t row = what.dim; row > 0 && frames.size() < 512; row = trace_.cell(Table::kStack, row, column::Stack::parent))
+    for (int64_t row = what.dim; row > 0 && frames.size() < 512;
+         row = trace_.cell(Table::kStack, row, column::Stack::parent))
       frames.push_back(trace_.cell(Table::kStack, row, column::Stack::frame));
     std::reverse(frames.begin(), frames.end());
     size_t same = 0;
-    while (same < frames.size() && same < line.open.size() && same_function(frames[same], line.open[same])) ++same;
+    while (same < frames.size() && same < line.open.size() && same_function(frames[same], line.open[same]))
+      ++same;
     const bool fresh = line.open.empty() && !line.outer;
     while (line.open.size() > same) {
       packets_.slice_end(time, line.uuid);
@@ -588,7 +591,8 @@ class Exporter {
         samples_close_ = std::min(samples_close_, line.until);
       }
     }
-    std::sort(due.begin(), due.end(), [](const SampleLine* a, const SampleLine* b) { return a->until < b->until; });
+    std::sort(due.begin(), due.end(),
+              [](const SampleLine* a, const SampleLine* b) { return a->until < b->until; });
     for (SampleLine* line : due) {
       for (size_t i = 0; i <= line->open.size(); ++i) packets_.slice_end(clock_(line->until), line->uuid);
       line->open.clear();
@@ -600,7 +604,8 @@ class Exporter {
     const auto cell = [&](int64_t row, int at) { return trace_.cell(Table::kFrame, row, at); };
     if (a == b) return true;
     const int64_t function = cell(a, column::Frame::function);
-    return function != 0 && function == cell(b, column::Frame::function) && cell(a, column::Frame::kind) == cell(b, column::Frame::kind) &&
+    return function != 0 && function == cell(b, column::Frame::function) &&
+           cell(a, column::Frame::kind) == cell(b, column::Frame::kind) &&
            cell(a, column::Frame::module) == cell(b, column::Frame::module) &&
            (cell(a, column::Frame::kind) != static_cast<int64_t>(event::FrameKind::kPython) ||
             cell(a, column::Frame::file) == cell(b, column::Frame::file));
@@ -611,9 +616,12 @@ class Exporter {
     if (!fresh) return at->second;
     const auto cell = [&](int index) { return trace_.cell(Table::kFrame, row, index); };
     const int64_t address = cell(column::Frame::address), line = cell(column::Frame::line);
-    const std::string_view module = trace_.string(cell(column::Frame::module)), file = trace_.string(cell(column::Frame::file));
+    const std::string_view module = trace_.string(cell(column::Frame::module)),
+                           file = trace_.string(cell(column::Frame::file));
     std::string name(trace_.string(cell(column::Frame::function)));
-    if (name.empty()) name = module.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", module.substr(module.rfind('/') + 1));
+    if (name.empty())
+      name = module.empty() ? fmt::format("{:#x}", address)
+                            : fmt::format("[{}]", module.substr(module.rfind('/') + 1));
     scratch_.clear();
     scratch_.category(category("timer_sampling"));
     scratch_.name(packets_.intern(interned_event_names, keep(std::move(name))));
@@ -630,13 +638,15 @@ class Exporter {
   // Python stacks that calls left (sample rows that stand for no time), by the call's correlation.
   Status read_launch_stacks() {
     if (!options_.annotations || !options_.wants(Table::kApi)) return {};
-    static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim, column::Sample::correlation};
-    return trace::visit_chunks(trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
-      for (size_t i = 0; i < values[0].size(); ++i)
-        if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
-          launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
-      return true;
-    });
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::duration, column::Sample::dim,
+                                       column::Sample::correlation};
+    return trace::visit_chunks(
+        trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
+          for (size_t i = 0; i < values[0].size(); ++i)
+            if (values[1][i] == 0 && values[3][i] != 0 && launch_stacks_.size() < 2'000'000)
+              launch_stacks_[{tracks_.process(values[0][i]), values[3][i]}] = values[2][i];
+          return true;
+        });
   }
 
   // "outer (a.py:3) > inner (b.py:7)": the line of Python that a call came from.
@@ -646,12 +656,14 @@ class Exporter {
     const auto [at, fresh] = python_texts_.try_emplace(found->second, 0);
     if (fresh) {
       std::string text;
-      for (int64_t row = found->second; row > 0; row = trace_.cell(Table::kStack, row, column::Stack::parent)) {
+      for (int64_t row = found->second; row > 0;
+           row = trace_.cell(Table::kStack, row, column::Stack::parent)) {
         const int64_t frame = trace_.cell(Table::kStack, row, column::Stack::frame);
         const std::string_view file = trace_.text(Table::kFrame, frame, column::Frame::file);
         const int64_t line = trace_.cell(Table::kFrame, frame, column::Frame::line);
-        std::string one = fmt::format("{} ({}{})", trace_.text(Table::kFrame, frame, column::Frame::function), file.substr(file.rfind('/') + 1),
-                                      line > 0 ? fmt::format(":{}", line) : "");
+        std::string one =
+            fmt::format("{} ({}{})", trace_.text(Table::kFrame, frame, column::Frame::function),
+                        file.substr(file.rfind('/') + 1), line > 0 ? fmt::format(":{}", line) : "");
         text = text.empty() ? std::move(one) : one + " > " + text;
       }
       at->second = packets_.intern(interned_annotation_strings, keep(std::move(text)));
@@ -673,8 +685,10 @@ class Exporter {
         return index > 0 ? fmt::format("Thread {}", index) : tracks_.name(track);
       }
       case event::TrackKind::kQueue:
-        if (tracks_.stream(track) != kUnknown && !options_.group_by_queue) return fmt::format("HIP Activity Stream {}", tracks_.stream(track));
-        return fmt::format("GPU Kernel Dispatch [{}] Queue {}", agents_.label_parts(cell(column::Track::device), options_.agent_index).second,
+        if (tracks_.stream(track) != kUnknown && !options_.group_by_queue)
+          return fmt::format("HIP Activity Stream {}", tracks_.stream(track));
+        return fmt::format("GPU Kernel Dispatch [{}] Queue {}",
+                           agents_.label_parts(cell(column::Track::device), options_.agent_index).second,
                            tracks_.queue(track));
       default:
         return tracks_.name(track);
@@ -774,7 +788,7 @@ class Exporter {
   PairMap<Level> copying_, allocated_;
   PairMap<std::pair<int64_t, int64_t>> live_;  // (process, address) -> (device, bytes)
   PairMap<uint64_t> counter_tracks_;
-  std::unordered_map<int64_t, SampleLine> sample_lines_;  // by track
+  std::unordered_map<int64_t, SampleLine> sample_lines_;         // by track
   int64_t samples_close_ = std::numeric_limits<int64_t>::max();  // the earliest `until`
   std::vector<int64_t> frames_scratch_;
   std::unordered_map<int64_t, std::string> frame_slices_;

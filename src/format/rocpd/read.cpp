@@ -23,7 +23,9 @@ using sqlite::NamedScan;
 constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 constexpr std::string_view kMetadata = "rocpd_metadata";
 
-bool sane(int64_t time) { return time >= kEarliest && time <= kLatest; }
+bool sane(int64_t time) {
+  return time >= kEarliest && time <= kLatest;
+}
 
 // The text of a member of a flat JSON object; false when it has none.
 bool member(std::string_view object, std::string_view key, std::string& value) {
@@ -67,7 +69,8 @@ Domain domain_of_category(std::string_view category, std::string_view function) 
 
 class Reader {
  public:
-  Reader(const Database& database, trace::TraceWriter& writer, std::string suffix) : db_(database), writer_(writer), suffix_(std::move(suffix)) {}
+  Reader(const Database& database, trace::TraceWriter& writer, std::string suffix)
+      : db_(database), writer_(writer), suffix_(std::move(suffix)) {}
   Status run();
 
  private:
@@ -78,8 +81,12 @@ class Reader {
   struct Process {
     int64_t row = 0;
   };
-  const sqlite::TableInfo* table(std::string_view name) const { return db_.table(std::string(name) + suffix_); }
-  Result<const sqlite::TableInfo*> required(std::string_view name) const { return db_.required(std::string(name) + suffix_); }
+  const sqlite::TableInfo* table(std::string_view name) const {
+    return db_.table(std::string(name) + suffix_);
+  }
+  Result<const sqlite::TableInfo*> required(std::string_view name) const {
+    return db_.required(std::string(name) + suffix_);
+  }
   /// Calls each(scan) for every row of a table, if the file has it.
   template <typename Each>
   Status rows(std::string_view name, std::initializer_list<std::string_view> columns, Each each) {
@@ -117,7 +124,8 @@ class Reader {
     template <size_t N>
     size_t operator()(const std::array<int64_t, N>& key) const {
       uint64_t hash = 0;
-      for (const int64_t part : key) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
+      for (const int64_t part : key)
+        hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
       return static_cast<size_t>(hash);
     }
   };
@@ -129,7 +137,9 @@ class Reader {
   bool counters_ = false;
 };
 
-std::string_view Reader::text(int64_t id) { return strings_->seek(id) ? strings_->string(1) : std::string_view(); }
+std::string_view Reader::text(int64_t id) {
+  return strings_->seek(id) ? strings_->string(1) : std::string_view();
+}
 
 int64_t Reader::text_row(int64_t id) {
   const auto [found, fresh] = text_rows_.try_emplace(id, 0);
@@ -146,7 +156,8 @@ const std::string& Reader::category(int64_t id) {
 Reader::Event Reader::event(int64_t id) {
   if (!events_) return {};
   const bool here = events_->rows() > 0 && events_->rowid() == id;
-  const bool next = !here && events_->rows() > 0 && events_->rowid() == id - 1 && events_->next() && events_->rowid() == id;
+  const bool next =
+      !here && events_->rows() > 0 && events_->rowid() == id - 1 && events_->next() && events_->rowid() == id;
   if (!here && !next && !events_->seek(id)) return {};
   return {events_->number(1), events_->number(2), events_->string(3)};
 }
@@ -164,8 +175,11 @@ int64_t Reader::thread_track(int64_t process_id, int64_t thread_id) {
   if (fresh) {
     const int64_t owner = process(process_id);
     const auto known = threads_.find(thread_id);
-    const int64_t thread = known != threads_.end() ? known->second : writer_.dimension(Table::kThread, {owner, thread_id, 0});
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner, thread, 0, thread_id, 0, 0, writer_.string("thread"), 0});
+    const int64_t thread =
+        known != threads_.end() ? known->second : writer_.dimension(Table::kThread, {owner, thread_id, 0});
+    found.value() =
+        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner, thread, 0,
+                                          thread_id, 0, 0, writer_.string("thread"), 0});
   }
   return found->second;
 }
@@ -174,103 +188,142 @@ int64_t Reader::queue_track(int64_t process_id, int64_t agent, int64_t queue, in
   const auto [found, fresh] = queue_tracks_.try_emplace({process_id, agent, queue, stream}, 0);
   if (fresh) {
     const auto device = agents_.find(agent);
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process(process_id), 0, device != agents_.end() ? device->second : 0,
-                                                      stream != 0 ? stream : queue, 0, 0, 0, 0});
+    found.value() =
+        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process(process_id),
+                                          0, device != agents_.end() ? device->second : 0,
+                                          stream != 0 ? stream : queue, 0, 0, 0, 0});
   }
   return found->second;
 }
 
 Status Reader::dimensions() {
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, required("rocpd_string"));
-  strings_ = std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
+  strings_ =
+      std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
   if (const sqlite::TableInfo* const events = table("rocpd_event"))
-    events_ = std::make_unique<NamedScan>(db_, *events, std::initializer_list<std::string_view>{"id", "category_id", "stack_id", "extdata"});
+    events_ = std::make_unique<NamedScan>(
+        db_, *events, std::initializer_list<std::string_view>{"id", "category_id", "stack_id", "extdata"});
   constexpr size_t kMost = 1 << 22;  // rows of a table of descriptions
   const auto full = [&](size_t size) { return size >= kMost; };
   TACHO_TRY(rows("rocpd_info_node", {"id", "hostname"}, [&](NamedScan& scan) {
     hosts_.emplace(scan.number(0), std::string(scan.string(1)));
     return !full(hosts_.size());
   }));
-  TACHO_TRY(rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command"}, [&](NamedScan& scan) {
-    const auto host = hosts_.find(scan.number(1));
-    const std::string_view command = scan.string(5);
-    std::string_view name = command.substr(0, command.find(' '));
-    if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
-    const int64_t start = scan.number(4, kUnknown);
-    std::array<int64_t, 8> cells = {scan.number(3), scan.number(2, kUnknown), sane(start) ? start : kUnknown, writer_.string(name), writer_.string(command),
-                                    host != hosts_.end() ? writer_.string(host->second) : 0, kUnknown, 0};
-    int64_t row = writer_.dimension(Table::kProcess, cells);
-    // Databases that were merged may have one process of each run, all alike.
-    while (std::any_of(processes_.begin(), processes_.end(), [&](const auto& known) { return known.second == row; }) && cells[7] < 4096) {
-      ++cells[7];
-      row = writer_.dimension(Table::kProcess, cells);
-    }
-    processes_.emplace(scan.number(0), row);
-    return !full(processes_.size());
-  }));
+  TACHO_TRY(
+      rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command"}, [&](NamedScan& scan) {
+        const auto host = hosts_.find(scan.number(1));
+        const std::string_view command = scan.string(5);
+        std::string_view name = command.substr(0, command.find(' '));
+        if (const size_t slash = name.rfind('/'); slash != std::string_view::npos)
+          name.remove_prefix(slash + 1);
+        const int64_t start = scan.number(4, kUnknown);
+        std::array<int64_t, 8> cells = {scan.number(3),
+                                        scan.number(2, kUnknown),
+                                        sane(start) ? start : kUnknown,
+                                        writer_.string(name),
+                                        writer_.string(command),
+                                        host != hosts_.end() ? writer_.string(host->second) : 0,
+                                        kUnknown,
+                                        0};
+        int64_t row = writer_.dimension(Table::kProcess, cells);
+        // Databases that were merged may have one process of each run, all alike.
+        while (std::any_of(processes_.begin(), processes_.end(),
+                           [&](const auto& known) { return known.second == row; }) &&
+               cells[7] < 4096) {
+          ++cells[7];
+          row = writer_.dimension(Table::kProcess, cells);
+        }
+        processes_.emplace(scan.number(0), row);
+        return !full(processes_.size());
+      }));
   TACHO_TRY(rows("rocpd_info_thread", {"id", "pid", "tid", "name"}, [&](NamedScan& scan) {
-    threads_.emplace(scan.number(0), writer_.dimension(Table::kThread, {process(scan.number(1)), scan.number(2), writer_.string(scan.string(3))}));
+    threads_.emplace(scan.number(0),
+                     writer_.dimension(Table::kThread, {process(scan.number(1)), scan.number(2),
+                                                        writer_.string(scan.string(3))}));
     return !full(threads_.size());
   }));
-  TACHO_TRY(rows("rocpd_info_agent", {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name", "product_name"}, [&](NamedScan& scan) {
-    const bool gpu = scan.string(1) == "GPU";
-    const std::string_view product = scan.string(8).empty() ? scan.string(6).empty() ? scan.string(5) : scan.string(6) : scan.string(8);
-    const int64_t row = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu), scan.number(4), writer_.string(product),
-                                                           writer_.string(scan.string(7)), gpu ? writer_.string(scan.string(5)) : 0, 0, 0, kUnknown});
-    writer_.property(Table::kDevice, row, "node_id", std::to_string(scan.number(2)));
-    writer_.property(Table::kDevice, row, "logical_node_id", std::to_string(scan.number(3)));
-    writer_.property(Table::kDevice, row, "logical_node_type_id", std::to_string(scan.number(4)));
-    agents_.emplace(scan.number(0), row);
-    return !full(agents_.size());
-  }));
-  return rows("rocpd_info_kernel_symbol", {"id", "kernel_name", "display_name", "group_segment_size", "private_segment_size", "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"},
+  TACHO_TRY(rows(
+      "rocpd_info_agent",
+      {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name",
+       "product_name"},
+      [&](NamedScan& scan) {
+        const bool gpu = scan.string(1) == "GPU";
+        const std::string_view product = scan.string(8).empty()
+                                             ? scan.string(6).empty() ? scan.string(5) : scan.string(6)
+                                             : scan.string(8);
+        const int64_t row = writer_.dimension(
+            Table::kDevice, {0, static_cast<int64_t>(gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu),
+                             scan.number(4), writer_.string(product), writer_.string(scan.string(7)),
+                             gpu ? writer_.string(scan.string(5)) : 0, 0, 0, kUnknown});
+        writer_.property(Table::kDevice, row, "node_id", std::to_string(scan.number(2)));
+        writer_.property(Table::kDevice, row, "logical_node_id", std::to_string(scan.number(3)));
+        writer_.property(Table::kDevice, row, "logical_node_type_id", std::to_string(scan.number(4)));
+        agents_.emplace(scan.number(0), row);
+        return !full(agents_.size());
+      }));
+  return rows("rocpd_info_kernel_symbol",
+              {"id", "kernel_name", "display_name", "group_segment_size", "private_segment_size",
+               "sgpr_count", "arch_vgpr_count", "accum_vgpr_count"},
               [&](NamedScan& scan) {
                 // The mangled name where there is one: it is shown demangled anyway.
                 const std::string_view name = scan.string(1).empty() ? scan.string(2) : scan.string(1);
-                symbols_.emplace(scan.number(0), std::array<int64_t, 7>{writer_.string(name), scan.number(3, kUnknown), scan.number(4, kUnknown), scan.number(5, kUnknown),
-                                                                        scan.number(6, kUnknown), scan.number(7, kUnknown), 0});
+                symbols_.emplace(scan.number(0), std::array<int64_t, 7>{
+                                                     writer_.string(name), scan.number(3, kUnknown),
+                                                     scan.number(4, kUnknown), scan.number(5, kUnknown),
+                                                     scan.number(6, kUnknown), scan.number(7, kUnknown), 0});
                 return !full(symbols_.size());
               });
 }
 
 int64_t Reader::label(int64_t text_of, event::MarkerKind kind, std::string_view) {
-  return writer_.dimension(Table::kLabel, {text_of, static_cast<int64_t>(kind), writer_.string("roctx"), 0, kUnknown, 0});
+  return writer_.dimension(Table::kLabel,
+                           {text_of, static_cast<int64_t>(kind), writer_.string("roctx"), 0, kUnknown, 0});
 }
 
 Status Reader::regions() {
   tsl::robin_map<std::array<int64_t, 2>, int64_t, Hash> functions;
   std::string message;
   int64_t disordered = 0;
-  TACHO_TRY(rows("rocpd_region", {"id", "pid", "tid", "start", "end", "name_id", "event_id"}, [&](NamedScan& scan) {
-    const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
-    if (!sane(start) || !sane(end)) {
-      bad(Table::kApi);
-      return true;
-    }
-    int64_t duration = end - start;
-    if (duration < 0) {
-      ++disordered;
-      duration = kUnknown;
-    }
-    const Event about = event(scan.number(6));
-    const int64_t track = thread_track(scan.number(1), scan.number(2));
-    const int64_t name = scan.number(5);
-    const std::string& kind = category(about.category);
-    if (kind.starts_with("MARKER")) {
-      // ROCTx calls: the text is in the event's data; a range is called roctxThreadRange or roctxProcessRange.
-      const std::string_view call = text(name);
-      const int64_t row = member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
-      writer_.add(Table::kMarker, {track, start, duration, label(row, call.find("ProcessRange") != std::string_view::npos ? event::MarkerKind::kStartStop : event::MarkerKind::kPushPop, kind), 0, 0});
-      return true;
-    }
-    const auto [found, fresh] = functions.try_emplace({name, about.category}, 0);
-    if (fresh) {
-      const std::string function(text(name));
-      found.value() = writer_.dimension(Table::kFunction, {writer_.string(function), static_cast<int64_t>(domain_of_category(kind, function))});
-    }
-    writer_.add(Table::kApi, {track, start, duration, found->second, about.stack, kUnknown});
-    return true;
-  }));
+  TACHO_TRY(
+      rows("rocpd_region", {"id", "pid", "tid", "start", "end", "name_id", "event_id"}, [&](NamedScan& scan) {
+        const int64_t start = scan.number(3, kUnknown), end = scan.number(4, kUnknown);
+        if (!sane(start) || !sane(end)) {
+          bad(Table::kApi);
+          return true;
+        }
+        int64_t duration = end - start;
+        if (duration < 0) {
+          ++disordered;
+          duration = kUnknown;
+        }
+        const Event about = event(scan.number(6));
+        const int64_t track = thread_track(scan.number(1), scan.number(2));
+        const int64_t name = scan.number(5);
+        const std::string& kind = category(about.category);
+        if (kind.starts_with("MARKER")) {
+          // ROCTx calls: the text is in the event's data; a range is called roctxThreadRange or roctxProcessRange.
+          const std::string_view call = text(name);
+          const int64_t row =
+              member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
+          writer_.add(Table::kMarker, {track, start, duration,
+                                       label(row,
+                                             call.find("ProcessRange") != std::string_view::npos
+                                                 ? event::MarkerKind::kStartStop
+                                                 : event::MarkerKind::kPushPop,
+                                             kind),
+                                       0, 0});
+          return true;
+        }
+        const auto [found, fresh] = functions.try_emplace({name, about.category}, 0);
+        if (fresh) {
+          const std::string function(text(name));
+          found.value() = writer_.dimension(
+              Table::kFunction,
+              {writer_.string(function), static_cast<int64_t>(domain_of_category(kind, function))});
+        }
+        writer_.add(Table::kApi, {track, start, duration, found->second, about.stack, kUnknown});
+        return true;
+      }));
   if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
   // Marks, and calls that took no time.
   struct Line {
@@ -290,7 +343,8 @@ Status Reader::regions() {
     }
     const Event about = event(scan.number(2));
     const int64_t track = thread_track(line->second.process, line->second.thread);
-    const int64_t row = member(about.extdata, "message", message) ? writer_.string(message) : text_row(line->second.name);
+    const int64_t row =
+        member(about.extdata, "message", message) ? writer_.string(message) : text_row(line->second.name);
     writer_.add(Table::kMarker, {track, time, 0, label(row, event::MarkerKind::kMark, {}), 0, 0});
     return true;
   });
@@ -300,105 +354,155 @@ Status Reader::dispatches() {
   counters_ = table("rocpd_pmc_event") != nullptr;
   tsl::robin_map<std::array<int64_t, 9>, int64_t, Hash> kernels;
   int64_t disordered = 0;
-  TACHO_TRY(rows("rocpd_kernel_dispatch",
-                 {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end", "private_segment_size", "group_segment_size", "workgroup_size_x", "workgroup_size_y",
-                  "workgroup_size_z", "grid_size_x", "grid_size_y", "grid_size_z", "event_id"},
-                 [&](NamedScan& scan) {
-                   const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
-                   if (!sane(start) || !sane(end)) {
-                     bad(Table::kDispatch);
-                     return true;
-                   }
-                   int64_t duration = end - start;
-                   if (duration < 0) {
-                     ++disordered;
-                     duration = kUnknown;
-                   }
-                   std::array<int64_t, 9> key;
-                   key[0] = scan.number(2);
-                   for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
-                   const auto [found, fresh] = kernels.try_emplace(key, 0);
-                   if (fresh) {
-                     const auto symbol = symbols_.find(key[0]);
-                     std::array<int64_t, 7> about = {writer_.string(fmt::format("kernel {}", key[0])), kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, 0};
-                     if (symbol != symbols_.end()) about = symbol->second;
-                     // The dispatch's group segment is all of it; what the symbol says is the static part.
-                     const int64_t fixed = about[1], all = key[2], dynamic = all == kUnknown ? kUnknown : fixed == kUnknown ? all : all >= fixed ? all - fixed : 0;
-                     found.value() = writer_.dimension(Table::kKernel, {about[0], static_cast<int64_t>(event::DispatchKind::kKernel), key[6], key[7], key[8], key[3], key[4], key[5], 0, 0, 0, 0, 0, 0,
-                                                                        about[4], about[5], about[3], fixed, dynamic, key[1], kUnknown, kUnknown, 0});
-                   }
-                   const int64_t id = scan.number(16);
-                   const Event about = event(id);
-                   const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4), scan.number(5)), ordinal = scan.number(3) - 1;
-                   writer_.add(Table::kDispatch, {track, start, duration, found->second, about.stack, kUnknown, kUnknown, ordinal, 0});
-                   if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
-                   return true;
-                 }));
+  TACHO_TRY(rows(
+      "rocpd_kernel_dispatch",
+      {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end",
+       "private_segment_size", "group_segment_size", "workgroup_size_x", "workgroup_size_y",
+       "workgroup_size_z", "grid_size_x", "grid_size_y", "grid_size_z", "event_id"},
+      [&](NamedScan& scan) {
+        const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
+        if (!sane(start) || !sane(end)) {
+          bad(Table::kDispatch);
+          return true;
+        }
+        int64_t duration = end - start;
+        if (duration < 0) {
+          ++disordered;
+          duration = kUnknown;
+        }
+        std::array<int64_t, 9> key;
+        key[0] = scan.number(2);
+        for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
+        const auto [found, fresh] = kernels.try_emplace(key, 0);
+        if (fresh) {
+          const auto symbol = symbols_.find(key[0]);
+          std::array<int64_t, 7> about = {writer_.string(fmt::format("kernel {}", key[0])),
+                                          kUnknown,
+                                          kUnknown,
+                                          kUnknown,
+                                          kUnknown,
+                                          kUnknown,
+                                          0};
+          if (symbol != symbols_.end()) about = symbol->second;
+          // The dispatch's group segment is all of it; what the symbol says is the static part.
+          const int64_t fixed = about[1], all = key[2],
+                        dynamic = all == kUnknown     ? kUnknown
+                                  : fixed == kUnknown ? all
+                                  : all >= fixed      ? all - fixed
+                                                      : 0;
+          found.value() =
+              writer_.dimension(Table::kKernel, {about[0], static_cast<int64_t>(event::DispatchKind::kKernel),
+                                                 key[6],   key[7],
+                                                 key[8],   key[3],
+                                                 key[4],   key[5],
+                                                 0,        0,
+                                                 0,        0,
+                                                 0,        0,
+                                                 about[4], about[5],
+                                                 about[3], fixed,
+                                                 dynamic,  key[1],
+                                                 kUnknown, kUnknown,
+                                                 0});
+        }
+        const int64_t id = scan.number(16);
+        const Event about = event(id);
+        const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4), scan.number(5)),
+                      ordinal = scan.number(3) - 1;
+        writer_.add(Table::kDispatch,
+                    {track, start, duration, found->second, about.stack, kUnknown, kUnknown, ordinal, 0});
+        if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
+        return true;
+      }));
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   return dispatch_of_event_.finish();
 }
 
 Status Reader::copies() {
   tsl::robin_map<std::array<int64_t, 4>, int64_t, Hash> shapes;
-  return rows("rocpd_memory_copy", {"pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id", "event_id"}, [&](NamedScan& scan) {
-    const int64_t start = scan.number(1, kUnknown), end = scan.number(2, kUnknown);
-    if (!sane(start) || !sane(end)) {
-      bad(Table::kCopy);
-      return true;
-    }
-    if (end < start) writer_.lose(0, Table::kCopy, event::LossReason::kClockOrder, 1);
-    const int64_t duration = end < start ? kUnknown : end - start;
-    const int64_t target = scan.number(4), source = scan.number(5);
-    const auto [found, fresh] = shapes.try_emplace({scan.number(3), target, source, 0}, 0);
-    const std::string_view name = text(scan.number(3));
-    const bool fill = name == "MEMORY_FILL";
-    using event::CopyDirection;
-    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    const CopyDirection direction = has("HOST_TO_DEVICE") ? CopyDirection::kHostToDevice : has("DEVICE_TO_HOST") ? CopyDirection::kDeviceToHost
-                                    : has("DEVICE_TO_DEVICE") ? CopyDirection::kDeviceToDevice : has("HOST_TO_HOST") ? CopyDirection::kHostToHost
-                                    : has("PEER") ? CopyDirection::kPeerToPeer : CopyDirection::kUnknown;
-    const auto device = [&](int64_t agent) {
-      const auto known = agents_.find(agent);
-      return known != agents_.end() ? known->second : 0;
-    };
-    if (fresh) {
-      const bool from_host = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
-      const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
-      found.value() = fill ? writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), device(target), kUnknown})
-                           : writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from_host ? 0 : device(source), to_host ? 0 : device(target), 0, kUnknown});
-    }
-    const Event about = event(scan.number(9));
-    // The line of a copy is that of the GPU that takes part.
-    const int64_t agent = direction == CopyDirection::kDeviceToHost ? source : target;
-    const int64_t track = queue_track(scan.number(0), agent, scan.number(7), scan.number(8));
-    writer_.add(fill ? Table::kFill : Table::kCopy, {track, start, duration, found->second, about.stack, scan.number(6, kUnknown), kUnknown, kUnknown, 0});
-    return true;
-  });
+  return rows(
+      "rocpd_memory_copy",
+      {"pid", "start", "end", "name_id", "dst_agent_id", "src_agent_id", "size", "queue_id", "stream_id",
+       "event_id"},
+      [&](NamedScan& scan) {
+        const int64_t start = scan.number(1, kUnknown), end = scan.number(2, kUnknown);
+        if (!sane(start) || !sane(end)) {
+          bad(Table::kCopy);
+          return true;
+        }
+        if (end < start) writer_.lose(0, Table::kCopy, event::LossReason::kClockOrder, 1);
+        const int64_t duration = end < start ? kUnknown : end - start;
+        const int64_t target = scan.number(4), source = scan.number(5);
+        const auto [found, fresh] = shapes.try_emplace({scan.number(3), target, source, 0}, 0);
+        const std::string_view name = text(scan.number(3));
+        const bool fill = name == "MEMORY_FILL";
+        using event::CopyDirection;
+        const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+        const CopyDirection direction = has("HOST_TO_DEVICE")     ? CopyDirection::kHostToDevice
+                                        : has("DEVICE_TO_HOST")   ? CopyDirection::kDeviceToHost
+                                        : has("DEVICE_TO_DEVICE") ? CopyDirection::kDeviceToDevice
+                                        : has("HOST_TO_HOST")     ? CopyDirection::kHostToHost
+                                        : has("PEER")             ? CopyDirection::kPeerToPeer
+                                                                  : CopyDirection::kUnknown;
+        const auto device = [&](int64_t agent) {
+          const auto known = agents_.find(agent);
+          return known != agents_.end() ? known->second : 0;
+        };
+        if (fresh) {
+          const bool from_host =
+              direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
+          const bool to_host =
+              direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
+          found.value() =
+              fill ? writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice),
+                                                           device(target), kUnknown})
+                   : writer_.dimension(Table::kCopyShape,
+                                       {static_cast<int64_t>(direction), 0, 0, from_host ? 0 : device(source),
+                                        to_host ? 0 : device(target), 0, kUnknown});
+        }
+        const Event about = event(scan.number(9));
+        // The line of a copy is that of the GPU that takes part.
+        const int64_t agent = direction == CopyDirection::kDeviceToHost ? source : target;
+        const int64_t track = queue_track(scan.number(0), agent, scan.number(7), scan.number(8));
+        writer_.add(fill ? Table::kFill : Table::kCopy, {track, start, duration, found->second, about.stack,
+                                                         scan.number(6, kUnknown), kUnknown, kUnknown, 0});
+        return true;
+      });
 }
 
 Status Reader::allocations() {
-  return rows("rocpd_memory_allocate", {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"}, [&](NamedScan& scan) {
-    const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
-    if (!sane(start) || !sane(end)) {
-      bad(Table::kAllocation);
-      return true;
-    }
-    const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
-    const auto known = agents_.find(scan.number(2));
-    std::string level(scan.string(4));
-    for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-    const int64_t shape = writer_.dimension(Table::kAllocationShape, {static_cast<int64_t>(freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate),
-                                                                      static_cast<int64_t>(event::MemoryKind::kDevice), known != agents_.end() ? known->second : 0, writer_.string(level)});
-    const Event about = event(scan.number(9));
-    writer_.add(Table::kAllocation, {thread_track(scan.number(0), scan.number(1)), start, end < start ? kUnknown : end - start, shape, about.stack, scan.number(8, kUnknown), scan.number(7)});
-    return true;
-  });
+  return rows("rocpd_memory_allocate",
+              {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"},
+              [&](NamedScan& scan) {
+                const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
+                if (!sane(start) || !sane(end)) {
+                  bad(Table::kAllocation);
+                  return true;
+                }
+                const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
+                const auto known = agents_.find(scan.number(2));
+                std::string level(scan.string(4));
+                for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+                const int64_t shape =
+                    writer_.dimension(Table::kAllocationShape,
+                                      {static_cast<int64_t>(freed ? event::AllocationOperation::kFree
+                                                                  : event::AllocationOperation::kAllocate),
+                                       static_cast<int64_t>(event::MemoryKind::kDevice),
+                                       known != agents_.end() ? known->second : 0, writer_.string(level)});
+                const Event about = event(scan.number(9));
+                writer_.add(Table::kAllocation, {thread_track(scan.number(0), scan.number(1)), start,
+                                                 end < start ? kUnknown : end - start, shape, about.stack,
+                                                 scan.number(8, kUnknown), scan.number(7)});
+                return true;
+              });
 }
 
 Status Reader::counters() {
   tsl::robin_map<int64_t, int64_t> infos;
   TACHO_TRY(rows("rocpd_info_pmc", {"id", "name", "units", "description", "block"}, [&](NamedScan& scan) {
-    infos.emplace(scan.number(0), writer_.dimension(Table::kCounter, {writer_.string(scan.string(1)), writer_.string(scan.string(2)), writer_.string(scan.string(3)), writer_.string(scan.string(4))}));
+    infos.emplace(
+        scan.number(0),
+        writer_.dimension(Table::kCounter, {writer_.string(scan.string(1)), writer_.string(scan.string(2)),
+                                            writer_.string(scan.string(3)), writer_.string(scan.string(4))}));
     return infos.size() < (1u << 20);
   }));
   // Several values of one counter and dispatch are its instances: numbered in the order in which they come.
@@ -413,8 +517,9 @@ Status Reader::counters() {
     instance = scan.number(0) == last_event && scan.number(1) == last_pmc ? instance + 1 : 0;
     last_event = scan.number(0);
     last_pmc = scan.number(1);
-    writer_.add(Table::kCounterValue, {dispatch->value.track, dispatch->value.start, dispatch->value.ordinal, info->second, instance, 0,
-                                       static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
+    writer_.add(Table::kCounterValue,
+                {dispatch->value.track, dispatch->value.start, dispatch->value.ordinal, info->second,
+                 instance, 0, static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
     return true;
   });
 }
@@ -442,7 +547,8 @@ std::vector<std::string> databases_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (entry.path().extension() == ".db" && entry.is_regular_file(error)) files.push_back(entry.path().string());
+    if (entry.path().extension() == ".db" && entry.is_regular_file(error))
+      files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -452,12 +558,16 @@ std::vector<std::string> databases_in(const std::string& folder) {
 std::vector<std::string> suffixes(const Database& database) {
   std::vector<std::string> found;
   for (const sqlite::TableInfo& table : database.tables())
-    if (table.name.starts_with(kMetadata) && table.name.size() > kMetadata.size() && table.name[kMetadata.size()] == '_') {
+    if (table.name.starts_with(kMetadata) && table.name.size() > kMetadata.size() &&
+        table.name[kMetadata.size()] == '_') {
       std::string suffix = table.name.substr(kMetadata.size());
-      if (database.table("rocpd_string" + suffix) != nullptr && found.size() < 1000) found.push_back(std::move(suffix));
+      if (database.table("rocpd_string" + suffix) != nullptr && found.size() < 1000)
+        found.push_back(std::move(suffix));
     }
   // Some converters write one recording without a suffix.
-  if (found.empty() && database.table(kMetadata) != nullptr && database.table("rocpd_kernel_dispatch") != nullptr && database.table("rocpd_string") != nullptr) found.emplace_back();
+  if (found.empty() && database.table(kMetadata) != nullptr &&
+      database.table("rocpd_kernel_dispatch") != nullptr && database.table("rocpd_string") != nullptr)
+    found.emplace_back();
   return found;
 }
 

@@ -21,7 +21,8 @@ Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 
 /// Writes target.file, schema version 3. Times in CLOCK_BOOTTIME. The environment is not dumped.
-Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written);
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+             std::vector<std::string>& written);
 
 /// Suffixes ("_0000ddb5_...") of the recordings in a database; none = it is no rocpd database.
 std::vector<std::string> suffixes(const sqlite::Database& database);

@@ -588,8 +588,9 @@ class Reader {
     });
     if (unread != 0) {
       writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, unread);
-      writer_.note(process_row(), event::NoteSeverity::kWarning,
-                   fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
+      writer_.note(
+          process_row(), event::NoteSeverity::kWarning,
+          fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
     }
   }
 

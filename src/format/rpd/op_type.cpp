@@ -59,24 +59,36 @@ OpType parse_op_type(std::string_view word) {
 
 std::string_view op_type_of_dispatch(DispatchKind kind) {
   switch (kind) {
-    case DispatchKind::kTask: return "Task";
-    case DispatchKind::kNativeKernel: return "NativeKernel";
-    case DispatchKind::kGraph: return "Graph";
-    default: return "KernelExecution";
+    case DispatchKind::kTask:
+      return "Task";
+    case DispatchKind::kNativeKernel:
+      return "NativeKernel";
+    case DispatchKind::kGraph:
+      return "Graph";
+    default:
+      return "KernelExecution";
   }
 }
 
 std::string_view op_type_of_copy(CopyDirection direction) {
   switch (direction) {
-    case CopyDirection::kHostToHost: return "CopyHostToHost";
-    case CopyDirection::kHostToDevice: return "CopyHostToDevice";
-    case CopyDirection::kDeviceToHost: return "CopyDeviceToHost";
-    case CopyDirection::kDeviceToDevice: return "CopyDeviceToDevice";
-    case CopyDirection::kPeerToPeer: return "CopyPeerToPeer";
-    default: return "Memcpy";
+    case CopyDirection::kHostToHost:
+      return "CopyHostToHost";
+    case CopyDirection::kHostToDevice:
+      return "CopyHostToDevice";
+    case CopyDirection::kDeviceToHost:
+      return "CopyDeviceToHost";
+    case CopyDirection::kDeviceToDevice:
+      return "CopyDeviceToDevice";
+    case CopyDirection::kPeerToPeer:
+      return "CopyPeerToPeer";
+    default:
+      return "Memcpy";
   }
 }
 
-bool launches_items(std::string_view function) { return function.starts_with("hipExt") || function.starts_with("hipHccModuleLaunch"); }
+bool launches_items(std::string_view function) {
+  return function.starts_with("hipExt") || function.starts_with("hipHccModuleLaunch");
+}
 
 }  // namespace tacho::format::rpd

@@ -9,9 +9,9 @@
 namespace tacho::format::rpd {
 
 struct OpType {
-  event::Table table = event::Table::kDispatch;                             // dispatch, copy, fill or sync
-  event::DispatchKind dispatch = event::DispatchKind::kKernel;              // of a dispatch
-  event::CopyDirection direction = event::CopyDirection::kUnknown;          // of a copy
+  event::Table table = event::Table::kDispatch;                     // dispatch, copy, fill or sync
+  event::DispatchKind dispatch = event::DispatchKind::kKernel;      // of a dispatch
+  event::CopyDirection direction = event::CopyDirection::kUnknown;  // of a copy
   event::CopyKind copy = event::CopyKind::kPlain;
   bool cuda = false;     // written by the CUPTI backend: queueId is the context, sequenceId the stream
   bool generic = false;  // unknown word: a dispatch of kind task that bears it as its name

@@ -27,7 +27,9 @@ constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 // here is asked for again.
 constexpr size_t kMostKnown = 1 << 17;
 
-bool sane(int64_t time) { return time >= kEarliest && time <= kLatest; }
+bool sane(int64_t time) {
+  return time >= kEarliest && time <= kLatest;
+}
 
 struct Hash {
   size_t operator()(const std::array<int64_t, 2>& key) const { return mix(key[0], key[1]); }
@@ -47,7 +49,8 @@ using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 // Texts by id, asked for mostly in ascending order.
 class Strings {
  public:
-  Strings(const Database& database, const sqlite::TableInfo& table) : scan_(database, table, {"id", "string"}) {}
+  Strings(const Database& database, const sqlite::TableInfo& table)
+      : scan_(database, table, {"id", "string"}) {}
   /// False when there is no such row.
   bool find(int64_t id, std::string_view& text) {
     if (!(valid_ && scan_.rowid() == id)) {
@@ -66,7 +69,9 @@ class Strings {
 };
 
 Domain domain_of(std::string_view function, std::string_view stated) {
-  const auto upper = [&](size_t at) { return at < function.size() && function[at] >= 'A' && function[at] <= 'Z'; };
+  const auto upper = [&](size_t at) {
+    return at < function.size() && function[at] >= 'A' && function[at] <= 'Z';
+  };
   if (stated == "python") return Domain::kPython;
   if (stated == "hip") return Domain::kHipRuntime;
   if (stated == "hsa") return Domain::kHsa;
@@ -96,7 +101,8 @@ class Ids {
   /// True also where too many gaps made it impossible to remember.
   bool has(int64_t id) {
     if (last_ < runs_.size() && id >= runs_[last_].first && id <= runs_[last_].second) return true;
-    const auto after = std::upper_bound(runs_.begin(), runs_.end(), id, [](int64_t wanted, const auto& run) { return wanted < run.first; });
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), id,
+                                        [](int64_t wanted, const auto& run) { return wanted < run.first; });
     if (after == runs_.begin()) return false;
     last_ = static_cast<size_t>(after - runs_.begin()) - 1;
     return id <= runs_[last_].second || (!complete_ && id > runs_.back().second);
@@ -160,7 +166,7 @@ class Reader {
   KeyIndex<int64_t> cause_;         // operation id -> API id
   Ids calls_;
   int64_t links_ = 0;
-  bool all_items_ = false;          // grids are in work-items whatever the launch function
+  bool all_items_ = false;  // grids are in work-items whatever the launch function
   Map<2> processes_, tracks_;
   tsl::robin_map<int64_t, int64_t> texts_, devices_;
   tsl::robin_map<int64_t, std::array<int64_t, 2>> labels_;
@@ -181,8 +187,9 @@ int64_t Reader::thread_track(int64_t pid, int64_t tid) {
   if (fresh) {
     const int64_t process = process_of_pid(pid);
     const int64_t thread = writer_.dimension(Table::kThread, {process, tid, 0});
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, tid, 0, 0,
-                                                      writer_.string("thread"), 0});
+    found.value() =
+        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0,
+                                          tid, 0, 0, writer_.string("thread"), 0});
   }
   return found->second;
 }
@@ -190,9 +197,10 @@ int64_t Reader::thread_track(int64_t pid, int64_t tid) {
 int64_t Reader::device(int64_t index, bool cuda) {
   const auto [found, fresh] = devices_.try_emplace(index, 0);
   if (fresh)
-    found.value() = writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index,
-                                                       writer_.string(fmt::format("GPU {}", index)),
-                                                       cuda ? writer_.string("NVIDIA") : 0, 0, 0, 0, kUnknown});
+    found.value() =
+        writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index,
+                                           writer_.string(fmt::format("GPU {}", index)),
+                                           cuda ? writer_.string("NVIDIA") : 0, 0, 0, 0, kUnknown});
   return found->second;
 }
 
@@ -211,7 +219,8 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
     name_index_.clear();
     names_.clear();
   }
-  const auto [found, fresh] = name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
+  const auto [found, fresh] =
+      name_index_.try_emplace({name_id, domain_id}, static_cast<int64_t>(names_.size()));
   if (fresh) {
     Name name;
     std::string_view text;
@@ -225,7 +234,8 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
       name.items = launches_items(text);
       name.graph = text.find("GraphLaunch") != std::string_view::npos;
       if (!name.marker)
-        name.function = writer_.dimension(Table::kFunction, {writer_.string(text), static_cast<int64_t>(domain_of(text, stated))});
+        name.function = writer_.dimension(
+            Table::kFunction, {writer_.string(text), static_cast<int64_t>(domain_of(text, stated))});
     }
     names_.push_back(name);
   }
@@ -235,7 +245,9 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
 Status Reader::read_launches() {
   const sqlite::TableInfo* const table = db_.table("rocpd_kernelapi");
   if (table == nullptr) return {};
-  NamedScan scan(db_, *table, {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ", "groupSegmentSize", "privateSegmentSize"});
+  NamedScan scan(db_, *table,
+                 {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ",
+                  "groupSegmentSize", "privateSegmentSize"});
   while (scan.next()) {
     Shape shape;
     for (int i = 0; i < 3; ++i) {
@@ -244,9 +256,10 @@ Status Reader::read_launches() {
     }
     shape.shared = scan.number(7, kUnknown);
     shape.priv = scan.number(8, kUnknown);
-    const std::array<int64_t, 4> key = {static_cast<int64_t>(Hash::mix(shape.grid[0], shape.grid[1])) ^ shape.grid[2],
-                                        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2],
-                                        shape.shared, shape.priv};
+    const std::array<int64_t, 4> key = {
+        static_cast<int64_t>(Hash::mix(shape.grid[0], shape.grid[1])) ^ shape.grid[2],
+        static_cast<int64_t>(Hash::mix(shape.group[0], shape.group[1])) ^ shape.group[2], shape.shared,
+        shape.priv};
     int64_t at = static_cast<int64_t>(shapes_.size());
     const auto [found, fresh] = shape_index_.try_emplace(key, at);
     if (!fresh && std::memcmp(&shapes_[static_cast<size_t>(found->second)], &shape, sizeof shape) == 0)
@@ -322,8 +335,10 @@ Status Reader::read_calls() {
       if (found == labels_.end()) found = labels_.try_emplace(row, std::array<int64_t, 2>{0, 0}).first;
       int64_t& label = found.value()[mark ? 1 : 0];
       if (label == 0)
-        label = writer_.dimension(Table::kLabel, {row, static_cast<int64_t>(mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop),
-                                                  name.domain_text, 0, kUnknown, 0});
+        label = writer_.dimension(
+            Table::kLabel,
+            {row, static_cast<int64_t>(mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop),
+             name.domain_text, 0, kUnknown, 0});
       const int64_t values[] = {track, start, duration, label, 0, 0};
       writer_.add(Table::kMarker, values);
       calls_.add(id);
@@ -361,7 +376,9 @@ Status Reader::read_calls() {
   if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
   if (with_arguments > 0)
     writer_.note(0, event::NoteSeverity::kInfo,
-                 fmt::format("the arguments of {} API calls are not carried over from the .rpd; query the .rpd itself for them", with_arguments));
+                 fmt::format("the arguments of {} API calls are not carried over from the .rpd; query the "
+                             ".rpd itself for them",
+                             with_arguments));
   all_items_ = sdk;
   TACHO_TRY(special_.finish());
   return process_runs_.finish();
@@ -379,7 +396,8 @@ Status Reader::read_links() {
   return cause_.finish();
 }
 
-int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items, const OpType& type) {
+int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, bool items,
+                           const OpType& type) {
   if (kernels_.size() > kMostKnown) kernels_.clear();
   const auto [found, fresh] = kernels_.try_emplace({name_id, type_id, shape_at, items ? 1 : 0}, 0);
   if (!fresh) return found->second;
@@ -395,19 +413,30 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
     for (int i = 0; i < 3; ++i) {
       group[i] = shape.group[i];
       grid[i] = shape.grid[i];
-      if (!items && grid[i] > 0 && group[i] > 0 && __builtin_mul_overflow(grid[i], group[i], &grid[i])) grid[i] = kUnknown;
+      if (!items && grid[i] > 0 && group[i] > 0 && __builtin_mul_overflow(grid[i], group[i], &grid[i]))
+        grid[i] = kUnknown;
     }
   }
-  const int64_t row = writer_.dimension(
-      Table::kKernel, {name, static_cast<int64_t>(type.dispatch), grid[0], grid[1], grid[2], group[0], group[1], group[2], 0, 0, 0, 0, 0, 0,
-                       kUnknown, kUnknown, kUnknown, kUnknown, shared, priv, kUnknown, kUnknown, 0});
+  const int64_t row = writer_.dimension(Table::kKernel, {name,     static_cast<int64_t>(type.dispatch),
+                                                         grid[0],  grid[1],
+                                                         grid[2],  group[0],
+                                                         group[1], group[2],
+                                                         0,        0,
+                                                         0,        0,
+                                                         0,        0,
+                                                         kUnknown, kUnknown,
+                                                         kUnknown, kUnknown,
+                                                         shared,   priv,
+                                                         kUnknown, kUnknown,
+                                                         0});
   kernels_[{name_id, type_id, shape_at, items ? 1 : 0}] = row;
   return row;
 }
 
 Status Reader::read_operations() {
   TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
-  NamedScan scan(db_, *table, {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
+  NamedScan scan(db_, *table,
+                 {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
   tsl::robin_map<int64_t, OpType> types;
   int64_t last_type = kUnknown;
   OpType type;
@@ -459,16 +488,19 @@ Status Reader::read_operations() {
     if (gpu != last_key[0] || queue != last_key[1] || sequence != last_key[2] || process != last_key[3]) {
       const auto [found, fresh] = tracks.try_emplace({gpu, queue, sequence, process}, 0);
       if (fresh)
-        found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device(gpu, type.cuda),
-                                                          queue, sequence, 0, 0, 0});
-      if (devices_.size() > kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
+        found.value() =
+            writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0,
+                                              device(gpu, type.cuda), queue, sequence, 0, 0, 0});
+      if (devices_.size() > kMostGpus)
+        return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
       track = found->second;
       last_key[0] = gpu;
       last_key[1] = queue;
       last_key[2] = sequence;
       last_key[3] = process;
     }
-    const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
+    const auto* const special =
+        cause != nullptr && special_.size() > 0 ? special_.find(correlation) : nullptr;
     // Operations of a graph are numbered in the order in which the file has them.
     const bool of_graph = special != nullptr && special->value == 2;
     node = !of_graph ? 0 : correlation == last_graph ? node + 1 : 1;
@@ -477,14 +509,16 @@ Status Reader::read_operations() {
     if (type.table == Table::kDispatch || described) {
       const auto* const launch = cause != nullptr ? launches_.find(correlation) : nullptr;
       const bool items = all_items_ || (launch != nullptr && special != nullptr && special->value == 1);
-      const std::array<int64_t, 4> key = {name_id, type_id, launch != nullptr ? launch->value.shape : -1, items ? 1 : 0};
+      const std::array<int64_t, 4> key = {name_id, type_id, launch != nullptr ? launch->value.shape : -1,
+                                          items ? 1 : 0};
       if (key != last_kernel) {
         OpType as = type;
         if (type.table != Table::kDispatch) as.dispatch = event::DispatchKind::kTask;
         kernel = kernel_row(key[0], key[1], key[2], items, as);
         last_kernel = key;
       }
-      const int64_t values[] = {track, start, duration, kernel, correlation, kUnknown, kUnknown, kUnknown, node};
+      const int64_t values[] = {track,    start,    duration, kernel, correlation,
+                                kUnknown, kUnknown, kUnknown, node};
       writer_.add(Table::kDispatch, values);
       continue;
     }
@@ -495,31 +529,41 @@ Status Reader::read_operations() {
     if (type.table == Table::kFill) {
       const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
       if (fresh)
-        found.value() = writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), unit, kUnknown});
-      const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, node};
+        found.value() = writer_.dimension(Table::kFillShape,
+                                          {static_cast<int64_t>(event::MemoryKind::kDevice), unit, kUnknown});
+      const int64_t values[] = {track, start,    duration, found->second, correlation,
+                                bytes, kUnknown, kUnknown, node};
       writer_.add(Table::kFill, values);
       continue;
     }
     const auto direction = type.direction;
-    const auto [found, fresh] = shapes.try_emplace({static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
+    const auto [found, fresh] = shapes.try_emplace(
+        {static_cast<int64_t>(direction), unit, asynchronous, static_cast<int64_t>(type.copy)}, 0);
     if (fresh) {
       using event::CopyDirection;
-      const bool from = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
-      const bool to = direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
-      found.value() = writer_.dimension(Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from ? unit : 0, to ? unit : 0,
-                                                            static_cast<int64_t>(type.copy), asynchronous});
+      const bool from =
+          direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
+      const bool to =
+          direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
+      found.value() = writer_.dimension(
+          Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from ? unit : 0, to ? unit : 0,
+                              static_cast<int64_t>(type.copy), asynchronous});
     }
-    const int64_t values[] = {track, start, duration, found->second, correlation, bytes, kUnknown, kUnknown, node};
+    const int64_t values[] = {track, start,    duration, found->second, correlation,
+                              bytes, kUnknown, kUnknown, node};
     writer_.add(Table::kCopy, values);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   if (orphans > 0)
-    writer_.note(0, event::NoteSeverity::kWarning, fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
   if (dangling > 0 || links_ > linked)
     writer_.note(0, event::NoteSeverity::kWarning,
-                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to operations that are not there or that another row links", dangling, std::max<int64_t>(links_ - linked, 0)));
+                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to "
+                             "operations that are not there or that another row links",
+                             dangling, std::max<int64_t>(links_ - linked, 0)));
   return {};
 }
 
@@ -542,11 +586,15 @@ Status Reader::read_monitor() {
     const std::string_view what = scan.string(2);
     const auto [found, fresh] = index.try_emplace(fmt::format("{}\n{}", unit, what), series.size());
     if (fresh) {
-      if (series.size() >= 100000) return fail("{}: rocpd_monitor has more than 100000 series: not a trace", db_.file().path());
-      const int64_t counter = writer_.dimension(Table::kCounter, {writer_.string(what), what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0,
-                                                                  0, writer_.string("monitor")});
-      const int64_t track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, device(unit, false), 0, 0, 0,
-                                                              writer_.string("monitor"), counter});
+      if (series.size() >= 100000)
+        return fail("{}: rocpd_monitor has more than 100000 series: not a trace", db_.file().path());
+      const int64_t counter =
+          writer_.dimension(Table::kCounter, {writer_.string(what),
+                                              what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0, 0,
+                                              writer_.string("monitor")});
+      const int64_t track = writer_.dimension(
+          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, device(unit, false), 0, 0,
+                          0, writer_.string("monitor"), counter});
       series.push_back({track, INT64_MIN, INT64_MIN, 0});
     }
     Last& last = series[found->second];
@@ -556,7 +604,8 @@ Status Reader::read_monitor() {
   }
   // Rows are runs of one value: the last run's end is a reading too.
   for (const Last& last : series)
-    if (last.end > last.start && last.start != INT64_MIN) writer_.add(Table::kReading, {last.track, last.end, last.value});
+    if (last.end > last.start && last.start != INT64_MIN)
+      writer_.add(Table::kReading, {last.track, last.end, last.value});
   return scan.status();
 }
 
@@ -572,7 +621,8 @@ Status Reader::read_metadata() {
       if (scan.next()) unknown += (unknown.empty() ? "" : ", ") + table.name;
     }
   if (!unknown.empty())
-    writer_.note(0, event::NoteSeverity::kInfo, fmt::format("tables of the .rpd that are not carried over: {}", unknown));
+    writer_.note(0, event::NoteSeverity::kInfo,
+                 fmt::format("tables of the .rpd that are not carried over: {}", unknown));
   return {};
 }
 
@@ -581,7 +631,8 @@ Status Reader::run() {
   version_ = schema_version(db_);
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
   strings_ = std::make_unique<Strings>(db_, *strings);
-  if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring")) ustrings_ = std::make_unique<Strings>(db_, *ustrings);
+  if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring"))
+    ustrings_ = std::make_unique<Strings>(db_, *ustrings);
   TACHO_TRY(read_metadata());
   TACHO_TRY(read_launches());
   TACHO_TRY(read_copy_calls());
@@ -595,12 +646,17 @@ Status Reader::run() {
 
 Status check(const Database& database) {
   static constexpr std::pair<std::string_view, std::string_view> kNeeded[] = {
-      {"rocpd_api", "apiName_id"}, {"rocpd_api", "pid"},   {"rocpd_api", "start"},         {"rocpd_api", "end"},      {"rocpd_op", "gpuId"},
-      {"rocpd_op", "start"},       {"rocpd_op", "end"},    {"rocpd_op", "description_id"}, {"rocpd_op", "opType_id"}, {"rocpd_string", "string"}};
+      {"rocpd_api", "apiName_id"}, {"rocpd_api", "pid"},           {"rocpd_api", "start"},
+      {"rocpd_api", "end"},        {"rocpd_op", "gpuId"},          {"rocpd_op", "start"},
+      {"rocpd_op", "end"},         {"rocpd_op", "description_id"}, {"rocpd_op", "opType_id"},
+      {"rocpd_string", "string"}};
   for (const auto& [table, column] : kNeeded) {
     const sqlite::TableInfo* const info = database.table(table);
-    if (info == nullptr) return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
-    if (info->column(column) < 0) return fail("{}: not an .rpd file that tacho knows: its table {} has no column {}", database.file().path(), table, column);
+    if (info == nullptr)
+      return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
+    if (info->column(column) < 0)
+      return fail("{}: not an .rpd file that tacho knows: its table {} has no column {}",
+                  database.file().path(), table, column);
   }
   return {};
 }

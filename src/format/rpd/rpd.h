@@ -27,7 +27,8 @@ Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 
 /// Writes target.file in schema version options.rpd_schema (2 or 3). Times in CLOCK_MONOTONIC.
-Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written);
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+             std::vector<std::string>& written);
 
 /// An error that names the table or column whose lack makes `database` no .rpd file.
 Status check(const sqlite::Database& database);

@@ -79,7 +79,8 @@ std::string escaped(std::string_view text) {
 
 bool plain(std::string_view text) {
   for (const char c : text)
-    if (static_cast<signed char>(c) < 0x20 || c == '"' || c == '\\' || c == 0x7f) return false;  // also bytes above 0x7f
+    if (static_cast<signed char>(c) < 0x20 || c == '"' || c == '\\' || c == 0x7f)
+      return false;  // also bytes above 0x7f
   return true;
 }
 
@@ -97,7 +98,8 @@ struct Window {
 
 class Tracer {
  public:
-  Tracer(const Database& database, OutputFile& out, const TracingOptions& options) : db_(database), out_(out), options_(options) {}
+  Tracer(const Database& database, OutputFile& out, const TracingOptions& options)
+      : db_(database), out_(out), options_(options) {}
   Result<TracingResult> run();
 
  private:
@@ -177,7 +179,9 @@ class Tracer {
   int64_t last_end_ = INT64_MIN;
 };
 
-uint64_t pair_key(int64_t a, int64_t b) { return static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(b); }
+uint64_t pair_key(int64_t a, int64_t b) {
+  return static_cast<uint64_t>(a) * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(b);
+}
 
 uint32_t Tracer::thread(int64_t pid, int64_t tid) {
   if (last_thread_ < threads_.size() && pid == last_pid_ && tid == last_tid_) return last_thread_;
@@ -189,9 +193,12 @@ uint32_t Tracer::thread(int64_t pid, int64_t tid) {
       one.pid = pid;
       one.tid = tid;
       one.head = fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", pid, tid);
-      text(fmt::format(",{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"name\":\"Hip {1}\"}}}}\n"
-                       ",{{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{\"sort_index\":\"{2}\"}}}}\n",
-                       pid, tid, static_cast<int64_t>(static_cast<uint64_t>(tid) * 2)));
+      text(
+          fmt::format(",{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\",\"args\":{{"
+                      "\"name\":\"Hip {1}\"}}}}\n"
+                      ",{{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":\"{0}\",\"tid\":\"{1}\","
+                      "\"args\":{{\"sort_index\":\"{2}\"}}}}\n",
+                      pid, tid, static_cast<int64_t>(static_cast<uint64_t>(tid) * 2)));
       result_.events += 2;
       threads_.push_back(std::move(one));
     } else if (threads_[found->second].pid != pid || threads_[found->second].tid != tid) {
@@ -211,12 +218,16 @@ uint32_t Tracer::place(int64_t gpu, int64_t queue) {
     const auto [found, fresh] = place_index_.try_emplace(key, static_cast<uint32_t>(places_.size()));
     if (fresh) {
       const auto known = std::find(gpus_.begin(), gpus_.end(), gpu);
-      Place one{gpu, queue, static_cast<uint32_t>(known - gpus_.begin()), fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", gpu, queue)};
+      Place one{gpu, queue, static_cast<uint32_t>(known - gpus_.begin()),
+                fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",", gpu, queue)};
       if (known == gpus_.end()) {
         gpus_.push_back(gpu);
-        text(fmt::format(",{{\"name\": \"process_name\", \"ph\": \"M\", \"pid\":\"{0}\",\"args\":{{\"name\":\"GPU{0}\"}}}}\n"
-                         ",{{\"name\": \"process_sort_index\", \"ph\": \"M\", \"pid\":\"{0}\",\"args\":{{\"sort_index\":\"{1}\"}}}}\n",
-                         gpu, static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000)));
+        text(
+            fmt::format(",{{\"name\": \"process_name\", \"ph\": \"M\", "
+                        "\"pid\":\"{0}\",\"args\":{{\"name\":\"GPU{0}\"}}}}\n"
+                        ",{{\"name\": \"process_sort_index\", \"ph\": \"M\", "
+                        "\"pid\":\"{0}\",\"args\":{{\"sort_index\":\"{1}\"}}}}\n",
+                        gpu, static_cast<int64_t>(static_cast<uint64_t>(gpu) + 1000000)));
         result_.events += 2;
       }
       places_.push_back(std::move(one));
@@ -256,16 +267,24 @@ Status Tracer::window() {
     const std::string_view unit(stop, static_cast<size_t>(text.data() + text.size() - stop));
     if (error == std::errc() && std::isfinite(number)) {
       if (unit == "%") {
-        us = (static_cast<double>(result_.last - result_.first) * (number / 100) + static_cast<double>(result_.first)) / 1000;
+        us = (static_cast<double>(result_.last - result_.first) * (number / 100) +
+              static_cast<double>(result_.first)) /
+             1000;
         return {};
       }
-      const double scale = unit.empty() || unit == "us" ? 1 : unit == "ns" ? 1e-3 : unit == "ms" ? 1e3 : unit == "s" ? 1e6 : 0;
+      const double scale = unit.empty() || unit == "us" ? 1
+                           : unit == "ns"               ? 1e-3
+                           : unit == "ms"               ? 1e3
+                           : unit == "s"                ? 1e6
+                                                        : 0;
       if (scale != 0) {
         us = number * scale;
         return {};
       }
     }
-    return fail("{} {}: write a share of the trace (25%), microseconds, or a number with a unit (ns, us, ms, s)", option, text);
+    return fail(
+        "{} {}: write a share of the trace (25%), microseconds, or a number with a unit (ns, us, ms, s)",
+        option, text);
   };
   result_.from = static_cast<double>(result_.first) / 1000;
   result_.to = static_cast<double>(result_.last) / 1000;
@@ -295,12 +314,14 @@ Status Tracer::operations() {
   uint32_t last = 0;
   while (scan.next()) {
     const uint32_t at = place(scan.number(0), scan.number(1));
-    if (gpus_.size() > kMostGpus) return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
+    if (gpus_.size() > kMostGpus)
+      return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
     const int64_t start = scan.number(2), end = scan.number(3);
     last_end_ = std::max(last_end_, end);
     if (!window_.holds(start)) continue;
     const int64_t description = scan.number(4), type = scan.number(5);
-    if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description || lines[last].key[2] != type) {
+    if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description ||
+        lines[last].key[2] != type) {
       if (lines.size() >= kMostKnown) {
         index.clear();
         lines.clear();
@@ -311,9 +332,10 @@ Status Tracer::operations() {
         if (fresh) {
           const std::string word = name(type);
           const std::string& described = name(description);
-          lines.push_back({{at, description, type},
-                           places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
-                           "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
+          lines.push_back(
+              {{at, description, type},
+               places_[at].head + "\"name\":\"" + (described.empty() ? word : described) + "\",\"ts\":\"",
+               "\",\"ph\":\"X\",\"args\":{\"desc\":\"" + word + "\"}}\n"});
         }
         const Line& line = lines[found->second];
         if (line.key[0] == at && line.key[1] == description && line.key[2] == type) {
@@ -350,19 +372,28 @@ Status Tracer::operations() {
 
 // Graph launches, in files to which upstream's rocpd.graph was applied.
 Status Tracer::graphs() {
-  if (db_.table("rocpd_graphLaunchapi") == nullptr || db_.table("rocpd_graphLaunchapi")->column("graphExec") < 0) return {};
+  if (db_.table("rocpd_graphLaunchapi") == nullptr ||
+      db_.table("rocpd_graphLaunchapi")->column("graphExec") < 0)
+    return {};
   TACHO_ASSIGN(const sqlite::Statement list,
-               sqlite::prepare(db_.connection(), "SELECT graphExec, gpuId, queueId, min(start), max(end) - min(start), count(*) FROM rocpd_graphLaunchapi A "
-                                                 "JOIN rocpd_api_ops B ON B.api_id = A.api_ptr_id JOIN rocpd_op C ON C.id = B.op_id GROUP BY api_ptr_id"));
+               sqlite::prepare(db_.connection(),
+                               "SELECT graphExec, gpuId, queueId, min(start), max(end) - min(start), "
+                               "count(*) FROM rocpd_graphLaunchapi A "
+                               "JOIN rocpd_api_ops B ON B.api_id = A.api_ptr_id JOIN rocpd_op C ON C.id = "
+                               "B.op_id GROUP BY api_ptr_id"));
   while (sqlite3_step(list.get()) == SQLITE_ROW) {
-    const auto number = [&](int column) { return static_cast<int64_t>(sqlite3_column_int64(list.get(), column)); };
+    const auto number = [&](int column) {
+      return static_cast<int64_t>(sqlite3_column_int64(list.get(), column));
+    };
     if (!window_.holds(number(3))) continue;
     const auto* const graph = reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0));
     char ts[32], dur[32];
     *put_us(ts, number(3)) = '\0';
     *put_us(dur, number(4)) = '\0';
-    text(fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",\"name\":\"Graph {}\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"kernels\":\"{}\"}}}}\n", number(1), number(2),
-                     escaped(graph != nullptr ? graph : ""), ts, dur, number(5)));
+    text(
+        fmt::format(",{{\"pid\":\"{}\",\"tid\":\"{}\",\"name\":\"Graph "
+                    "{}\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"kernels\":\"{}\"}}}}\n",
+                    number(1), number(2), escaped(graph != nullptr ? graph : ""), ts, dur, number(5)));
     ++result_.events;
   }
   return {};
@@ -461,7 +492,8 @@ Status Tracer::links() {
   TACHO_ASSIGN(const sqlite::TableInfo* const calls, db_.required("rocpd_api"));
   TACHO_ASSIGN(const sqlite::TableInfo* const ops, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"id", "api_id", "op_id"});
-  NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}), op(db_, *ops, {"gpuId", "queueId", "start", "end"});
+  NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}),
+      op(db_, *ops, {"gpuId", "queueId", "start", "end"});
   // Rows of the three tables come in about the same order: mostly the wanted row is the next one.
   const auto find = [](NamedScan& in, int64_t id) {
     if (in.rows() > 0 && in.rowid() == id) return true;
@@ -470,7 +502,8 @@ Status Tracer::links() {
   };
   while (scan.next()) {
     if (!find(call, scan.number(1)) || !find(op, scan.number(2))) continue;
-    const int64_t call_start = call.number(2), call_end = call.number(3), start = op.number(2), end = op.number(3);
+    const int64_t call_start = call.number(2), call_end = call.number(3), start = op.number(2),
+                  end = op.number(3);
     const uint32_t from = thread(call.number(0), call.number(1)), to = place(op.number(0), op.number(1));
     if (window_.holds(start)) {
       begins_.add({call_start, places_[to].gpu_number});
@@ -482,7 +515,8 @@ Status Tracer::links() {
     const std::string& tail = places_[to].head;
     char* at = out_.reserve(head.size() + tail.size() + 260);
     char* const begin = at;
-    at = put_us(put(put(at, head), "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\""), std::min(call_end - 2000, start));
+    at = put_us(put(put(at, head), "\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\""),
+                std::min(call_end - 2000, start));
     char digits[kMostDigits];
     const std::string_view id(digits, static_cast<size_t>(write_signed(digits, scan.number(0)) - digits));
     at = put(put(put(at, "\",\"id\":\""), id), "\",\"ph\":\"s\"}\n");
@@ -507,8 +541,10 @@ Status Tracer::counters() {
   };
   std::vector<Gpu> gpus;
   for (const int64_t gpu : gpus_)
-    gpus.push_back({fmt::format(",{{\"pid\":\"{}\",\"name\":\"QueueDepth\",\"ph\":\"C\",\"ts\":", gpu), fmt::format(",{{\"pid\":\"{}\",\"name\":\"Idle\",\"ph\":\"C\",\"ts\":", gpu)});
-  const auto line = [&](const std::string& head, std::string_view time, std::string_view what, int64_t value) {
+    gpus.push_back({fmt::format(",{{\"pid\":\"{}\",\"name\":\"QueueDepth\",\"ph\":\"C\",\"ts\":", gpu),
+                    fmt::format(",{{\"pid\":\"{}\",\"name\":\"Idle\",\"ph\":\"C\",\"ts\":", gpu)});
+  const auto line = [&](const std::string& head, std::string_view time, std::string_view what,
+                        int64_t value) {
     char* to = out_.reserve(head.size() + 100);
     char* const begin = to;
     to = put(put(put(to, head), time), what);
@@ -561,7 +597,8 @@ Status Tracer::monitor() {
   const auto line = [&](const Series& of, int64_t time) {
     char ts[32];
     *put_us(ts, time) = '\0';
-    text(fmt::format(",{{\"pid\":\"{}\",\"name\":\"{}\",\"ph\":\"C\",\"ts\":{},\"args\":{{\"{}\":{}}}}}\n", of.device, of.type, ts, of.type, of.value));
+    text(fmt::format(",{{\"pid\":\"{}\",\"name\":\"{}\",\"ph\":\"C\",\"ts\":{},\"args\":{{\"{}\":{}}}}}\n",
+                     of.device, of.type, ts, of.type, of.value));
     ++result_.events;
   };
   while (scan.next()) {
@@ -574,7 +611,8 @@ Status Tracer::monitor() {
     for (Series& one : series)
       if (one.device == device && one.type == type) of = &one;
     if (of == nullptr) {
-      if (series.size() >= 4096) return fail("{}: rocpd_monitor has more than 4096 series: not a trace", db_.file().path());
+      if (series.size() >= 4096)
+        return fail("{}: rocpd_monitor has more than 4096 series: not a trace", db_.file().path());
       of = &series.emplace_back(Series{device, INT64_MIN, type, {}});
     }
     // A value is text in the file; what is no number would break the JSON.
@@ -601,7 +639,9 @@ void Tracer::close_frame(Thread& thread) {
     *put_us(ts, thread.from - 1000) = '\0';
     *put_us(dur, thread.to - thread.from + 1000) = '\0';
     text(places_[place].head + "\"name\":\"" + value);
-    text(fmt::format("\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"desc\":\"UserMarker frame: {} ops\"}}}}\n", ts, dur, thread.operations));
+    text(fmt::format(
+        "\",\"ts\":\"{}\",\"dur\":\"{}\",\"ph\":\"X\",\"args\":{{\"desc\":\"UserMarker frame: {} ops\"}}}}\n",
+        ts, dur, thread.operations));
     ++result_.events;
   }
 }
@@ -625,7 +665,9 @@ Status Tracer::frames() {
         together.push_back(marker);
         more_marker = markers_.next(marker);
       }
-      if (together.size() > 1) std::stable_sort(together.begin(), together.end(), [](const Marker& a, const Marker& b) { return a.end > b.end; });
+      if (together.size() > 1)
+        std::stable_sort(together.begin(), together.end(),
+                         [](const Marker& a, const Marker& b) { return a.end > b.end; });
       for (const Marker& one : together) {
         std::vector<Marker>& stack = threads_[one.thread].stack;
         while (!stack.empty() && stack.back().end <= one.start) stack.pop_back();
@@ -636,12 +678,14 @@ Status Tracer::frames() {
     while (!thread.stack.empty() && thread.stack.back().end <= use.call) thread.stack.pop_back();
     if (!thread.stack.empty()) {
       const Marker& inner = thread.stack.back();
-      const bool same = thread.open && thread.frame.start == inner.start && thread.frame.text == inner.text &&
-                        (std::llabs(use.start - thread.to) < kNear || std::llabs(thread.from - use.end) < kNear);
+      const bool same =
+          thread.open && thread.frame.start == inner.start && thread.frame.text == inner.text &&
+          (std::llabs(use.start - thread.to) < kNear || std::llabs(thread.from - use.end) < kNear);
       if (same) {
         thread.from = std::min(thread.from, use.start);
         thread.to = std::max(thread.to, use.end);
-        if (std::find(thread.places.begin(), thread.places.end(), use.place) == thread.places.end()) thread.places.push_back(use.place);
+        if (std::find(thread.places.begin(), thread.places.end(), use.place) == thread.places.end())
+          thread.places.push_back(use.place);
         ++thread.operations;
       } else {
         close_frame(thread);
@@ -661,11 +705,14 @@ Status Tracer::frames() {
 
 Result<TracingResult> Tracer::run() {
   result_.version = schema_version(db_);
-  if (result_.version == 0) return fail("{}: not an .rpd file; tacho export -f json converts other traces", db_.file().path());
+  if (result_.version == 0)
+    return fail("{}: not an .rpd file; tacho export -f json converts other traces", db_.file().path());
   TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
-  strings_ = std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
+  strings_ =
+      std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
   if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring"))
-    ustrings_ = std::make_unique<NamedScan>(db_, *ustrings, std::initializer_list<std::string_view>{"id", "string"});
+    ustrings_ =
+        std::make_unique<NamedScan>(db_, *ustrings, std::initializer_list<std::string_view>{"id", "string"});
   if (options_.start.find('%') != std::string::npos || options_.end.find('%') != std::string::npos) {
     TACHO_ASSIGN(const sqlite::TableInfo* const calls, db_.required("rocpd_api"));
     NamedScan scan(db_, *calls, {"start", "end"});
@@ -678,7 +725,8 @@ Result<TracingResult> Tracer::run() {
     TACHO_TRY(scan.status());
   }
   TACHO_TRY(window());
-  if (window_.has_from && window_.has_to && window_.from > window_.to) return fail("--start {} lies after --end {}", options_.start, options_.end);
+  if (window_.has_from && window_.has_to && window_.from > window_.to)
+    return fail("--start {} lies after --end {}", options_.start, options_.end);
   text(options_.array ? "[ {}\n" : "{\"traceEvents\": [ {}\n");
   TACHO_TRY(operations());
   TACHO_TRY(graphs());
@@ -697,7 +745,8 @@ Result<TracingResult> Tracer::run() {
 
 }  // namespace
 
-Result<TracingResult> write_tracing(const std::string& input, const std::string& output, const TracingOptions& options) {
+Result<TracingResult> write_tracing(const std::string& input, const std::string& output,
+                                    const TracingOptions& options) {
   TACHO_ASSIGN(const Database database, Database::open(input));
   TACHO_ASSIGN(OutputFile out, OutputFile::create(output, options.overwrite));
   TACHO_ASSIGN(const TracingResult result, Tracer(database, out, options).run());

@@ -36,7 +36,8 @@ class IdSet {
     if (page != last_page_ || last_ == nullptr) {
       auto& bits = pages_[page];
       if (!bits) {
-        if (stock_.pages == 0) return fail("{}: its row ids are scattered too widely for a trace", stock_.path);
+        if (stock_.pages == 0)
+          return fail("{}: its row ids are scattered too widely for a trace", stock_.path);
         --stock_.pages;
         bits = std::make_unique<Bits>();
       }
@@ -75,12 +76,17 @@ int schema_only(void*, int action, const char* first, const char*, const char*, 
     case SQLITE_CREATE_VIEW:
     case SQLITE_REINDEX:
     case SQLITE_FUNCTION:
-    case SQLITE_SELECT: return SQLITE_OK;
+    case SQLITE_SELECT:
+      return SQLITE_OK;
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
-    case SQLITE_READ: return first != nullptr && std::string_view(first).starts_with("sqlite_") ? SQLITE_OK : action == SQLITE_READ ? SQLITE_OK : SQLITE_DENY;
-    default: return SQLITE_DENY;
+    case SQLITE_READ:
+      return first != nullptr && std::string_view(first).starts_with("sqlite_") ? SQLITE_OK
+             : action == SQLITE_READ                                            ? SQLITE_OK
+                                                                                : SQLITE_DENY;
+    default:
+      return SQLITE_DENY;
   }
 }
 
@@ -91,19 +97,22 @@ class Trimmer {
 
  private:
   struct Reference {
-    int column;      // in stored order
-    IdSet* set;      // rows that must be there; or
-    IdSet* use;      // strings that are then used
+    int column;  // in stored order
+    IdSet* set;  // rows that must be there; or
+    IdSet* use;  // strings that are then used
   };
   bool inside(int64_t start) const { return start >= from_ && start <= to_; }
   Result<std::string> schema(const char* type);
   Status copy_calls();
   Status copy_operations();
-  Status copy_table(const std::string& name, std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
+  Status copy_table(const std::string& name,
+                    std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                     std::initializer_list<std::pair<std::string_view, IdSet*>> uses);
   Status copy_strings(const char* name, IdSet& used);
   Status copy_others();
-  bool known(const std::string& name) const { return std::find(done_.begin(), done_.end(), name) != done_.end(); }
+  bool known(const std::string& name) const {
+    return std::find(done_.begin(), done_.end(), name) != done_.end();
+  }
 
   const Database& db_;
   int64_t from_, to_;
@@ -119,7 +128,9 @@ class Trimmer {
 // so that nothing else can hide in them.
 Result<std::string> Trimmer::schema(const char* type) {
   TACHO_ASSIGN(const sqlite::Statement list,
-               sqlite::prepare(db_.connection(), "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"));
+               sqlite::prepare(db_.connection(),
+                               "SELECT sql, name FROM sqlite_schema WHERE type = ? AND sql IS NOT NULL AND "
+                               "name NOT LIKE 'sqlite_%'"));
   sqlite3_bind_text(list.get(), 1, type, -1, SQLITE_STATIC);
   if (!trial_) {
     TACHO_ASSIGN(trial_, sqlite::open_memory());
@@ -135,11 +146,14 @@ Result<std::string> Trimmer::schema(const char* type) {
     const int code = sqlite3_prepare_v2(trial_.get(), sql.c_str(), -1, &raw, &tail);
     const sqlite::Statement statement(raw);
     if (code != SQLITE_OK || (tail != nullptr && *tail != '\0') || sqlite3_step(raw) != SQLITE_DONE)
-      return fail("{}: the definition of its {} {} makes no sense: {}", db_.file().path(), type, name, sqlite3_errmsg(trial_.get()));
+      return fail("{}: the definition of its {} {} makes no sense: {}", db_.file().path(), type, name,
+                  sqlite3_errmsg(trial_.get()));
     if (type == std::string_view("index")) {
       // Only over plain columns: expressions would be computed for every row.
       sqlite3_set_authorizer(trial_.get(), nullptr, nullptr);
-      TACHO_ASSIGN(const sqlite::Statement parts, sqlite::prepare(trial_.get(), "SELECT count(*) FROM pragma_index_xinfo(?) WHERE cid = -2"));
+      TACHO_ASSIGN(
+          const sqlite::Statement parts,
+          sqlite::prepare(trial_.get(), "SELECT count(*) FROM pragma_index_xinfo(?) WHERE cid = -2"));
       sqlite3_bind_text(parts.get(), 1, name.c_str(), -1, SQLITE_TRANSIENT);
       const bool plain = sqlite3_step(parts.get()) == SQLITE_ROW && sqlite3_column_int(parts.get(), 0) == 0;
       sqlite3_set_authorizer(trial_.get(), schema_only, nullptr);
@@ -201,7 +215,8 @@ Status Trimmer::copy_operations() {
   return copy_table("rocpd_api_ops", {{"api_id", &calls_}, {"op_id", &operations_}}, {});
 }
 
-Status Trimmer::copy_table(const std::string& name, std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
+Status Trimmer::copy_table(const std::string& name,
+                           std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                            std::initializer_list<std::pair<std::string_view, IdSet*>> uses) {
   const sqlite::TableInfo* const table = db_.table(name);
   if (table == nullptr) return {};
@@ -219,7 +234,9 @@ Status Trimmer::copy_table(const std::string& name, std::initializer_list<std::p
   BulkTable& out = file_->table(table->name);
   while (scan.next()) {
     bool keep = true;
-    const auto value = [&](int column) { return column == table->rowid_column ? scan.rowid() : scan.integer(column); };
+    const auto value = [&](int column) {
+      return column == table->rowid_column ? scan.rowid() : scan.integer(column);
+    };
     for (const Reference& reference : references)
       if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
     if (!keep) continue;
@@ -237,16 +254,21 @@ Status Trimmer::copy_strings(const char* name, IdSet& used) {
   NamedScan scan(db_, *table, {"id", "string"});
   BulkTable& out = file_->table(table->name);
   while (scan.next())
-    if (used.has(scan.rowid()) || scan.string(1).empty()) out.append_record(scan.rowid(), scan.record());  // views look for the empty one
+    if (used.has(scan.rowid()) || scan.string(1).empty())
+      out.append_record(scan.rowid(), scan.record());  // views look for the empty one
   done_.push_back(table->name);
   return scan.status();
 }
 
 // Tables that this version of tacho does not know: trimmed by the references that they declare.
 Status Trimmer::copy_others() {
-  TACHO_ASSIGN(const sqlite::Statement keys, sqlite::prepare(db_.connection(), "SELECT \"from\", \"table\" FROM pragma_foreign_key_list(?)"));
+  TACHO_ASSIGN(
+      const sqlite::Statement keys,
+      sqlite::prepare(db_.connection(), "SELECT \"from\", \"table\" FROM pragma_foreign_key_list(?)"));
   for (const sqlite::TableInfo& table : db_.tables()) {
-    if (known(table.name) || table.name.starts_with("sqlite_") || table.name == "rocpd_string" || table.name == "rocpd_ustring") continue;
+    if (known(table.name) || table.name.starts_with("sqlite_") || table.name == "rocpd_string" ||
+        table.name == "rocpd_ustring")
+      continue;
     std::vector<Reference> references;
     int most = 0;
     sqlite3_reset(keys.get());
@@ -266,7 +288,9 @@ Status Trimmer::copy_others() {
     BulkTable& out = file_->table(table.name);
     while (scan.next()) {
       bool keep = true;
-      const auto value = [&](int column) { return column == table.rowid_column ? scan.rowid() : scan.integer(column); };
+      const auto value = [&](int column) {
+        return column == table.rowid_column ? scan.rowid() : scan.integer(column);
+      };
       for (const Reference& reference : references)
         if (reference.set != nullptr && !reference.set->has(value(reference.column))) keep = false;
       if (!keep) continue;
@@ -292,7 +316,8 @@ Result<TrimResult> Trimmer::run(const std::string& temporary) {
   TACHO_TRY(copy_table("rocpd_stackframe", {{"api_ptr_id", &calls_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_counter", {{"op_id", &operations_}}, {{"name_id", &strings_}}));
   TACHO_TRY(copy_table("rocpd_barrierop", {{"op_ptr_id", &operations_}}, {}));
-  TACHO_TRY(copy_table("rocpd_op_inputSignals", {{"from_op_id", &operations_}, {"to_op_id", &operations_}}, {}));
+  TACHO_TRY(
+      copy_table("rocpd_op_inputSignals", {{"from_op_id", &operations_}, {"to_op_id", &operations_}}, {}));
   if (const sqlite::TableInfo* const table = db_.table("rocpd_monitor")) {
     NamedScan scan(db_, *table, {"start", "end"});
     BulkTable& out = file_->table(table->name);
@@ -325,7 +350,8 @@ Result<std::pair<int64_t, int64_t>> time_range(const std::string& path) {
   return std::pair{first, last};
 }
 
-Result<TrimResult> trim(const std::string& input, const std::string& output, int64_t from, int64_t to, bool overwrite) {
+Result<TrimResult> trim(const std::string& input, const std::string& output, int64_t from, int64_t to,
+                        bool overwrite) {
   TACHO_ASSIGN(const Database database, Database::open(input));
   TACHO_ASSIGN(sqlite::DatabaseOutput place, sqlite::DatabaseOutput::create(output, overwrite));
   TACHO_ASSIGN(const TrimResult result, Trimmer(database, from, to).run(place.temporary()));

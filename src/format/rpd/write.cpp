@@ -30,7 +30,11 @@ constexpr int64_t kPidStride = 10'000'000, kGpuStride = 1000;
 class Writer {
  public:
   Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, ClockMap clock)
-      : trace_(trace), options_(options), version_(options.rpd_schema), file_(file), clock_(std::move(clock)) {}
+      : trace_(trace),
+        options_(options),
+        version_(options.rpd_schema),
+        file_(file),
+        clock_(std::move(clock)) {}
   Status run();
 
  private:
@@ -53,9 +57,9 @@ class Writer {
   Status launches();
   Status copies();
   Status readings();
-  int64_t text(std::string_view value);          // rocpd_string.id
-  int64_t text_of_row(int64_t row, bool kernel); // the same by row of the trace's string table
-  int64_t argument(int64_t row);                 // id of a marker's text, where args_id looks
+  int64_t text(std::string_view value);           // rocpd_string.id
+  int64_t text_of_row(int64_t row, bool kernel);  // the same by row of the trace's string table
+  int64_t argument(int64_t row);                  // id of a marker's text, where args_id looks
   std::string_view domain_word(Domain domain) const;
 
   const trace::Trace& trace_;
@@ -65,7 +69,8 @@ class Writer {
   ClockMap clock_;
   std::vector<Track> tracks_;
   HashIds texts_;
-  RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)}, arguments_{trace_.rows(Table::kString)};
+  RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)},
+      arguments_{trace_.rows(Table::kString)};
   int64_t next_text_ = 1, next_argument_ = 1;
   Causes causes_;  // of API calls: id * 2, + 1 for functions whose grids are in work-items
   SortedFile<LaunchRow> launch_rows_;
@@ -86,7 +91,9 @@ int64_t Writer::text_of_row(int64_t row, bool kernel) {
   int64_t& known = (kernel ? kernel_rows_ : rows_).of(row);
   if (known != 0) return known;
   const std::string_view raw = trace_.string(row);
-  return known = kernel && !options_.mangled ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw)) : text(raw);
+  return known = kernel && !options_.mangled
+                     ? text(options_.truncate ? short_name(demangle(raw)) : demangle(raw))
+                     : text(raw);
 }
 
 int64_t Writer::argument(int64_t row) {
@@ -104,11 +111,15 @@ int64_t Writer::argument(int64_t row) {
 std::string_view Writer::domain_word(Domain domain) const {
   switch (domain) {
     case Domain::kHipRuntime:
-    case Domain::kHipCompiler: return "hip";
+    case Domain::kHipCompiler:
+      return "hip";
     case Domain::kCudaRuntime:
-    case Domain::kCudaDriver: return "cuda";
-    case Domain::kUnknown: return "";
-    default: return event::to_string(domain);
+    case Domain::kCudaDriver:
+      return "cuda";
+    case Domain::kUnknown:
+      return "";
+    default:
+      return event::to_string(domain);
   }
 }
 
@@ -116,10 +127,12 @@ void Writer::read_tracks() {
   // Several hosts or runs in one file are told apart as upstream's multi-node views expect it.
   std::map<std::pair<int64_t, int64_t>, int64_t> nodes;
   for (int64_t process = 1; process < trace_.rows(Table::kProcess); ++process)
-    nodes.try_emplace({trace_.cell(Table::kProcess, process, column::Process::run), trace_.cell(Table::kProcess, process, column::Process::host)},
+    nodes.try_emplace({trace_.cell(Table::kProcess, process, column::Process::run),
+                       trace_.cell(Table::kProcess, process, column::Process::host)},
                       static_cast<int64_t>(nodes.size()));
   const auto node_of = [&](int64_t process) -> int64_t {
-    const auto found = nodes.find({trace_.cell(Table::kProcess, process, column::Process::run), trace_.cell(Table::kProcess, process, column::Process::host)});
+    const auto found = nodes.find({trace_.cell(Table::kProcess, process, column::Process::run),
+                                   trace_.cell(Table::kProcess, process, column::Process::host)});
     return process > 0 && found != nodes.end() ? found->second : 0;
   };
   const bool from_rpd = trace_.property(Table::kEnd, 0, "source").value_or("") == "rpd";
@@ -132,12 +145,15 @@ void Writer::read_tracks() {
     const int64_t node = node_of(track.process);
     track.pid = trace_.cell(Table::kProcess, track.process, column::Process::pid) + node * kPidStride;
     const int64_t thread = cell(column::Track::thread), device = cell(column::Track::device);
-    track.tid = thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) + node * kPidStride : track.pid;
+    track.tid =
+        thread > 0 ? trace_.cell(Table::kThread, thread, column::Thread::tid) + node * kPidStride : track.pid;
     const int64_t index = device > 0 ? trace_.cell(Table::kDevice, device, column::Device::index) : 0;
     track.gpu = (index == kUnknown ? 0 : index) + node * kGpuStride;
     track.native = cell(column::Track::native);
     const int64_t context = cell(column::Track::context);
-    const bool cuda = device > 0 && trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
+    const bool cuda =
+        device > 0 &&
+        trace_.text(Table::kDevice, device, column::Device::vendor).find("NVIDIA") != std::string_view::npos;
     // As upstream's CUDA backend has it: the context as queue, the stream as sequence. Other contexts are of no use there.
     track.queue = cuda ? context : track.native;
     track.sequence = cuda ? track.native : from_rpd ? context : 0;
@@ -146,20 +162,26 @@ void Writer::read_tracks() {
 }
 
 Status Writer::calls() {
-  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, column::Fact::correlation};
+  static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
+                                     column::Fact::dim, column::Fact::correlation};
   trace::TimeCursor api(trace_, Table::kApi, kColumns), marker(trace_, Table::kMarker, kColumns);
-  bool more_api = options_.wants(Table::kApi) && api.next(), more_marker = options_.wants(Table::kMarker) && marker.next();
+  bool more_api = options_.wants(Table::kApi) && api.next(),
+       more_marker = options_.wants(Table::kMarker) && marker.next();
   struct Function {
     int64_t name, domain;
     bool wanted, items;
   };
-  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)), Function{0, 0, true, false});
+  std::vector<Function> functions(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)),
+                                  Function{0, 0, true, false});
   for (size_t row = 1; row < functions.size(); ++row) {
-    const auto domain = static_cast<Domain>(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-    functions[row].name = text_of_row(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name), false);
+    const auto domain = static_cast<Domain>(
+        trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
+    functions[row].name =
+        text_of_row(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::name), false);
     functions[row].domain = version_ >= 3 ? text(domain_word(domain)) : 0;
     functions[row].wanted = options_.wants(domain);
-    functions[row].items = launches_items(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
+    functions[row].items =
+        launches_items(trace_.text(Table::kFunction, static_cast<int64_t>(row), column::Function::name));
   }
   const int64_t user_marker = text("UserMarker"), roctx = version_ >= 3 ? text("roctx") : 0;
   BulkTable& table = file_.table("rocpd_api");
@@ -200,19 +222,25 @@ Status Writer::calls() {
 
 Status Writer::operations() {
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
-  static constexpr int kDispatchColumns[] = {column::Dispatch::track, column::Dispatch::start, column::Dispatch::duration, column::Dispatch::dim,
+  static constexpr int kDispatchColumns[] = {column::Dispatch::track,       column::Dispatch::start,
+                                             column::Dispatch::duration,    column::Dispatch::dim,
                                              column::Dispatch::correlation, column::Dispatch::graph_node};
-  static constexpr int kCopyColumns[] = {column::Copy::track, column::Copy::start, column::Copy::duration, column::Copy::dim, column::Copy::correlation, column::Copy::bytes, column::Copy::graph_node};
-  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns), copy(trace_, Table::kCopy, kCopyColumns), fill(trace_, Table::kFill, kCopyColumns);
+  static constexpr int kCopyColumns[] = {
+      column::Copy::track,       column::Copy::start, column::Copy::duration,  column::Copy::dim,
+      column::Copy::correlation, column::Copy::bytes, column::Copy::graph_node};
+  trace::TimeCursor dispatch(trace_, Table::kDispatch, kDispatchColumns),
+      copy(trace_, Table::kCopy, kCopyColumns), fill(trace_, Table::kFill, kCopyColumns);
   trace::TimeCursor* const cursors[] = {&dispatch, &copy, &fill};
   bool more[3];
   for (int i = 0; i < 3; ++i) more[i] = options_.wants(kTables[i]) && cursors[i]->next();
   struct Kernel {
     int64_t name, type;
   };
-  std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)), Kernel{0, 0});
+  std::vector<Kernel> kernels(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kKernel), 1)),
+                              Kernel{0, 0});
   int64_t fill_type = 0;
-  std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)), 0);
+  std::vector<int64_t> copy_types(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kCopyShape), 1)),
+                                  0);
   BulkTable& ops = file_.table("rocpd_op");
   BulkTable& links = file_.table("rocpd_api_ops");
   int64_t id = 0, link = 0;
@@ -227,18 +255,21 @@ Status Writer::operations() {
       int64_t description = 1, type = 0;
       const auto dim = static_cast<size_t>(row[3]);
       if (which == 0) {
-        if (dim >= kernels.size()) return fail("{}: a dispatch of a kernel that does not exist", trace_.path());
+        if (dim >= kernels.size())
+          return fail("{}: a dispatch of a kernel that does not exist", trace_.path());
         Kernel& kernel = kernels[dim];
         if (kernel.type == 0) {
           kernel.name = text_of_row(trace_.cell(Table::kKernel, row[3], column::Kernel::name), true);
-          kernel.type = text(op_type_of_dispatch(static_cast<event::DispatchKind>(trace_.cell(Table::kKernel, row[3], column::Kernel::kind))));
+          kernel.type = text(op_type_of_dispatch(
+              static_cast<event::DispatchKind>(trace_.cell(Table::kKernel, row[3], column::Kernel::kind))));
         }
         description = kernel.name;
         type = kernel.type;
       } else if (which == 1) {
         if (dim >= copy_types.size()) return fail("{}: a copy of a shape that does not exist", trace_.path());
         if (copy_types[dim] == 0)
-          copy_types[dim] = text(op_type_of_copy(static_cast<event::CopyDirection>(trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
+          copy_types[dim] = text(op_type_of_copy(static_cast<event::CopyDirection>(
+              trace_.cell(Table::kCopyShape, row[3], column::CopyShape::direction))));
         type = copy_types[dim];
       } else {
         if (fill_type == 0) fill_type = text(kOpTypeOfFill);
@@ -285,10 +316,13 @@ Status Writer::launches() {
     for (int i = 0; i < 3; ++i) {
       const int64_t items = cell(K::grid_x + i), each = cell(K::group_x + i);
       // Workgroups, but for the launch functions that upstream records in work-items.
-      table.integer(items == kUnknown ? 0 : row.items != 0 || each == kUnknown || each <= 0 ? items : (items + each - 1) / each);
+      table.integer(items == kUnknown                                 ? 0
+                    : row.items != 0 || each == kUnknown || each <= 0 ? items
+                                                                      : (items + each - 1) / each);
     }
     for (int i = 0; i < 3; ++i) table.integer(known(cell(K::group_x + i)));
-    table.integer(known(cell(K::shared_static)) + known(cell(K::shared_dynamic))).integer(known(cell(K::private_bytes)));
+    table.integer(known(cell(K::shared_static)) + known(cell(K::shared_dynamic)))
+        .integer(known(cell(K::private_bytes)));
     if (version_ < 3) table.text("").text("").text("").text("");
     table.integer(text_of_row(cell(K::name), true)).end();
   }
@@ -314,11 +348,18 @@ Status Writer::copies() {
       table.integer(row.call);
     else
       table.null();
-    table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream))).integer(row.bytes == kUnknown ? 0 : row.bytes).text("").text("");
+    table.text(fmt::format("0x{:x}", static_cast<uint64_t>(row.stream)))
+        .integer(row.bytes == kUnknown ? 0 : row.bytes)
+        .text("")
+        .text("");
     const int64_t direction = cell(C::direction);
-    table.integer(direction >= 1 && direction <= 4 ? direction - 1 : 4).text("").text("");  // the runtime's memcpy kind; no addresses
+    table.integer(direction >= 1 && direction <= 4 ? direction - 1 : 4)
+        .text("")
+        .text("");  // the runtime's memcpy kind; no addresses
     const auto pinned = static_cast<int64_t>(event::MemoryKind::kPinned);
-    table.integer(device(C::target_device)).integer(device(C::source_device)).integer(cell(C::asynchronous) == 0 ? 1 : 0);
+    table.integer(device(C::target_device))
+        .integer(device(C::source_device))
+        .integer(cell(C::asynchronous) == 0 ? 1 : 0);
     table.integer(cell(C::source_memory) == pinned || cell(C::target_memory) == pinned ? 1 : 0).end();
   }
   return {};
@@ -337,22 +378,29 @@ Status Writer::readings() {
   const auto put = [&](size_t at, const Run& run, int64_t end) {
     const int64_t counter = trace_.cell(Table::kTrack, static_cast<int64_t>(at), column::Track::counter);
     table.begin(++id);
-    table.null().text("gpu").integer(tracks_[at].gpu).text(sqlite::valid_utf8(trace_.text(Table::kCounter, counter, column::Counter::name)));
-    table.integer(clock_(run.start)).integer(clock_(end)).text(fmt::format("{}", __builtin_bit_cast(double, run.value))).end();
+    table.null()
+        .text("gpu")
+        .integer(tracks_[at].gpu)
+        .text(sqlite::valid_utf8(trace_.text(Table::kCounter, counter, column::Counter::name)));
+    table.integer(clock_(run.start))
+        .integer(clock_(end))
+        .text(fmt::format("{}", __builtin_bit_cast(double, run.value)))
+        .end();
   };
-  TACHO_TRY(trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX, [&](std::span<const int64_t> row) {
-    const auto at = static_cast<size_t>(row[0]);
-    if (at >= runs.size() || !tracks_[at].wanted) return true;
-    Run& run = runs[at];
-    if (run.start != kUnknown && run.value != row[2]) {
-      put(at, run, row[1]);
-      run.start = kUnknown;
-    }
-    if (run.start == kUnknown) run.start = row[1];
-    run.last = row[1];
-    run.value = row[2];
-    return true;
-  }));
+  TACHO_TRY(trace::visit_by_time(trace_, Table::kReading, kColumns, INT64_MIN, INT64_MAX,
+                                 [&](std::span<const int64_t> row) {
+                                   const auto at = static_cast<size_t>(row[0]);
+                                   if (at >= runs.size() || !tracks_[at].wanted) return true;
+                                   Run& run = runs[at];
+                                   if (run.start != kUnknown && run.value != row[2]) {
+                                     put(at, run, row[1]);
+                                     run.start = kUnknown;
+                                   }
+                                   if (run.start == kUnknown) run.start = row[1];
+                                   run.last = row[1];
+                                   run.value = row[2];
+                                   return true;
+                                 }));
   for (size_t at = 0; at < runs.size(); ++at)
     if (runs[at].start != kUnknown) put(at, runs[at], runs[at].last);
   return {};
@@ -390,15 +438,21 @@ Status Writer::run() {
 
 }  // namespace
 
-Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options, std::vector<std::string>& written) {
-  if (options.rpd_schema != 2 && options.rpd_schema != 3) return fail("--rpd-schema {}: choose 2 or 3", options.rpd_schema);
-  if (trace.aggregated()) return fail("{}: recorded with --aggregate: it holds no events that an .rpd file could hold", trace.path());
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+             std::vector<std::string>& written) {
+  if (options.rpd_schema != 2 && options.rpd_schema != 3)
+    return fail("--rpd-schema {}: choose 2 or 3", options.rpd_schema);
+  if (trace.aggregated())
+    return fail("{}: recorded with --aggregate: it holds no events that an .rpd file could hold",
+                trace.path());
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
   TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kMonotonic));
-  TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file, sqlite::BulkFile::create(output.temporary(), table_schema(options.rpd_schema)));
+  TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
+               sqlite::BulkFile::create(output.temporary(), table_schema(options.rpd_schema)));
   TACHO_TRY(Writer(trace, options, *file, std::move(clock)).run());
   std::string script(index_schema(options.rpd_schema));
-  for (const ViewDefinition& view : views(options.rpd_schema)) script += "CREATE VIEW " + std::string(view.select) + ";\n";
+  for (const ViewDefinition& view : views(options.rpd_schema))
+    script += "CREATE VIEW " + std::string(view.select) + ";\n";
   TACHO_TRY(file->finish(script));
   TACHO_TRY(output.commit());
   written.push_back(target.file);

@@ -54,7 +54,8 @@ void put32(uint8_t* out, uint32_t value) {
 
 }  // namespace
 
-BulkTable::BulkTable(BulkFile& file, std::string name, uint32_t root) : file_(file), name_(std::move(name)), root_(root) {
+BulkTable::BulkTable(BulkFile& file, std::string name, uint32_t root)
+    : file_(file), name_(std::move(name)), root_(root) {
   leaf_.resize(BulkFile::kPage);
   start_leaf();
 }
@@ -96,7 +97,8 @@ void BulkTable::append_record(int64_t rowid, std::span<const uint8_t> record) {
   append(rowid, record.data(), record.size(), nullptr, 0);
 }
 
-void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, const uint8_t* body, size_t body_size) {
+void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, const uint8_t* body,
+                       size_t body_size) {
   if (!file_.error_.empty()) return;
   if (rows_ > 0 && rowid <= last_rowid_) {
     file_.fault(fmt::format("rows of {} out of order (id {} after {})", name_, rowid, last_rowid_));
@@ -113,7 +115,8 @@ void BulkTable::append(int64_t rowid, const uint8_t* head, size_t head_size, con
   uint8_t prefix[18];
   uint8_t* const after = put_varint(put_varint(prefix, payload), static_cast<uint64_t>(rowid));
   const auto prefix_size = static_cast<size_t>(after - prefix);
-  const auto cell = static_cast<uint32_t>(std::max<uint64_t>(prefix_size + local + (local < payload ? 4 : 0), 4));
+  const auto cell =
+      static_cast<uint32_t>(std::max<uint64_t>(prefix_size + local + (local < payload ? 4 : 0), 4));
   if (8 + (cells_ + 1) * kReservedForPointer + cell > content_) emit_leaf();
   content_ -= cell;
   uint8_t* const at = leaf_.data() + content_;
@@ -159,7 +162,8 @@ void BulkTable::emit_leaf() {
 void BulkTable::push(size_t level, Entry entry) {
   if (levels_.size() <= level) levels_.resize(level + 1);
   Level& here = levels_[level];
-  if (!here.entries.empty()) here.bytes += 4 + varint_size(static_cast<uint64_t>(here.entries.back().key)) + kReservedForPointer;
+  if (!here.entries.empty())
+    here.bytes += 4 + varint_size(static_cast<uint64_t>(here.entries.back().key)) + kReservedForPointer;
   here.entries.push_back(entry);
   if (here.bytes > kInteriorRoom + 64) emit_interior(level, fitting(level));
 }
@@ -178,7 +182,8 @@ size_t BulkTable::fitting(size_t level) const {
 
 void BulkTable::emit_interior(size_t level, size_t count) {
   std::vector<uint8_t> page(BulkFile::kPage);
-  const std::vector<Entry> taken(levels_[level].entries.begin(), levels_[level].entries.begin() + static_cast<ptrdiff_t>(count));
+  const std::vector<Entry> taken(levels_[level].entries.begin(),
+                                 levels_[level].entries.begin() + static_cast<ptrdiff_t>(count));
   write_interior(page.data(), taken);
   Level& here = levels_[level];
   here.entries.erase(here.entries.begin(), here.entries.begin() + static_cast<ptrdiff_t>(count));
@@ -196,7 +201,8 @@ void BulkTable::write_interior(uint8_t* page, std::span<const Entry> entries) {
   for (size_t i = 0; i < cells; ++i) {
     uint8_t cell[13];
     put32(cell, entries[i].page);
-    const auto size = static_cast<uint32_t>(put_varint(cell + 4, static_cast<uint64_t>(entries[i].key)) - cell);
+    const auto size =
+        static_cast<uint32_t>(put_varint(cell + 4, static_cast<uint64_t>(entries[i].key)) - cell);
     content -= size;
     std::memcpy(page + content, cell, size);
     put16(page + 12 + 2 * i, content);
@@ -238,17 +244,23 @@ Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, cons
   file->path_ = path;
   {
     sqlite3* raw = nullptr;
-    const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, nullptr);
+    const int code = sqlite3_open_v2(
+        path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, nullptr);
     const Connection connection(raw);
-    if (code != SQLITE_OK) return fail("{}: cannot be created: {}", path, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
-    TACHO_TRY(execute(raw, fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA encoding='UTF-8'; BEGIN;", kPage)));
+    if (code != SQLITE_OK)
+      return fail("{}: cannot be created: {}", path, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
+    TACHO_TRY(execute(raw, fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA "
+                                       "synchronous=OFF; PRAGMA encoding='UTF-8'; BEGIN;",
+                                       kPage)));
     TACHO_TRY(execute(raw, schema));
     TACHO_TRY(execute(raw, "COMMIT"));
-    TACHO_ASSIGN(const Statement list,
-                 prepare(raw, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
+    TACHO_ASSIGN(
+        const Statement list,
+        prepare(raw, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
     while (sqlite3_step(list.get()) == SQLITE_ROW)
-      file->tables_.emplace_back(new BulkTable(*file, reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0)),
-                                               static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1))));
+      file->tables_.emplace_back(
+          new BulkTable(*file, reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0)),
+                        static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1))));
   }
   file->descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
@@ -298,7 +310,8 @@ void BulkFile::write_at(uint32_t number, const uint8_t* page) {
   flush();
   size_t done = 0;
   while (done < kPage) {
-    const ssize_t wrote = ::pwrite(descriptor_, page + done, kPage - done, static_cast<off_t>(number - 1) * kPage + static_cast<off_t>(done));
+    const ssize_t wrote = ::pwrite(descriptor_, page + done, kPage - done,
+                                   static_cast<off_t>(number - 1) * kPage + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return fault(std::strerror(errno));
     done += static_cast<size_t>(wrote);
@@ -336,20 +349,27 @@ Status BulkFile::finish(const std::string& script) {
     const int code = sqlite3_open_v2(path_.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr);
     const Connection connection(raw);
     if (code != SQLITE_OK) return fail("{}: {}", path_, sqlite3_errmsg(raw));
-    std::string sql = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE; BEGIN;";
+    std::string sql =
+        "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE; "
+        "BEGIN;";
     bool sequence = false;
     for (const auto& table : tables_) sequence = sequence || table->name_ == "sqlite_sequence";
     if (sequence)
       for (const auto& table : tables_)
         if (table->rows_ > 0)
-          sql += fmt::format("INSERT INTO sqlite_sequence(name, seq) SELECT '{0}', {1} WHERE EXISTS (SELECT 1 FROM sqlite_schema WHERE "
-                             "name = '{0}' AND sql LIKE '%AUTOINCREMENT%');",
-                             table->name_, table->last_rowid_);
+          sql += fmt::format(
+              "INSERT INTO sqlite_sequence(name, seq) SELECT '{0}', {1} WHERE EXISTS (SELECT 1 FROM "
+              "sqlite_schema WHERE "
+              "name = '{0}' AND sql LIKE '%AUTOINCREMENT%');",
+              table->name_, table->last_rowid_);
     // Indexes that PRIMARY KEY and UNIQUE made are still empty.
     {
-      TACHO_ASSIGN(const Statement automatic, prepare(raw, "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NULL"));
+      TACHO_ASSIGN(
+          const Statement automatic,
+          prepare(raw, "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NULL"));
       while (sqlite3_step(automatic.get()) == SQLITE_ROW)
-        sql += fmt::format("REINDEX \"{}\";", reinterpret_cast<const char*>(sqlite3_column_text(automatic.get(), 0)));
+        sql += fmt::format("REINDEX \"{}\";",
+                           reinterpret_cast<const char*>(sqlite3_column_text(automatic.get(), 0)));
     }
     sql += script;
     sql += "COMMIT;";
@@ -378,7 +398,11 @@ std::string valid_utf8(std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    size_t length = byte < 0x80 ? 1 : (byte & 0xe0) == 0xc0 ? 2 : (byte & 0xf0) == 0xe0 ? 3 : (byte & 0xf8) == 0xf0 ? 4 : 0;
+    size_t length = byte < 0x80             ? 1
+                    : (byte & 0xe0) == 0xc0 ? 2
+                    : (byte & 0xf0) == 0xe0 ? 3
+                    : (byte & 0xf8) == 0xf0 ? 4
+                                            : 0;
     uint32_t point = length == 1 ? byte : length == 2 ? byte & 0x1f : length == 3 ? byte & 0x0f : byte & 0x07;
     bool good = length != 0 && i + length <= text.size() && byte != 0;
     for (size_t k = 1; good && k < length; ++k) {
@@ -387,7 +411,8 @@ std::string valid_utf8(std::string_view text) {
       point = point << 6 | (next & 0x3f);
     }
     static constexpr uint32_t kLeast[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (good && (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))) good = false;
+    if (good && (point < kLeast[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)))
+      good = false;
     if (!good) {
       result += "\xef\xbf\xbd";
       ++i;

@@ -122,7 +122,7 @@ class BulkFile {
   static constexpr uint32_t kLockPage = 0x40000000 / kPage + 1;  // never used: SQLite locks bytes of it
 
   BulkFile() = default;
-  uint32_t write_page(const uint8_t* page);         // at the end of the file; returns its number
+  uint32_t write_page(const uint8_t* page);  // at the end of the file; returns its number
   uint32_t upcoming(uint32_t number) const { return number == kLockPage ? number + 1 : number; }
   void write_at(uint32_t number, const uint8_t* page);
   void flush();

@@ -25,7 +25,9 @@ std::string quoted_uri(const std::string& path) {
 }
 
 void harden(sqlite3* connection, bool views) {
-  const auto configure = [&](int option, int value) { sqlite3_db_config(connection, option, value, nullptr); };
+  const auto configure = [&](int option, int value) {
+    sqlite3_db_config(connection, option, value, nullptr);
+  };
   configure(SQLITE_DBCONFIG_DEFENSIVE, 1);
   configure(SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0);
   configure(SQLITE_DBCONFIG_ENABLE_TRIGGER, 0);
@@ -47,7 +49,8 @@ bool same_name(std::string_view a, std::string_view b) {
 Result<Connection> open_foreign(const std::string& path) {
   const auto attempt = [&](const std::string& uri, int& code) {
     sqlite3* raw = nullptr;
-    code = sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+    code = sqlite3_open_v2(uri.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                           nullptr);
     Connection connection(raw);
     if (code != SQLITE_OK) return connection;
     harden(raw, false);
@@ -70,7 +73,9 @@ Result<Connection> open_foreign(const std::string& path) {
 
 Result<Connection> open_memory() {
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(
+      ":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+      nullptr);
   Connection connection(raw);
   if (code != SQLITE_OK) return fail("SQLite: {}", sqlite3_errstr(code));
   harden(raw, true);
@@ -106,10 +111,13 @@ Result<Database> Database::open(const std::string& path) {
   Database database(std::move(file));
   TACHO_ASSIGN(database.connection_, open_foreign(path));
   sqlite3* const connection = database.connection_.get();
-  TACHO_ASSIGN(const Statement list,
-               prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
-  TACHO_ASSIGN(const Statement columns, prepare(connection, "SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"));
-  TACHO_ASSIGN(const Statement kind, prepare(connection, "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?"));
+  TACHO_ASSIGN(
+      const Statement list,
+      prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
+  TACHO_ASSIGN(const Statement columns,
+               prepare(connection, "SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"));
+  TACHO_ASSIGN(const Statement kind,
+               prepare(connection, "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?"));
   int step;
   while ((step = sqlite3_step(list.get())) == SQLITE_ROW) {
     if (database.tables_.size() >= 10000) return fail("{}: more than 10000 tables: not a trace", path);
@@ -120,7 +128,8 @@ Result<Database> Database::open(const std::string& path) {
     table.root_page = static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1));
     sqlite3_reset(kind.get());
     sqlite3_bind_text(kind.get(), 1, name, -1, SQLITE_TRANSIENT);
-    const bool without_rowid = sqlite3_step(kind.get()) == SQLITE_ROW && sqlite3_column_int(kind.get(), 0) != 0;
+    const bool without_rowid =
+        sqlite3_step(kind.get()) == SQLITE_ROW && sqlite3_column_int(kind.get(), 0) != 0;
     sqlite3_reset(columns.get());
     sqlite3_bind_text(columns.get(), 1, name, -1, SQLITE_TRANSIENT);
     bool usable = !without_rowid;
@@ -155,7 +164,8 @@ Result<const TableInfo*> Database::required(std::string_view name) const {
   return fail("{}: it has no table {}: not a trace that tacho knows", file_.path(), name);
 }
 
-NamedScan::NamedScan(const Database& database, const TableInfo& table, std::initializer_list<std::string_view> columns)
+NamedScan::NamedScan(const Database& database, const TableInfo& table,
+                     std::initializer_list<std::string_view> columns)
     : TableScan(database.file(), table.root_page, [&] {
         int most = 0;
         for (const std::string_view name : columns) most = std::max(most, table.column(name) + 1);

@@ -68,17 +68,24 @@ class Database {
 class NamedScan : public TableScan {
  public:
   /// `columns`: names; a table that lacks one has NULL there. Access is by place in that list through at().
-  NamedScan(const Database& database, const TableInfo& table, std::initializer_list<std::string_view> columns);
+  NamedScan(const Database& database, const TableInfo& table,
+            std::initializer_list<std::string_view> columns);
 
   int64_t number(int column, int64_t missing = 0) const {
     const int at = places_[column];
     return at >= 0 ? integer(at, missing) : at == kRowid ? rowid() : missing;
   }
-  std::string_view string(int column) const { return places_[column] >= 0 ? text(places_[column]) : std::string_view(); }
-  double decimal(int column, double missing = 0) const { return places_[column] >= 0 ? real(places_[column], missing) : missing; }
+  std::string_view string(int column) const {
+    return places_[column] >= 0 ? text(places_[column]) : std::string_view();
+  }
+  double decimal(int column, double missing = 0) const {
+    return places_[column] >= 0 ? real(places_[column], missing) : missing;
+  }
   bool has(int column) const { return places_[column] != kAbsent; }
   bool is_text_at(int column) const { return places_[column] >= 0 && is_text(places_[column]); }
-  bool is_number_at(int column) const { return places_[column] == kRowid || (places_[column] >= 0 && is_number(places_[column])); }
+  bool is_number_at(int column) const {
+    return places_[column] == kRowid || (places_[column] >= 0 && is_number(places_[column]));
+  }
   int place(int column) const { return places_[column]; }
 
   static constexpr int kRowid = -1, kAbsent = -2;

@@ -16,11 +16,11 @@ namespace tacho::sqlite {
 namespace {
 
 constexpr char kMagic[16] = "SQLite format 3";
-constexpr size_t kDeepest = 20;               // a b-tree of 2^31 pages with the smallest fan-out stays below that
+constexpr size_t kDeepest = 20;  // a b-tree of 2^31 pages with the smallest fan-out stays below that
 constexpr uint64_t kLongestRecord = 1u << 30;  // SQLite's own limit on a row is of that order
 
 bool not_empty(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && status.st_size > 0;
 }
 
@@ -74,16 +74,23 @@ Result<File> File::open(const std::string& path) {
   file.path_ = path;
   file.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file.descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file.descriptor_, &status) != 0) return fail("{}: {}", path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail("{}: not a regular file", path);
   file.size_ = static_cast<uint64_t>(status.st_size);
-  if (file.size_ == 0) return fail("{}: the file is empty; the program that should have filled it recorded nothing", path);
+  if (file.size_ == 0)
+    return fail("{}: the file is empty; the program that should have filled it recorded nothing", path);
   if (file.size_ < 512) return fail("{}: too short for a SQLite database ({} bytes)", path, file.size_);
   if (not_empty(path + "-wal"))
-    return fail("{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: sqlite3 {0} 'PRAGMA wal_checkpoint(TRUNCATE)'", path);
+    return fail(
+        "{0}: a program is still writing it, or died doing so ({0}-wal exists); close that program, or run: "
+        "sqlite3 {0} 'PRAGMA wal_checkpoint(TRUNCATE)'",
+        path);
   if (not_empty(path + "-journal"))
-    return fail("{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or open it once with sqlite3 to roll the change back", path);
+    return fail(
+        "{0}: a change to it was not finished ({0}-journal exists); close the program that writes it, or "
+        "open it once with sqlite3 to roll the change back",
+        path);
   void* const data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.descriptor_, 0);
   if (data == MAP_FAILED) return fail("{}: {}", path, std::strerror(errno));
   file.data_ = static_cast<const uint8_t*>(data);
@@ -93,12 +100,18 @@ Result<File> File::open(const std::string& path) {
   file.page_size_ = stated == 1 ? 65536 : stated;
   if (file.page_size_ < 512 || file.page_size_ > 65536 || (file.page_size_ & (file.page_size_ - 1)) != 0)
     return fail("{}: damaged SQLite database (page size {})", path, file.page_size_);
-  if (head[20] > file.page_size_ - 480) return fail("{}: damaged SQLite database (reserved bytes {})", path, head[20]);
+  if (head[20] > file.page_size_ - 480)
+    return fail("{}: damaged SQLite database (reserved bytes {})", path, head[20]);
   file.usable_size_ = file.page_size_ - head[20];
-  const auto encoding = static_cast<uint32_t>(head[56]) << 24 | static_cast<uint32_t>(head[57]) << 16 | static_cast<uint32_t>(head[58]) << 8 | head[59];
-  if (encoding > 1) return fail("{}: its text is UTF-16; tacho reads UTF-8 databases (sqlite3 OLD .dump | sqlite3 NEW converts it)", path);
+  const auto encoding = static_cast<uint32_t>(head[56]) << 24 | static_cast<uint32_t>(head[57]) << 16 |
+                        static_cast<uint32_t>(head[58]) << 8 | head[59];
+  if (encoding > 1)
+    return fail(
+        "{}: its text is UTF-16; tacho reads UTF-8 databases (sqlite3 OLD .dump | sqlite3 NEW converts it)",
+        path);
   const uint64_t pages = file.size_ / file.page_size_;
-  const auto counted = static_cast<uint32_t>(head[28]) << 24 | static_cast<uint32_t>(head[29]) << 16 | static_cast<uint32_t>(head[30]) << 8 | head[31];
+  const auto counted = static_cast<uint32_t>(head[28]) << 24 | static_cast<uint32_t>(head[29]) << 16 |
+                       static_cast<uint32_t>(head[30]) << 8 | head[31];
   if (counted != 0 && counted > pages)
     return fail("{}: cut off: its header speaks of {} pages, the file holds {}", path, counted, pages);
   file.page_count_ = static_cast<uint32_t>(std::min<uint64_t>(pages, 0xfffffffe));
@@ -106,7 +119,9 @@ Result<File> File::open(const std::string& path) {
   return file;
 }
 
-File::File(File&& other) noexcept { *this = std::move(other); }
+File::File(File&& other) noexcept {
+  *this = std::move(other);
+}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);
@@ -168,7 +183,8 @@ bool TableScan::open_page(uint32_t number) {
     if (header[0] != 0x05) return bad("not a page of a table");
     if (stack_.size() >= kDeepest) return bad("its tree is deeper than any can be");
     const auto cells = static_cast<uint32_t>(header[3] << 8 | header[4]);
-    if (static_cast<uint32_t>(header - page) + 12 + 2 * cells > file_->usable_size()) return bad("more cells than fit a page");
+    if (static_cast<uint32_t>(header - page) + 12 + 2 * cells > file_->usable_size())
+      return bad("more cells than fit a page");
     stack_.push_back({number, 1, cells});
     if (cells == 0) {
       number = big32(header + 8);
@@ -257,7 +273,8 @@ bool TableScan::parse_cell() {
     row_size_ = payload;
     return parse_record();
   }
-  if (payload > kLongestRecord || payload > file_->size()) return bad("a row claims to be longer than the file");
+  if (payload > kLongestRecord || payload > file_->size())
+    return bad("a row claims to be longer than the file");
   const uint64_t least = (static_cast<uint64_t>(usable) - 12) * 32 / 255 - 23;
   uint64_t local = least + (payload - least) % (usable - 4);
   if (local > usable - 35) local = least;
@@ -353,8 +370,8 @@ bool TableScan::seek(int64_t rowid) {
   };
   // Neighbours are asked for after each other: often the row lies on the page where the last one was.
   int64_t first = 0, last = 0;
-  if (cells_ > 0 && key_of(leaf_, pointers_, true, first) && key_of(leaf_, pointers_ + 2 * (cells_ - 1), true, last) &&
-      first <= rowid && rowid <= last) {
+  if (cells_ > 0 && key_of(leaf_, pointers_, true, first) &&
+      key_of(leaf_, pointers_ + 2 * (cells_ - 1), true, last) && first <= rowid && rowid <= last) {
     number = leaf_number_;
   } else {
     stack_.clear();

@@ -30,7 +30,8 @@ class File {
   uint64_t size() const { return size_; }
   /// Bytes of page `number` (from 1); nullptr when there is no such page.
   const uint8_t* page(uint32_t number) const {
-    return number == 0 || number > page_count_ ? nullptr : data_ + static_cast<uint64_t>(number - 1) * page_size_;
+    return number == 0 || number > page_count_ ? nullptr
+                                               : data_ + static_cast<uint64_t>(number - 1) * page_size_;
   }
 
  private:
@@ -72,15 +73,26 @@ class TableScan {
     const uint32_t type = types_[column];
     const uint8_t* at = row_ + offsets_[column];
     switch (type) {
-      case 1: return static_cast<int8_t>(at[0]);
-      case 2: return static_cast<int16_t>(at[0] << 8 | at[1]);
-      case 3: return static_cast<int32_t>(static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 | static_cast<uint32_t>(at[2]) << 8) >> 8;
-      case 4: return static_cast<int32_t>(big32(at));
-      case 5: return static_cast<int64_t>(big16(at)) << 32 | big32(at + 2);
-      case 6: return static_cast<int64_t>(big64(at));
-      case 8: return 0;
-      case 9: return 1;
-      default: return other_integer(column, missing);
+      case 1:
+        return static_cast<int8_t>(at[0]);
+      case 2:
+        return static_cast<int16_t>(at[0] << 8 | at[1]);
+      case 3:
+        return static_cast<int32_t>(static_cast<uint32_t>(at[0]) << 24 | static_cast<uint32_t>(at[1]) << 16 |
+                                    static_cast<uint32_t>(at[2]) << 8) >>
+               8;
+      case 4:
+        return static_cast<int32_t>(big32(at));
+      case 5:
+        return static_cast<int64_t>(big16(at)) << 32 | big32(at + 2);
+      case 6:
+        return static_cast<int64_t>(big64(at));
+      case 8:
+        return 0;
+      case 9:
+        return 1;
+      default:
+        return other_integer(column, missing);
     }
   }
   double real(int column, double missing = 0) const;
@@ -135,14 +147,14 @@ class TableScan {
   std::vector<Level> stack_;
   bool started_ = false;
   uint32_t pages_visited_ = 0;
-  const uint8_t* leaf_ = nullptr;   // the page
+  const uint8_t* leaf_ = nullptr;  // the page
   uint32_t leaf_number_ = 0;
   const uint8_t* pointers_ = nullptr;
   uint32_t cell_ = 0, cells_ = 0;
   int64_t rowid_ = 0;
-  const uint8_t* row_ = nullptr;    // record
+  const uint8_t* row_ = nullptr;  // record
   uint64_t row_size_ = 0;
-  std::vector<uint8_t> scratch_;    // a record put together from overflow pages
+  std::vector<uint8_t> scratch_;  // a record put together from overflow pages
   uint64_t rows_ = 0;
   const char* error_ = nullptr;
   uint32_t error_page_ = 0;

@@ -17,7 +17,7 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
   DatabaseOutput output;
   output.path_ = path;
   output.overwrite_ = overwrite;
-  struct stat status{};
+  struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return fail("{}: is a folder", path);
     if (!overwrite) return fail("{}: exists already; choose another name or add --overwrite", path);
@@ -36,7 +36,9 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
 }
 
 DatabaseOutput::DatabaseOutput(DatabaseOutput&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), overwrite_(other.overwrite_) {}
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      overwrite_(other.overwrite_) {}
 
 DatabaseOutput::~DatabaseOutput() {
   if (temporary_.empty()) return;

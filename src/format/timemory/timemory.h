@@ -36,8 +36,9 @@ struct Component {
 };
 
 struct Options {
-  int64_t process = 0;  // row of table process; 0 = the program that was launched, of which nothing was recorded
-  std::string name;     // of a process that has none
+  int64_t process =
+      0;             // row of table process; 0 = the program that was launched, of which nothing was recorded
+  std::string name;  // of a process that has none
   bool collapse_threads = false, flat = false, timeline = false;
   int64_t max_depth = 65535, max_width = 120;
   int precision = 6;

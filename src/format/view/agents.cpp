@@ -62,7 +62,8 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
       agents_[i].node = agents_[i].logical = static_cast<int64_t>(i);
       std::vector<int64_t>& numbers = of_kind[agents_[i].kind];
       agents_[i].of_type = static_cast<int64_t>(numbers.size());
-      numbers.push_back(agents_[i].device == 0 ? 0 : trace.cell(Table::kDevice, agents_[i].device, column::Device::index));
+      numbers.push_back(
+          agents_[i].device == 0 ? 0 : trace.cell(Table::kDevice, agents_[i].device, column::Device::index));
     }
     for (auto& [kind, numbers] : of_kind) {
       std::vector<int64_t> sorted = numbers;

@@ -10,7 +10,9 @@ namespace tacho::format {
 
 class Causes {
  public:
-  void add(int64_t process, int64_t correlation, int64_t number) { index_.add({process, correlation}, number); }
+  void add(int64_t process, int64_t correlation, int64_t number) {
+    index_.add({process, correlation}, number);
+  }
   Status finish() { return index_.finish(); }
   /// The number of the first call added with this correlation; 0 = none.
   int64_t find(int64_t process, int64_t correlation) {
@@ -21,8 +23,12 @@ class Causes {
  private:
   struct Key {
     int64_t process, correlation;
-    bool operator<(const Key& other) const { return process != other.process ? process < other.process : correlation < other.correlation; }
-    bool operator==(const Key& other) const { return process == other.process && correlation == other.correlation; }
+    bool operator<(const Key& other) const {
+      return process != other.process ? process < other.process : correlation < other.correlation;
+    }
+    bool operator==(const Key& other) const {
+      return process == other.process && correlation == other.correlation;
+    }
   };
   KeyIndex<int64_t, Key> index_;
 };

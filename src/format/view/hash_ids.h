@@ -40,7 +40,8 @@ class HashIds {
   Slot& place(uint64_t high, uint64_t low) {
     auto* const slots = static_cast<Slot*>(slots_.data());
     size_t at = low & (capacity_ - 1);
-    while (slots[at].id != 0 && (slots[at].high != high || slots[at].low != low)) at = (at + 1) & (capacity_ - 1);
+    while (slots[at].id != 0 && (slots[at].high != high || slots[at].low != low))
+      at = (at + 1) & (capacity_ - 1);
     return slots[at];
   }
   void grow() {
@@ -59,7 +60,9 @@ class HashIds {
 class RowNumbers {
  public:
   RowNumbers() = default;
-  explicit RowNumbers(int64_t rows) : rows_(std::max<int64_t>(rows, 1)), cells_(trace::Scratch::temporary(static_cast<size_t>(rows_) * sizeof(int64_t))) {}
+  explicit RowNumbers(int64_t rows)
+      : rows_(std::max<int64_t>(rows, 1)),
+        cells_(trace::Scratch::temporary(static_cast<size_t>(rows_) * sizeof(int64_t))) {}
   /// Rows that do not exist are row 0.
   int64_t& of(int64_t row) { return static_cast<int64_t*>(cells_.data())[row > 0 && row < rows_ ? row : 0]; }
 

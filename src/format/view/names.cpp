@@ -18,7 +18,8 @@ using event::Table;
 std::string_view KernelNames::name(int64_t kernel) {
   const int64_t string = trace_.cell(Table::kKernel, kernel, column::Kernel::name);
   const std::string_view raw = trace_.string(string);
-  const bool changes = raw.starts_with("_Z") || raw.ends_with(".kd") || raw.ends_with(".kd]") || raw.ends_with(".kd)");
+  const bool changes =
+      raw.starts_with("_Z") || raw.ends_with(".kd") || raw.ends_with(".kd]") || raw.ends_with(".kd)");
   if (!options_.truncate && (options_.mangled || !changes)) return raw;
   int64_t& where = names_.of(string);
   if (where != 0) {
@@ -40,7 +41,9 @@ std::string_view KernelNames::keep(std::string_view text, int64_t& where) {
     room_ = std::max(kBlock, bytes);
     used_ = 0;
     const char* const chosen = std::getenv("TMPDIR");
-    blocks_.emplace_back(room_, blocks_.size() < kInMemory ? "" : chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+    blocks_.emplace_back(room_, blocks_.size() < kInMemory             ? ""
+                                : chosen != nullptr && *chosen != '\0' ? chosen
+                                                                       : "/tmp");
   }
   char* const at = static_cast<char*>(blocks_.back().data()) + used_;
   used_ += bytes;
@@ -98,7 +101,9 @@ std::string_view copy_direction_name(int64_t direction) {
   }
 }
 
-bool is_free(int64_t operation) { return operation == static_cast<int64_t>(event::AllocationOperation::kFree); }
+bool is_free(int64_t operation) {
+  return operation == static_cast<int64_t>(event::AllocationOperation::kFree);
+}
 std::string_view allocation_name(int64_t operation) {
   return is_free(operation) ? "MEMORY_ALLOCATION_FREE" : "MEMORY_ALLOCATION_ALLOCATE";
 }
@@ -171,7 +176,8 @@ Domain domain_of(int64_t cell) {
 std::string_view enum_text(std::string_view enum_name, int64_t value) {
   const auto is = [&](std::string_view name) { return enum_name == name; };
   const auto text = [&]<typename E>(E) {
-    return value >= 0 && value < static_cast<int64_t>(E::kEnd) ? event::to_string(static_cast<E>(value)) : std::string_view("unknown");
+    return value >= 0 && value < static_cast<int64_t>(E::kEnd) ? event::to_string(static_cast<E>(value))
+                                                               : std::string_view("unknown");
   };
   if (is("Domain")) return text(event::Domain{});
   if (is("TrackKind")) return text(event::TrackKind{});

@@ -15,7 +15,11 @@ namespace tacho::format {
 /// Display names of kernels (options mangled, truncate), each worked out once.
 class KernelNames {
  public:
-  KernelNames(const trace::Trace& trace, const ExportOptions& options) : trace_(trace), options_(options), names_(trace.rows(event::Table::kString)), ids_(trace.rows(event::Table::kString)) {}
+  KernelNames(const trace::Trace& trace, const ExportOptions& options)
+      : trace_(trace),
+        options_(options),
+        names_(trace.rows(event::Table::kString)),
+        ids_(trace.rows(event::Table::kString)) {}
   /// Of a row of table kernel. Valid as long as this object.
   std::string_view name(int64_t kernel);
   /// A number for the kernel whatever its launch shape: the source's own (property kernel_id) or, from 1, in
@@ -26,7 +30,8 @@ class KernelNames {
   const trace::Trace& trace_;
   ExportOptions options_;
   std::string_view keep(std::string_view text, int64_t& where);
-  RowNumbers names_;  // by rows of strings: where the name lies, its length before it; only those that differ from the string
+  RowNumbers
+      names_;  // by rows of strings: where the name lies, its length before it; only those that differ from the string
   RowNumbers ids_;
   int64_t last_id_ = 0;
   std::vector<trace::Scratch> blocks_;

@@ -62,7 +62,8 @@ std::span<const int> timeline_columns(Table table) {
 
 Status check_has_events(const trace::Trace& trace) {
   if (!trace.aggregated()) return {};
-  return fail("{}: was recorded with --aggregate: it holds sums, no events; -f csv writes them as statistics", trace.path());
+  return fail("{}: was recorded with --aggregate: it holds sums, no events; -f csv writes them as statistics",
+              trace.path());
 }
 
 Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables)

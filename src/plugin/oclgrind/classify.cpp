@@ -32,30 +32,39 @@ Operation floating(const llvm::Type* type, int what) {
 
 Classified integer(const llvm::Type* type) {
   const bool wide = type->getScalarSizeInBits() > 32 || type->isPtrOrPtrVectorTy();
-  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? Operation::kInt64 : Operation::kInt32, elements_of(type)};
+  return {wide ? Kind::kInt64 : Kind::kInt32, wide ? Operation::kInt64 : Operation::kInt32,
+          elements_of(type)};
 }
 
 Kind load_from(unsigned space) {
   switch (space) {
-    case kGlobal: return Kind::kGlobalLoad;
-    case kConstant: return Kind::kConstantLoad;
-    case kLocal: return Kind::kLocalLoad;
-    default: return Kind::kPrivateLoad;
+    case kGlobal:
+      return Kind::kGlobalLoad;
+    case kConstant:
+      return Kind::kConstantLoad;
+    case kLocal:
+      return Kind::kLocalLoad;
+    default:
+      return Kind::kPrivateLoad;
   }
 }
 Kind store_to(unsigned space) {
   switch (space) {
     case kGlobal:
-    case kConstant: return Kind::kGlobalStore;
-    case kLocal: return Kind::kLocalStore;
-    default: return Kind::kPrivateStore;
+    case kConstant:
+      return Kind::kGlobalStore;
+    case kLocal:
+      return Kind::kLocalStore;
+    default:
+      return Kind::kPrivateStore;
   }
 }
 
 // The address space of the first pointer among the arguments, the last one for stores (vstore's target).
 unsigned pointer_space(const llvm::CallInst& call) {
   for (const auto& argument : call.args())
-    if (const auto* pointer = llvm::dyn_cast<llvm::PointerType>(argument->getType())) return pointer->getAddressSpace();
+    if (const auto* pointer = llvm::dyn_cast<llvm::PointerType>(argument->getType()))
+      return pointer->getAddressSpace();
   return kPrivate;
 }
 
@@ -63,7 +72,8 @@ unsigned pointer_space(const llvm::CallInst& call) {
 std::string_view plain_name(std::string_view name) {
   if (!name.starts_with("_Z")) return name;
   std::size_t at = 2, length = 0;
-  while (at < name.size() && name[at] >= '0' && name[at] <= '9') length = length * 10 + static_cast<std::size_t>(name[at++] - '0');
+  while (at < name.size() && name[at] >= '0' && name[at] <= '9')
+    length = length * 10 + static_cast<std::size_t>(name[at++] - '0');
   return length > 0 && at + length <= name.size() ? name.substr(at, length) : name;
 }
 
@@ -83,18 +93,21 @@ Classified classify_call(const llvm::CallInst& call) {
   if (full.starts_with("llvm.")) {
     if (full.starts_with("llvm.fmuladd") || full.starts_with("llvm.fma."))
       return {Kind::kFpFma, floating(type, 2), elements_of(type)};
-    if (full.starts_with("llvm.dbg.") || full.starts_with("llvm.lifetime.") || full.starts_with("llvm.assume") ||
-        full.starts_with("llvm.invariant.") || full.starts_with("llvm.experimental.noalias"))
+    if (full.starts_with("llvm.dbg.") || full.starts_with("llvm.lifetime.") ||
+        full.starts_with("llvm.assume") || full.starts_with("llvm.invariant.") ||
+        full.starts_with("llvm.experimental.noalias"))
       return {Kind::kNothing};
-    if (full.starts_with("llvm.memcpy") || full.starts_with("llvm.memmove") || full.starts_with("llvm.memset"))
+    if (full.starts_with("llvm.memcpy") || full.starts_with("llvm.memmove") ||
+        full.starts_with("llvm.memset"))
       return {store_to(pointer_space(call))};
     if (type->isIntOrIntVectorTy()) return integer(type);
     if (type->isFPOrFPVectorTy()) return {Kind::kFpMath, floating(type, 3), elements_of(type)};
     return {Kind::kOther};
   }
   const std::string_view name = plain_name(full);
-  if (name.starts_with("get_") && (name.ends_with("_id") || name.ends_with("_size") || name.ends_with("_offset") ||
-                                   name.ends_with("_dim") || name.ends_with("_groups")))
+  if (name.starts_with("get_") &&
+      (name.ends_with("_id") || name.ends_with("_size") || name.ends_with("_offset") ||
+       name.ends_with("_dim") || name.ends_with("_groups")))
     return {Kind::kWorkItem};
   if (one_of(name, {"barrier", "work_group_barrier", "sub_group_barrier"})) return {Kind::kBarrier};
   if (name.starts_with("atomic_") || name.starts_with("atom_"))
@@ -103,11 +116,13 @@ Classified classify_call(const llvm::CallInst& call) {
   if (name.starts_with("vstore")) return {store_to(pointer_space(call))};
   if (name.starts_with("read_image")) return {Kind::kGlobalLoad};
   if (name.starts_with("write_image")) return {Kind::kGlobalStore};
-  if (one_of(name, {"fma", "mad"}) && type->isFPOrFPVectorTy()) return {Kind::kFpFma, floating(type, 2), elements_of(type)};
+  if (one_of(name, {"fma", "mad"}) && type->isFPOrFPVectorTy())
+    return {Kind::kFpFma, floating(type, 2), elements_of(type)};
   if (name.starts_with("convert_") || name.starts_with("as_")) return {Kind::kConvert};
   if (name.starts_with("shuffle") || one_of(name, {"select", "bitselect"})) return {Kind::kMove};
   if (type->isFPOrFPVectorTy()) {
-    if (one_of(name, {"fmin", "fmax", "min", "max", "fabs", "clamp", "sign", "copysign", "step"})) return {Kind::kFpOther};
+    if (one_of(name, {"fmin", "fmax", "min", "max", "fabs", "clamp", "sign", "copysign", "step"}))
+      return {Kind::kFpOther};
     if (name == "dot")
       return {Kind::kFpFma, floating(type, 2), elements_of(call.getArgOperand(0)->getType())};
     return {Kind::kFpMath, floating(type, 3), elements_of(type)};
@@ -125,13 +140,18 @@ Classified classify(const llvm::Instruction& instruction) {
   const llvm::Type* const type = instruction.getType();
   switch (instruction.getOpcode()) {
     case Instruction::FAdd:
-    case Instruction::FSub: return {Kind::kFpAdd, floating(type, 0), elements_of(type)};
-    case Instruction::FMul: return {Kind::kFpMul, floating(type, 1), elements_of(type)};
+    case Instruction::FSub:
+      return {Kind::kFpAdd, floating(type, 0), elements_of(type)};
+    case Instruction::FMul:
+      return {Kind::kFpMul, floating(type, 1), elements_of(type)};
     case Instruction::FDiv:
-    case Instruction::FRem: return {Kind::kFpDiv, floating(type, 3), elements_of(type)};
+    case Instruction::FRem:
+      return {Kind::kFpDiv, floating(type, 3), elements_of(type)};
     case Instruction::FNeg:
-    case Instruction::FCmp: return {Kind::kFpOther};
-    case Instruction::ICmp: return integer(instruction.getOperand(0)->getType());
+    case Instruction::FCmp:
+      return {Kind::kFpOther};
+    case Instruction::ICmp:
+      return integer(instruction.getOperand(0)->getType());
     case Instruction::Add:
     case Instruction::Sub:
     case Instruction::Mul:
@@ -144,7 +164,8 @@ Classified classify(const llvm::Instruction& instruction) {
     case Instruction::AShr:
     case Instruction::And:
     case Instruction::Or:
-    case Instruction::Xor: return integer(type);
+    case Instruction::Xor:
+      return integer(type);
     case Instruction::Trunc:
     case Instruction::ZExt:
     case Instruction::SExt:
@@ -153,12 +174,15 @@ Classified classify(const llvm::Instruction& instruction) {
     case Instruction::UIToFP:
     case Instruction::SIToFP:
     case Instruction::FPTrunc:
-    case Instruction::FPExt: return {Kind::kConvert};
+    case Instruction::FPExt:
+      return {Kind::kConvert};
     case Instruction::GetElementPtr:
     case Instruction::PtrToInt:
     case Instruction::IntToPtr:
-    case Instruction::AddrSpaceCast: return {Kind::kAddress};
-    case Instruction::BitCast: return {type->isPtrOrPtrVectorTy() ? Kind::kAddress : Kind::kMove};
+    case Instruction::AddrSpaceCast:
+      return {Kind::kAddress};
+    case Instruction::BitCast:
+      return {type->isPtrOrPtrVectorTy() ? Kind::kAddress : Kind::kMove};
     case Instruction::Select:
     case Instruction::PHI:
     case Instruction::ExtractElement:
@@ -166,7 +190,8 @@ Classified classify(const llvm::Instruction& instruction) {
     case Instruction::ShuffleVector:
     case Instruction::ExtractValue:
     case Instruction::InsertValue:
-    case Instruction::Freeze: return {Kind::kMove};
+    case Instruction::Freeze:
+      return {Kind::kMove};
     case Instruction::Load:
       return {load_from(llvm::cast<llvm::LoadInst>(instruction).getPointerAddressSpace())};
     case Instruction::Store:
@@ -174,9 +199,12 @@ Classified classify(const llvm::Instruction& instruction) {
     case Instruction::Br:
     case Instruction::Switch:
     case Instruction::Ret:
-    case Instruction::Unreachable: return {Kind::kControl};
-    case Instruction::Call: return classify_call(llvm::cast<llvm::CallInst>(instruction));
-    default: return {Kind::kOther};
+    case Instruction::Unreachable:
+      return {Kind::kControl};
+    case Instruction::Call:
+      return classify_call(llvm::cast<llvm::CallInst>(instruction));
+    default:
+      return {Kind::kOther};
   }
 }
 

@@ -54,10 +54,12 @@ GlobalCost global_cost(const WaveAccess& access, OnLine&& line) {
     const std::uint64_t from = std::max(first, next_byte);
     if (end > from) cost.used_bytes += end - from;
     next_byte = std::max(next_byte, end);
-    const std::uint64_t first_sector = std::max(first / kSectorBytes, next_sector), end_sector = (end - 1) / kSectorBytes + 1;
+    const std::uint64_t first_sector = std::max(first / kSectorBytes, next_sector),
+                        end_sector = (end - 1) / kSectorBytes + 1;
     if (end_sector > first_sector) cost.sectors += end_sector - first_sector;
     next_sector = std::max(next_sector, end_sector);
-    const std::uint64_t first_line = std::max(first / kLineBytes, next_line), end_line = (end - 1) / kLineBytes + 1;
+    const std::uint64_t first_line = std::max(first / kLineBytes, next_line),
+                        end_line = (end - 1) / kLineBytes + 1;
     for (std::uint64_t each = first_line; each < end_line; ++each) {
       ++cost.lines;
       line(each);

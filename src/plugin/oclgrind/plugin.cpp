@@ -4,6 +4,17 @@
 // same place share one issue of its instructions, which is what reconvergence at the end of branches and loops gives.
 // docs/virtual-gpu.md has the model; counters.def the counters; spool.h how they leave the process.
 #include <fcntl.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/Instructions.h>
+#include <oclgrind/Context.h>
+#include <oclgrind/Kernel.h>
+#include <oclgrind/KernelInvocation.h>
+#include <oclgrind/Memory.h>
+#include <oclgrind/Plugin.h>
+#include <oclgrind/WorkGroup.h>
+#include <oclgrind/WorkItem.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,20 +22,6 @@
 #include <tsl/robin_map.h>
 #include <tsl/robin_set.h>
 #include <unistd.h>
-
-#include <llvm/Analysis/LoopInfo.h>
-#include <llvm/IR/Dominators.h>
-#include <llvm/IR/Function.h>
-#include <llvm/IR/Instructions.h>
-
-#include <oclgrind/Plugin.h>
-
-#include <oclgrind/Context.h>
-#include <oclgrind/Kernel.h>
-#include <oclgrind/KernelInvocation.h>
-#include <oclgrind/Memory.h>
-#include <oclgrind/WorkGroup.h>
-#include <oclgrind/WorkItem.h>
 
 #include <array>
 #include <cmath>
@@ -179,7 +176,8 @@ class Spool {
       const std::string path = folder_ + "/" + std::to_string(pid) + ".records";
       descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     }
-    if (descriptor_ < 0 || write(descriptor_, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
+    if (descriptor_ < 0 ||
+        write(descriptor_, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
       state_->failures.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -299,23 +297,26 @@ class VirtualGpu : public oclgrind::Plugin {
     if (counting_) counts_[V_BARRIERS] += 1;
   }
 
-  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size) override {
+  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address,
+                  size_t size) override {
     if (counting_) access(memory, item, address, size, false);
   }
-  void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size,
-                   const uint8_t*) override {
+  void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address,
+                   size_t size, const uint8_t*) override {
     if (counting_) access(memory, item, address, size, true);
   }
-  void memoryAtomicLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem*, oclgrind::AtomicOp, size_t address,
-                        size_t size) override {
+  void memoryAtomicLoad(const oclgrind::Memory* memory, const oclgrind::WorkItem*, oclgrind::AtomicOp,
+                        size_t address, size_t size) override {
     // The load part comes for every atomic, the store part only where something is written.
     if (counting_)
       pending_.push_back({address, static_cast<std::uint32_t>(size),
-                          memory->getAddressSpace() == oclgrind::AddrSpaceLocal ? InstructionClass::kLocalAtomic
-                                                                                : InstructionClass::kGlobalAtomic});
+                          memory->getAddressSpace() == oclgrind::AddrSpaceLocal
+                              ? InstructionClass::kLocalAtomic
+                              : InstructionClass::kGlobalAtomic});
   }
   // async_work_group_copy moves data for the whole group.
-  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address, size_t size) override {
+  void memoryLoad(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address,
+                  size_t size) override {
     if (counting_) group_access(memory, address, size, false);
   }
   void memoryStore(const oclgrind::Memory* memory, const oclgrind::WorkGroup*, size_t address, size_t size,
@@ -338,7 +339,8 @@ class VirtualGpu : public oclgrind::Plugin {
       case llvm::Instruction::Call:
         if (calls_defined_function(*instruction)) lane.call = instruction;
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -347,7 +349,8 @@ class VirtualGpu : public oclgrind::Plugin {
     const Config& config = spool_.config();
     bool kernel = config.kernels.empty(), dispatch = config.dispatches.empty();
     for (const std::string& part : config.kernels) kernel = kernel || name_.find(part) != std::string::npos;
-    for (const auto& [first, last] : config.dispatches) dispatch = dispatch || (index_ >= first && index_ <= last);
+    for (const auto& [first, last] : config.dispatches)
+      dispatch = dispatch || (index_ >= first && index_ <= last);
     return kernel && dispatch;
   }
 
@@ -386,7 +389,8 @@ class VirtualGpu : public oclgrind::Plugin {
     for (const llvm::Loop* loop : info.getLoopsInPreorder()) {
       const llvm::Loop* const parent = loop->getParentLoop();
       numbers[loop] = static_cast<int>(entry->loops.size());
-      entry->loops.push_back({parent != nullptr ? numbers[parent] : -1, static_cast<int>(loop->getLoopDepth())});
+      entry->loops.push_back(
+          {parent != nullptr ? numbers[parent] : -1, static_cast<int>(loop->getLoopDepth())});
     }
     for (const llvm::BasicBlock& block : *function) {
       auto made = std::make_unique<CodeBlock>();
@@ -411,7 +415,8 @@ class VirtualGpu : public oclgrind::Plugin {
   }
 
   static bool inside(const CodeFunction& code, int loop, int outer) {
-    while (loop >= 0 && code.loops[static_cast<std::size_t>(loop)].depth > code.loops[static_cast<std::size_t>(outer)].depth)
+    while (loop >= 0 && code.loops[static_cast<std::size_t>(loop)].depth >
+                            code.loops[static_cast<std::size_t>(outer)].depth)
       loop = code.loops[static_cast<std::size_t>(loop)].parent;
     return loop == outer;
   }
@@ -473,16 +478,20 @@ class VirtualGpu : public oclgrind::Plugin {
     }
   }
 
-  void access(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size, bool store) {
+  void access(const oclgrind::Memory* memory, const oclgrind::WorkItem* item, size_t address, size_t size,
+              bool store) {
     InstructionClass kind = store ? InstructionClass::kGlobalStore : InstructionClass::kGlobalLoad;
     switch (memory->getAddressSpace()) {
-      case oclgrind::AddrSpaceLocal: kind = store ? InstructionClass::kLocalStore : InstructionClass::kLocalLoad; break;
+      case oclgrind::AddrSpaceLocal:
+        kind = store ? InstructionClass::kLocalStore : InstructionClass::kLocalLoad;
+        break;
       case oclgrind::AddrSpacePrivate:
         kind = store ? InstructionClass::kPrivateStore : InstructionClass::kPrivateLoad;
         break;
       default:
         // Constant memory lies in the global one; only the instruction knows.
-        if (const llvm::Instruction* const instruction = item->getCurrentInstruction(); instruction != nullptr && !store) {
+        if (const llvm::Instruction* const instruction = item->getCurrentInstruction();
+            instruction != nullptr && !store) {
           auto [place, added] = instructions_.try_emplace(instruction, InstructionClass::kOther);
           if (added) place.value() = classify(*instruction).kind;
           if (place.value() == InstructionClass::kConstantLoad) kind = InstructionClass::kConstantLoad;
@@ -544,8 +553,12 @@ class VirtualGpu : public oclgrind::Plugin {
     };
     const auto bytes = static_cast<std::uint64_t>(__builtin_popcount(access.mask)) * access.size;
     switch (placed.kind) {
-      case InstructionClass::kGlobalLoad: global(V_GLOBAL_LOAD_BYTES, lines_read_); break;
-      case InstructionClass::kGlobalStore: global(V_GLOBAL_STORE_BYTES, lines_written_); break;
+      case InstructionClass::kGlobalLoad:
+        global(V_GLOBAL_LOAD_BYTES, lines_read_);
+        break;
+      case InstructionClass::kGlobalStore:
+        global(V_GLOBAL_STORE_BYTES, lines_written_);
+        break;
       case InstructionClass::kGlobalAtomic: {
         const GlobalCost cost = global_cost(access, [&](std::uint64_t line) {
           lines_read_.insert(line);
@@ -556,7 +569,9 @@ class VirtualGpu : public oclgrind::Plugin {
         counts_[V_GLOBAL_ATOMIC_CONFLICTS] += cost.conflicts;
         break;
       }
-      case InstructionClass::kLocalLoad: local(V_LOCAL_LOAD_BYTES, V_LOCAL_LOAD_CYCLES, V_LOCAL_LOAD_CONFLICTS, false); break;
+      case InstructionClass::kLocalLoad:
+        local(V_LOCAL_LOAD_BYTES, V_LOCAL_LOAD_CYCLES, V_LOCAL_LOAD_CONFLICTS, false);
+        break;
       case InstructionClass::kLocalStore:
         local(V_LOCAL_STORE_BYTES, V_LOCAL_STORE_CYCLES, V_LOCAL_STORE_CONFLICTS, false);
         break;
@@ -567,9 +582,14 @@ class VirtualGpu : public oclgrind::Plugin {
         counts_[V_CONSTANT_LOAD_BYTES] += bytes;
         counts_[V_CONSTANT_LOAD_WORDS] += distinct_words(access);
         break;
-      case InstructionClass::kPrivateLoad: counts_[V_PRIVATE_LOAD_BYTES] += bytes; break;
-      case InstructionClass::kPrivateStore: counts_[V_PRIVATE_STORE_BYTES] += bytes; break;
-      default: break;
+      case InstructionClass::kPrivateLoad:
+        counts_[V_PRIVATE_LOAD_BYTES] += bytes;
+        break;
+      case InstructionClass::kPrivateStore:
+        counts_[V_PRIVATE_STORE_BYTES] += bytes;
+        break;
+      default:
+        break;
     }
   }
 
@@ -579,7 +599,8 @@ class VirtualGpu : public oclgrind::Plugin {
       for (const std::unique_ptr<CodeBlock>& block : code->blocks) {
         counts_[V_INST] += block->wave_entries * block->instructions;
         counts_[V_THREAD_INST] += block->thread_entries * block->instructions;
-        for (std::size_t i = 0; i < kClasses; ++i) counts_[V_INST_FP_ADD + i] += block->wave_entries * block->classes[i];
+        for (std::size_t i = 0; i < kClasses; ++i)
+          counts_[V_INST_FP_ADD + i] += block->wave_entries * block->classes[i];
         for (std::size_t i = 0; i < kOperations; ++i)
           counts_[V_OPS_ADD_F16 + i] += block->thread_entries * block->operations[i];
       }
@@ -614,7 +635,8 @@ class VirtualGpu : public oclgrind::Plugin {
     std::memcpy(record.data(), &head, sizeof head);
     std::memcpy(record.data() + sizeof head, name_.data(), name_.size());
     // An estimate: what was counted stands for all work-groups.
-    const double scale = groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
+    const double scale =
+        groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
     for (std::size_t i = 0; i < head.values; ++i) {
       double value = static_cast<double>(counts_[i]);
       if (i != V_WORK_GROUPS_RUN && scale != 1) value = std::round(value * scale);
@@ -653,7 +675,8 @@ class VirtualGpu : public oclgrind::Plugin {
 namespace {
 std::mutex plugins_lock;
 std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>& plugins() {
-  static auto* const all = new std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>;
+  static auto* const all =
+      new std::unordered_map<oclgrind::Context*, std::unique_ptr<tacho::plugin::VirtualGpu>>;
   return *all;
 }
 }  // namespace

@@ -133,8 +133,11 @@ class Counters {
     }
     closedir(tasks);
     // Switching the others on and off takes this thread's time, which is not the kernel's: its own clock runs shortest.
-    const auto late = [&](const File& each) { return !each.own ? 0 : events_[each.event] != kTaskClockIndex ? 1 : 2; };
-    std::stable_sort(files_.begin(), files_.end(), [&](const File& a, const File& b) { return late(a) < late(b); });
+    const auto late = [&](const File& each) {
+      return !each.own ? 0 : events_[each.event] != kTaskClockIndex ? 1 : 2;
+    };
+    std::stable_sort(files_.begin(), files_.end(),
+                     [&](const File& a, const File& b) { return late(a) < late(b); });
   }
   ~Counters() {
     for (const File& each : files_) close(each.file);
@@ -149,7 +152,8 @@ class Counters {
   /// Values in the order of the events; NaN where no thread could be counted.
   std::vector<double> stop() {
     const std::int64_t end = raw_now();
-    for (auto each = files_.rbegin(); each != files_.rend(); ++each) ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);
+    for (auto each = files_.rbegin(); each != files_.rend(); ++each)
+      ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);
     std::vector<double> values(events_.size(), __builtin_nan(""));
     for (const auto& [file, event, own] : files_) {
       std::uint64_t read_back[3] = {};
@@ -181,7 +185,8 @@ class Counters {
 
 std::string kernel_name(cl_kernel kernel) {
   std::size_t size = 0;
-  if (g_next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20)
+  if (g_next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) != CL_SUCCESS || size == 0 ||
+      size > 1 << 20)
     return {};
   std::string name(size, '\0');
   g_next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, size, name.data(), nullptr);
@@ -200,11 +205,13 @@ void append(State& s, SpoolRecord head, const std::string& name, const std::vect
   std::string record(head.bytes, '\0');
   memcpy(record.data(), &head, sizeof head);
   memcpy(record.data() + sizeof head, name.data(), name.size());
-  if (!values.empty()) memcpy(record.data() + sizeof head + name_space, values.data(), values.size() * sizeof(double));
+  if (!values.empty())
+    memcpy(record.data() + sizeof head + name_space, values.data(), values.size() * sizeof(double));
   if (s.records < 0 || s.pid != getpid()) {
     if (s.records >= 0) close(s.records);
     s.pid = getpid();
-    s.records = open((s.folder + "/" + std::to_string(s.pid) + ".records").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    s.records = open((s.folder + "/" + std::to_string(s.pid) + ".records").c_str(),
+                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   }
   if (s.records < 0 || write(s.records, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
     s.shared->failures.fetch_add(1, std::memory_order_relaxed);
@@ -214,7 +221,8 @@ std::size_t pass_of(State& s, const std::string& name, const SpoolRecord& head) 
   if (s.policy == "kernel" || s.policy == "launch") {
     std::string key = name;
     if (s.policy == "launch")
-      for (const std::uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0], head.workgroup[1], head.workgroup[2], head.lds})
+      for (const std::uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0],
+                                       head.workgroup[1], head.workgroup[2], head.lds})
         key += " " + std::to_string(size);
     return s.turns[key]++ % s.passes.size();
   }
@@ -222,12 +230,13 @@ std::size_t pass_of(State& s, const std::string& name, const SpoolRecord& head) 
   return pass < s.passes.size() ? pass : 0;
 }
 
-cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
-                           const std::size_t* global, const std::size_t* local, cl_uint waits, const cl_event* wait_list,
-                           cl_event* event) {
+cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                           const std::size_t* offset, const std::size_t* global, const std::size_t* local,
+                           cl_uint waits, const cl_event* wait_list, cl_event* event) {
   State& s = state();
   if (s.shared == nullptr || global == nullptr || dimensions < 1 || dimensions > 3)
-    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
+    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
+                                         event);
   const std::lock_guard guard(s.lock);
   SpoolRecord head{};
   for (unsigned i = 0; i < 3; ++i) {
@@ -237,14 +246,16 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   cl_device_id device = nullptr;
   cl_ulong bytes = 0;
   if (g_next.clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, nullptr) == CL_SUCCESS &&
-      g_next.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, nullptr) == CL_SUCCESS)
+      g_next.clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes,
+                                      nullptr) == CL_SUCCESS)
     head.lds = bytes;
   head.index = s.shared->dispatches.fetch_add(1, std::memory_order_relaxed);
   head.queue = reinterpret_cast<std::uintptr_t>(queue);
   const std::string name = kernel_name(kernel);
   if (!s.selected(name, head.index)) {
     append(s, head, name, {});
-    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
+    return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
+                                         event);
   }
   head.selected = 1;
   head.pass = pass_of(s, name, head);
@@ -252,7 +263,8 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   Counters counters(s.passes[head.pass]);
   head.start = raw_now();
   counters.start();
-  const cl_int result = g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
+  const cl_int result = g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits,
+                                                      wait_list, event);
   if (result == CL_SUCCESS) g_next.clFinish(queue);
   const std::vector<double> values = counters.stop();
   head.end = raw_now();
@@ -261,7 +273,8 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   return result;
 }
 
-cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
+                                const cl_event* wait_list, cl_event* event) {
   const std::size_t one = 1;
   return enqueue(queue, kernel, 1, nullptr, &one, &one, waits, wait_list, event);
 }
@@ -269,8 +282,10 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uin
 }  // namespace
 }  // namespace tacho::plugin
 
-extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, std::size_t size,
-                                                                                    void* value, std::size_t* size_ret) {
+extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
+                                                                                    std::size_t size,
+                                                                                    void* value,
+                                                                                    std::size_t* size_ret) {
   if (name != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
   if (size_ret != nullptr) *size_ret = sizeof(cl_layer_api_version);
   if (value != nullptr) {
@@ -281,9 +296,8 @@ extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerI
   return CL_SUCCESS;
 }
 
-extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch* target,
-                                                                                 cl_uint* entries_ret,
-                                                                                 const cl_icd_dispatch** table) {
+extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(
+    cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret, const cl_icd_dispatch** table) {
   using namespace tacho::plugin;
   constexpr cl_uint kEntries = sizeof(cl_icd_dispatch) / sizeof(void*);
   if (target == nullptr || entries_ret == nullptr || table == nullptr) return CL_INVALID_VALUE;

@@ -18,13 +18,15 @@ namespace {
 constexpr std::size_t kPasses = 3;
 
 struct Recorded {
-  std::vector<std::vector<std::uint64_t>> passes;  // shapes of the ranges of each pass since the image was made
-  std::size_t made = 0, disabled = 0;              // objects
+  std::vector<std::vector<std::uint64_t>>
+      passes;                          // shapes of the ranges of each pass since the image was made
+  std::size_t made = 0, disabled = 0;  // objects
 };
 std::map<void*, Recorded> g_recorded;
 std::map<void*, std::uint32_t> g_gpu_of;
-std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>> g_images;  // GPU and shapes of what was written whole
-std::size_t g_uneven = 0;                                                    // ranges that combine unlike launches
+std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>>
+    g_images;              // GPU and shapes of what was written whole
+std::size_t g_uneven = 0;  // ranges that combine unlike launches
 plugin::SpoolState g_state{};
 
 }  // namespace
@@ -139,7 +141,8 @@ class Multiplexing : public testing::Test {
     plugin::CounterRecord record{};
     record.queue = shape;
     record.image = plugin::kNotMeasured;
-    if (multiplex::defines_range(*session)) multiplex::note_record(*session, add_record(session->records, record, ""));
+    if (multiplex::defines_range(*session))
+      multiplex::note_record(*session, add_record(session->records, record, ""));
     g_recorded[context].passes.back().push_back(shape);
     multiplex::end_launch(*session, 1'000'000'000);
   }

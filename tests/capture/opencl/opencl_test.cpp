@@ -148,7 +148,8 @@ TEST(OpenCL, DeviceTimesLieInTheirCalls) {
       static_cast<double>(after.raw - before.raw) / static_cast<double>(after.tsc - before.tsc);
   const auto raw = [&](uint64_t ticks) {
     if (!ticks_are_tsc) return static_cast<double>(ticks);
-    return static_cast<double>(before.raw) + (static_cast<double>(ticks) - static_cast<double>(before.tsc)) * slope;
+    return static_cast<double>(before.raw) +
+           (static_cast<double>(ticks) - static_cast<double>(before.tsc)) * slope;
   };
   const Api* last = nullptr;
   for (const Api& call : run.api)

@@ -3,9 +3,9 @@
 
 #if __has_include(<cupti_range_profiler.h>)
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
-#include <cupti_pcsampling.h>
 #include <cupti_range_profiler.h>
 
 #include "capture/counter/range_abi.h"
@@ -17,7 +17,8 @@ namespace range = tacho::capture::counter::abi;
 namespace sampling = tacho::capture::counter::sampling;
 
 #define SAME_SIZE(ours, kSize, theirs) EXPECT_EQ(kSize<ours>, theirs##_STRUCT_SIZE) << #theirs
-#define SAME_FIELD(ours, field, theirs, their_field) EXPECT_EQ(offsetof(ours, field), offsetof(theirs, their_field)) << #theirs "." #their_field
+#define SAME_FIELD(ours, field, theirs, their_field) \
+  EXPECT_EQ(offsetof(ours, field), offsetof(theirs, their_field)) << #theirs "." #their_field
 
 TEST(CuptiHeaders, HostStructures) {
   SAME_SIZE(host::Initialize, host::kSizeOf, CUpti_Profiler_Host_Initialize_Params);

@@ -1,10 +1,10 @@
 // NVIDIA's counters without a GPU: every formula of the catalog against CUPTI's own lists for three chips, pass counts,
 // plans, and the structures that are declared here against the headers.
-#include <gtest/gtest.h>
+#include "counter/nvidia/host.h"
 
+#include <gtest/gtest.h>
 #include <string.h>
 
-#include "counter/nvidia/host.h"
 #include "counter/nvidia/images.h"
 #include "counter/providers.h"
 #include "counter/wanted.h"
@@ -72,7 +72,8 @@ TEST_P(NvidiaHost, SetsAreOnePass) {
     EXPECT_EQ(config->passes, 1u) << set.name;
     // With the kernel's duration, which every plan adds.
     const auto provider = make_nvidia_provider();
-    const auto plan = provider->plan(*provider->device_for(GetParam()), counters_of({set.metrics.begin(), set.metrics.end()}));
+    const auto plan = provider->plan(*provider->device_for(GetParam()),
+                                     counters_of({set.metrics.begin(), set.metrics.end()}));
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->executions(), 1u) << set.name;
   }
@@ -101,9 +102,11 @@ TEST_P(NvidiaHost, PlanKeepsLinksApart) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_TRUE(plan->unavailable.empty());
   ASSERT_EQ(plan->passes.size(), 2u);
-  for (const Pass& pass : plan->passes) EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
+  for (const Pass& pass : plan->passes)
+    EXPECT_EQ(pass.executions, host->config(pass.counters)->passes) << pass.name;
   EXPECT_GT(plan->executions(), 20u);
-  for (const std::string& counter : plan->passes[0].counters) EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
+  for (const std::string& counter : plan->passes[0].counters)
+    EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
   const auto again = provider->plan(*device, wanted->counters);
   ASSERT_TRUE(again);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -118,7 +121,8 @@ TEST_P(NvidiaHost, ListsMetrics) {
   const auto metrics = host->base_metrics(true);
   ASSERT_TRUE(metrics) << metrics.error().message;
   EXPECT_GT(metrics->size(), 2500u);
-  const auto dram = std::find_if(metrics->begin(), metrics->end(), [](const MetricInfo& m) { return m.name == "dram__bytes"; });
+  const auto dram = std::find_if(metrics->begin(), metrics->end(),
+                                 [](const MetricInfo& m) { return m.name == "dram__bytes"; });
   ASSERT_NE(dram, metrics->end());
   EXPECT_FALSE(dram->description.empty());
   const std::vector<std::string> rollups = host->submetrics(*dram);
@@ -132,7 +136,8 @@ TEST_P(NvidiaHost, NoImageIsNoCrash) {
 
 INSTANTIATE_TEST_SUITE_P(Chips, NvidiaHost, testing::ValuesIn(kArchitectures));
 
-std::string record_bytes(std::uint64_t index, const std::string& name, std::uint32_t image, std::uint32_t samples) {
+std::string record_bytes(std::uint64_t index, const std::string& name, std::uint32_t image,
+                         std::uint32_t samples) {
   plugin::CounterRecord record{};
   const std::size_t padded = (name.size() + 7) / 8 * 8;
   record.magic = plugin::kCounterRecordMagic;
@@ -155,7 +160,8 @@ std::string record_bytes(std::uint64_t index, const std::string& name, std::uint
 }
 
 TEST(NvidiaLaunches, AreRead) {
-  const std::string bytes = record_bytes(5, "_Z3addPfi", 2, 1) + record_bytes(~std::uint64_t{0}, "_Z3mulPfi", plugin::kNotMeasured, 900);
+  const std::string bytes = record_bytes(5, "_Z3addPfi", 2, 1) +
+                            record_bytes(~std::uint64_t{0}, "_Z3mulPfi", plugin::kNotMeasured, 900);
   std::vector<Launch> launches;
   ASSERT_TRUE(parse_launches(bytes, launches));
   ASSERT_EQ(launches.size(), 2u);

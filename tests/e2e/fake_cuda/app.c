@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   printf("%s %ld\n", mode, launches);
   fflush(stdout);
   if (strcmp(mode, "fastexit") == 0) {
-    usleep(200000);  /* long enough for a look at the names */
+    usleep(200000); /* long enough for a look at the names */
     _exit(9);
   }
   if (strcmp(mode, "hang") == 0)

@@ -25,7 +25,10 @@ static int g_subscribed;
 static size_t g_dropped;
 static uint32_t g_correlation;
 /* A buffer a thread, as real CUPTI has by default; those of threads that have ended stay until they are flushed. */
-struct buffer { uint8_t* memory; size_t capacity, used; };
+struct buffer {
+  uint8_t* memory;
+  size_t capacity, used;
+};
 #define MOST_THREADS 4096
 static struct buffer g_buffers[MOST_THREADS];
 static size_t g_buffer_count;
@@ -35,12 +38,19 @@ static size_t g_waiting_count;
 
 static size_t size_of(uint32_t kind) {
   switch (kind & ~INCOMPLETE) {
-    case 4: case 5: return 40;
-    case 8: return 184;
-    case 9: return 32;
-    case 10: return 216;
-    case 17: return 56;
-    default: return 0;
+    case 4:
+    case 5:
+      return 40;
+    case 8:
+      return 184;
+    case 9:
+      return 32;
+    case 10:
+      return 216;
+    case 17:
+      return 56;
+    default:
+      return 0;
   }
 }
 static uint64_t now(void) {
@@ -50,15 +60,30 @@ static uint64_t now(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-EXPORT int cuptiGetVersion(uint32_t* version) { *version = 130001; return 0; }
-EXPORT int cuptiGetResultString(int result, const char** text) { *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE"; return 0; }
+EXPORT int cuptiGetVersion(uint32_t* version) {
+  *version = 130001;
+  return 0;
+}
+EXPORT int cuptiGetResultString(int result, const char** text) {
+  *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE";
+  return 0;
+}
 /* Callbacks of calls: cudaLaunchKernel's only. */
 typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 static callback_fn g_callback;
 static int g_tells_launches;
 static void tell(int site, uint32_t correlation) {
-  struct { int site; const char* function; const void* parameters; void* result; const char* symbol; void* context; uint32_t context_id; uint64_t* data; uint32_t correlation; }
-      call = {site, "cudaLaunchKernel_v7000", NULL, NULL, NULL, NULL, 0, NULL, correlation};
+  struct {
+    int site;
+    const char* function;
+    const void* parameters;
+    void* result;
+    const char* symbol;
+    void* context;
+    uint32_t context_id;
+    uint64_t* data;
+    uint32_t correlation;
+  } call = {site, "cudaLaunchKernel_v7000", NULL, NULL, NULL, NULL, 0, NULL, correlation};
   if (g_callback && g_tells_launches) g_callback(NULL, 2, 211, &call);
 }
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
@@ -71,8 +96,14 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   return 0;
 }
 #ifdef WITH_SUBSCRIBE_V2 /* CUPTI 13: who subscribes says its name, and hears whose place is taken */
-struct subscriber_params { size_t size; const char* name; char* old_name; size_t old_size; };
-EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user, struct subscriber_params* params) {
+struct subscriber_params {
+  size_t size;
+  const char* name;
+  char* old_name;
+  size_t old_size;
+};
+EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user,
+                             struct subscriber_params* params) {
   const char* const other = getenv("FAKE_CUPTI_OTHER");
   if (other && params->old_name && params->old_size) {
     strncpy(params->old_name, other, params->old_size - 1);
@@ -89,8 +120,14 @@ EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32
   return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
-  if (domain == 2 && id == 211) { *name = "cudaLaunchKernel_v7000"; return 0; }
-  if (domain == 1 && id == 307) { *name = "cuLaunchKernel"; return 0; }
+  if (domain == 2 && id == 211) {
+    *name = "cudaLaunchKernel_v7000";
+    return 0;
+  }
+  if (domain == 1 && id == 307) {
+    *name = "cuLaunchKernel";
+    return 0;
+  }
   *name = NULL;
   return 1;
 }
@@ -99,17 +136,36 @@ EXPORT int cuptiActivityEnable(int kind) {
   g_enabled |= 1ull << kind;
   return 0;
 }
-EXPORT int cuptiActivityDisable(int kind) { g_enabled &= ~(1ull << kind); return 0; }
-EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) { g_requested = requested; g_completed = completed; return 0; }
+EXPORT int cuptiActivityDisable(int kind) {
+  g_enabled &= ~(1ull << kind);
+  return 0;
+}
+EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) {
+  g_requested = requested;
+  g_completed = completed;
+  return 0;
+}
 EXPORT int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, size_t* dropped) {
-  (void)context; (void)stream;
+  (void)context;
+  (void)stream;
   *dropped = g_dropped;
   g_dropped = 0;
   return 0;
 }
-EXPORT int cuptiActivitySetAttribute(int attribute, size_t* size, void* value) { (void)attribute; (void)size; (void)value; return 0; }
-EXPORT int cuptiGetTimestamp(uint64_t* time) { *time = now(); return 0; }
-EXPORT int cuptiSetThreadIdType(int type) { (void)type; return 0; }
+EXPORT int cuptiActivitySetAttribute(int attribute, size_t* size, void* value) {
+  (void)attribute;
+  (void)size;
+  (void)value;
+  return 0;
+}
+EXPORT int cuptiGetTimestamp(uint64_t* time) {
+  *time = now();
+  return 0;
+}
+EXPORT int cuptiSetThreadIdType(int type) {
+  (void)type;
+  return 0;
+}
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
   if (getenv("FAKE_CUPTI_OWN_CLOCK")) return 27;
   g_timestamp = timestamp;
@@ -124,7 +180,11 @@ EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on) {
   if (id == 211) g_enabled = on ? g_enabled | 1u << 5 : g_enabled & ~(1ull << 5);
   return 0;
 }
-EXPORT int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) { (void)id; (void)on; return 0; }
+EXPORT int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
+  (void)id;
+  (void)on;
+  return 0;
+}
 EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** record) {
   uint8_t* at = *record;
   size_t size;
@@ -144,7 +204,8 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** reco
 /* Records of a buffer that waits for the device cannot be given back unless forced. */
 static int holds_waiting(const struct buffer* buffer) {
   for (size_t i = 0; i < g_waiting_count; ++i)
-    if (g_waiting[i].record >= buffer->memory && g_waiting[i].record < buffer->memory + buffer->capacity) return 1;
+    if (g_waiting[i].record >= buffer->memory && g_waiting[i].record < buffer->memory + buffer->capacity)
+      return 1;
   return 0;
 }
 static void give_back(struct buffer* buffer) {
@@ -172,7 +233,10 @@ EXPORT int cuptiActivityFlushAll(uint32_t flag) {
   pthread_mutex_unlock(&g_lock);
   return 0;
 }
-EXPORT int cuptiFinalize(void) { g_enabled = 0; return 0; }
+EXPORT int cuptiFinalize(void) {
+  g_enabled = 0;
+  return 0;
+}
 
 static void finish_all(void);
 static uint8_t* space(uint32_t kind) {
@@ -201,17 +265,26 @@ static uint8_t* space(uint32_t kind) {
   buffer->used += size;
   return at;
 }
-#define PUT(type, offset, value) do { type v_ = (value); memcpy(at + (offset), &v_, sizeof v_); } while (0)
+#define PUT(type, offset, value)           \
+  do {                                     \
+    type v_ = (value);                     \
+    memcpy(at + (offset), &v_, sizeof v_); \
+  } while (0)
 
 /* The "driver" of the stand-in starts: its device and context. */
 EXPORT void fake_start(void) {
   pthread_mutex_lock(&g_lock);
   uint8_t* at;
   if ((g_enabled >> 8 & 1) && (at = space(8))) {
-    PUT(uint32_t, 0, 8); PUT(uint32_t, 44, 3); PUT(uint32_t, 104, 9); PUT(const char*, 136, "Stand-in GPU");
+    PUT(uint32_t, 0, 8);
+    PUT(uint32_t, 44, 3);
+    PUT(uint32_t, 104, 9);
+    PUT(const char*, 136, "Stand-in GPU");
   }
   if ((g_enabled >> 9 & 1) && (at = space(9))) {
-    PUT(uint32_t, 0, 9); PUT(uint32_t, 4, 1); PUT(uint16_t, 14, 7);
+    PUT(uint32_t, 0, 9);
+    PUT(uint32_t, 4, 1);
+    PUT(uint16_t, 14, 7);
   }
   pthread_mutex_unlock(&g_lock);
 }
@@ -224,15 +297,23 @@ EXPORT void fake_launch(const char* name) {
   const uint64_t start = now();
   uint8_t* at;
   if ((g_enabled >> 10 & 1) && g_waiting_count < sizeof g_waiting / sizeof *g_waiting && (at = space(10))) {
-    PUT(uint16_t, 6, 24); PUT(uint32_t, 44, 1); PUT(uint32_t, 48, 7);
+    PUT(uint16_t, 6, 24);
+    PUT(uint32_t, 44, 1);
+    PUT(uint32_t, 48, 7);
     for (int word = 52; word < 76; word += 4) PUT(uint32_t, word, word == 64 ? 128 : 1);
-    PUT(uint32_t, 92, correlation); PUT(const char*, 104, name);
+    PUT(uint32_t, 92, correlation);
+    PUT(const char*, 104, name);
     PUT(uint32_t, 0, 10 | INCOMPLETE);
     g_waiting[g_waiting_count++].record = at;
   }
   if ((g_enabled >> 5 & 1) && (at = space(5))) {
-    PUT(uint32_t, 4, 211); PUT(uint64_t, 8, start); PUT(uint64_t, 16, now()); PUT(uint32_t, 24, (uint32_t)getpid());
-    PUT(uint32_t, 28, 0xf7001000u); PUT(uint32_t, 32, correlation); PUT(uint32_t, 0, 5);
+    PUT(uint32_t, 4, 211);
+    PUT(uint64_t, 8, start);
+    PUT(uint64_t, 16, now());
+    PUT(uint32_t, 24, (uint32_t)getpid());
+    PUT(uint32_t, 28, 0xf7001000u);
+    PUT(uint32_t, 32, correlation);
+    PUT(uint32_t, 0, 5);
   }
   pthread_mutex_unlock(&g_lock);
 }
@@ -241,7 +322,9 @@ static void finish_all(void) {
   for (size_t i = 0; i < g_waiting_count; ++i) {
     uint8_t* const at = g_waiting[i].record;
     const uint64_t start = now();
-    PUT(uint64_t, 16, start); PUT(uint64_t, 24, start + 1000); PUT(uint32_t, 0, 10);
+    PUT(uint64_t, 16, start);
+    PUT(uint64_t, 24, start + 1000);
+    PUT(uint32_t, 0, 10);
   }
   g_waiting_count = 0;
 }

@@ -10,10 +10,35 @@ static int number(const char* name, int fallback) {
   return text != NULL ? atoi(text) : fallback;
 }
 
-EXPORT int cuInit(unsigned flags) { (void)flags; return number("FAKE_CUDA_INIT", 0); }
-EXPORT int cuDriverGetVersion(int* version) { *version = number("FAKE_CUDA_VERSION", 13000); return 0; }
-EXPORT int cuDeviceGetCount(int* count) { *count = 1; return 0; }
-EXPORT int cuDeviceGet(int* device, int index) { *device = index; return 0; }
-EXPORT int cuDeviceGetName(char* name, int size, int device) { (void)device; strncpy(name, "Stand-in GPU", (size_t)size); return 0; }
-EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int device) { (void)device; *bytes = 1 << 30; return 0; }
-EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) { (void)attribute; (void)device; *value = 8; return 0; }
+EXPORT int cuInit(unsigned flags) {
+  (void)flags;
+  return number("FAKE_CUDA_INIT", 0);
+}
+EXPORT int cuDriverGetVersion(int* version) {
+  *version = number("FAKE_CUDA_VERSION", 13000);
+  return 0;
+}
+EXPORT int cuDeviceGetCount(int* count) {
+  *count = 1;
+  return 0;
+}
+EXPORT int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return 0;
+}
+EXPORT int cuDeviceGetName(char* name, int size, int device) {
+  (void)device;
+  strncpy(name, "Stand-in GPU", (size_t)size);
+  return 0;
+}
+EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  (void)device;
+  *bytes = 1 << 30;
+  return 0;
+}
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  (void)attribute;
+  (void)device;
+  *value = 8;
+  return 0;
+}

@@ -31,7 +31,8 @@ int cuModuleGetFunction(void**, void*, const char*);
 int cuArrayCreate_v2(void**, const void*);
 int cuStreamBeginCapture_v2(void*, int);
 int cuStreamEndCapture(void*, void**);
-int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                   void**);
 int cuGraphLaunch(void*, void*);
 int cuGraphAddKernelNode_v2(void**, void*, const void*, size_t, const void*);
 int cuLibraryLoadData(void**, const void*, void*, void**, unsigned, void*, void**, unsigned);
@@ -59,8 +60,10 @@ int main(int argc, char** argv) {
   int turned = 0;
   if (strcmp(mode, "turned") == 0) {
     turned = access("turned", F_OK) == 0;
-    if (turned) remove("turned");
-    else fclose(fopen("turned", "w"));
+    if (turned)
+      remove("turned");
+    else
+      fclose(fopen("turned", "w"));
   }
   const int two = strcmp(mode, "two") == 0 || strcmp(mode, "turned") == 0 || strcmp(mode, "contexts") == 0;
   if (two) {
@@ -92,7 +95,11 @@ int main(int argc, char** argv) {
   }
   const int graph = strncmp(mode, "graph", 5) == 0;
   if (strcmp(mode, "graph-nodes") == 0) {
-    struct { void* f; unsigned g[3], b[3], shared; void **args, **extra, *kernel, *context; } node = {NULL, {16, 1, 1}, {64, 1, 1}, 0, NULL, NULL, NULL, NULL};
+    struct {
+      void* f;
+      unsigned g[3], b[3], shared;
+      void **args, **extra, *kernel, *context;
+    } node = {NULL, {16, 1, 1}, {64, 1, 1}, 0, NULL, NULL, NULL, NULL};
     void* arguments[] = {&to};
     cuModuleGetFunction(&node.f, g_module, "nodes");
     node.args = arguments;
@@ -119,15 +126,18 @@ int main(int argc, char** argv) {
       cuStreamEndCapture(&other, &context[1]);
     }
     if (two) cuCtxPushCurrent_v2(context[(i + turned) % 2]);
-    const char* const name = strcmp(mode, "global") == 0 ? "counting" : strcmp(mode, "counts") == 0 ? "counts" : strcmp(mode, "crashing") == 0 ? "crashing"
-                           : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty" : "add";
+    const char* const name = strcmp(mode, "global") == 0                ? "counting"
+                             : strcmp(mode, "counts") == 0              ? "counts"
+                             : strcmp(mode, "crashing") == 0            ? "crashing"
+                             : strcmp(mode, "mixed") == 0 && i % 2 == 1 ? "empty"
+                                                                        : "add";
     if (launch(name, second != 0 && (i + turned) % 2 == 1 ? second : to, from, blocks, NULL) != 0) return 4;
     if (two) cuCtxPopCurrent_v2(&other);
     if (strcmp(mode, "counts") == 0) fake_host_writes();
     if (i % 3 == 2) cuMemcpyDtoH_v2(host, to, sizeof host);
     if ((strcmp(mode, "managed") == 0 || strcmp(mode, "host") == 0) && i % 2 == 1) {
       cuCtxSynchronize();
-      ((int*)(uintptr_t)to)[1] += 5;  /* the host writes it too */
+      ((int*)(uintptr_t)to)[1] += 5; /* the host writes it too */
     }
   }
   cuCtxSynchronize();

@@ -24,9 +24,24 @@
 #define PASSES 64
 typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 
-struct CallbackData { int site; const char* function; const void* parameters; void* result; const char* symbol; void* context; uint32_t context_id; uint64_t* data; uint32_t correlation; };
-struct Range { uint64_t seen, memory[PASSES]; };
-struct Image { uint32_t magic, ranges, passes, most, device, pad; struct Range range[]; };
+struct CallbackData {
+  int site;
+  const char* function;
+  const void* parameters;
+  void* result;
+  const char* symbol;
+  void* context;
+  uint32_t context_id;
+  uint64_t* data;
+  uint32_t correlation;
+};
+struct Range {
+  uint64_t seen, memory[PASSES];
+};
+struct Image {
+  uint32_t magic, ranges, passes, most, device, pad;
+  struct Range range[];
+};
 
 static callback_fn g_callback;
 static uint8_t g_on[4][2048];
@@ -60,15 +75,23 @@ static void note(const char* what, size_t number) {
   if (file) fprintf(file, "%s %zu\n", what, number), fclose(file);
 }
 
-static void on_call(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol, void* context) {
+static void on_call(int id, const char* name, const void* parameters, int* result, int exit,
+                    const char* symbol, void* context) {
   static uint64_t data;
   if (!g_callback || !g_on[1][id]) return;
   const struct CallbackData about = {exit, name, parameters, result, symbol, context, 1, &data, 1};
   g_callback(NULL, 1, (uint32_t)id, &about);
 }
 static void on_module(const void* image, size_t bytes) {
-  const struct { uint32_t id; size_t bytes; const void* image; } module = {1, bytes, image};
-  const struct { void *context, *handle; const void* descriptor; } about = {NULL, NULL, &module};
+  const struct {
+    uint32_t id;
+    size_t bytes;
+    const void* image;
+  } module = {1, bytes, image};
+  const struct {
+    void *context, *handle;
+    const void* descriptor;
+  } about = {NULL, NULL, &module};
   if (g_callback && g_on[3][6]) g_callback(NULL, 3, 6, &about);
 }
 static void on_context(void* context, int created) {
@@ -94,14 +117,17 @@ static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) 
   fake_sample(symbol);
   struct Object* const o = running();
   if (!o || !o->work || o->spoilt) return;
-  if (o->user) {  /* all kernels of the range together */
+  if (o->user) { /* all kernels of the range together */
     if (!o->pushed) return;
     struct Range* const range = &o->work->range[o->next - 1];
     range->seen |= 1ull << o->pass;
     range->memory[o->pass] += memory % 1000003 + threads;
     return;
   }
-  if (o->next >= o->most) { fprintf(stderr, "fake CUPTI: more ranges than the image has\n"); abort(); }
+  if (o->next >= o->most) {
+    fprintf(stderr, "fake CUPTI: more ranges than the image has\n");
+    abort();
+  }
   const int empty = getenv("FAKE_CUPTI_EMPTY") && atoi(getenv("FAKE_CUPTI_EMPTY")) == o->device;
   struct Range* const range = &o->work->range[o->next++];
   for (size_t p = 0; p < o->passes; ++p)
@@ -112,9 +138,14 @@ static void on_executing(const char* symbol, uint64_t threads, uint64_t memory) 
   if (o->work->ranges < o->next) o->work->ranges = (uint32_t)o->next;
 }
 
-EXPORT int cuptiGetVersion(uint32_t* version) { *version = 130001; return 0; }
+EXPORT int cuptiGetVersion(uint32_t* version) {
+  *version = 130001;
+  return 0;
+}
 EXPORT int cuptiGetResultString(int result, const char** text) {
-  *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : result == 35 ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" : "CUPTI_ERROR_FAKE";
+  *text = result == 39   ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+          : result == 35 ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+                         : "CUPTI_ERROR_FAKE";
   return 0;
 }
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
@@ -124,7 +155,8 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   *subscriber = &g_callback;
   const struct Hook hook = {on_call, on_module, on_context, on_executing, on_graph};
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  void (*set)(const struct Hook*) = driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
+  void (*set)(const struct Hook*) =
+      driver ? (void (*)(const struct Hook*))dlsym(driver, "fake_set_hook") : NULL;
   if (set) set(&hook);
   return 0;
 }
@@ -143,21 +175,76 @@ EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
   return *name ? 0 : 1;
 }
 /* Asked for by the tracer; profiles use none of them. */
-#define UNUSED(name) EXPORT int name(void) { return 27; }
-UNUSED(cuptiActivityEnable) UNUSED(cuptiActivityDisable) UNUSED(cuptiActivityRegisterCallbacks) UNUSED(cuptiActivityFlushAll)
-UNUSED(cuptiActivityGetNextRecord) UNUSED(cuptiActivityGetNumDroppedRecords) UNUSED(cuptiActivitySetAttribute) UNUSED(cuptiGetTimestamp)
+#define UNUSED(name)      \
+  EXPORT int name(void) { \
+    return 27;            \
+  }                       \
+  EXPORT int name(void)
+UNUSED(cuptiActivityEnable);
+UNUSED(cuptiActivityDisable);
+UNUSED(cuptiActivityRegisterCallbacks);
+UNUSED(cuptiActivityFlushAll);
+UNUSED(cuptiActivityGetNextRecord);
+UNUSED(cuptiActivityGetNumDroppedRecords);
+UNUSED(cuptiActivitySetAttribute);
+UNUSED(cuptiGetTimestamp);
 
 /* ---- target side */
-struct P1 { size_t size; void* priv; };
-struct PEnable { size_t size; void *priv, *context, *profiler; };
-struct PObject { size_t size; void *priv, *profiler; };
-struct PSet { size_t size; void *priv, *profiler; size_t config_bytes; const uint8_t* config; size_t image_bytes; uint8_t* image; int range, replay; size_t most; uint16_t nesting, least; size_t pass; uint16_t target; };
-struct PStop { size_t size; void *priv, *profiler; size_t pass, target; uint8_t all; };
-struct PDecode { size_t size; void *priv, *profiler; size_t dropped; };
-struct PSize { size_t size; void *priv, *profiler; const char** metrics; size_t count, most; uint32_t nodes; size_t bytes; };
-struct PFresh { size_t size; void *priv, *profiler; size_t bytes; uint8_t* image; };
+struct P1 {
+  size_t size;
+  void* priv;
+};
+struct PEnable {
+  size_t size;
+  void *priv, *context, *profiler;
+};
+struct PObject {
+  size_t size;
+  void *priv, *profiler;
+};
+struct PSet {
+  size_t size;
+  void *priv, *profiler;
+  size_t config_bytes;
+  const uint8_t* config;
+  size_t image_bytes;
+  uint8_t* image;
+  int range, replay;
+  size_t most;
+  uint16_t nesting, least;
+  size_t pass;
+  uint16_t target;
+};
+struct PStop {
+  size_t size;
+  void *priv, *profiler;
+  size_t pass, target;
+  uint8_t all;
+};
+struct PDecode {
+  size_t size;
+  void *priv, *profiler;
+  size_t dropped;
+};
+struct PSize {
+  size_t size;
+  void *priv, *profiler;
+  const char** metrics;
+  size_t count, most;
+  uint32_t nodes;
+  size_t bytes;
+};
+struct PFresh {
+  size_t size;
+  void *priv, *profiler;
+  size_t bytes;
+  uint8_t* image;
+};
 
-EXPORT int cuptiProfilerInitialize(struct P1* p) { (void)p; return fails("initialize"); }
+EXPORT int cuptiProfilerInitialize(struct P1* p) {
+  (void)p;
+  return fails("initialize");
+}
 EXPORT int cuptiRangeProfilerEnable(struct PEnable* p) {
   if (fails("enable")) return fails("enable");
   struct Object* o = NULL;
@@ -186,7 +273,8 @@ EXPORT int cuptiRangeProfilerGetCounterDataSize(struct PSize* p) {
 EXPORT int cuptiRangeProfilerCounterDataImageInitialize(struct PFresh* p) {
   struct Image* const image = (struct Image*)p->image;
   const struct Object* const o = p->profiler;
-  if (!o->sized) fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
+  if (!o->sized)
+    fprintf(stderr, "fake CUPTI: an image of an object that was not asked for its size\n"), abort();
   memset(image, 0, p->bytes);
   image->magic = 0x46414b45;
   image->device = (uint32_t)o->device;
@@ -213,7 +301,9 @@ EXPORT int cuptiRangeProfilerSetConfig(struct PSet* p) {
   note("set", p->most);
   return 0;
 }
-static void at_exit(void) { g_gone = 1; }
+static void at_exit(void) {
+  g_gone = 1;
+}
 EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
   struct Object* const o = p->profiler;
   static int first;
@@ -222,13 +312,19 @@ EXPORT int cuptiRangeProfilerStart(struct PObject* p) {
   if (fails("start")) return fails("start");
   if (!o->set || o->running) return 1;
   for (int i = 0; i < 8; ++i)
-    if (g_objects[i].context && &g_objects[i] != o && g_objects[i].started && g_objects[i].device == o->device) return 26;
+    if (g_objects[i].context && &g_objects[i] != o && g_objects[i].started &&
+        g_objects[i].device == o->device)
+      return 26;
   o->running = o->started = 1;
   o->next = 0;
   note("start", o->pass);
   return 0;
 }
-struct PPush { size_t size; void *priv, *profiler; const char* name; };
+struct PPush {
+  size_t size;
+  void *priv, *profiler;
+  const char* name;
+};
 EXPORT int cuptiRangeProfilerPushRange(struct PPush* p) {
   struct Object* const o = p->profiler;
   if (!o->running || !o->user || o->pushed || !p->name || o->next >= o->most) return 1;
@@ -269,45 +365,136 @@ EXPORT int cuptiRangeProfilerDecodeData(struct PDecode* p) {
 }
 
 /* ---- host side */
-struct HInit { size_t size; void* priv; int type; const char* chip; const uint8_t* availability; void* object; };
-struct HObject { size_t size; void *priv, *object; };
-struct HChips { size_t size; void* priv; size_t count; const char* const* names; };
-struct HBase { size_t size; void *priv, *object; int type; const char** names; size_t count; };
-struct HSub { size_t size; void *priv, *object; int type; const char* name; size_t count; const char** names; };
-struct HProperties { size_t size; void *priv, *object; const char *name, *description, *unit, *dimension; int type; };
-struct HAdd { size_t size; void *priv, *object; const char** names; size_t count; };
-struct HSize { size_t size; void *priv, *object; size_t bytes; };
-struct HImage { size_t size; void *priv, *object; size_t bytes; uint8_t* image; };
-struct HPasses { size_t size; void* priv; size_t bytes; uint8_t* image; size_t passes; };
-struct HEvaluate { size_t size; void *priv, *object; const uint8_t* image; size_t bytes, range; const char** names; size_t count; double* values; };
-struct HInfo { size_t size; void* priv; const uint8_t* image; size_t bytes, ranges; };
+struct HInit {
+  size_t size;
+  void* priv;
+  int type;
+  const char* chip;
+  const uint8_t* availability;
+  void* object;
+};
+struct HObject {
+  size_t size;
+  void *priv, *object;
+};
+struct HChips {
+  size_t size;
+  void* priv;
+  size_t count;
+  const char* const* names;
+};
+struct HBase {
+  size_t size;
+  void *priv, *object;
+  int type;
+  const char** names;
+  size_t count;
+};
+struct HSub {
+  size_t size;
+  void *priv, *object;
+  int type;
+  const char* name;
+  size_t count;
+  const char** names;
+};
+struct HProperties {
+  size_t size;
+  void *priv, *object;
+  const char *name, *description, *unit, *dimension;
+  int type;
+};
+struct HAdd {
+  size_t size;
+  void *priv, *object;
+  const char** names;
+  size_t count;
+};
+struct HSize {
+  size_t size;
+  void *priv, *object;
+  size_t bytes;
+};
+struct HImage {
+  size_t size;
+  void *priv, *object;
+  size_t bytes;
+  uint8_t* image;
+};
+struct HPasses {
+  size_t size;
+  void* priv;
+  size_t bytes;
+  uint8_t* image;
+  size_t passes;
+};
+struct HEvaluate {
+  size_t size;
+  void *priv, *object;
+  const uint8_t* image;
+  size_t bytes, range;
+  const char** names;
+  size_t count;
+  double* values;
+};
+struct HInfo {
+  size_t size;
+  void* priv;
+  const uint8_t* image;
+  size_t bytes, ranges;
+};
 
-struct Host { size_t metrics; int evaluated; uint32_t device; };
-EXPORT int cuptiProfilerHostInitialize(struct HInit* p) { p->object = calloc(1, sizeof(struct Host)); return 0; }
-EXPORT int cuptiProfilerHostDeinitialize(struct HObject* p) { free(p->object); return 0; }
+struct Host {
+  size_t metrics;
+  int evaluated;
+  uint32_t device;
+};
+EXPORT int cuptiProfilerHostInitialize(struct HInit* p) {
+  p->object = calloc(1, sizeof(struct Host));
+  return 0;
+}
+EXPORT int cuptiProfilerHostDeinitialize(struct HObject* p) {
+  free(p->object);
+  return 0;
+}
 EXPORT int cuptiProfilerHostGetSupportedChips(struct HChips* p) {
   static const char* const names[] = {"GA100", "GH100", "GB100"};
   p->count = 3;
   p->names = names;
   return 0;
 }
-EXPORT int cuptiProfilerHostGetBaseMetrics(struct HBase* p) { p->count = 0; return 0; }
-EXPORT int cuptiProfilerHostGetSubMetrics(struct HSub* p) { p->count = 0; return 0; }
-EXPORT int cuptiProfilerHostGetMetricProperties(struct HProperties* p) { (void)p; return 17; }
+EXPORT int cuptiProfilerHostGetBaseMetrics(struct HBase* p) {
+  p->count = 0;
+  return 0;
+}
+EXPORT int cuptiProfilerHostGetSubMetrics(struct HSub* p) {
+  p->count = 0;
+  return 0;
+}
+EXPORT int cuptiProfilerHostGetMetricProperties(struct HProperties* p) {
+  (void)p;
+  return 17;
+}
 EXPORT int cuptiProfilerHostConfigAddMetrics(struct HAdd* p) {
   for (size_t i = 0; i < p->count; ++i)
     if (!strstr(p->names[i], "__")) return 1;
   ((struct Host*)p->object)->metrics += p->count;
   return 0;
 }
-EXPORT int cuptiProfilerHostGetConfigImageSize(struct HSize* p) { p->bytes = 64; return 0; }
+EXPORT int cuptiProfilerHostGetConfigImageSize(struct HSize* p) {
+  p->bytes = 64;
+  return 0;
+}
 EXPORT int cuptiProfilerHostGetConfigImage(struct HImage* p) {
   const size_t passes = (((struct Host*)p->object)->metrics + width() - 1) / width();
   memset(p->image, 0, p->bytes);
   memcpy(p->image, &passes, sizeof passes);
   return 0;
 }
-EXPORT int cuptiProfilerHostGetNumOfPasses(struct HPasses* p) { memcpy(&p->passes, p->image, sizeof p->passes); return 0; }
+EXPORT int cuptiProfilerHostGetNumOfPasses(struct HPasses* p) {
+  memcpy(&p->passes, p->image, sizeof p->passes);
+  return 0;
+}
 EXPORT int cuptiRangeProfilerGetCounterDataInfo(struct HInfo* p) {
   const struct Image* const image = (const struct Image*)p->image;
   if (p->bytes < sizeof *image || image->magic != 0x46414b45) return 1;
@@ -322,7 +509,8 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
   if (!host->evaluated++) host->device = image->device;
   for (size_t i = 0; i < p->count; ++i) {
     const size_t pass = i / width();
-    p->values[i] = host->device == image->device && (range->seen >> pass & 1) ? (double)range->memory[pass] : NAN;
+    p->values[i] =
+        host->device == image->device && (range->seen >> pass & 1) ? (double)range->memory[pass] : NAN;
     if (strcmp(p->names[i], "gpu__time_duration.sum") == 0) p->values[i] = 1000;
   }
   return 0;
@@ -330,27 +518,91 @@ EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
 
 /* ---- PC sampling: every kernel executed leaves three samples at its first instruction (two of them stalled) and one at
  * its second, which is all of a reason that counts a part again */
-struct Reason { uint32_t index, samples; };
-struct Sampled { size_t size; uint64_t cubin, offset; uint32_t function, pad; char* name; size_t reasons_count; struct Reason* reasons; uint32_t correlation; } __attribute__((packed, aligned(8)));
-struct Data { size_t size, wanted; uint64_t total, dropped; size_t got, remaining; uint64_t range; struct Sampled* sampled; uint64_t others; uint8_t full; } __attribute__((packed, aligned(8)));
-struct PContext { size_t size; void *priv, *context; };
-struct PCount { size_t size; void *priv, *context; size_t* count; };
-struct PReasons { size_t size; void *priv, *context; size_t count; uint32_t* indices; char** names; };
-struct PConfigure { size_t size; void *priv, *context; size_t count; void* settings; };
-struct PData { size_t size; void *priv, *context; struct Data* data; };
-struct PCrc { size_t size, bytes; const void* image; uint64_t crc; };
-struct PLine { size_t size; const void* cubin; const char* function; size_t bytes; uint32_t line; uint64_t offset; char *file, *folder; };
+struct Reason {
+  uint32_t index, samples;
+};
+struct Sampled {
+  size_t size;
+  uint64_t cubin, offset;
+  uint32_t function, pad;
+  char* name;
+  size_t reasons_count;
+  struct Reason* reasons;
+  uint32_t correlation;
+} __attribute__((packed, aligned(8)));
+struct Data {
+  size_t size, wanted;
+  uint64_t total, dropped;
+  size_t got, remaining;
+  uint64_t range;
+  struct Sampled* sampled;
+  uint64_t others;
+  uint8_t full;
+} __attribute__((packed, aligned(8)));
+struct PContext {
+  size_t size;
+  void *priv, *context;
+};
+struct PCount {
+  size_t size;
+  void *priv, *context;
+  size_t* count;
+};
+struct PReasons {
+  size_t size;
+  void *priv, *context;
+  size_t count;
+  uint32_t* indices;
+  char** names;
+};
+struct PConfigure {
+  size_t size;
+  void *priv, *context;
+  size_t count;
+  void* settings;
+};
+struct PData {
+  size_t size;
+  void *priv, *context;
+  struct Data* data;
+};
+struct PCrc {
+  size_t size, bytes;
+  const void* image;
+  uint64_t crc;
+};
+struct PLine {
+  size_t size;
+  const void* cubin;
+  const char* function;
+  size_t bytes;
+  uint32_t line;
+  uint64_t offset;
+  char *file, *folder;
+};
 
 static int g_sampling;
-static uint64_t g_executed[2];  /* add, others */
+static uint64_t g_executed[2]; /* add, others */
 EXPORT void fake_sample(const char* symbol) {
   if (g_sampling) ++g_executed[strcmp(symbol, "_Z3addPiPKii") != 0];
 }
-EXPORT int cuptiPCSamplingEnable(struct PContext* p) { (void)p; g_sampling = 1; return fails("sampling"); }
-EXPORT int cuptiPCSamplingDisable(struct PContext* p) { (void)p; g_sampling = 0; return 0; }
-EXPORT int cuptiPCSamplingGetNumStallReasons(struct PCount* p) { *p->count = 3; return 0; }
+EXPORT int cuptiPCSamplingEnable(struct PContext* p) {
+  (void)p;
+  g_sampling = 1;
+  return fails("sampling");
+}
+EXPORT int cuptiPCSamplingDisable(struct PContext* p) {
+  (void)p;
+  g_sampling = 0;
+  return 0;
+}
+EXPORT int cuptiPCSamplingGetNumStallReasons(struct PCount* p) {
+  *p->count = 3;
+  return 0;
+}
 EXPORT int cuptiPCSamplingGetStallReasons(struct PReasons* p) {
-  static const char* const names[] = {"smsp__pcsamp_warps_issue_stalled_selected", "smsp__pcsamp_warps_issue_stalled_long_scoreboard",
+  static const char* const names[] = {"smsp__pcsamp_warps_issue_stalled_selected",
+                                      "smsp__pcsamp_warps_issue_stalled_long_scoreboard",
                                       "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued"};
   for (uint32_t i = 0; i < 3; ++i) {
     p->indices[i] = i + 5;
@@ -358,7 +610,10 @@ EXPORT int cuptiPCSamplingGetStallReasons(struct PReasons* p) {
   }
   return 0;
 }
-EXPORT int cuptiPCSamplingSetConfigurationAttribute(struct PConfigure* p) { (void)p; return 0; }
+EXPORT int cuptiPCSamplingSetConfigurationAttribute(struct PConfigure* p) {
+  (void)p;
+  return 0;
+}
 EXPORT int cuptiPCSamplingGetData(struct PData* p) {
   struct Data* const data = p->data;
   data->got = data->remaining = 0;
@@ -380,7 +635,10 @@ EXPORT int cuptiPCSamplingGetData(struct PData* p) {
   g_executed[0] = g_executed[1] = 0;
   return 0;
 }
-EXPORT int cuptiGetCubinCrc(struct PCrc* p) { p->crc = 0xabc; return 0; }
+EXPORT int cuptiGetCubinCrc(struct PCrc* p) {
+  p->crc = 0xabc;
+  return 0;
+}
 EXPORT int cuptiGetSassToSourceCorrelation(struct PLine* p) {
   if (p->offset != 0) return 1;
   p->file = strdup("app.cu");

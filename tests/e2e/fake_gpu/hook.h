@@ -4,7 +4,8 @@
 #include <stdint.h>
 
 struct Hook {
-  void (*call)(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol, void* context);
+  void (*call)(int id, const char* name, const void* parameters, int* result, int exit, const char* symbol,
+               void* context);
   void (*module)(const void* image, size_t bytes);
   void (*context)(void* context, int created);
   /* A kernel is about to run: what it finds in memory. */

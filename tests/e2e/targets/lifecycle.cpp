@@ -81,7 +81,8 @@ int run(const std::string& mode, int n, char** argv) {
     markers(n, "work");
     return 0;
   }
-  if (mode == "storm") {  // until killed, resting N us after every 1000 pairs; prints the number of finished pairs
+  if (mode ==
+      "storm") {  // until killed, resting N us after every 1000 pairs; prints the number of finished pairs
     for (long i = 0;; i += 1000) {
       markers(1000, "storm");
       if (n != 0) usleep(static_cast<useconds_t>(n));

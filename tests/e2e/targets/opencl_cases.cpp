@@ -568,7 +568,8 @@ void marked_threads(int count) {
       const cl_kernel kernel = cl.kernel("add_one");
       const cl_mem buffer = cl.buffer(64 * sizeof(int));
       std::vector<int> zeros(64);
-      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr, nullptr));
+      CHECK(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 64 * sizeof(int), zeros.data(), 0, nullptr,
+                                 nullptr));
       CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
       const size_t global = 64;
       for (int i = 0; i < count; ++i) {

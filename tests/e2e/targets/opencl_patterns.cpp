@@ -109,7 +109,8 @@ void check(const char* what, cl_int code) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  const size_t global = argc > 2 ? strtoul(argv[2], nullptr, 10) : 1024, local = argc > 3 ? strtoul(argv[3], nullptr, 10) : 64;
+  const size_t global = argc > 2 ? strtoul(argv[2], nullptr, 10) : 1024,
+               local = argc > 3 ? strtoul(argv[3], nullptr, 10) : 64;
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   cl_int code = CL_SUCCESS;
@@ -130,16 +131,19 @@ int main(int argc, char** argv) {
   }
   const size_t bytes = global * 64;
   std::vector<char> zeros(bytes);
-  const cl_mem in = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
+  const cl_mem in =
+      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
   check("clCreateBuffer", code);
-  const cl_mem out = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
+  const cl_mem out =
+      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, zeros.data(), &code);
   check("clCreateBuffer", code);
   for (const char* name = strtok(argv[1], ","); name != nullptr; name = strtok(nullptr, ",")) {
     const cl_kernel kernel = clCreateKernel(program, name, &code);
     check(name, code);
     check("clSetKernelArg", clSetKernelArg(kernel, 0, sizeof in, &in));
     check("clSetKernelArg", clSetKernelArg(kernel, 1, sizeof out, &out));
-    check("clEnqueueNDRangeKernel", clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr));
+    check("clEnqueueNDRangeKernel",
+          clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr, nullptr));
     check("clFinish", clFinish(queue));
     clReleaseKernel(kernel);
   }

@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tacho/tacho.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <tacho/tacho.h>
 
 #include <thread>
 #include <vector>
@@ -50,7 +49,9 @@ static void work(double milliseconds, bool device) {
   if (device) {
     cl_platform_id platform;
     cl_device_id id;
-    if (clGetPlatformIDs(1, &platform, nullptr) != CL_SUCCESS || clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, nullptr) != CL_SUCCESS) exit(3);
+    if (clGetPlatformIDs(1, &platform, nullptr) != CL_SUCCESS ||
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, nullptr) != CL_SUCCESS)
+      exit(3);
     cl_context context = clCreateContext(nullptr, 1, &id, nullptr, nullptr, nullptr);
     queue = clCreateCommandQueue(context, id, CL_QUEUE_PROFILING_ENABLE, nullptr);
     const char* source = "kernel void twice(global float* x) { x[get_global_id(0)] *= 2.0f; }";
@@ -64,7 +65,8 @@ static void work(double milliseconds, bool device) {
   for (int step = 0; step < 5; ++step) {
     tacho_range_push("step");
     if (device) {
-      clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr, nullptr);
+      clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, count * sizeof(float), host.data(), 0, nullptr,
+                           nullptr);
       clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &count, nullptr, 0, nullptr, nullptr);
       clFinish(queue);
     }

@@ -56,7 +56,8 @@ cl_int device_info(cl_device_id device, cl_device_info what, size_t size, void* 
   return code;
 }
 
-cl_program create_program(cl_context context, cl_uint count, const char** texts, const size_t* lengths, cl_int* code) {
+cl_program create_program(cl_context context, cl_uint count, const char** texts, const size_t* lengths,
+                          cl_int* code) {
   std::string text;
   for (cl_uint i = 0; i < count; ++i)
     text += lengths != nullptr && lengths[i] != 0 ? std::string(texts[i], lengths[i]) : std::string(texts[i]);

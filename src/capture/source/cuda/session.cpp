@@ -77,9 +77,11 @@ Refusal refusal(abi::Result result) {
       return {"this is a virtual GPU (vGPU) on which the host does not allow profiling",
               "the host's administrator can allow it (enable_profiling of the vGPU's plugin)"};
     case abi::kMigNotSupported:
-      return {"CUPTI cannot trace this MIG instance", "use a newer toolkit's CUPTI (CUDA_HOME), or a whole GPU"};
+      return {"CUPTI cannot trace this MIG instance",
+              "use a newer toolkit's CUPTI (CUDA_HOME), or a whole GPU"};
     case abi::kConfidential:
-      return {"the GPU is in confidential computing mode, in which CUPTI does not trace", "use a GPU without it"};
+      return {"the GPU is in confidential computing mode, in which CUPTI does not trace",
+              "use a GPU without it"};
     case abi::kWslNotSupported:
       return {"CUPTI cannot trace under this version of WSL", "update Windows' NVIDIA driver"};
     default:
@@ -88,7 +90,8 @@ Refusal refusal(abi::Result result) {
 }
 void say_refusal(const Refusal& why) {
   char line[512];
-  snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause, why.advice);
+  snprintf(line, sizeof line, "%s: the program runs, its CUDA activity is not traced; %s", why.cause,
+           why.advice);
   say(event::NoteSeverity::kWarning, line);
 }
 
@@ -360,7 +363,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
-  if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(call->function))
+  if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
+      causes_work(call->function))
     sampler::launch_stack(call->correlation);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
@@ -390,7 +394,8 @@ void enable_callbacks() {
       const char* name = nullptr;
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
       // The runtime instantiates through the driver: only one of the two may describe the graph.
-      if ((count && launches(name)) || (sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(name)) ||
+      if ((count && launches(name)) ||
+          (sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(name)) ||
           (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }

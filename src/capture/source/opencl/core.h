@@ -151,15 +151,15 @@ auto next(A... args) {
 /// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct Wiped {
   std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
-  std::atomic<uint32_t> thread_started;  // the flush thread runs
-  std::atomic<uint32_t> kicked;          // futex: the flush thread is to run now
-  std::atomic<uint32_t> stopping;        // the process is at its end: no more calls by the flush thread
-  std::atomic<uint32_t> next_ordinal;    // dispatches launched
-  std::atomic<uint32_t> pass;            // lock: one pass over all queues at a time
-  std::atomic<uint32_t> objects;         // lock: handle maps and slabs
-  std::atomic<uint32_t> definitions;     // lock: devices, vendors, kernel descriptions
-  std::atomic<uint32_t> chunks;          // lock: free list of chunks
-  std::atomic<uint64_t> filtered;        // launches that the user's filter excluded, not yet reported
+  std::atomic<uint32_t> thread_started;   // the flush thread runs
+  std::atomic<uint32_t> kicked;           // futex: the flush thread is to run now
+  std::atomic<uint32_t> stopping;         // the process is at its end: no more calls by the flush thread
+  std::atomic<uint32_t> next_ordinal;     // dispatches launched
+  std::atomic<uint32_t> pass;             // lock: one pass over all queues at a time
+  std::atomic<uint32_t> objects;          // lock: handle maps and slabs
+  std::atomic<uint32_t> definitions;      // lock: devices, vendors, kernel descriptions
+  std::atomic<uint32_t> chunks;           // lock: free list of chunks
+  std::atomic<uint64_t> filtered;         // launches that the user's filter excluded, not yet reported
   std::atomic<tape::Progress*> progress;  // in the pool, or `unseen`
   tape::Progress unseen;                  // where the pool has no room for it
   static constexpr uint32_t kQueueLocks = 480;

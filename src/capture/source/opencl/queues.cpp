@@ -440,7 +440,8 @@ tape::Progress& progress_slow() {
   if (progress == nullptr) {
     progress = &g_wiped->unseen;
     tape::note(event::NoteSeverity::kWarning,
-               "the pool had no room to keep count of a process's commands: were it killed, what is in flight would not be counted");
+               "the pool had no room to keep count of a process's commands: were it killed, what is in "
+               "flight would not be counted");
   }
   g_wiped->progress.store(progress, std::memory_order_release);
   return *progress;
@@ -478,7 +479,8 @@ __attribute__((destructor)) void count_in_flight() {
     if (in_flight[table] != 0)
       tape::loss(static_cast<event::Table>(table), event::LossReason::kKilled, in_flight[table]);
   report_filtered();
-  if (tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire)) known->ended.store(1, std::memory_order_release);
+  if (tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire))
+    known->ended.store(1, std::memory_order_release);
 }
 
 // A command that is to become a row and has been counted as issued.

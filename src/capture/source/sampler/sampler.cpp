@@ -42,7 +42,7 @@ struct Thread {
   PythonScratch* launch_scratch;  // a sample may interrupt the reading of a launch's stack
   WaitingScratch* waiting;        // of a thread that launches and has no Python frames
   uint64_t last_launch;           // correlation
-  int32_t timer;  // the kernel's id + 1; 0 = none
+  int32_t timer;                  // the kernel's id + 1; 0 = none
   uint32_t tid;
 };
 constinit PerThread<Thread> g_threads;
@@ -230,7 +230,8 @@ void choose_threads(std::string_view list) {
       number = 0;
       digits = false;
     } else if (c == ',') {
-      for (uint32_t at = range ? first : number; digits && at <= number && at < sizeof g_chosen; ++at) g_chosen[at] = 1;
+      for (uint32_t at = range ? first : number; digits && at <= number && at < sizeof g_chosen; ++at)
+        g_chosen[at] = 1;
       number = 0;
       range = digits = false;
     }
@@ -463,8 +464,8 @@ void record_launch_stack(uint64_t correlation) {
   errno = kept_errno;
   if (frames == 0) return;
   const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + header.frames;
-  auto* const record =
-      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
+  auto* const record = tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample,
+                                                        words, 0, words * 8);
   if (record == nullptr) return;
   record->time = host_ticks();
   record->period = 0;

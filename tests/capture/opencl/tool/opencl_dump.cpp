@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   for (; at < argc && argv[at][0] == '-'; ++at) {
     if (strcmp(argv[at], "--preload") == 0) options.preload = true;
     if (strcmp(argv[at], "--no-layer") == 0) options.layer = false;
-    if (strcmp(argv[at], "--sources") == 0 && at + 1 < argc) options.sources = strtoull(argv[++at], nullptr, 0);
+    if (strcmp(argv[at], "--sources") == 0 && at + 1 < argc)
+      options.sources = strtoull(argv[++at], nullptr, 0);
     if (strcmp(argv[at], "--filter") == 0 && at + 1 < argc) options.config += std::string(argv[++at]) + "\n";
   }
   std::vector<std::string> command(argv + at, argv + argc);

@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/run_target.h"
-#include "query/session.h"
+#include "query/sql/session.h"
 #include "report/table.h"
 
 namespace tacho::cli {

@@ -18,7 +18,7 @@
 #include "cli/run_target.h"
 #include "cli/suggest.h"
 #include "format/format.h"
-#include "query/rpd_file.h"
+#include "query/dialect/rpd_file.h"
 #include "report/table.h"
 
 namespace tacho::cli {

@@ -7,8 +7,8 @@
 #include "base/sorted_file.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/schema.h"
-#include "query/dialect.h"
-#include "query/top_rows.h"
+#include "query/dialect/dialect.h"
+#include "query/dialect/top_rows.h"
 
 namespace tacho::query {
 

@@ -1,5 +1,5 @@
 // Sums by name (named_sums.h): by code first, then equal names are brought together by their hashes, then all are ordered.
-#include "query/named_sums.h"
+#include "query/engine/named_sums.h"
 
 #include <vector>
 

@@ -1,13 +1,12 @@
-// What a statement of sums over groups asks for, once it is understood: made by aggregate_parse.cpp, carried out by
-// aggregate.cpp.
+// What a statement of sums over groups asks for, once it is understood: sql/aggregate_parser.cpp makes it,
+// aggregate.cpp carries it out.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "query/module.h"
-#include "query/relation.h"
+#include "query/engine/relation.h"
 
 namespace tacho::query {
 

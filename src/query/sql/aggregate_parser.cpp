@@ -1,19 +1,15 @@
-// Understanding statements of sums over groups (aggregate.h): a small grammar of SELECT, beyond which everything is left to
+// Understanding statements of sums over groups (aggregate_parser.h): a small grammar of SELECT, beyond which everything is left to
 // SQLite.
+#include "query/sql/aggregate_parser.h"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
 
-#include "query/aggregate.h"
-#include "query/aggregate_plan.h"
-#include "query/sql_text.h"
+#include "query/sql/tokens.h"
 
 namespace tacho::query {
-
-void AggregatePlanDeleter::operator()(AggregatePlan* plan) const {
-  delete plan;
-}
 
 namespace {
 
@@ -21,7 +17,7 @@ class Parser {
  public:
   Parser(const std::string& sql, const Module& module)
       : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
-  AggregatePlanPointer parse();
+  std::unique_ptr<AggregatePlan> parse();
 
  private:
   struct Place {  // of a column
@@ -80,7 +76,7 @@ class Parser {
   std::vector<Token> tokens_;
   const Module& module_;
   size_t place_ = 0;
-  AggregatePlanPointer plan_{new AggregatePlan};
+  std::unique_ptr<AggregatePlan> plan_ = std::make_unique<AggregatePlan>();
   std::vector<std::pair<size_t, size_t>> on_;        // where the conditions of joins stand
   std::vector<std::pair<Place, Place>> equalities_;  // of columns with columns
   std::vector<std::string> term_texts_;
@@ -574,7 +570,7 @@ bool Parser::join() {
   return false;
 }
 
-AggregatePlanPointer Parser::parse() {
+std::unique_ptr<AggregatePlan> Parser::parse() {
   while (!tokens_.empty() && tokens_.back().text == ";") tokens_.pop_back();
   if (!take("select")) return nullptr;
   // The tables first: they say what the names mean.
@@ -619,7 +615,7 @@ AggregatePlanPointer Parser::parse() {
 
 }  // namespace
 
-AggregatePlanPointer plan_aggregate(const std::string& sql, const Module& module) {
+std::unique_ptr<AggregatePlan> plan_aggregate(const std::string& sql, const Module& module) {
   return Parser(sql, module).parse();
 }
 

@@ -10,9 +10,9 @@
 
 #include "base/result.h"
 #include "base/sorted_file.h"
-#include "query/group_table.h"
-#include "query/relation.h"
-#include "query/text_prefix.h"
+#include "query/engine/group_table.h"
+#include "query/engine/relation.h"
+#include "query/engine/text_prefix.h"
 
 namespace tacho::query {
 

@@ -3,37 +3,15 @@
 
 #include <sqlite3.h>
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/result.h"
-#include "query/relation.h"
-#include "report/table.h"
+#include "query/engine/relation.h"
+#include "query/engine/result_table.h"
 
 namespace tacho::query {
-
-/// Rows that are made one by one when they are asked for.
-class ResultRows {
- public:
-  virtual ~ResultRows() = default;
-  virtual size_t size() const = 0;
-  virtual void row(size_t index, std::vector<report::Cell>& cells) const = 0;
-};
-
-/// A table whose rows are computed as a whole when it is first read: reports.
-struct ResultTable {
-  std::string name;
-  struct Column {
-    std::string name;
-    ValueType type;
-  };
-  std::vector<Column> columns;
-  std::function<Result<std::vector<std::vector<report::Cell>>>()> rows;
-  std::function<Result<std::shared_ptr<const ResultRows>>()> many =
-      {};  // instead of `rows`, where there may be millions
-};
 
 /// Makes virtual tables known to one connection. Must outlive it.
 class Module {

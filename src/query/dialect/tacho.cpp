@@ -1,6 +1,6 @@
 // The tacho dialect: derived from the event schema, so that it never falls behind it.
 #include "format/view/names.h"
-#include "query/dialect.h"
+#include "query/dialect/dialect.h"
 
 namespace tacho::query {
 

@@ -1,5 +1,5 @@
 // Connections, schemas and statements of a session (session.h).
-#include "query/session.h"
+#include "query/sql/session.h"
 
 #include <sqlite3.h>
 
@@ -12,11 +12,12 @@
 #include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"
-#include "query/aggregate.h"
-#include "query/dialect.h"
-#include "query/module.h"
-#include "query/rpd_file.h"
-#include "query/sql_text.h"
+#include "query/dialect/dialect.h"
+#include "query/dialect/rpd_file.h"
+#include "query/engine/aggregate.h"
+#include "query/sql/aggregate_parser.h"
+#include "query/sql/tokens.h"
+#include "query/sql/virtual_tables.h"
 
 namespace tacho::query {
 namespace {

@@ -1,5 +1,5 @@
-// SQLite's virtual table methods over relations and results (module.h).
-#include "query/module.h"
+// SQLite's virtual table methods over relations and results (virtual_tables.h).
+#include "query/sql/virtual_tables.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // Calls and time by name: codes of one name meet, the order is the view's, and many names go through files.
-#include "query/named_sums.h"
+#include "query/engine/named_sums.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "query/module.h"
-#include "query/named_sums.h"
+#include "query/engine/named_sums.h"
+#include "query/engine/result_table.h"
 
 namespace tacho::query {
 

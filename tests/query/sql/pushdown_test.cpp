@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "query/session.h"
+#include "query/sql/session.h"
 #include "trace/writer.h"
 
 namespace tacho::query {

@@ -1,6 +1,6 @@
 // Carrying out sums over groups (aggregate.h): rows go through a table of groups by their codes; what outgrows memory is
 // sorted in files. At the end groups with equal texts become one, and groups are put in order.
-#include "query/aggregate.h"
+#include "query/engine/aggregate.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "base/sorted_file.h"
-#include "query/aggregate_plan.h"
-#include "query/group_table.h"
-#include "query/text_prefix.h"
+#include "query/engine/aggregate_plan.h"
+#include "query/engine/group_table.h"
+#include "query/engine/text_prefix.h"
 
 namespace tacho::query {
 

@@ -1,16 +1,17 @@
 // The rocpd dialect: over any trace, computed from the trace's columns, and over a rocpd database in place.
+#include "format/rocpd/rocpd.h"
+
 #include <algorithm>
 #include <map>
 
 #include "base/demangle.h"
 #include "base/format.h"
 #include "base/sorted_file.h"
-#include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
 #include "format/view/agents.h"
 #include "format/view/names.h"
-#include "query/dialect.h"
-#include "query/top_rows.h"
+#include "query/dialect/dialect.h"
+#include "query/dialect/top_rows.h"
 
 namespace tacho::query {
 

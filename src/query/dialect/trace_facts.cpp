@@ -1,5 +1,5 @@
 // Facts about a trace that dialects share (trace_facts.h).
-#include "query/trace_facts.h"
+#include "query/dialect/trace_facts.h"
 
 #include <algorithm>
 

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "base/sorted_file.h"
 #include "format/view/clock.h"
-#include "query/relation.h"
+#include "query/engine/relation.h"
 #include "trace/scratch.h"
 #include "trace/trace.h"
 

@@ -1,5 +1,5 @@
 // Scans of relations: pruning, filtering, ordering (relation.h).
-#include "query/relation.h"
+#include "query/engine/relation.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>

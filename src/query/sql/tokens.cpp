@@ -1,5 +1,5 @@
 // Splitting of SQL into words (sql_text.h).
-#include "query/sql_text.h"
+#include "query/sql/tokens.h"
 
 #include <cctype>
 

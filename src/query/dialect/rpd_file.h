@@ -9,9 +9,8 @@
 
 #include "base/result.h"
 #include "format/sqlite/database.h"
-#include "query/dialect.h"
-#include "query/module.h"
-#include "query/named_sums.h"
+#include "query/dialect/dialect.h"
+#include "query/engine/named_sums.h"
 
 namespace tacho::query {
 

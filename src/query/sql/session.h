@@ -1,23 +1,16 @@
 // A file opened for SQL: what `tacho query` and the viewer's server use.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "query/engine/row_sink.h"
 #include "report/table.h"
 
 namespace tacho::query {
-
-/// Gets the column names once, then every row; returning false ends the query.
-struct RowSink {
-  std::function<void(std::span<const std::string> columns)> columns;
-  std::function<bool(std::span<const report::Cell> row)> row;
-};
 
 class Session {
  public:

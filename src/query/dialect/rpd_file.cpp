@@ -1,5 +1,5 @@
 // Native answers from .rpd files (rpd_file.h).
-#include "query/rpd_file.h"
+#include "query/dialect/rpd_file.h"
 
 #include <tsl/robin_map.h>
 
@@ -12,7 +12,7 @@
 #include "base/sorted_file.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/schema.h"
-#include "query/top_rows.h"
+#include "query/dialect/top_rows.h"
 
 namespace tacho::query {
 

@@ -8,9 +8,9 @@
 
 #include "base/result.h"
 #include "format/sqlite/database.h"
-#include "query/module.h"
-#include "query/relation.h"
-#include "query/trace_facts.h"
+#include "query/dialect/trace_facts.h"
+#include "query/engine/relation.h"
+#include "query/engine/result_table.h"
 
 namespace tacho::query {
 

@@ -16,7 +16,7 @@ sections=${*:-decode shares perf bytes overhead}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tacho=$build/bin/tacho
-tests=$here/../tests/sampler
+tests=$here/../tests/capture/source/sampler
 echo "load $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) CPUs, $(uname -r)"
 cc -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -o "$work/shares_fp" "$tests/shares.c" -lpthread
 cc -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -o "$work/shares_nofp" "$tests/shares.c" -lpthread

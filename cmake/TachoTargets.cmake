@@ -22,12 +22,17 @@ function(tacho_library folder)
   endif()
 endfunction()
 
-# tacho_test(folder [SERIAL] [USES target...]): one GoogleTest program of tests/<folder>/*.cpp, one CTest entry per test case.
-# SERIAL: nothing else runs beside its tests, because they measure shares of time.
+# tacho_test(folder [RECURSIVE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
+# tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case.
+# RECURSIVE: the folders below are part of it. SERIAL: nothing else runs beside its tests, because they measure time.
 function(tacho_test folder)
-  cmake_parse_arguments(A "SERIAL" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
+  if(A_RECURSIVE)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
+  endif()
   if(NOT sources)
     return()
   endif()
@@ -38,6 +43,7 @@ function(tacho_test folder)
   endif()
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${A_USES} tacho_test_main)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300 RUN_SERIAL ${A_SERIAL})
 endfunction()

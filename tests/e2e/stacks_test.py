@@ -184,7 +184,7 @@ class Stacks(harness.Case):
         # A static program, which cannot load anything, and its children.
         if shutil.which("cc") is None:
             return
-        self.run_command("cc", "-O1", "-static", "-o", "still", SOURCE / "tests" / "sampler" / "shares.c", "-lpthread")
+        self.run_command("cc", "-O1", "-static", "-o", "still", SOURCE / "tests" / "capture" / "source" / "sampler" / "shares.c", "-lpthread")
         self.sample("./still", "3000", options=["--sampler", "perf", "-f", "500"], output="s.tacho")
         self.assertGreater({row["Name"]: row for row in self.rows("function", "s.tacho")}["heavy"]["TotalNs"], 0)
         self.sample("/bin/sh", "-c", "./still 2000; ./still 1000", options=["--sampler", "perf", "-f", "500"], output="c.tacho")

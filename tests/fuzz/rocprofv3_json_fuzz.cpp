@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "event/schema.h"
-#include "format/rocprofv3_document.h"
+#include "format/rocprofv3_json/rocprofv3_document.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "fuzz/text_mutator.h"
 #include "trace/writer.h"

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "sample_trace.h"
+#include "format/sample_trace.h"
 
 namespace tacho::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <numeric>
 
+#include "capture/source/sampler/sampled_run.h"
 #include "decode/samples.h"
-#include "sampled_run.h"
 
 namespace tacho::test {
 namespace {
@@ -16,7 +16,7 @@ std::string program(const std::string& name) {
 }
 std::string script(const std::string& name) {
   const char* const source = getenv("TACHO_SOURCE");
-  return std::string(source != nullptr ? source : ".") + "/tests/sampler/" + name;
+  return std::string(source != nullptr ? source : ".") + "/tests/capture/source/sampler/" + name;
 }
 
 // Wall-clock timers reach thousands of samples a second; CPU-time ones only the kernel's tick.

@@ -234,9 +234,10 @@ TEST(Python, Markers) {
   for (const bool preload : {true, false}) {
     PoolRun run;
     const std::string folder = std::string("PYTHONPATH=") + source + "/python";
-    EXPECT_EQ(run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py"},
-                      {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload),
-              0);
+    EXPECT_EQ(
+        run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py"},
+                {folder, "PYTHONDONTWRITEBYTECODE=1"}, preload),
+        0);
     const Rows& rows = run.rows();
     const Row* full = find(rows, RecordKind::kMark, "gr\u00fc\u00df");
     ASSERT_NE(full, nullptr);
@@ -252,7 +253,8 @@ TEST(Python, Markers) {
   }
   PoolRun run;
   EXPECT_EQ(
-      run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/marker_python.py", "untraced"},
+      run.run({"/usr/bin/python3", std::string(source) + "/tests/capture/source/marker/marker_python.py",
+               "untraced"},
               {std::string("PYTHONPATH=") + source + "/python", "TACHO_POOL=", "PYTHONDONTWRITEBYTECODE=1"},
               false),
       0);

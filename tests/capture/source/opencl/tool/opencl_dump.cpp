@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "pool_run.h"
+#include "capture/source/opencl/pool_run.h"
 
 int main(int argc, char** argv) {
   tacho::test::RunOptions options;

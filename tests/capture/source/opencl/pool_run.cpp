@@ -1,5 +1,5 @@
 // Running a program on a pool of the test's own (pool_run.h).
-#include "pool_run.h"
+#include "capture/source/opencl/pool_run.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The decoder of perfetto_reader.h.
-#include "perfetto_reader.h"
+#include "format/perfetto/perfetto_reader.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/clock.h"
-#include "pool_run.h"
+#include "capture/source/opencl/pool_run.h"
 
 namespace tacho::test {
 namespace {

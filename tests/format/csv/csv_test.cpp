@@ -6,7 +6,7 @@
 #include <map>
 
 #include "format/csv/parts.h"
-#include "sample_trace.h"
+#include "format/sample_trace.h"
 
 namespace tacho::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "format/csv/csv.h"
 #include "format/format.h"
-#include "rocprofv3_document.h"
-#include "sample_trace.h"
+#include "format/rocprofv3_json/rocprofv3_document.h"
+#include "format/sample_trace.h"
 
 namespace tacho::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "perfetto_reader.h"
-#include "sample_trace.h"
+#include "format/perfetto/perfetto_reader.h"
+#include "format/sample_trace.h"
 
 namespace tacho::test {
 namespace {

@@ -1,17 +1,23 @@
-# The report's page: web/ built by Vite into one self-contained HTML file, which is then embedded. Everything happens in
-# a copy under the build folder, so that source trees stay clean and build folders do not disturb each other.
+# The HTML report. web/dist/index.html holds it built, so that building tacho needs no Node.js; scripts/web.sh makes it again
+# from web/src. With tests, Vite builds it once more in a copy of web/ under the build folder (source trees stay clean and
+# build folders do not disturb each other), and the test web.page compares the two byte for byte.
+tacho_embed_text(tacho_metric ${CMAKE_SOURCE_DIR}/web/dist/index.html kAnalysisPage metric)
+if(NOT TACHO_TESTS)
+  return()
+endif()
+
 find_program(TACHO_NODE node)
 find_program(TACHO_NPM npm)
 if(NOT TACHO_NODE OR NOT TACHO_NPM)
-  message(FATAL_ERROR "Node.js and npm build the HTML report (web/) and are not in PATH: scripts/packages.sh build installs "
-    "them, or: apt-get install nodejs npm")
+  message(FATAL_ERROR "Node.js and npm test the HTML report (web/) and are not in PATH: scripts/packages.sh test installs "
+    "them, or: apt-get install nodejs npm. Without tests (-DTACHO_TESTS=OFF) they are not needed.")
 endif()
 execute_process(COMMAND ${TACHO_NODE} --version OUTPUT_VARIABLE node_version OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT node_version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
-  message(FATAL_ERROR "${TACHO_NODE} is ${node_version}; building the HTML report (web/) needs Node.js 18 or newer")
+  message(FATAL_ERROR "${TACHO_NODE} is ${node_version}; testing the HTML report (web/) needs Node.js 18 or newer")
 endif()
 
-set(TACHO_WEB ${CMAKE_BINARY_DIR}/web CACHE INTERNAL "where the HTML report is built")
+set(TACHO_WEB ${CMAKE_BINARY_DIR}/web CACHE INTERNAL "where the HTML report is built again")
 file(GLOB_RECURSE web_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/web/src/*)
 set(web_files ${CMAKE_SOURCE_DIR}/web/index.html ${CMAKE_SOURCE_DIR}/web/vite.config.ts ${CMAKE_SOURCE_DIR}/web/svelte.config.js ${CMAKE_SOURCE_DIR}/web/tsconfig.json)
 set(web_packages ${CMAKE_SOURCE_DIR}/web/package.json ${CMAKE_SOURCE_DIR}/web/package-lock.json)
@@ -28,4 +34,4 @@ add_custom_command(OUTPUT ${TACHO_WEB}/dist/index.html
   COMMAND ${CMAKE_COMMAND} -E copy ${web_files} ${TACHO_WEB}
   COMMAND ${CMAKE_COMMAND} -E chdir ${TACHO_WEB} ${TACHO_NODE} node_modules/vite/bin/vite.js build --logLevel warn
   DEPENDS ${web_sources} ${web_files} ${TACHO_WEB}/packages.stamp COMMENT "HTML report" VERBATIM)
-tacho_embed_text(tacho_metric ${TACHO_WEB}/dist/index.html kAnalysisPage metric)
+add_custom_target(web_page ALL DEPENDS ${TACHO_WEB}/dist/index.html)

@@ -22,9 +22,9 @@ for group in "$@"; do
   esac
 done
 
-# Node.js and npm build the HTML pages; any installation of them will do.
+# Node.js and npm build and test the HTML pages (web/dist holds them built); any installation of them will do.
 for group in "$@"; do
-  [ "$group" = build ] || continue
+  [ "$group" = test ] || continue
   command -v node >/dev/null || wanted+=(nodejs)
   command -v npm >/dev/null || wanted+=(npm)
 done
@@ -60,7 +60,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
 log=$(mktemp)
-if ! { "${sudo[@]}" apt-get update && DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+# The caller may watch how far apt-get is: it writes its percentages to the file in APT_STATUS.
+apt() { DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get -o APT::Status-Fd=7 "$@" 7>>"${APT_STATUS:-/dev/null}"; }
+if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
   tail -20 "$log" >&2
   echo "packages.sh: apt-get failed; its whole output is in $log" >&2
   exit 1

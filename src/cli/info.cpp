@@ -52,6 +52,11 @@ int run_info(int argc, char** argv) {
     out = report::to_text(table, style);
   } else {
     out = summary_text(**trace, screen, {.top = 5, .next_steps = false});
+    if (const auto version = (*trace)->property(Table::kEnd, 0, "tacho_version")) {
+      const auto commit = (*trace)->property(Table::kEnd, 0, "tacho_commit");
+      out += fmt::format("Recorded by tacho {}{}\n", report::clean(*version),
+                         commit ? fmt::format(" (commit {})", report::clean(*commit)) : "");
+    }
     for (int64_t process = 1; process < (*trace)->rows(Table::kProcess); ++process)
       out += fmt::format(
           "Process {}  {}\n", (*trace)->cell(Table::kProcess, process, event::column::Process::pid),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/version.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
 
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
     return kOk;
   }
   if (word == "--version" || word == "-V") {
-    fmt::print("tacho {}\n", TACHO_PROGRAM_VERSION);
+    fmt::print("tacho {}\n", tacho::program_version_text());
     return kOk;
   }
   for (const Command& command : kCommands)

@@ -27,6 +27,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/version.h"
 #include "launch/environment.h"
 #include "launch/nvidia.h"
 #include "launch/perf_sampler.h"
@@ -233,7 +234,8 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   std::string command;
   for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
   about("command", command);
-  about("tacho_version", TACHO_PROGRAM_VERSION);
+  about("tacho_version", kProgramVersion);
+  if (!program_commit().empty()) about("tacho_commit", program_commit());
   char folder[4096];
   if (getcwd(folder, sizeof folder) != nullptr) about("working_directory", folder);
   utsname system{};

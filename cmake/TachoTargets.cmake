@@ -8,11 +8,16 @@ if(TACHO_SANITIZE)
   target_link_options(tacho_flags INTERFACE -fsanitize=${TACHO_SANITIZE})
 endif()
 
-# tacho_library(folder [USES target...]): the static library of src/<folder>; its name is tacho_<folder with _>.
+# tacho_library(folder [RECURSE] [USES target...]): the static library of src/<folder>, with RECURSE of all folders below
+# too; its name is tacho_<folder with _>.
 function(tacho_library folder)
-  cmake_parse_arguments(A "" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSE" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "tacho_${folder}")
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
+  set(glob GLOB)
+  if(A_RECURSE)
+    set(glob GLOB_RECURSE)
+  endif()
+  file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC tacho_flags ${A_USES})

@@ -11,7 +11,7 @@
 #include <atomic>
 
 #include "capture/capture.h"
-#include "capture/counter/range_profiler.h"
+#include "capture/source/cuda/counter/range_profiler.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "tape/writer.h"
 

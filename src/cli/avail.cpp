@@ -13,9 +13,9 @@
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "cli/run_target.h"
+#include "event/spool_ranges.h"
 #include "launch/launcher.h"
 #include "launch/nvidia.h"
-#include "plugin/cupti_spool.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -78,7 +78,7 @@ int run_avail(int argc, char** argv) {
     sources.rows.push_back({"cuda", "ready", with_cupti});
     sources.rows.push_back({"cuda counters", nvidia.counters_refused ? "not permitted" : "permitted",
                             nvidia.counters_refused
-                                ? plugin::kCountersRefused
+                                ? spool::kCountersRefused
                                 : "the driver lets every user profile, or you are an administrator"});
   }
   const OpenClLibrary opencl;

@@ -46,7 +46,7 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", pattern, strerror(errno));
-  spool.state_ = static_cast<plugin::SpoolState*>(map);
+  spool.state_ = static_cast<spool::SpoolState*>(map);
   return spool;
 }
 
@@ -61,11 +61,11 @@ Spool::~Spool() {
 
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
   while (!bytes.empty()) {
-    plugin::SpoolRecord head;
+    spool::SpoolRecord head;
     if (bytes.size() < sizeof head) return false;
     memcpy(&head, bytes.data(), sizeof head);
     const std::uint64_t name_space = (std::uint64_t{head.name_bytes} + 7) / 8 * 8;
-    if (head.magic != plugin::kSpoolMagic || head.bytes > bytes.size() ||
+    if (head.magic != spool::kSpoolMagic || head.bytes > bytes.size() ||
         sizeof head + name_space + std::uint64_t{head.values} * sizeof(double) != head.bytes)
       return false;
     SpooledDispatch& record = out.emplace_back();

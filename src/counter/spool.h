@@ -1,11 +1,11 @@
-// tacho's side of plugin/spool.h: the folder that a counting library in the target writes to.
+// tacho's side of event/spool.h: the folder that a counting library in the target writes to.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "counter/provider.h"
-#include "plugin/spool.h"
+#include "event/spool.h"
 
 namespace tacho::counter {
 
@@ -29,14 +29,14 @@ class Spool {
   ~Spool();
 
   const std::string& folder() const { return folder_; }
-  plugin::SpoolState& state() const { return *state_; }
+  spool::SpoolState& state() const { return *state_; }
   /// All records of all processes by index. Cut-off ones at the end of a file are counted in `cut`.
   Result<std::vector<SpooledDispatch>> read(std::size_t& cut) const;
 
  private:
   Spool() = default;
   std::string folder_;
-  plugin::SpoolState* state_ = nullptr;
+  spool::SpoolState* state_ = nullptr;
 };
 
 /// Reads the records of one file's bytes; false when the last one is cut off or anything is wrong from some point on.

@@ -12,8 +12,8 @@ namespace tacho::counter {
 namespace {
 
 std::string record(const std::string& name, const std::vector<double>& values, std::uint64_t index) {
-  plugin::SpoolRecord head{};
-  head.magic = plugin::kSpoolMagic;
+  spool::SpoolRecord head{};
+  head.magic = spool::kSpoolMagic;
   head.index = index;
   head.selected = 1;
   head.name_bytes = static_cast<std::uint32_t>(name.size());
@@ -66,8 +66,8 @@ TEST(Spool, HostileBytesEndTheReading) {
     EXPECT_LE(out.size(), 2u);
   }
   // Lengths that overflow.
-  plugin::SpoolRecord head{};
-  head.magic = plugin::kSpoolMagic;
+  spool::SpoolRecord head{};
+  head.magic = spool::kSpoolMagic;
   head.bytes = sizeof head;
   head.values = 0xFFFFFFFF;
   head.name_bytes = 0xFFFFFFFF;

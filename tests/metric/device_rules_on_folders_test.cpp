@@ -116,7 +116,7 @@ TEST(DeviceRules, Virtual) {
       {"line_bytes", "128"},      {"version", "tacho 1.0"}, {"num_xcd", "1"}};
   Row base = {{"Grid_Size", 25600}, {"Workgroup_Size", 256}, {"LDS_Per_Workgroup", 0}};
 #define TACHO_VIRTUAL_COUNTER(name, text) base[#name] = 0;
-#include "plugin/oclgrind/counters.def"
+#include "vendor/virtual/counters.def"
 #undef TACHO_VIRTUAL_COUNTER
   for (const auto& [name, value] : Row{{"V_WORK_GROUPS", 100},
                                        {"V_WORK_GROUPS_RUN", 100},

@@ -14,11 +14,11 @@
 
 #include "metric/roofline_points.h"
 #include "roofline/ceilings_file.h"
+#include "roofline/cuda/ptx.h"
 #include "roofline/mfma.h"
 #include "roofline/numbers.h"
 #include "roofline/nvidia_peaks.h"
-#include "roofline/opencl_source.h"
-#include "roofline/ptx.h"
+#include "roofline/opencl/source.h"
 #include "roofline/suite.h"
 #include "workload/ceilings.h"
 

@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
-#include "capture/counter/range_profiler.h"
 #include "capture/source/cuda/buffers.h"
+#include "capture/source/cuda/counter/range_profiler.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
 #include "capture/source/sampler/sampler.h"

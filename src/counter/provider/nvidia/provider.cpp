@@ -1,0 +1,602 @@
+// NVIDIA GPUs: counters through CUPTI's range profiler. Planning and evaluation happen here with the host library; the
+// target gets a ready config image (capture/source/cuda/counter) and leaves counter data images.
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "base/format.h"
+#include "counter/provider/nvidia/host.h"
+#include "counter/provider/nvidia/images.h"
+#include "counter/provider/nvidia/samples.h"
+#include "counter/providers.h"
+#include "counter/spool.h"
+#include "counter/target_run.h"
+#include "event/spool_ranges.h"
+#include "launch/nvidia.h"
+#include "tape/layout.h"
+
+namespace tacho::counter {
+
+namespace {
+
+using nvidia::Host;
+
+// Always read: when the kernel ran and how long.
+constexpr std::string_view kDuration = "gpu__time_duration.sum";
+
+struct Machine {
+  std::vector<launch::NvidiaDevice> devices;
+  std::string driver, problem;
+};
+
+// The driver is started in a child: it leaves threads behind, and targets are forked off this process.
+Machine inspect() {
+  Machine machine;
+  int ends[2];
+  if (pipe(ends) != 0) return machine;
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    const launch::NvidiaStatus status = launch::inspect_nvidia();
+    std::string text = fmt::format("driver\t{}\nproblem\t{}\n", status.driver, status.problem);
+    for (const launch::NvidiaDevice& d : status.devices)
+      text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name,
+                          d.uuid, d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes,
+                          d.warp_size, d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes,
+                          d.threads_per_sm, d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm,
+                          d.shared_reserved);
+    for (std::size_t at = 0; at < text.size();) {
+      const ssize_t written = write(ends[1], text.data() + at, text.size() - at);
+      if (written <= 0) break;
+      at += static_cast<std::size_t>(written);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t got; child > 0 && (got = read(ends[0], part, sizeof part)) != 0;) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) break;
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> words;
+    std::istringstream cells(line);
+    for (std::string word; std::getline(cells, word, '\t');) words.push_back(word);
+    if (words.size() == 2 && words[0] == "driver") machine.driver = words[1];
+    if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
+    if (words.size() != 17 || words[0] != "device") continue;
+    launch::NvidiaDevice d;
+    const auto number = [&](std::size_t at) {
+      return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10));
+    };
+    d.name = words[1];
+    d.uuid = words[2];
+    d.multiprocessors = number(3);
+    d.capability_major = number(4);
+    d.capability_minor = number(5);
+    d.memory_bytes = std::strtoull(words[6].c_str(), nullptr, 10);
+    d.warp_size = number(7);
+    d.sm_clock_khz = number(8);
+    d.memory_clock_khz = number(9);
+    d.memory_bus_bits = number(10);
+    d.l2_bytes = number(11);
+    d.threads_per_sm = number(12);
+    d.blocks_per_sm = number(13);
+    d.registers_per_sm = number(14);
+    d.shared_per_sm = number(15);
+    d.shared_reserved = number(16);
+    machine.devices.push_back(std::move(d));
+  }
+  return machine;
+}
+
+const Machine& machine() {
+  static const Machine seen = inspect();
+  return seen;
+}
+
+// What a GPU of an architecture is like when none is here: the largest part of it.
+launch::NvidiaDevice typical_device(std::string_view architecture) {
+  launch::NvidiaDevice d;
+  d.warp_size = 32;
+  d.threads_per_sm = 2048;
+  d.blocks_per_sm = 32;
+  d.registers_per_sm = 65536;
+  d.shared_reserved = 1024;
+  d.capability_major = 8;
+  d.shared_per_sm = 167936;
+  d.multiprocessors = 108;
+  d.name = "NVIDIA A100";
+  if (architecture == "sm_90") {
+    d.capability_major = 9;
+    d.shared_per_sm = 233472;
+    d.multiprocessors = 132;
+    d.name = "NVIDIA H100";
+  } else if (architecture == "sm_100") {
+    d.capability_major = 10;
+    d.shared_per_sm = 233472;
+    d.multiprocessors = 148;
+    d.name = "NVIDIA B200";
+  }
+  return d;
+}
+
+Device device_from(const launch::NvidiaDevice& d, std::size_t ordinal, const std::string& driver) {
+  Device device;
+  device.id = std::to_string(ordinal);
+  device.vendor = "nvidia";
+  device.architecture = fmt::format("sm_{}{}", d.capability_major, d.capability_minor);
+  device.model = folder_model(d.name);
+  device.name = d.name;
+  const auto add = [&](std::string_view key, long long value) {
+    if (value != 0) device.sysinfo.emplace_back(key, std::to_string(value));
+  };
+  device.sysinfo = {{"gpu_series", "NVIDIA"}, {"gpu_model", device.model}, {"gpu_arch", device.architecture}};
+  if (!driver.empty()) device.sysinfo.emplace_back("gpu_driver", driver);
+  add("cu_per_gpu", d.multiprocessors);
+  device.sysinfo.emplace_back("simd_per_cu", "4");
+  add("wave_size", d.warp_size);
+  if (d.warp_size != 0) add("max_waves_per_cu", d.threads_per_sm / d.warp_size);
+  device.sysinfo.emplace_back("workgroup_max_size", "1024");
+  device.sysinfo.emplace_back("lds_banks_per_cu", "32");
+  add("max_blocks_per_sm", d.blocks_per_sm);
+  add("registers_per_sm", d.registers_per_sm);
+  add("shared_per_sm", d.shared_per_sm);
+  add("shared_reserved", d.shared_reserved);
+  add("max_sclk", d.sm_clock_khz / 1000);
+  add("max_mclk", d.memory_clock_khz / 1000);
+  add("memory_bus_bits", d.memory_bus_bits);
+  add("gpu_l2", d.l2_bytes / 1024);
+  add("gpu_memory", static_cast<long long>(d.memory_bytes >> 20));
+  device.sysinfo.emplace_back("num_xcd", "1");
+  return device;
+}
+
+bool is_link(std::string_view metric) {
+  for (const std::string_view unit : {"pcie__", "nvlrx__", "nvltx__", "ctc__"})
+    if (metric.starts_with(unit)) return true;
+  return false;
+}
+
+std::string chip_of(const Device& device) {
+  return Host::chip_of(device.architecture);
+}
+
+class NvidiaProvider : public Provider {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string_view tool() const override { return "CUPTI"; }
+  bool can_replay_kernels() const override { return true; }
+
+  std::vector<Device> devices(std::string& why) const override {
+    std::vector<Device> list;
+    const Machine& here = machine();
+    for (std::size_t i = 0; i < here.devices.size(); ++i) {
+      Device device = device_from(here.devices[i], i, here.driver);
+      if (chip_of(device).empty()) {
+        why = fmt::format(
+            "{} is of {}, for which there is no catalog (there is one for sm_80, sm_90 and sm_100)",
+            device.name, device.architecture);
+        continue;
+      }
+      list.push_back(std::move(device));
+    }
+    if (list.empty() && why.empty()) why = here.problem.empty() ? "no NVIDIA GPU" : here.problem;
+    return list;
+  }
+
+  std::optional<Device> device_for(std::string_view architecture) const override {
+    if (Host::chip_of(architecture).empty()) return std::nullopt;
+    return device_from(typical_device(architecture), 0, "");
+  }
+
+  std::vector<CounterInfo> counters(const Device& device) const override {
+    std::vector<CounterInfo> list;
+    const auto host = Host::open(chip_of(device));
+    if (!host) return list;
+    const auto metrics = (*host)->base_metrics(true);
+    if (!metrics) return list;
+    for (const nvidia::MetricInfo& metric : *metrics) list.push_back({metric.name, metric.description});
+    return list;
+  }
+
+  // One group of metrics: CUPTI finds the fewest passes for it, and its images hold all passes of a kernel together. What
+  // is counted on links cannot be in one configuration with what kernels do: a group of its own, and a run of its own.
+  Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
+    TACHO_ASSIGN(const std::unique_ptr<Host> host, Host::open(chip_of(device)));
+    Plan plan;
+    std::set<std::string> wanted;
+    for (const std::string& counter : counters) {
+      if (host->knows(counter))
+        wanted.insert(counter);
+      else
+        plan.unavailable.push_back(counter);
+    }
+    if (wanted.empty() && !plan.unavailable.empty())
+      return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
+    std::vector<std::string> kernel, links;
+    for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
+    // Nothing is counted (-b 21, launch statistics): the launches alone, with their times.
+    if (wanted.empty()) kernel.emplace_back(kDuration);
+    for (std::vector<std::string>* const group : {&kernel, &links}) {
+      if (group->empty()) continue;
+      TACHO_ASSIGN(Host::Config config, host->config(*group));
+      // How long the kernel ran, unless that would cost a further pass (as it does beside counts of patched code alone).
+      if (std::find(group->begin(), group->end(), kDuration) == group->end()) {
+        std::vector<std::string> timed = *group;
+        timed.insert(std::upper_bound(timed.begin(), timed.end(), kDuration), std::string(kDuration));
+        if (auto with = host->config(timed); with && with->passes == config.passes) {
+          *group = std::move(timed);
+          config = std::move(*with);
+        }
+      }
+      Pass pass;
+      pass.name = fmt::format("pmc_perf_{}", plan.passes.size());
+      pass.counters = *group;
+      pass.executions = config.passes;
+      pass.definitions = fmt::format("chip: {}\npasses: {}\nmetrics:\n", chip_of(device), config.passes);
+      for (const std::string& counter : pass.counters) pass.definitions += fmt::format("  - {}\n", counter);
+      plan.passes.push_back(std::move(pass));
+    }
+    return plan;
+  }
+
+  Status ready() const override {
+    if (launch::counters_refused()) return fail("{}", spool::kCountersRefused);
+    return {};
+  }
+
+  tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const Plan& plan,
+                                                     const CollectRequest& request,
+                                                     Observer& observer) const override {
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    auto host = Host::open(chip_of(device));
+    if (!host) return own_error(host.error().message);
+    Outcome outcome;
+    for (std::size_t group = 0; group < plan.passes.size(); ++group) {
+      const auto status = collect_group(**host, plan, group, request, observer, outcome);
+      if (!status) return tl::unexpected<launch::LaunchError>(status.error());
+      if (outcome.exit_code != 0) break;
+    }
+    if (request.pc_samples && outcome.exit_code == 0)
+      if (const auto status = sample(request, observer, outcome); !status)
+        return tl::unexpected<launch::LaunchError>(status.error());
+    return outcome;
+  }
+
+ private:
+  static tl::expected<void, launch::LaunchError> sample(const CollectRequest& request, Observer& observer,
+                                                        Outcome& outcome) {
+    auto spool = Spool::create(request.folder, request.filter, {{"mode", "sampling"}});
+    if (!spool) return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, spool.error().message});
+    observer.note("PC sampling: one more run of the program, in which kernels run as they would");
+    if (!request.filter.dispatches.empty())
+      observer.note("PC samples are of all dispatches: -d does not choose among them");
+    TargetRunOptions options;
+    options.command = request.command;
+    options.config = {{"counter_folder", spool->folder()}};
+    options.sources = tape::source_bit::kCounter;
+    options.folder = request.folder;
+    observer.run_begins({}, 1, 1);
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    outcome.exit_code = run->result.exit_code;
+    outcome.signal = run->result.signal;
+    std::vector<std::string> notes;
+    auto rows = nvidia::read_samples(spool->folder(), request.filter, notes);
+    for (const std::string& note : notes) observer.warn(note);
+    if (!rows) {
+      observer.warn(rows.error().message);
+      return {};
+    }
+    outcome.seen = std::max(outcome.seen, spool->state().dispatches.load());
+    std::uint64_t count = 0;
+    for (const PcSample& row : *rows) count += row.count;
+    if (count == 0 && spool->state().refused.load() == 0)
+      observer.warn("there is not one PC sample: the kernels may be too short, or none was launched");
+    observer.note(fmt::format("{} PC samples at {} instructions and reasons", count, rows->size()));
+    outcome.samples = std::move(*rows);
+    return {};
+  }
+
+  tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
+                                                        const CollectRequest& request, Observer& observer,
+                                                        Outcome& outcome) const {
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    const std::vector<std::string>& metrics = plan.passes[group].counters;
+    auto config = host.config(metrics);
+    if (!config) return own_error(config.error().message);
+
+    const bool multiplex = request.multiplex != Multiplex::None && config->passes > 1;
+    const bool application = !multiplex && request.replay == Replay::Application && config->passes > 1;
+    const std::size_t runs = application ? config->passes : 1;
+    observer.note(multiplex ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
+                                          metrics.size(), config->passes)
+                  : application
+                      ? fmt::format("{} metrics in {} passes, the program is run once for each",
+                                    metrics.size(), config->passes)
+                      : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
+                                    metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
+    // A kernel that runs again would find in the L2 what its last execution left.
+    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
+    const bool empties = request.caches == Caches::All || (request.caches == Caches::Default && replays);
+    if (empties)
+      observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
+
+    std::vector<nvidia::Launch> launches;
+    std::uint64_t begun = 0;
+    std::vector<std::pair<std::string, std::string>> settings = {
+        {"mode", multiplex     ? "multiplex"
+                 : application ? "application"
+                               : "kernel"},
+        {"passes", std::to_string(config->passes)},
+        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
+        {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
+        {"cache", empties ? "all" : "none"}};
+    for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
+    std::vector<std::unique_ptr<Spool>> spools;
+    std::unique_ptr<nvidia::Evaluator> evaluator;
+    const std::size_t all[] = {group};
+    bool whole = true;  // every run came to its end
+    for (std::size_t run_number = 0; run_number < runs; ++run_number) {
+      auto run_settings = settings;
+      run_settings.emplace_back("pass", std::to_string(run_number));
+      auto spool = Spool::create(request.folder, request.filter, run_settings);
+      if (!spool) return own_error(spool.error().message);
+      if (run_number > 0)  // images go on from run to run
+        if (const Status moved = move_images(spools.back()->folder(), spool->folder()); !moved) {
+          observer.warn(moved.error().message);
+          break;
+        }
+      spools.push_back(std::make_unique<Spool>(std::move(*spool)));
+      const std::string folder = spools.back()->folder();
+      {
+        std::ofstream file(folder + "/counter.config", std::ios::binary);
+        file.write(reinterpret_cast<const char*>(config->image.data()),
+                   static_cast<std::streamsize>(config->image.size()));
+        if (!file.flush()) return own_error(fmt::format("{}/counter.config: cannot be written", folder));
+      }
+      const bool last = run_number + 1 == runs;
+      evaluator = std::make_unique<nvidia::Evaluator>(host, metrics, folder);
+      TargetRunOptions options;
+      options.command = request.command;
+      options.config = {{"counter_folder", folder}};
+      options.sources = tape::source_bit::kCounter;
+      options.folder = request.folder;
+      options.tick = [&] {
+        const spool::SpoolState& state = spools.back()->state();
+        observer.progress(state.dispatches_done.load(), launches.size());
+        if (!application) static_cast<void>(evaluator->take());
+      };
+      observer.run_begins(all, run_number + 1, runs);
+      auto run = run_target(options, observer);
+      if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+      ++outcome.runs;
+      if (run->result.exit_code != 0 && outcome.exit_code == 0) {
+        outcome.exit_code = run->result.exit_code;
+        outcome.signal = run->result.signal;
+        observer.warn(fmt::format(
+            "the program ended with code {}{}; what was measured until then is kept", run->result.exit_code,
+            run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+      }
+      std::size_t cut = 0;
+      auto seen = nvidia::read_launches(folder, cut);
+      if (!seen) {
+        observer.warn(seen.error().message);
+        break;
+      }
+      if (cut > 0)
+        observer.warn("records were cut off where the program was killed; those launches are left out");
+      if (const std::uint64_t lost = spools.back()->state().failures.load(); lost > 0)
+        observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
+      // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
+      const bool crashed = run->result.exit_code != 0 && application;
+      begun = std::max<std::uint64_t>(begun, spools.back()->state().dispatches.load());
+      if (run_number == 0) {
+        launches = std::move(*seen);
+      } else if (crashed) {
+        observer.warn(
+            fmt::format("pass {} of {} is not whole, the passes before it are kept", run_number + 1, runs));
+      } else if (!same_launches(launches, *seen, run_number, observer)) {
+        observer.warn(
+            "application replay needs the same launches in every run: the values of this profile are not "
+            "complete");
+        launches.clear();
+        whole = false;
+        break;
+      }
+      if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
+        observer.warn(fmt::format(
+            "{} batches of launches could not be run again: those launches have no values", lost));
+      if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
+        observer.warn("the program started no CUDA driver in any process: nothing was counted");
+      const bool ends = interrupted(run->result.signal) || crashed;
+      whole = whole && !ends;
+      if (last || !application || ends)
+        if (const Status taken = evaluator->take(); !taken) observer.warn(taken.error().message);
+      if (ends) break;
+    }
+    if (group == 0) {
+      outcome.seen = 0;
+      for (const nvidia::Launch& launch : launches) outcome.seen += launch.samples_seen();
+      if (begun > outcome.seen && outcome.exit_code != 0)
+        observer.warn(
+            fmt::format("the last {} launches before the end have no values: the program ended before they "
+                        "were run again",
+                        begun - outcome.seen));
+      outcome.seen = std::max(outcome.seen, begun);
+    }
+    std::set<std::string> names;
+    for (const nvidia::Launch& launch : launches)
+      if (names.size() < Outcome::kMostNames) names.insert(launch.dispatch.kernel);
+    outcome.seen_kernels.assign(names.begin(), names.end());
+    PassResult result = rows(launches, metrics, *evaluator, multiplex);
+    result.pass = group;
+    if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
+    if (whole) warn_missing(result, observer);  // else why values are missing has been said
+    if (group == 0) {
+      outcome.measured = result.dispatches.size();
+      std::uint64_t passed = 0;
+      for (const nvidia::Launch& launch : launches)
+        if (launch.selected) passed += launch.samples_seen();
+      outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
+    }
+    if (!result.dispatches.empty())
+      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
+    return {};
+  }
+
+  static bool interrupted(int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  }
+
+  static Status move_images(const std::string& from, const std::string& to) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(from, error))
+      if (entry.path().extension() == ".image") {
+        std::filesystem::rename(entry.path(), std::filesystem::path(to) / entry.path().filename(), error);
+        if (error) return fail("{}: {}", entry.path().string(), error.message());
+      }
+    return {};
+  }
+
+  static bool same_launches(const std::vector<nvidia::Launch>& first,
+                            const std::vector<nvidia::Launch>& again, std::size_t run, Observer& observer) {
+    const std::size_t common = std::min(first.size(), again.size());
+    for (std::size_t i = 0; i < common; ++i)
+      if (first[i].dispatch.kernel != again[i].dispatch.kernel || first[i].shape != again[i].shape) {
+        observer.warn(fmt::format("run {} launched {} ({}) as dispatch {}, the first run {} ({})", run + 1,
+                                  again[i].dispatch.kernel, again[i].shape, i, first[i].dispatch.kernel,
+                                  first[i].shape));
+        return false;
+      }
+    if (first.size() == again.size()) return true;
+    observer.warn(
+        fmt::format("run {} launched {} kernels, the first run {}", run + 1, again.size(), first.size()));
+    return false;
+  }
+
+  static PassResult rows(const std::vector<nvidia::Launch>& launches, const std::vector<std::string>& metrics,
+                         const nvidia::Evaluator& evaluator, bool multiplex) {
+    PassResult result;
+    result.counters = metrics;
+    const auto duration =
+        static_cast<std::size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
+    // Multiplexed values of a shape differ by which launches were combined: their spread is the error of each.
+    std::map<std::string, std::vector<const std::vector<double>*>> groups;
+    std::vector<const std::string*> keys;
+    for (const nvidia::Launch& launch : launches) {
+      const std::vector<double>* const values = evaluator.values(launch);
+      if (values == nullptr) continue;
+      Dispatch dispatch = launch.dispatch;
+      if (duration < values->size() && std::isfinite((*values)[duration]))
+        dispatch.end = dispatch.start + static_cast<std::int64_t>((*values)[duration]);
+      result.dispatches.push_back(std::move(dispatch));
+      result.values.insert(result.values.end(), values->begin(), values->end());
+      if (multiplex) {
+        const auto [group, fresh] = groups.try_emplace(launch.dispatch.kernel + '\n' + launch.shape);
+        group->second.push_back(values);
+        keys.push_back(&group->first);
+      }
+    }
+    if (!multiplex) return result;
+    std::map<const std::string*, std::vector<double>> spreads;
+    for (const auto& [key, members] : groups) {
+      std::vector<double>& spread = spreads[&key];
+      for (std::size_t m = 0; m < metrics.size(); ++m) {
+        double sum = 0, squares = 0;
+        for (const auto* values : members) sum += (*values)[m];
+        const double count = static_cast<double>(members.size()), mean = sum / count;
+        for (const auto* values : members) squares += ((*values)[m] - mean) * ((*values)[m] - mean);
+        spread.push_back(members.size() < 2 ? std::numeric_limits<double>::quiet_NaN()
+                                            : std::sqrt(squares / (count - 1)));
+      }
+    }
+    for (const std::string* key : keys) {
+      const std::vector<double>& spread = spreads[key];
+      result.deviations.insert(result.deviations.end(), spread.begin(), spread.end());
+    }
+    return result;
+  }
+
+  // Ranges that CUPTI counted and gave no values of: those are empty cells, which must not go by unseen.
+  static void warn_missing(const PassResult& result, Observer& observer) {
+    struct Count {
+      std::size_t dispatches = 0, incomplete = 0;
+      std::set<std::size_t> counters;
+    };
+    std::map<std::int64_t, Count> gpus;
+    for (std::size_t d = 0; d < result.dispatches.size(); ++d) {
+      Count& count = gpus[result.dispatches[d].gpu];
+      ++count.dispatches;
+      bool whole = true;
+      for (std::size_t m = 0; m < result.counters.size(); ++m)
+        if (std::isnan(result.values[d * result.counters.size() + m])) {
+          whole = false;
+          count.counters.insert(m);
+        }
+      count.incomplete += whole ? 0 : 1;
+    }
+    for (const auto& [gpu, count] : gpus)
+      if (count.incomplete != 0)
+        observer.warn(
+            fmt::format("GPU {}: CUPTI gave no value of {} of the {} counters for {} of {} dispatches", gpu,
+                        count.counters.size(), result.counters.size(), count.incomplete, count.dispatches));
+  }
+
+  static void warn_incomplete(const std::vector<nvidia::Launch>& launches,
+                              const std::vector<std::string>& metrics, std::size_t passes,
+                              Observer& observer) {
+    struct Count {
+      std::size_t seen = 0, measured = 0;
+    };
+    std::map<std::string, Count> kernels;
+    for (const nvidia::Launch& launch : launches) {
+      if (!launch.selected) continue;
+      Count& count = kernels[launch.dispatch.kernel];
+      count.seen += launch.samples_seen();
+      count.measured += launch.measured;
+    }
+    // The first round of passes holds each over up to eight launches.
+    std::string lost;
+    for (std::size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
+    if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
+    for (const auto& [kernel, count] : kernels)
+      if (count.measured == 0)
+        observer.warn(
+            fmt::format("{}: {} launches are too few for {} passes ({} are always enough); lost for it: {} "
+                        "(-k with kernel "
+                        "replay measures it)",
+                        kernel, count.seen, passes, 8 * passes, lost));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_nvidia_provider() {
+  return std::make_unique<NvidiaProvider>();
+}
+
+}  // namespace tacho::counter

@@ -1,0 +1,318 @@
+// The virtual GPU: kernels are interpreted by Oclgrind with our plugin, which counts exactly; their time is that of a run
+// on PoCL. Both runs are joined by kernel, launch shape and running number.
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "base/format.h"
+#include "counter/opencl_icd.h"
+#include "counter/providers.h"
+#include "counter/spool.h"
+#include "counter/target_run.h"
+#include "tape/layout.h"
+
+namespace tacho::counter {
+
+namespace {
+
+constexpr std::string_view kName = "virtual";
+
+struct Named {
+  std::string_view name, text;
+};
+constexpr std::array kCounters = {
+#define TACHO_VIRTUAL_COUNTER(name, text) Named{#name, text},
+#include "vendor/virtual/counters.def"
+#undef TACHO_VIRTUAL_COUNTER
+};
+
+std::size_t index_of(std::string_view counter) {
+  for (std::size_t i = 0; i < kCounters.size(); ++i)
+    if (kCounters[i].name == counter) return i;
+  return kCounters.size();
+}
+
+Result<std::string> find_plugin() {
+  TACHO_ASSIGN(std::string library, launch::find_library());
+  library = library.substr(0, library.rfind('/')) + "/libtacho-oclgrind.so";
+  if (access(library.c_str(), R_OK) != 0)
+    return fail(
+        "the virtual GPU is not part of this build: {} is missing (building it needs liboclgrind-dev and "
+        "llvm-14-dev)",
+        library);
+  return library;
+}
+
+Device virtual_device() {
+  Device device;
+  device.id = device.vendor = device.architecture = device.model = kName;
+  device.name = "virtual GPU (Oclgrind)";
+  device.sysinfo = {{"gpu_series", "virtual"}, {"gpu_model", "virtual"},       {"gpu_arch", "virtual"},
+                    {"wave_size", "32"},       {"lds_banks_per_cu", "32"},     {"lds_bank_bytes", "4"},
+                    {"sector_bytes", "32"},    {"line_bytes", "128"},          {"cu_per_gpu", "1"},
+                    {"simd_per_cu", "1"},      {"workgroup_max_size", "1024"}, {"num_xcd", "1"}};
+  return device;
+}
+
+// Seconds that interpreting takes, roughly: it works one element after the other on one core, so both the time that PoCL
+// needed on all cores and the number of work-items are lower bounds. Factors measured on vcopy.
+// What a filter leaves out is interpreted too, only not counted.
+double estimate_seconds(const std::vector<Dispatch>& dispatches) {
+  constexpr double kPerWorkItem = 1.5e-6, kAgainstOneCore = 1700;
+  const double cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  double seconds = 0;
+  for (const Dispatch& each : dispatches) {
+    double items = 1;
+    for (const std::uint64_t size : each.grid) items *= static_cast<double>(std::max<std::uint64_t>(1, size));
+    const double native = static_cast<double>(each.end - each.start) * 1e-9;
+    seconds += std::max(items * kPerWorkItem,
+                        std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
+  }
+  return seconds;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 1) return "less than a second";
+  if (seconds < 90) return fmt::format("about {:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("about {:.0f} min", seconds / 60);
+  return fmt::format("about {:.1f} h", seconds / 3600);
+}
+
+class VirtualProvider : public Provider {
+ public:
+  std::string_view name() const override { return kName; }
+  std::string_view tool() const override { return "oclgrind"; }
+
+  std::vector<Device> devices(std::string& why) const override {
+    if (const auto plugin = find_plugin(); !plugin) {
+      why = plugin.error().message;
+      return {};
+    }
+    if (find_oclgrind().empty()) {
+      why = "the virtual GPU needs Oclgrind, which is not installed (Debian: oclgrind)";
+      return {};
+    }
+    return {virtual_device()};
+  }
+
+  std::optional<Device> device_for(std::string_view architecture) const override {
+    if (architecture == kName) return virtual_device();
+    return std::nullopt;
+  }
+
+  std::vector<CounterInfo> counters(const Device&) const override {
+    std::vector<CounterInfo> list;
+    for (const Named& each : kCounters) list.push_back({std::string(each.name), std::string(each.text)});
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    return list;
+  }
+
+  // Everything is counted in one interpretation.
+  Result<Plan> plan(const Device&, std::span<const std::string> counters) const override {
+    const std::set<std::string> wanted(counters.begin(), counters.end());
+    for (const std::string& counter : wanted)
+      if (index_of(counter) == kCounters.size()) return fail("the virtual GPU has no counter '{}'", counter);
+    Plan plan;
+    plan.passes.push_back({"pmc_perf_0", {wanted.begin(), wanted.end()}, ""});
+    return plan;
+  }
+
+  tl::expected<Outcome, launch::LaunchError> collect(const Device&, const Plan& plan,
+                                                     const CollectRequest& request,
+                                                     Observer& observer) const override {
+    const auto own_error = [](std::string message) {
+      return tl::unexpected<launch::LaunchError>(launch::LaunchError{125, std::move(message)});
+    };
+    auto plugin = find_plugin();
+    if (!plugin) return own_error(plugin.error().message);
+    Outcome outcome;
+    const std::size_t all[] = {0};
+
+    // How long the kernels take: PoCL.
+    std::vector<Dispatch> timed;
+    int timed_code = 0;
+    double fraction = 1;
+    {
+      auto spool = Spool::create(request.folder, {}, {});
+      if (!spool) return own_error(spool.error().message);
+      const std::string pocl = find_pocl();
+      if (pocl.empty()) {
+        observer.warn(
+            "PoCL is not installed (Debian: pocl-opencl-icd), so kernels are counted but not timed");
+      } else {
+        observer.run_begins({}, 1, 2);
+        observer.note("Timing the kernels on PoCL; their counts come from a second run");
+        auto vendors = vendor_folder(spool->folder(), "pocl", pocl);
+        if (!vendors) return own_error(vendors.error().message);
+        TargetRunOptions options;
+        options.command = request.command;
+        options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
+        options.sources = tape::source_bit::kDispatch;
+        options.folder = request.folder;
+        auto run = run_target(options, observer);
+        if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+        ++outcome.runs;
+        timed = std::move(run->dispatches);
+        outcome.exit_code = timed_code = run->result.exit_code;
+        outcome.signal = run->result.signal;
+        if (interrupted(run->result.signal)) {
+          outcome.seen = timed.size();
+          observer.warn(
+              fmt::format("the program ended with code {} ({}) in the run that times it: nothing was counted",
+                          outcome.exit_code, strsignal(run->result.signal)));
+          return outcome;
+        }
+        if (outcome.exit_code != 0)
+          observer.warn(fmt::format("the program ended with code {} in the run that times it{}",
+                                    outcome.exit_code, timed.empty() ? ", before it launched a kernel" : ""));
+        const double seconds = estimate_seconds(timed);
+        if (!timed.empty()) {
+          observer.note(fmt::format("Interpreting {} {} on the virtual GPU will take {}", timed.size(),
+                                    timed.size() == 1 ? "dispatch" : "dispatches", duration_text(seconds)));
+          if (request.max_time_s > 0 && seconds > request.max_time_s) {
+            fraction = request.max_time_s / seconds;
+            outcome.estimated = true;
+            observer.warn(fmt::format(
+                "that is more than --max-time {:g} s: only {:.2g} % of the work-groups are "
+                "interpreted, so the counts are estimates and the program finds its own results incomplete",
+                request.max_time_s, 100 * fraction));
+          }
+        }
+      }
+    }
+
+    // What they do: Oclgrind.
+    auto spool = Spool::create(request.folder, request.filter, {{"fraction", fmt::format("{}", fraction)}});
+    if (!spool) return own_error(spool.error().message);
+    auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
+    if (!vendors) return own_error(vendors.error().message);
+    TargetRunOptions options;
+    options.command = request.command;
+    std::string plugins = *plugin;
+    if (const char* others = std::getenv("OCLGRIND_PLUGINS"); others != nullptr && *others != '\0')
+      plugins += std::string(":") + others;
+    options.environment = {{"OCL_ICD_VENDORS", *vendors},
+                           {"OCL_ICD_FILENAMES", ""},
+                           {"OCLGRIND_PLUGINS", plugins},
+                           {spool::kSpoolVariable, spool->folder()}};
+    options.inject = false;
+    options.folder = request.folder;
+    options.tick = [&] {
+      const spool::SpoolState& state = spool->state();
+      const std::uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
+      // Steps within a dispatch, so that one long kernel shows progress too.
+      const std::uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
+      const bool running = state.dispatches.load() > done;
+      observer.progress(done * 1000 + (running ? within : 0),
+                        std::max<std::uint64_t>(timed.size(), done) * 1000);
+    };
+    observer.run_begins(all, timed.empty() && outcome.runs == 0 ? 1 : 2,
+                        timed.empty() && outcome.runs == 0 ? 1 : 2);
+    auto run = run_target(options, observer);
+    if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+    ++outcome.runs;
+    if (run->result.exit_code != 0) {
+      if (outcome.exit_code == 0)
+        observer.warn(
+            fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
+                        run->result.exit_code,
+                        run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
+      outcome.exit_code = outcome.exit_code == 0 ? run->result.exit_code : outcome.exit_code;
+      outcome.signal = outcome.signal == 0 ? run->result.signal : outcome.signal;
+    }
+
+    std::size_t cut = 0;
+    auto records = spool->read(cut);
+    if (!records) {
+      observer.warn(records.error().message);
+      return outcome;
+    }
+    if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
+    const std::uint64_t lost = spool->state().failures.load();
+    if (lost > 0)
+      observer.warn(
+          fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
+    if (spool->state().attached.load() == 0) {
+      if (run->result.exit_code == 0)
+        observer.warn(
+            "the program opened no OpenCL device: nothing was counted (the virtual GPU runs OpenCL only)");
+      return outcome;
+    }
+    outcome.seen = records->size() + lost;
+    if (run->result.exit_code == timed_code && lost == 0) check_against(timed, *records, observer);
+
+    PassResult result;
+    result.counters = plan.passes.front().counters;
+    std::vector<std::size_t> columns;
+    for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
+    std::set<std::string> names;
+    // Times are joined before the filter, so that running numbers mean the same in both runs.
+    std::vector<Dispatch> dispatches;
+    for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
+    const std::size_t untimed = join_times(dispatches, timed);
+    if (untimed > 0 && !timed.empty()) {
+      const auto first = std::find_if(dispatches.begin(), dispatches.end(),
+                                      [](const Dispatch& each) { return each.end == each.start; });
+      observer.warn(
+          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: "
+                      "{} of {} work-items): "
+                      "they have counts and no time",
+                      untimed, records->size(), first->kernel,
+                      first->grid[0] * std::max<std::uint64_t>(1, first->grid[1]) *
+                          std::max<std::uint64_t>(1, first->grid[2])));
+    }
+    for (std::size_t i = 0; i < records->size(); ++i) {
+      const SpooledDispatch& record = (*records)[i];
+      if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
+      if (!record.selected || record.values.size() != kCounters.size()) continue;
+      if (record.groups_run < record.groups) outcome.estimated = true;
+      result.dispatches.push_back(dispatches[i]);
+      for (const std::size_t column : columns) result.values.push_back(record.values[column]);
+    }
+    outcome.seen_kernels.assign(names.begin(), names.end());
+    outcome.measured = result.dispatches.size();
+    if (!result.dispatches.empty())
+      if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
+    return outcome;
+  }
+
+ private:
+  static bool interrupted(int signal) {
+    return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  }
+
+  // The two runs should launch the same kernels.
+  static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
+                            Observer& observer) {
+    if (timed.empty()) return;
+    std::map<std::string, std::pair<std::size_t, std::size_t>> launches;
+    for (const Dispatch& each : timed) ++launches[each.kernel].first;
+    for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
+    std::string differing;
+    std::size_t count = 0;
+    for (const auto& [kernel, numbers] : launches)
+      if (numbers.first != numbers.second && ++count <= 3)
+        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel,
+                                 numbers.first, numbers.second);
+    if (count > 0)
+      observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
+                                count > 3 ? fmt::format(" and {} more", count - 3) : ""));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_virtual_provider() {
+  return std::make_unique<VirtualProvider>();
+}
+
+}  // namespace tacho::counter

@@ -1,0 +1,16 @@
+// The matrix cores of AMD's GPUs through OpenCL C with the builtins of AMD's compiler (mfma.h).
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "roofline/backend.h"
+#include "roofline/mfma.h"
+#include "roofline/opencl/driver.h"
+
+namespace tacho::roofline {
+
+/// Compiles and fills the benchmark. The error says so where the device's compiler does not know the builtin.
+Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<Session> session, const MfmaKind& kind);
+
+}  // namespace tacho::roofline

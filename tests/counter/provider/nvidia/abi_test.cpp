@@ -1,0 +1,95 @@
+// The CUPTI structures declared in this source tree against NVIDIA's headers, where they are installed.
+#include <gtest/gtest.h>
+
+#if __has_include(<cupti_range_profiler.h>)
+#include <cupti.h>
+#include <cupti_pcsampling.h>
+#include <cupti_profiler_host.h>
+#include <cupti_profiler_target.h>
+#include <cupti_range_profiler.h>
+
+#include "capture/source/cuda/counter/range_abi.h"
+#include "capture/source/cuda/counter/sampling_abi.h"
+#include "counter/provider/nvidia/host_abi.h"
+
+namespace host = tacho::counter::nvidia::abi;
+namespace range = tacho::capture::counter::abi;
+namespace sampling = tacho::capture::counter::sampling;
+
+#define SAME_SIZE(ours, kSize, theirs) EXPECT_EQ(kSize<ours>, theirs##_STRUCT_SIZE) << #theirs
+#define SAME_FIELD(ours, field, theirs, their_field) \
+  EXPECT_EQ(offsetof(ours, field), offsetof(theirs, their_field)) << #theirs "." #their_field
+
+TEST(CuptiHeaders, HostStructures) {
+  SAME_SIZE(host::Initialize, host::kSizeOf, CUpti_Profiler_Host_Initialize_Params);
+  SAME_SIZE(host::Deinitialize, host::kSizeOf, CUpti_Profiler_Host_Deinitialize_Params);
+  SAME_SIZE(host::Chips, host::kSizeOf, CUpti_Profiler_Host_GetSupportedChips_Params);
+  SAME_SIZE(host::BaseMetrics, host::kSizeOf, CUpti_Profiler_Host_GetBaseMetrics_Params);
+  SAME_SIZE(host::SubMetrics, host::kSizeOf, CUpti_Profiler_Host_GetSubMetrics_Params);
+  SAME_SIZE(host::Properties, host::kSizeOf, CUpti_Profiler_Host_GetMetricProperties_Params);
+  SAME_SIZE(host::AddMetrics, host::kSizeOf, CUpti_Profiler_Host_ConfigAddMetrics_Params);
+  SAME_SIZE(host::ConfigImageSize, host::kSizeOf, CUpti_Profiler_Host_GetConfigImageSize_Params);
+  SAME_SIZE(host::ConfigImage, host::kSizeOf, CUpti_Profiler_Host_GetConfigImage_Params);
+  SAME_SIZE(host::Passes, host::kSizeOf, CUpti_Profiler_Host_GetNumOfPasses_Params);
+  SAME_SIZE(host::Evaluate, host::kSizeOf, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
+  SAME_SIZE(host::DataInfo, host::kSizeOf, CUpti_RangeProfiler_GetCounterDataInfo_Params);
+  SAME_FIELD(host::Evaluate, range, CUpti_Profiler_Host_EvaluateToGpuValues_Params, rangeIndex);
+  SAME_FIELD(host::Evaluate, values, CUpti_Profiler_Host_EvaluateToGpuValues_Params, pMetricValues);
+  SAME_FIELD(host::SubMetrics, names, CUpti_Profiler_Host_GetSubMetrics_Params, ppSubMetrics);
+  SAME_FIELD(host::Initialize, object, CUpti_Profiler_Host_Initialize_Params, pHostObject);
+  EXPECT_EQ(host::kRangeProfiler, CUPTI_PROFILER_TYPE_RANGE_PROFILER);
+}
+
+TEST(CuptiHeaders, RangeProfilerStructures) {
+  SAME_SIZE(range::Initialize, range::kSizeOf, CUpti_Profiler_Initialize_Params);
+  SAME_SIZE(range::Enable, range::kSizeOf, CUpti_RangeProfiler_Enable_Params);
+  SAME_SIZE(range::Disable, range::kSizeOf, CUpti_RangeProfiler_Disable_Params);
+  SAME_SIZE(range::Disable, range::kSizeOf, CUpti_RangeProfiler_Start_Params);
+  SAME_SIZE(range::SetConfig, range::kSizeOf, CUpti_RangeProfiler_SetConfig_Params);
+  SAME_SIZE(range::Stop, range::kSizeOf, CUpti_RangeProfiler_Stop_Params);
+  SAME_SIZE(range::DecodeData, range::kSizeOf, CUpti_RangeProfiler_DecodeData_Params);
+  SAME_SIZE(range::ImageSize, range::kSizeOf, CUpti_RangeProfiler_GetCounterDataSize_Params);
+  SAME_SIZE(range::DataInfo, range::kSizeOf, CUpti_RangeProfiler_GetCounterDataInfo_Params);
+  SAME_SIZE(range::ImageInitialize, range::kSizeOf, CUpti_RangeProfiler_CounterDataImage_Initialize_Params);
+  SAME_FIELD(range::SetConfig, range, CUpti_RangeProfiler_SetConfig_Params, range);
+  SAME_FIELD(range::SetConfig, max_ranges, CUpti_RangeProfiler_SetConfig_Params, maxRangesPerPass);
+  SAME_FIELD(range::SetConfig, nesting_levels, CUpti_RangeProfiler_SetConfig_Params, numNestingLevels);
+  SAME_FIELD(range::SetConfig, pass, CUpti_RangeProfiler_SetConfig_Params, passIndex);
+  SAME_FIELD(range::ImageSize, bytes, CUpti_RangeProfiler_GetCounterDataSize_Params, counterDataSize);
+  EXPECT_EQ(range::kAutoRange, CUPTI_AutoRange);
+  EXPECT_EQ(range::kApplicationReplay, CUPTI_ApplicationReplay);
+  EXPECT_EQ(range::kKernelReplay, CUPTI_KernelReplay);
+  EXPECT_EQ(range::kUserReplay, CUPTI_UserReplay);
+}
+
+TEST(CuptiHeaders, SamplingStructures) {
+  EXPECT_EQ(sizeof(sampling::Context), CUpti_PCSamplingEnableParamsSize);
+  EXPECT_EQ(sizeof(sampling::Context), CUpti_PCSamplingDisableParamsSize);
+  EXPECT_EQ(sizeof(sampling::ReasonCount), CUpti_PCSamplingGetNumStallReasonsParamsSize);
+  EXPECT_EQ(sizeof(sampling::Reasons), CUpti_PCSamplingGetStallReasonsParamsSize);
+  EXPECT_EQ(sizeof(sampling::Configure), CUpti_PCSamplingConfigurationInfoParamsSize);
+  EXPECT_EQ(sizeof(sampling::GetData), CUpti_PCSamplingGetDataParamsSize);
+  EXPECT_EQ(sizeof(sampling::Setting), sizeof(CUpti_PCSamplingConfigurationInfo));
+  EXPECT_EQ(sizeof(sampling::Sampled), sizeof(CUpti_PCSamplingPCData));
+  EXPECT_EQ(sizeof(sampling::Data), sizeof(CUpti_PCSamplingData));
+  EXPECT_EQ(sizeof(sampling::Crc), CUpti_GetCubinCrcParamsSize);
+  SAME_FIELD(sampling::Sampled, name, CUpti_PCSamplingPCData, functionName);
+  SAME_FIELD(sampling::Sampled, reasons, CUpti_PCSamplingPCData, stallReason);
+  SAME_FIELD(sampling::Sampled, correlation, CUpti_PCSamplingPCData, correlationId);
+  SAME_FIELD(sampling::Data, sampled, CUpti_PCSamplingData, pPcData);
+  SAME_FIELD(sampling::Data, remaining, CUpti_PCSamplingData, remainingNumPcs);
+  SAME_FIELD(sampling::Data, hardware_buffer_full, CUpti_PCSamplingData, hardwareBufferFull);
+  SAME_FIELD(sampling::Setting, value, CUpti_PCSamplingConfigurationInfo, attributeData);
+  SAME_FIELD(sampling::Crc, crc, CUpti_GetCubinCrcParams, cubinCrc);
+  EXPECT_EQ(sampling::kScratchBuffer, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SCRATCH_BUFFER_SIZE);
+  EXPECT_EQ(sampling::kCollectionMode, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE);
+  EXPECT_EQ(sampling::kOutputFormat, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_OUTPUT_DATA_FORMAT);
+  EXPECT_EQ(sampling::kDataBuffer, CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER);
+  EXPECT_EQ(sampling::kContinuous, static_cast<uint32_t>(CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS));
+  EXPECT_EQ(sampling::kParsed, static_cast<uint32_t>(CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED));
+}
+#else
+TEST(CuptiHeaders, Absent) {
+  GTEST_SKIP() << "no CUDA headers with the range profiler on this machine";
+}
+#endif

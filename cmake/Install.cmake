@@ -19,8 +19,8 @@ if(NOT TACHO_FUZZ)
 
   # Symlinks under the names of the tools whose command lines tacho takes over: in the build tree, and installed where
   # they shadow nobody's own tools unless the user puts that folder into PATH.
-  file(STRINGS ${CMAKE_SOURCE_DIR}/src/cli/personalities.def lines REGEX "^TACHO_PERSONALITY")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/personalities.def)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def lines REGEX "^TACHO_PERSONALITY")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/personalities)
   foreach(line ${lines})
     string(REGEX REPLACE ".*\"([^\"]+)\".*" "\\1" name "${line}")

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/devices.h"
-#include "cli/run_target.h"
+#include "cli/shared/devices.h"
+#include "cli/shared/run_target.h"
 #include "event/spool_ranges.h"
 #include "launch/launcher.h"
 #include "launch/nvidia.h"

@@ -1,4 +1,4 @@
-// The table of tacho's commands. A command is one file src/cli/<name>.cpp with one function run_<name>; commands.def
+// The table of tacho's commands. A command is src/cli/<name>.cpp, or a folder src/cli/<name>/, with one function run_<name>; commands.def
 // lists them in the order of `tacho --help`.
 #pragma once
 

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/run_target.h"
-#include "cli/suggest.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/suggest.h"
 #include "format/view/names.h"
 
 namespace tacho::cli {

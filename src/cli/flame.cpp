@@ -5,7 +5,7 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "format/stacks/stacks.h"
 

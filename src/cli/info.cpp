@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/run_target.h"
-#include "cli/summary.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/summary.h"
 #include "event/schema.h"
 #include "format/format.h"
 #include "report/table.h"

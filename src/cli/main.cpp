@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "base/version.h"
 #include "cli/command.h"
-#include "cli/suggest.h"
+#include "cli/shared/suggest.h"
 
 namespace tacho::cli {
 
@@ -14,7 +14,7 @@ namespace tacho::cli {
 #include "cli/commands.def"
 #undef TACHO_COMMAND
 #define TACHO_PERSONALITY(function, name) int personality_##function(int argc, char** argv);
-#include "cli/personalities.def"
+#include "cli/personalities/personalities.def"
 #undef TACHO_PERSONALITY
 
 namespace {
@@ -31,7 +31,7 @@ struct Personality {
 };
 constexpr Personality kPersonalities[] = {
 #define TACHO_PERSONALITY(function, name) {name, personality_##function},
-#include "cli/personalities.def"
+#include "cli/personalities/personalities.def"
 #undef TACHO_PERSONALITY
     {"", nullptr},
 };
@@ -53,11 +53,6 @@ void print_help(std::FILE* out) {
 }
 
 }  // namespace
-
-int complain(int code, std::string_view message) {
-  fmt::print(stderr, "tacho: {}\n", message);
-  return code;
-}
 
 }  // namespace tacho::cli
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 #include "metric/catalog.h"
 #include "metric/expression.h"
 #include "metric/rules.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 #include "query/sql/session.h"
 #include "report/table.h"
 

@@ -7,9 +7,9 @@
 #include "analysis/diff.h"
 #include "analysis/questions.h"
 #include "cli/command.h"
-#include "cli/pages.h"
-#include "cli/run_target.h"
-#include "cli/suggest.h"
+#include "cli/shared/pages.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/suggest.h"
 #include "format/format.h"
 #include "report/table.h"
 

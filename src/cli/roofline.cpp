@@ -10,7 +10,7 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 #include "report/table.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/suite.h"

@@ -10,7 +10,7 @@
 
 #include "analysis/stacks.h"
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "report/table.h"
 

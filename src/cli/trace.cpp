@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 
 namespace tacho::cli {
 

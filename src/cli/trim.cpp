@@ -5,10 +5,10 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/convert.h"
-#include "cli/run_target.h"
-#include "cli/suggest.h"
-#include "cli/time_text.h"
+#include "cli/shared/convert.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/suggest.h"
+#include "cli/shared/time_text.h"
 #include "format/format.h"
 #include "format/rpd/rpd.h"
 #include "format/rpd/trim.h"

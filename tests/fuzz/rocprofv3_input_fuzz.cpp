@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "cli/personalities/rocprofv3_options.h"
+#include "cli/personalities/rocprofv3/options.h"
 #include "fuzz/text_mutator.h"
 
 namespace {

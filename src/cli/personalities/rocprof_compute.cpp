@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/format.h"
-#include "cli/analyze.h"
+#include "cli/analyze/analyze.h"
 #include "cli/command.h"
-#include "cli/profile.h"
+#include "cli/profile/profile.h"
 
 namespace tacho::cli {
 

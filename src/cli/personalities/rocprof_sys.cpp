@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/sys.h"
+#include "cli/sys/sys.h"
 
 namespace tacho::cli {
 namespace {

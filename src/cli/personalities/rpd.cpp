@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/convert.h"
-#include "cli/run_target.h"
+#include "cli/shared/convert.h"
+#include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "format/rpd/tracing.h"
 

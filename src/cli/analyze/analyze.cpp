@@ -1,5 +1,5 @@
 // `tacho analyze`: metrics, roofline and findings of profile folders.
-#include "cli/analyze.h"
+#include "cli/analyze/analyze.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/profile.h"
-#include "cli/run_target.h"
+#include "cli/profile/profile.h"
+#include "cli/shared/run_target.h"
 #include "metric/analysis.h"
 #include "metric/analysis_html.h"
 #include "metric/analysis_json.h"

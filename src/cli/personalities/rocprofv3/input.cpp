@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
-#include "cli/personalities/rocprofv3_options.h"
-#include "cli/suggest.h"
+#include "cli/personalities/rocprofv3/options.h"
+#include "cli/shared/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
 namespace {

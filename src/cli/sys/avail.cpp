@@ -13,9 +13,9 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/devices.h"
-#include "cli/suggest.h"
-#include "cli/sys.h"
+#include "cli/shared/devices.h"
+#include "cli/shared/suggest.h"
+#include "cli/sys/sys.h"
 #include "launch/nvidia.h"
 #include "report/html.h"
 #include "report/table.h"

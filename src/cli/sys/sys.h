@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/sys_settings.h"
+#include "cli/sys/settings.h"
 #include "launch/launcher.h"
 
 namespace tacho::cli::sys {

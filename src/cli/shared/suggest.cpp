@@ -1,5 +1,5 @@
 // Nearest names by edit distance (suggest.h).
-#include "cli/suggest.h"
+#include "cli/shared/suggest.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

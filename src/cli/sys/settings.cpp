@@ -1,5 +1,5 @@
 // The table of settings and how their values come together (sys_settings.h).
-#include "cli/sys_settings.h"
+#include "cli/sys/settings.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/format.h"
-#include "cli/suggest.h"
+#include "cli/shared/suggest.h"
 
 extern char** environ;
 

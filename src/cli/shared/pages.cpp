@@ -1,5 +1,5 @@
 // Tables in pages (pages.h).
-#include "cli/pages.h"
+#include "cli/shared/pages.h"
 
 #include <unistd.h>
 

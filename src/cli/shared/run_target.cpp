@@ -1,5 +1,5 @@
 // A tracing run from options to summary (run_target.h).
-#include "cli/run_target.h"
+#include "cli/shared/run_target.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 #include "cli/command.h"
 #include "cli/export.h"
-#include "cli/suggest.h"
-#include "cli/summary.h"
+#include "cli/shared/suggest.h"
+#include "cli/shared/summary.h"
 #include "trace/trace.h"
 
 namespace tacho::cli {

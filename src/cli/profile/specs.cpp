@@ -1,5 +1,5 @@
 // Machine facts for sysinfo.csv (profile_specs.h).
-#include "cli/profile_specs.h"
+#include "cli/profile/specs.h"
 
 #include <sys/utsname.h>
 #include <time.h>

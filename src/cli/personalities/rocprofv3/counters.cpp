@@ -1,5 +1,5 @@
 // Counter collection in the manner of rocprofv3 (rocprofv3_counters.h).
-#include "cli/personalities/rocprofv3_counters.h"
+#include "cli/personalities/rocprofv3/counters.h"
 
 #include <regex.h>
 

@@ -1,5 +1,5 @@
 // Log, terminal and files of a profile run (profile_session.h).
-#include "cli/profile_session.h"
+#include "cli/profile/session.h"
 
 #include <unistd.h>
 

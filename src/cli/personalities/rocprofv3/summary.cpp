@@ -1,5 +1,5 @@
 // Summary tables as rocprofv3 prints them (rocprofv3_summary.h).
-#include "cli/personalities/rocprofv3_summary.h"
+#include "cli/personalities/rocprofv3/summary.h"
 
 #include <algorithm>
 #include <array>

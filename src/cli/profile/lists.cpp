@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "cli/profile.h"
+#include "cli/profile/profile.h"
 #include "metric/catalog.h"
 
 namespace tacho::cli {

@@ -1,5 +1,5 @@
 // Command line and outputs of system profiling (sys.h).
-#include "cli/sys.h"
+#include "cli/sys/sys.h"
 
 #include <sys/resource.h>
 #include <time.h>
@@ -17,9 +17,9 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/export.h"
-#include "cli/run_target.h"
-#include "cli/suggest.h"
-#include "cli/summary.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/suggest.h"
+#include "cli/shared/summary.h"
 #include "format/timemory/timemory.h"
 #include "report/table.h"
 

@@ -1,11 +1,11 @@
 // The table of rocprofv3's options and the parsing of its command line (rocprofv3_options.h).
-#include "cli/personalities/rocprofv3_options.h"
+#include "cli/personalities/rocprofv3/options.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/format.h"
-#include "cli/suggest.h"
+#include "cli/shared/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
 namespace {

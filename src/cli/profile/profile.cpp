@@ -1,5 +1,5 @@
 // `tacho profile [options] -- command`: counters of every kernel of a program, into a folder that analyze reads.
-#include "cli/profile.h"
+#include "cli/profile/profile.h"
 
 #include <signal.h>
 #include <time.h>
@@ -19,11 +19,11 @@
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/devices.h"
-#include "cli/profile_session.h"
-#include "cli/profile_specs.h"
-#include "cli/run_target.h"
-#include "cli/suggest.h"
+#include "cli/profile/session.h"
+#include "cli/profile/specs.h"
+#include "cli/shared/devices.h"
+#include "cli/shared/run_target.h"
+#include "cli/shared/suggest.h"
 #include "counter/wanted.h"
 #include "metric/catalog.h"
 #include "roofline/ceilings_file.h"

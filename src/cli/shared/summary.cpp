@@ -1,5 +1,5 @@
 // Text of the summary after a run (summary.h).
-#include "cli/summary.h"
+#include "cli/shared/summary.h"
 
 #include <algorithm>
 #include <charconv>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/personalities/rocprofv3_options.h"
+#include "cli/personalities/rocprofv3/options.h"
 #include "counter/provider.h"
 
 namespace tacho::cli::rocprofv3 {

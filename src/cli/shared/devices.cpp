@@ -1,5 +1,5 @@
 // Listing OpenCL devices (devices.h).
-#include "cli/devices.h"
+#include "cli/shared/devices.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // Parsing of moments (time_text.h).
-#include "cli/time_text.h"
+#include "cli/shared/time_text.h"
 
 #include <charconv>
 #include <cmath>

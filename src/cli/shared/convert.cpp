@@ -1,5 +1,5 @@
 // Formats of outputs by name (convert.h).
-#include "cli/convert.h"
+#include "cli/shared/convert.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Placeholders (rocprofv3_output.h).
-#include "cli/personalities/rocprofv3_output.h"
+#include "cli/personalities/rocprofv3/output.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -64,7 +64,7 @@ void add_inputs(std::string_view formula, Inputs& out) {
   static const std::set<std::string, std::less<>> kWords = {"if",     "else",   "None",  "AVG",   "MIN",
                                                             "MAX",    "SUM",    "STD",   "MOD",   "QUANTILE",
                                                             "MEDIAN", "TO_INT", "ROUND", "CONCAT"};
-  for (std::size_t i = 0; i < formula.size();) {
+  for (size_t i = 0; i < formula.size();) {
     const char c = formula[i];
     const bool value = c == '$';
     if (!value && (!is_word(c) || (c >= '0' && c <= '9'))) {
@@ -73,7 +73,7 @@ void add_inputs(std::string_view formula, Inputs& out) {
       while (c >= '0' && c <= '9' && i < formula.size() && (is_word(formula[i]) || formula[i] == '.')) ++i;
       continue;
     }
-    std::size_t end = i + 1;
+    size_t end = i + 1;
     while (end < formula.size() && is_word(formula[end])) ++end;
     const std::string_view word = formula.substr(i + (value ? 1 : 0), end - i - (value ? 1 : 0));
     if (value) {
@@ -108,14 +108,14 @@ std::string formulas(const Table& table, const std::vector<Cell>& cells) {
   std::string out;
   std::string statistics;
   const Cell* shared = nullptr;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::Value || cells[i].reduction == Reduction::None) continue;
     if (shared != nullptr && shared->formula != cells[i].formula) continue;
     shared = &cells[i];
     statistics += fmt::format("{}{}", statistics.empty() ? "" : ", ", table.columns[i].title);
   }
   if (shared != nullptr) out += fmt::format("{}\n{}\n", statistics, shared->formula);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::Value) continue;
     const Cell& cell = cells[i];
     if (shared != nullptr && cell.reduction != Reduction::None && cell.formula == shared->formula) continue;
@@ -131,16 +131,16 @@ class Printer {
   explicit Printer(const report::Screen& screen)
       : colour_(screen.colour),
         wide_(!screen.terminal || screen.width >= 108),
-        width_(std::clamp<std::size_t>(screen.width, 60, 110)) {}
+        width_(std::clamp<size_t>(screen.width, 60, 110)) {}
 
   std::string out;
 
   void heading(std::string_view text) { out += report::painted(text, Paint::Bold, colour_) + "\n"; }
-  void paragraph(std::string_view text, std::size_t indent) {
+  void paragraph(std::string_view text, size_t indent) {
     out += std::string(indent, ' ') + report::wrapped(text, width_ - indent, indent) + "\n";
   }
   void labelled(std::string_view label, std::string_view text) {
-    constexpr std::size_t kLabel = 12;
+    constexpr size_t kLabel = 12;
     out += "  " + report::painted(report::padded_right(label, kLabel - 2), Paint::Dim, colour_) +
            report::wrapped(text, width_ - kLabel, kLabel) + "\n";
   }
@@ -196,7 +196,7 @@ class Printer {
       labelled("pass", fmt::format("{}: counters and times of this pass only", metric.coll_level));
 
     std::string numbers;
-    for (std::size_t i = 0; i < what.metrics.size(); ++i) {
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
       const std::string id = table.repeat.empty()
                                  ? to_string(what.metrics[i]->id)
                                  : fmt::format("{}.{}.<channel>", block.number, table.number);
@@ -208,19 +208,19 @@ class Printer {
     std::vector<std::string> distinct;
     std::vector<std::string> where;
     std::vector<const Metric*> examples;
-    for (std::size_t i = 0; i < what.metrics.size(); ++i) {
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
       const std::string text = formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->cells);
       const auto known = std::find(distinct.begin(), distinct.end(), text);
       const std::string name(what.catalogs[i]->architecture);
       if (known != distinct.end()) {
-        where[static_cast<std::size_t>(known - distinct.begin())] += ", " + name;
+        where[static_cast<size_t>(known - distinct.begin())] += ", " + name;
       } else {
         distinct.push_back(text);
         where.push_back(name);
         examples.push_back(what.metrics[i]);
       }
     }
-    for (std::size_t i = 0; i < distinct.size(); ++i) {
+    for (size_t i = 0; i < distinct.size(); ++i) {
       out += "\n  " +
              report::painted(
                  distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
@@ -240,14 +240,14 @@ class Printer {
   /// "Avg, Min\nformula\n..." as label and formula lines.
   void indented_pairs(std::string_view text) {
     while (!text.empty()) {
-      const std::size_t first = text.find('\n');
+      const size_t first = text.find('\n');
       const std::string_view label = text.substr(0, first);
       text.remove_prefix(std::min(text.size(), first + 1));
       if (text.empty()) {
         paragraph(label, 4);
         return;
       }
-      const std::size_t second = text.find('\n');
+      const size_t second = text.find('\n');
       out += fmt::format("    {}\n", report::painted(label, Paint::Dim, colour_));
       paragraph(text.substr(0, second), 6);
       text.remove_prefix(std::min(text.size(), second + 1));
@@ -263,7 +263,7 @@ class Printer {
 
   void compat(const Explained& what) {
     std::vector<std::pair<std::string, std::string>> groups;  // formulas, architectures
-    for (std::size_t i = 0; i < what.metrics.size(); ++i) {
+    for (size_t i = 0; i < what.metrics.size(); ++i) {
       if (what.metrics[i]->compat_cells.empty()) continue;
       const std::string text =
           formulas(what.catalogs[i]->table_of(*what.metrics[i]), what.metrics[i]->compat_cells);
@@ -300,7 +300,7 @@ class Printer {
 
   bool colour_;
   bool wide_;  // room for the unit in lists
-  std::size_t width_;
+  size_t width_;
 };
 
 void write_metric(report::JsonWriter& json, const Catalog& catalog, const Metric& metric) {
@@ -311,7 +311,7 @@ void write_metric(report::JsonWriter& json, const Catalog& catalog, const Metric
   json.key("coll_level").value(metric.coll_level);
   json.key("description").value(metric.description).key("advice").value(metric.advice);
   json.key("columns").begin_object();
-  for (std::size_t i = 0; i < metric.cells.size(); ++i) {
+  for (size_t i = 0; i < metric.cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::Value && table.columns[i].role != ColumnRole::Text) continue;
     json.key(table.columns[i].title).value(metric::formula_text(metric.cells[i]));
   }

@@ -25,7 +25,7 @@ using roofline::NumberedDevice;
 struct Arguments {
   std::vector<int> devices;
   bool all = false, list = false, overwrite = false, quiet = false;
-  std::uint32_t experiments = 100;
+  uint32_t experiments = 100;
   std::vector<std::string> only;
   std::string format = "text", output, backend;
 };
@@ -43,9 +43,9 @@ std::string list_text(const std::vector<NumberedDevice>& devices, const report::
   table.columns = {{"#"}, {"device"}, {"kind"}, {"through"}, {"units"}, {"MHz"}, {"memory"}, {"driver"}};
   for (const NumberedDevice& device : devices) {
     const roofline::DeviceInfo& info = device.entry.info;
-    table.rows.push_back({std::int64_t{device.number}, info.name,
+    table.rows.push_back({int64_t{device.number}, info.name,
                           info.architecture.empty() ? info.kind : info.kind + " " + info.architecture,
-                          info.backend, std::int64_t{info.units}, report::number_cell(info.max_clock),
+                          info.backend, int64_t{info.units}, report::number_cell(info.max_clock),
                           report::format_bytes(static_cast<double>(info.memory)), info.driver});
   }
   report::TextStyle style;
@@ -87,15 +87,12 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
     json.newline().begin_object().key("number").value(ceilings.number).key("name").value(info.name);
     json.key("id").value(info.id).key("driver").value(info.driver).key("backend").value(info.backend);
     json.key("kind").value(info.kind).key("architecture").value(info.architecture);
-    json.key("units").value(std::int64_t{info.units}).key("max_clock_mhz").value(info.max_clock);
-    json.key("memory_clock_mhz")
-        .value(info.memory_clock)
-        .key("bus_width")
-        .value(std::int64_t{info.bus_width});
+    json.key("units").value(int64_t{info.units}).key("max_clock_mhz").value(info.max_clock);
+    json.key("memory_clock_mhz").value(info.memory_clock).key("bus_width").value(int64_t{info.bus_width});
     json.key("memory")
-        .value(static_cast<std::int64_t>(info.memory))
+        .value(static_cast<int64_t>(info.memory))
         .key("cache")
-        .value(static_cast<std::int64_t>(info.cache));
+        .value(static_cast<int64_t>(info.cache));
     json.key("ceilings").begin_array();
     for (const Measurement& m : ceilings.measurements) {
       json.newline().begin_object().key("column").value(m.column).key("label").value(m.label);
@@ -107,14 +104,14 @@ std::string json_text(const std::vector<DeviceCeilings>& all) {
       json.key("mean").value(m.mean).key("stdev").value(m.stdev).key("low").value(m.low).key("high").value(
           m.high);
       json.key("experiments")
-          .value(std::int64_t{m.experiments})
+          .value(int64_t{m.experiments})
           .key("runs")
-          .value(std::int64_t{m.runs})
+          .value(int64_t{m.runs})
           .key("duration_ns")
           .value(m.duration);
       json.key("work").value(m.work).key("clock_mhz").value(m.clock).key("peak").value(m.peak);
       json.key("peak_at_clock").value(m.peak_at_clock).key("of_peak").value(m.of_peak());
-      json.key("group_size").value(std::int64_t{m.group_size}).key("groups").value(std::int64_t{m.groups});
+      json.key("group_size").value(int64_t{m.group_size}).key("groups").value(int64_t{m.groups});
       if (!m.error.empty()) json.key("error").value(m.error);
       json.key("warnings").begin_array();
       for (const std::string& warning : m.warnings) json.value(warning);
@@ -149,9 +146,9 @@ Result<int> run(const Arguments& a) {
   std::vector<NumberedDevice> chosen;
   if (a.all) chosen = devices;
   for (const int number : a.devices) {
-    if (number < 0 || static_cast<std::size_t>(number) >= devices.size())
+    if (number < 0 || static_cast<size_t>(number) >= devices.size())
       return fail("--device {}: there is no such device; this machine has {}", number, listed(devices));
-    chosen.push_back(devices[static_cast<std::size_t>(number)]);
+    chosen.push_back(devices[static_cast<size_t>(number)]);
   }
   if (chosen.empty()) chosen.push_back(devices.front());
   std::optional<OutputFile> output;

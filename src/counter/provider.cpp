@@ -13,7 +13,7 @@ bool Filter::kernel(std::string_view name) const {
          });
 }
 
-bool Filter::dispatch(std::uint64_t index) const {
+bool Filter::dispatch(uint64_t index) const {
   return dispatches.empty() || std::any_of(dispatches.begin(), dispatches.end(), [&](const Range& range) {
            return index >= range.first && index <= range.last;
          });

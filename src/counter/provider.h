@@ -40,7 +40,7 @@ struct Pass {
   std::string name;  ///< of its files: "pmc_perf_0"; a level pass is called after its level: "SQ_LEVEL_WAVES"
   std::vector<std::string> counters;  ///< sorted; as columns of <name>.csv are called
   std::string definitions;            ///< text of perfmon/<name>.yaml, "" = none
-  std::size_t executions = 1;         ///< of a kernel, until all of them are read
+  size_t executions = 1;              ///< of a kernel, until all of them are read
 };
 
 struct Plan {
@@ -49,8 +49,8 @@ struct Plan {
   std::vector<std::string> unavailable;
 
   /// How often a kernel runs until everything is read.
-  std::size_t executions() const {
-    std::size_t sum = 0;
+  size_t executions() const {
+    size_t sum = 0;
     for (const Pass& pass : passes) sum += pass.executions;
     return sum;
   }
@@ -60,30 +60,30 @@ struct Plan {
 /// 0-based index over all dispatches of the run is in one of `dispatches`. Empty lists let everything pass.
 struct Filter {
   struct Range {
-    std::uint64_t first = 0, last = 0;  ///< inclusive
+    uint64_t first = 0, last = 0;  ///< inclusive
   };
   std::vector<std::string> kernels;
   std::vector<Range> dispatches;
 
   bool kernel(std::string_view name) const;
-  bool dispatch(std::uint64_t index) const;
+  bool dispatch(uint64_t index) const;
 };
 
 /// How passes are spread when one execution of a kernel cannot hold them all.
-enum class Replay : std::uint8_t {
+enum class Replay : uint8_t {
   Default,      ///< kernel where the provider can, else application
   Kernel,       ///< each kernel is run again with its memory put back
   Cupti,        ///< the same by NVIDIA's library, one kernel at a time
   Application,  ///< the program is run once a pass
 };
-enum class Multiplex : std::uint8_t {
+enum class Multiplex : uint8_t {
   None,
   Kernel,        ///< dispatch i of a kernel reads pass i mod n
   LaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
 };
 
 /// What is in the caches when a measured kernel starts.
-enum class Caches : std::uint8_t {
+enum class Caches : uint8_t {
   Default,  ///< All where kernels are replayed, else None
   All,      ///< nothing of the kernel's own, nothing to write back
   None,     ///< what the program left there
@@ -91,29 +91,29 @@ enum class Caches : std::uint8_t {
 
 /// One dispatch as a pass saw it.
 struct Dispatch {
-  std::uint64_t index = 0;  ///< 0-based over all dispatches of the run, filtered ones counted
-  std::uint32_t pid = 0, tid = 0;
-  std::int64_t queue = 0;
-  std::int64_t gpu = 0;                                ///< GPU_ID
-  std::string kernel;                                  ///< demangled name
-  std::array<std::uint64_t, 3> grid = {1, 1, 1};       ///< work-items, not groups
-  std::array<std::uint64_t, 3> workgroup = {1, 1, 1};  ///< work-items
-  std::uint64_t lds = 0;                               ///< bytes of a workgroup
-  std::uint64_t scratch = 0;                           ///< bytes of a work-item
-  std::uint32_t arch_vgpr = 0, accum_vgpr = 0, sgpr = 0;
-  std::int64_t start = 0, end = 0;  ///< ns, CLOCK_BOOTTIME or the device's own; equal: not timed
+  uint64_t index = 0;  ///< 0-based over all dispatches of the run, filtered ones counted
+  uint32_t pid = 0, tid = 0;
+  int64_t queue = 0;
+  int64_t gpu = 0;                                ///< GPU_ID
+  std::string kernel;                             ///< demangled name
+  std::array<uint64_t, 3> grid = {1, 1, 1};       ///< work-items, not groups
+  std::array<uint64_t, 3> workgroup = {1, 1, 1};  ///< work-items
+  uint64_t lds = 0;                               ///< bytes of a workgroup
+  uint64_t scratch = 0;                           ///< bytes of a work-item
+  uint32_t arch_vgpr = 0, accum_vgpr = 0, sgpr = 0;
+  int64_t start = 0, end = 0;  ///< ns, CLOCK_BOOTTIME or the device's own; equal: not timed
 };
 
 /// What one pass measured: values[row * counters.size() + column] of dispatches[row]. NaN = not measured there.
 struct PassResult {
-  std::size_t pass = 0;               ///< index into Plan::passes
+  size_t pass = 0;                    ///< index into Plan::passes
   std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
   std::vector<Dispatch> dispatches;   ///< in the order of index; only those that passed the filter
   std::vector<double> values;
   /// Standard deviations of the values where repeats allow them: empty, or as many as `values`.
   std::vector<double> deviations;
 
-  double& value(std::size_t row, std::size_t column) { return values[row * counters.size() + column]; }
+  double& value(size_t row, size_t column) { return values[row * counters.size() + column]; }
 };
 
 /// What happens meanwhile, for the terminal, log.txt and the progress bar. Called from the thread that called
@@ -122,7 +122,7 @@ class Observer {
  public:
   virtual ~Observer() = default;
   /// Execution `number` of `total` of the program begins; `passes` are indices into Plan::passes.
-  virtual void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) = 0;
+  virtual void run_begins(std::span<const size_t> passes, size_t number, size_t total) = 0;
   /// A line for the user and the log. Warnings are shown with --quiet too.
   virtual void note(std::string_view line) = 0;
   virtual void warn(std::string_view sentence) = 0;
@@ -133,7 +133,7 @@ class Observer {
   /// Bytes that the target wrote, already passed on to tacho's own stdout (1) or stderr (2).
   virtual void target_output(int stream, std::string_view bytes) = 0;
   /// Dispatches measured so far of those expected (0 = unknown).
-  virtual void progress(std::uint64_t done, std::uint64_t total) = 0;
+  virtual void progress(uint64_t done, uint64_t total) = 0;
   /// A pass is complete: written to the folder at once, so that a crash in a later one loses nothing.
   virtual Status pass_done(const PassResult& result) = 0;
 };
@@ -156,19 +156,19 @@ struct PcSample {
   std::string source;       ///< "gemm.cu:42", "" when not known
   std::string reason;       ///< why the warp did not issue it, "" when it did
   bool issued = false;
-  std::uint64_t count = 0;
+  uint64_t count = 0;
 };
 
 struct Outcome {
   int exit_code = 0;  ///< the target's, of the first execution that failed, else 0
   int signal = 0;     ///< that ended it
-  std::size_t runs = 0;
-  std::uint64_t seen = 0;         ///< dispatches of the first execution, before the filter
-  std::uint64_t measured = 0;     ///< that passed it
-  std::uint64_t left_out = 0;     ///< that passed it too, and have no values (multiplexing, a crash)
+  size_t runs = 0;
+  uint64_t seen = 0;              ///< dispatches of the first execution, before the filter
+  uint64_t measured = 0;          ///< that passed it
+  uint64_t left_out = 0;          ///< that passed it too, and have no values (multiplexing, a crash)
   bool estimated = false;         ///< values were extrapolated from some of the work-groups
   std::vector<PcSample> samples;  ///< where they were asked for
-  static constexpr std::size_t kMostNames = 1000;
+  static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };
 

@@ -64,18 +64,18 @@ bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
     spool::SpoolRecord head;
     if (bytes.size() < sizeof head) return false;
     memcpy(&head, bytes.data(), sizeof head);
-    const std::uint64_t name_space = (std::uint64_t{head.name_bytes} + 7) / 8 * 8;
+    const uint64_t name_space = (uint64_t{head.name_bytes} + 7) / 8 * 8;
     if (head.magic != spool::kSpoolMagic || head.bytes > bytes.size() ||
-        sizeof head + name_space + std::uint64_t{head.values} * sizeof(double) != head.bytes)
+        sizeof head + name_space + uint64_t{head.values} * sizeof(double) != head.bytes)
       return false;
     SpooledDispatch& record = out.emplace_back();
     Dispatch& dispatch = record.dispatch;
     dispatch.index = head.index;
     dispatch.pid = head.pid;
     dispatch.tid = head.tid;
-    dispatch.queue = static_cast<std::int64_t>(head.queue);
+    dispatch.queue = static_cast<int64_t>(head.queue);
     dispatch.kernel = demangle(bytes.substr(sizeof head, head.name_bytes));
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (size_t i = 0; i < 3; ++i) {
       dispatch.grid[i] = head.grid[i];
       dispatch.workgroup[i] = head.workgroup[i];
     }
@@ -93,7 +93,7 @@ bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
   return true;
 }
 
-Result<std::vector<SpooledDispatch>> Spool::read(std::size_t& cut) const {
+Result<std::vector<SpooledDispatch>> Spool::read(size_t& cut) const {
   std::vector<SpooledDispatch> records;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {

@@ -12,8 +12,8 @@ namespace tacho::counter {
 /// A record as it was read.
 struct SpooledDispatch {
   Dispatch dispatch;  ///< start and end in the spool's clock, CLOCK_MONOTONIC_RAW
-  std::uint64_t groups = 0, groups_run = 0;
-  std::uint64_t pass = 0;
+  uint64_t groups = 0, groups_run = 0;
+  uint64_t pass = 0;
   bool selected = false;
   std::vector<double> values;
 };
@@ -31,7 +31,7 @@ class Spool {
   const std::string& folder() const { return folder_; }
   spool::SpoolState& state() const { return *state_; }
   /// All records of all processes by index. Cut-off ones at the end of a file are counted in `cut`.
-  Result<std::vector<SpooledDispatch>> read(std::size_t& cut) const;
+  Result<std::vector<SpooledDispatch>> read(size_t& cut) const;
 
  private:
   Spool() = default;

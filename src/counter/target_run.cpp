@@ -109,7 +109,7 @@ class Tee {
   }
 
   // false: our own reader is gone, and so is this channel for the target.
-  bool pass_on(int to, const char* bytes, std::size_t size) {
+  bool pass_on(int to, const char* bytes, size_t size) {
     while (size > 0) {
       const ssize_t written = write(to, bytes, size);
       if (written < 0 && errno == EAGAIN) {
@@ -119,7 +119,7 @@ class Tee {
         return false;
       } else if (written > 0) {
         bytes += written;
-        size -= static_cast<std::size_t>(written);
+        size -= static_cast<size_t>(written);
       }
     }
     return true;
@@ -147,8 +147,8 @@ class Tee {
         if (size < 0 && errno == EINTR) continue;
         if (size > 0) observer_.target_writes();
         // A pseudo-terminal ends with EIO.
-        const bool open = size > 0 && pass_on(channel.to, buffer.data(), static_cast<std::size_t>(size));
-        if (size > 0) observer_.target_output(channel.to, {buffer.data(), static_cast<std::size_t>(size)});
+        const bool open = size > 0 && pass_on(channel.to, buffer.data(), static_cast<size_t>(size));
+        if (size > 0) observer_.target_output(channel.to, {buffer.data(), static_cast<size_t>(size)});
         if (!open) {
           close(channel.our_end);
           channel.our_end = -1;
@@ -172,30 +172,29 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
   const ClockTuple now = sample_clocks();
   std::vector<Dispatch> dispatches;
   TACHO_TRY(trace::visit_by_time(
-      *trace, Table::kDispatch, columns, std::numeric_limits<std::int64_t>::min(),
-      std::numeric_limits<std::int64_t>::max(), [&](std::span<const std::int64_t> row) {
+      *trace, Table::kDispatch, columns, std::numeric_limits<int64_t>::min(),
+      std::numeric_limits<int64_t>::max(), [&](std::span<const int64_t> row) {
         Dispatch& dispatch = dispatches.emplace_back();
         dispatch.index = dispatches.size() - 1;
         const auto kernel = [&](int which) { return trace->cell(Table::kKernel, row[3], which); };
         const auto size = [&](int which) {
-          const std::int64_t value = kernel(which);
-          return value > 0 ? static_cast<std::uint64_t>(value) : std::uint64_t{0};
+          const int64_t value = kernel(which);
+          return value > 0 ? static_cast<uint64_t>(value) : uint64_t{0};
         };
         dispatch.kernel = demangle(trace->text(Table::kKernel, row[3], K::name));
         dispatch.grid = {size(K::grid_x), size(K::grid_y), size(K::grid_z)};
         dispatch.workgroup = {size(K::group_x), size(K::group_y), size(K::group_z)};
         dispatch.lds = size(K::shared_static) + size(K::shared_dynamic);
         dispatch.scratch = size(K::private_bytes);
-        dispatch.arch_vgpr = static_cast<std::uint32_t>(size(K::registers));
-        dispatch.accum_vgpr = static_cast<std::uint32_t>(size(K::accum_registers));
-        dispatch.sgpr = static_cast<std::uint32_t>(size(K::scalar_registers));
+        dispatch.arch_vgpr = static_cast<uint32_t>(size(K::registers));
+        dispatch.accum_vgpr = static_cast<uint32_t>(size(K::accum_registers));
+        dispatch.sgpr = static_cast<uint32_t>(size(K::scalar_registers));
         dispatch.queue = trace->cell(Table::kTrack, row[0], column::Track::native);
-        const std::int64_t process = trace->cell(Table::kTrack, row[0], column::Track::process);
-        dispatch.pid =
-            static_cast<std::uint32_t>(trace->cell(Table::kProcess, process, column::Process::pid));
+        const int64_t process = trace->cell(Table::kTrack, row[0], column::Track::process);
+        dispatch.pid = static_cast<uint32_t>(trace->cell(Table::kProcess, process, column::Process::pid));
         dispatch.tid = dispatch.pid;
         dispatch.start = row[1] + (now.boottime - now.raw);
-        dispatch.end = dispatch.start + std::max<std::int64_t>(0, row[2]);
+        dispatch.end = dispatch.start + std::max<int64_t>(0, row[2]);
         return true;
       }));
   return dispatches;
@@ -203,12 +202,11 @@ Result<std::vector<Dispatch>> read_dispatches(const std::string& path) {
 
 std::string shape_of(const Dispatch& dispatch, bool with_group) {
   std::string key =
-      fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0],
-                  std::max<std::uint64_t>(1, dispatch.grid[1]), std::max<std::uint64_t>(1, dispatch.grid[2]));
+      fmt::format("{}\n{} {} {}", dispatch.kernel, dispatch.grid[0], std::max<uint64_t>(1, dispatch.grid[1]),
+                  std::max<uint64_t>(1, dispatch.grid[2]));
   if (with_group)
-    key +=
-        fmt::format(" / {} {} {}", dispatch.workgroup[0], std::max<std::uint64_t>(1, dispatch.workgroup[1]),
-                    std::max<std::uint64_t>(1, dispatch.workgroup[2]));
+    key += fmt::format(" / {} {} {}", dispatch.workgroup[0], std::max<uint64_t>(1, dispatch.workgroup[1]),
+                       std::max<uint64_t>(1, dispatch.workgroup[2]));
   return key;
 }
 
@@ -259,21 +257,21 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   return run;
 }
 
-std::size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {
+size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {
   // A launch that leaves the workgroup to the runtime has another one in every implementation: of those the grid counts.
   std::map<std::string, std::vector<const Dispatch*>> exact, loose;
   for (const Dispatch& each : timed) {
     if (each.workgroup[0] != 0) exact[shape_of(each, true)].push_back(&each);
     if (each.workgroup[0] == 0) loose[shape_of(each, false)].push_back(&each);
   }
-  std::map<std::string, std::size_t> used;
-  std::size_t missing = 0;
+  std::map<std::string, size_t> used;
+  size_t missing = 0;
   for (Dispatch& each : dispatches) {
     const auto take = [&](std::map<std::string, std::vector<const Dispatch*>>& from,
                           const std::string& key) -> const Dispatch* {
       const auto found = from.find(key);
       if (found == from.end()) return nullptr;
-      std::size_t& next = used[key];
+      size_t& next = used[key];
       return next < found->second.size() ? found->second[next++] : nullptr;
     };
     const Dispatch* same = take(exact, shape_of(each, true));

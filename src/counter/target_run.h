@@ -15,7 +15,7 @@ struct TargetRunOptions {
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables
   std::vector<std::pair<std::string, std::string>>
       config;                  ///< for sources in the target (launch::LaunchOptions)
-  std::uint64_t sources = 0;   ///< tape::source_bit of what is traced; 0 with inject = false: nothing
+  uint64_t sources = 0;        ///< tape::source_bit of what is traced; 0 with inject = false: nothing
   bool inject = true;          ///< our libraries in the target
   std::string folder;          ///< where the trace lies meanwhile
   std::function<void()> tick;  ///< called a few times a second
@@ -31,6 +31,6 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
 
 /// Gives `dispatches` the start and end of the same dispatches in `timed`: those of equal kernel, grid, workgroup and
 /// running number among these. Returns how many found none.
-std::size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed);
+size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed);
 
 }  // namespace tacho::counter

@@ -80,7 +80,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
   const auto add = [&](const metric::Table& table, const metric::Metric& metric) -> Status {
     if (!seen.insert(&metric).second) return {};
     ++wanted.metrics;
-    for (std::size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
+    for (size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
       if (table.columns[c].role == metric::ColumnRole::Value && !metric.cells[c].formula.empty())
         if (const Status added = collector.add(metric.cells[c].formula, metric.coll_level); !added)
           return fail("metric {}: {}", metric.slug, added.error().message);

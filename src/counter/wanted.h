@@ -15,7 +15,7 @@ struct WantedCounters {
   /// was in the pass of that level, whose values a metric does not mix with those of other passes.
   std::vector<std::string> counters;
   std::vector<std::string> levels;  ///< level passes that metrics read from, sorted ("SQ_LEVEL_WAVES")
-  std::size_t metrics = 0;
+  size_t metrics = 0;
 };
 
 /// Counters of the selected metrics (all of the catalog when `selections` is empty), of $denom in every normalisation and

@@ -9,8 +9,8 @@
 
 namespace tacho::spool {
 
-inline constexpr std::uint32_t kCounterRecordMagic = 0x32735443;  // "CTs2"
-inline constexpr std::uint32_t kNotMeasured = 0xffffffff;
+inline constexpr uint32_t kCounterRecordMagic = 0x32735443;  // "CTs2"
+inline constexpr uint32_t kNotMeasured = 0xffffffff;
 
 /// Said by tacho where the driver's settings tell it before the start, by the target where CUPTI tells it.
 inline constexpr char kCountersRefused[] =
@@ -21,24 +21,23 @@ inline constexpr char kCountersRefused[] =
 
 /// Then `name_bytes` bytes of the kernel's mangled name, filled up to a multiple of 8.
 struct CounterRecord {
-  std::uint32_t magic, bytes;  ///< of the whole record
-  std::uint64_t index;         ///< over all dispatches of all processes, from 0
-  std::uint32_t pid, tid;
-  std::uint32_t process;    ///< running number of the process among those that attached
-  std::uint32_t device;     ///< CUDA ordinal
-  std::uint64_t queue;      ///< stream handle
-  std::int64_t start;       ///< ns, CLOCK_BOOTTIME, when the launching call began
-  std::uint32_t grid[3];    ///< blocks
-  std::uint32_t block[3];   ///< threads
-  std::uint32_t shared;     ///< bytes a block, static and dynamic
-  std::uint32_t local;      ///< bytes a thread
-  std::uint32_t registers;  ///< a thread
-  std::uint32_t image;      ///< number of the image among those of the device, kNotMeasured = there is none
-  std::uint32_t range;      ///< in the image
-  std::uint32_t selected;   ///< 0: the filter left it out
-  std::uint32_t
-      samples;  ///< launches that the range combines; of a record without range, launches it stands for
-  std::uint32_t name_bytes;
+  uint32_t magic, bytes;  ///< of the whole record
+  uint64_t index;         ///< over all dispatches of all processes, from 0
+  uint32_t pid, tid;
+  uint32_t process;    ///< running number of the process among those that attached
+  uint32_t device;     ///< CUDA ordinal
+  uint64_t queue;      ///< stream handle
+  int64_t start;       ///< ns, CLOCK_BOOTTIME, when the launching call began
+  uint32_t grid[3];    ///< blocks
+  uint32_t block[3];   ///< threads
+  uint32_t shared;     ///< bytes a block, static and dynamic
+  uint32_t local;      ///< bytes a thread
+  uint32_t registers;  ///< a thread
+  uint32_t image;      ///< number of the image among those of the device, kNotMeasured = there is none
+  uint32_t range;      ///< in the image
+  uint32_t selected;   ///< 0: the filter left it out
+  uint32_t samples;  ///< launches that the range combines; of a record without range, launches it stands for
+  uint32_t name_bytes;
 };
 static_assert(sizeof(CounterRecord) % 8 == 0);
 

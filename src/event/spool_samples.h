@@ -7,18 +7,18 @@
 
 namespace tacho::spool {
 
-inline constexpr std::uint32_t kSampleMagic = 0x33735443;  // "CTs3"
-inline constexpr std::uint32_t kNoSamples = 0xfffffffe;    // of a SampleRecord that only tells of losses
+inline constexpr uint32_t kSampleMagic = 0x33735443;  // "CTs3"
+inline constexpr uint32_t kNoSamples = 0xfffffffe;    // of a SampleRecord that only tells of losses
 
 /// Then `reasons` pairs of 32-bit words (index of the reason, samples), then `name_bytes` bytes of the
 /// function's mangled name, filled up to a multiple of 8.
 struct SampleRecord {
-  std::uint32_t magic, bytes;  ///< of the whole record
-  std::uint64_t cubin;         ///< its crc
-  std::uint64_t offset;        ///< of the instruction in the function
-  std::uint32_t function;      ///< index in the module
-  std::uint32_t reasons, name_bytes, unused;
-  std::uint64_t total, dropped;  ///< samples of the hardware with this flush, where `function` is kNoSamples
+  uint32_t magic, bytes;  ///< of the whole record
+  uint64_t cubin;         ///< its crc
+  uint64_t offset;        ///< of the instruction in the function
+  uint32_t function;      ///< index in the module
+  uint32_t reasons, name_bytes, unused;
+  uint64_t total, dropped;  ///< samples of the hardware with this flush, where `function` is kNoSamples
 };
 static_assert(sizeof(SampleRecord) % 8 == 0);
 

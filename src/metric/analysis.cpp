@@ -44,8 +44,8 @@ class FormulaCache {
   std::unordered_map<std::string_view, Formula> formulas_;
 };
 
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
+std::optional<int64_t> integer(std::string_view text) {
+  int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -60,7 +60,7 @@ std::string_view trimmed(std::string_view text) {
 double median_of(std::vector<double>& values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
+  const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
@@ -68,10 +68,10 @@ constexpr std::string_view kDurationFormula = "End_Timestamp - Start_Timestamp";
 
 // Dispatch ids chosen by -d: single ids, "a:b" and "a-b" ranges (both ends included), "> n".
 struct DispatchFilter {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
   std::vector<std::string> texts;
 
-  bool contains(std::int64_t id) const {
+  bool contains(int64_t id) const {
     return std::any_of(ranges.begin(), ranges.end(),
                        [&](const auto& r) { return id >= r.first && id <= r.second; });
   }
@@ -79,15 +79,15 @@ struct DispatchFilter {
 
 Result<DispatchFilter> parse_dispatches(const std::vector<std::string>& texts) {
   DispatchFilter filter;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
+  for (size_t i = 0; i < texts.size(); ++i) {
     std::string text(trimmed(texts[i]));
     if (text == ">" && i + 1 < texts.size()) text += std::string(trimmed(texts[++i]));
     if (text.starts_with(">")) {
       const auto after = integer(trimmed(std::string_view(text).substr(1)));
       if (!after) return fail("-d '{}': expected a dispatch id behind '>'", text);
-      filter.ranges.emplace_back(*after + 1, std::numeric_limits<std::int64_t>::max());
+      filter.ranges.emplace_back(*after + 1, std::numeric_limits<int64_t>::max());
     } else {
-      const std::size_t split = text.find_first_of(":-", 1);
+      const size_t split = text.find_first_of(":-", 1);
       const auto first = integer(std::string_view(text).substr(0, split));
       const auto last =
           split == std::string::npos ? first : integer(std::string_view(text).substr(split + 1));
@@ -166,13 +166,13 @@ std::string ResultTable::id() const {
 std::string ResultTable::title(std::string_view normalisation) const {
   std::string text(table->title);
   constexpr std::string_view kPlace = "per normUnit";
-  if (const std::size_t at = text.find(kPlace); at != std::string::npos)
+  if (const size_t at = text.find(kPlace); at != std::string::npos)
     text.replace(at, kPlace.size(), normalised_unit("$norm", normalisation));
   return text;
 }
 
 bool ResultTable::has_value(const ResultRow& row) const {
-  for (std::size_t c = 0; c < row.cells.size(); ++c)
+  for (size_t c = 0; c < row.cells.size(); ++c)
     if (table->columns[c].role == ColumnRole::Value && table->columns[c].key != "peak" &&
         !std::holds_alternative<std::monostate>(row.cells[c]))
       return true;
@@ -190,8 +190,8 @@ struct Analysis::Impl {
   FormulaCache formulas;
   std::vector<Selection> selections;  // of -b or of the recorded blocks; empty: everything
   bool given_blocks = false;
-  std::vector<std::uint32_t> rows, listed;
-  std::vector<std::uint32_t> repeats;  // of every dispatch: number of its launch
+  std::vector<uint32_t> rows, listed;
+  std::vector<uint32_t> repeats;  // of every dispatch: number of its launch
   std::vector<KernelStatistics> kernels;
   std::vector<std::string> warnings, id_notes;
   Evaluation evaluation;
@@ -259,7 +259,7 @@ struct Analysis::Impl {
       for (const Table& table : block.tables)
         for (const Metric& metric : table.metrics) {
           if (!shows_table(block.number, table.number) && !needed_by_rules(metric.slug)) continue;
-          for (std::size_t c = 0; c < table.columns.size() && c < cells_of(metric).size(); ++c) {
+          for (size_t c = 0; c < table.columns.size() && c < cells_of(metric).size(); ++c) {
             const Cell& cell = cells_of(metric)[c];
             if (table.columns[c].role != ColumnRole::Value || cell.formula.empty()) continue;
             const auto formula = formulas.get(cell.formula);
@@ -279,20 +279,20 @@ struct Analysis::Impl {
   // --- dispatches
   // --------------------------------------------------------------------------------------------------
 
-  double duration(std::span<const double> start, std::span<const double> end, std::uint32_t row) const {
+  double duration(std::span<const double> start, std::span<const double> end, uint32_t row) const {
     return start.empty() || end.empty() ? std::numeric_limits<double>::quiet_NaN() : end[row] - start[row];
   }
 
   Status choose_dispatches() {
-    const std::size_t count = workload.dispatches.size();
+    const size_t count = workload.dispatches.size();
     TACHO_ASSIGN(const DispatchFilter filter, parse_dispatches(options.dispatches));
     if (!filter.ranges.empty()) {
-      std::int64_t least = workload.dispatches[0].id, most = least;
+      int64_t least = workload.dispatches[0].id, most = least;
       for (const workload::Dispatch& dispatch : workload.dispatches) {
         least = std::min(least, dispatch.id);
         most = std::max(most, dispatch.id);
       }
-      for (std::size_t i = 0; i < filter.ranges.size(); ++i) {
+      for (size_t i = 0; i < filter.ranges.size(); ++i) {
         const auto& range = filter.ranges[i];
         const bool any =
             std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
@@ -302,13 +302,13 @@ struct Analysis::Impl {
                       most);
       }
     }
-    std::vector<std::int64_t> gpus;
+    std::vector<int64_t> gpus;
     for (const std::string& text : options.gpus) {
       const auto gpu = integer(trimmed(text));
       const bool any = gpu && std::any_of(workload.dispatches.begin(), workload.dispatches.end(),
                                           [&](const auto& d) { return d.gpu == *gpu; });
       if (!any) {
-        std::map<std::int64_t, char> known;
+        std::map<int64_t, char> known;
         for (const auto& dispatch : workload.dispatches) known[dispatch.gpu] = 0;
         std::string list;
         for (const auto& [id, unused] : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", id);
@@ -316,7 +316,7 @@ struct Analysis::Impl {
       }
       gpus.push_back(*gpu);
     }
-    for (std::uint32_t r = 0; r < count; ++r) {
+    for (uint32_t r = 0; r < count; ++r) {
       const workload::Dispatch& dispatch = workload.dispatches[r];
       if (!filter.ranges.empty() && !filter.contains(dispatch.id)) continue;
       if (!gpus.empty() && std::find(gpus.begin(), gpus.end(), dispatch.gpu) == gpus.end()) continue;
@@ -331,15 +331,15 @@ struct Analysis::Impl {
     const workload::CounterTable& counters = workload.passes.front().counters;
     std::array<std::span<const double>, 3> sizes;
     constexpr std::array<std::string_view, 3> kSizes = {"Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup"};
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = counters.column(kSizes[i]);
-    std::map<std::array<double, 4>, std::uint32_t> launches;
+    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = counters.column(kSizes[i]);
+    std::map<std::array<double, 4>, uint32_t> launches;
     bool any = false;
     repeats.resize(workload.dispatches.size());
-    for (std::uint32_t r = 0; r < repeats.size(); ++r) {
+    for (uint32_t r = 0; r < repeats.size(); ++r) {
       std::array<double, 4> launch = {static_cast<double>(workload.dispatches[r].kernel), 0, 0, 0};
-      for (std::size_t i = 0; i < sizes.size(); ++i)
+      for (size_t i = 0; i < sizes.size(); ++i)
         if (!sizes[i].empty() && !std::isnan(sizes[i][r])) launch[i + 1] = sizes[i][r];
-      const auto [place, added] = launches.try_emplace(launch, static_cast<std::uint32_t>(launches.size()));
+      const auto [place, added] = launches.try_emplace(launch, static_cast<uint32_t>(launches.size()));
       repeats[r] = place->second;
       any = any || !added;
     }
@@ -347,14 +347,14 @@ struct Analysis::Impl {
   }
 
   // Kernels that have equal names after rocprof's suffixes were different rows upstream; they stay that.
-  std::vector<KernelStatistics> statistics(const std::vector<std::uint32_t>& of) const {
+  std::vector<KernelStatistics> statistics(const std::vector<uint32_t>& of) const {
     const auto start = workload.passes.front().counters.column("Start_Timestamp");
     const auto end = workload.passes.front().counters.column("End_Timestamp");
-    std::map<std::uint32_t, std::vector<double>> durations;
-    std::map<std::uint32_t, std::size_t> counts;
-    for (const std::uint32_t row : of) {
+    std::map<uint32_t, std::vector<double>> durations;
+    std::map<uint32_t, size_t> counts;
+    for (const uint32_t row : of) {
       const double ns = duration(start, end, row);
-      const std::uint32_t kernel = workload.dispatches[row].kernel;
+      const uint32_t kernel = workload.dispatches[row].kernel;
       ++counts[kernel];
       if (!std::isnan(ns)) durations[kernel].push_back(ns);
     }
@@ -389,10 +389,10 @@ struct Analysis::Impl {
     std::vector<char> chosen(workload.kernels.size(), 0);
     for (const std::string& text : options.kernels) {
       if (const auto id = integer(trimmed(text)); id) {
-        if (*id < 0 || static_cast<std::size_t>(*id) >= kernels.size())
+        if (*id < 0 || static_cast<size_t>(*id) >= kernels.size())
           return fail("-k {}: no such kernel; the ids of this run are 0 to {} (table 0.1)", text,
                       kernels.size() - 1);
-        chosen[kernels[static_cast<std::size_t>(*id)].kernel] = 1;
+        chosen[kernels[static_cast<size_t>(*id)].kernel] = 1;
         continue;
       }
       bool any = false;
@@ -417,7 +417,7 @@ struct Analysis::Impl {
                     text);
     }
     for (KernelStatistics& statistics : kernels) statistics.selected = chosen[statistics.kernel] != 0;
-    for (const std::uint32_t row : listed)
+    for (const uint32_t row : listed)
       if (chosen[workload.dispatches[row].kernel] != 0) rows.push_back(row);
     return {};
   }
@@ -425,7 +425,7 @@ struct Analysis::Impl {
   // --- evaluation
   // --------------------------------------------------------------------------------------------------
 
-  Environment environment(const std::vector<std::uint32_t>& of, std::string_view normalisation = {}) const {
+  Environment environment(const std::vector<uint32_t>& of, std::string_view normalisation = {}) const {
     Environment env;
     env.workload = &workload;
     if (of.size() != workload.dispatches.size()) env.rows = of;
@@ -438,7 +438,7 @@ struct Analysis::Impl {
     return env;
   }
 
-  std::string printed_id(const Metric& metric, std::int32_t channel) const {
+  std::string printed_id(const Metric& metric, int32_t channel) const {
     MetricId id = metric.id;
     bool shadowed = false;
     if (options.ids != IdScheme::V33)
@@ -457,7 +457,7 @@ struct Analysis::Impl {
 
   // A value that the program has yet to compute, and its cell.
   struct Pending {
-    std::size_t table, row, column;
+    size_t table, row, column;
     Program::Node node;
   };
 
@@ -474,12 +474,12 @@ struct Analysis::Impl {
         out.table = &table;
         for (const Metric& metric : table.metrics) {
           if (!shows_metric(table, metric)) continue;
-          std::int32_t repeat = 1;
+          int32_t repeat = 1;
           if (!table.repeat.empty()) {
             const double count = program.specification(table.repeat.substr(table.repeat[0] == '$' ? 1 : 0));
-            repeat = count >= 1 && count <= 4096 ? static_cast<std::int32_t>(count) : 0;
+            repeat = count >= 1 && count <= 4096 ? static_cast<int32_t>(count) : 0;
           }
-          for (std::int32_t i = 0; i < repeat; ++i) {
+          for (int32_t i = 0; i < repeat; ++i) {
             ResultRow row;
             row.metric = &metric;
             row.channel = table.repeat.empty() ? -1 : i;
@@ -488,12 +488,12 @@ struct Analysis::Impl {
             const Context context{metric.coll_level, row.channel};
             std::string_view last_formula;
             Program::Node last_node = 0;
-            for (std::size_t c = 0; c < table.columns.size(); ++c) {
+            for (size_t c = 0; c < table.columns.size(); ++c) {
               const Column& column = table.columns[c];
               switch (column.role) {
                 case ColumnRole::Name:
                   if (row.channel >= 0) {
-                    row.cells[c] = std::int64_t{row.channel};
+                    row.cells[c] = int64_t{row.channel};
                   } else {
                     row.cells[c] = std::string(
                         options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
@@ -537,7 +537,7 @@ struct Analysis::Impl {
     return pending;
   }
 
-  Evaluation evaluate(const std::vector<std::uint32_t>& of, std::string_view normalisation = {}) const {
+  Evaluation evaluate(const std::vector<uint32_t>& of, std::string_view normalisation = {}) const {
     Program program(environment(of, normalisation));
     Evaluation result;
     const double time_divisor = time_unit_divisor(options.time_unit);
@@ -579,7 +579,7 @@ struct Analysis::Impl {
     entry.id = table.table->repeat.empty() ? row.id : table.id();
     const std::vector<Cell>& cells = cells_of(*row.metric);
     entry.on_this_gpu = false;
-    for (std::size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
+    for (size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
       const Column& column = table.table->columns[c];
       if (column.role != ColumnRole::Value || column.key == "peak" || cells[c].formula.empty()) continue;
       entry.on_this_gpu = true;
@@ -588,7 +588,7 @@ struct Analysis::Impl {
       for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel})) {
         if (input.available) continue;
         std::string name = input.name;
-        const std::size_t bracket = name.find('[');
+        const size_t bracket = name.find('[');
         if (bracket != std::string::npos) name.resize(bracket);
         if (!input.pass.empty() && workload.pass(input.pass) == nullptr)
           name = fmt::format("{}.csv", input.pass);
@@ -605,19 +605,19 @@ struct Analysis::Impl {
                                            intensity.l2_bytes, intensity.hbm_bytes, intensity.lds_bytes};
     for (const IntensityFormulas::Kind& kind : intensity.kinds) texts.push_back(kind.flops);
     std::vector<Program::Node> nodes(texts.size());
-    for (std::size_t i = 0; i < texts.size(); ++i)
+    for (size_t i = 0; i < texts.size(); ++i)
       if (const Formula* formula = texts[i].empty() ? nullptr : formulas.find(texts[i]))
         nodes[i] = program.add(*formula, {});
     return nodes;
   }
 
   PageProgram page_program() const {
-    std::vector<std::uint32_t> everything(workload.dispatches.size());
-    for (std::uint32_t r = 0; r < everything.size(); ++r) everything[r] = r;
+    std::vector<uint32_t> everything(workload.dispatches.size());
+    for (uint32_t r = 0; r < everything.size(); ++r) everything[r] = r;
     Program program(environment(everything));
     PageProgram page;
     std::vector<Program::Node> nodes;
-    for (std::size_t n = 0; n < kNormalisations.size(); ++n) {
+    for (size_t n = 0; n < kNormalisations.size(); ++n) {
       program.set_normalisation(kNormalisations[n]);
       Evaluation result;
       for (const Pending& at : compile_tables(program, result)) {
@@ -628,12 +628,12 @@ struct Analysis::Impl {
     }
     for (const Program::Node node : add_intensities(program)) nodes.push_back(node);
     page.graph = program.graph(nodes);
-    const std::vector<std::uint32_t>& wanted = page.graph.wanted;
-    const std::size_t count = page.places.size();
-    for (std::size_t n = 0; n < kNormalisations.size(); ++n)
-      page.values[n].assign(wanted.begin() + static_cast<std::ptrdiff_t>(n * count),
-                            wanted.begin() + static_cast<std::ptrdiff_t>((n + 1) * count));
-    page.dispatch_values.assign(wanted.begin() + static_cast<std::ptrdiff_t>(kNormalisations.size() * count),
+    const std::vector<uint32_t>& wanted = page.graph.wanted;
+    const size_t count = page.places.size();
+    for (size_t n = 0; n < kNormalisations.size(); ++n)
+      page.values[n].assign(wanted.begin() + static_cast<ptrdiff_t>(n * count),
+                            wanted.begin() + static_cast<ptrdiff_t>((n + 1) * count));
+    page.dispatch_values.assign(wanted.begin() + static_cast<ptrdiff_t>(kNormalisations.size() * count),
                                 wanted.end());
     return page;
   }
@@ -650,7 +650,7 @@ struct Analysis::Impl {
     inputs.l2_bytes = program.column(nodes[3]);
     inputs.hbm_bytes = program.column(nodes[4]);
     inputs.lds_bytes = program.column(nodes[5]);
-    for (std::size_t i = 6; i < nodes.size(); ++i) inputs.kinds.push_back(program.column(nodes[i]));
+    for (size_t i = 6; i < nodes.size(); ++i) inputs.kinds.push_back(program.column(nodes[i]));
     kernel_points = intensity_points(workload, rows, inputs, true, options.compat);
     dispatch_points = intensity_points(workload, rows, inputs, false, options.compat);
   }
@@ -659,10 +659,10 @@ struct Analysis::Impl {
     if (!options.advice || rules.rules.empty()) return;
     // A finding about a kernel that hardly runs helps nobody.
     constexpr double kLeastShare = 1;
-    constexpr std::size_t kMostKernels = 10;
-    std::vector<std::vector<std::uint32_t>> of_kernel(workload.kernels.size());
-    for (const std::uint32_t row : rows) of_kernel[workload.dispatches[row].kernel].push_back(row);
-    std::size_t seen = 0;
+    constexpr size_t kMostKernels = 10;
+    std::vector<std::vector<uint32_t>> of_kernel(workload.kernels.size());
+    for (const uint32_t row : rows) of_kernel[workload.dispatches[row].kernel].push_back(row);
+    size_t seen = 0;
     for (const KernelStatistics& statistics : kernels) {
       if (!statistics.selected || of_kernel[statistics.kernel].empty()) continue;
       if (seen == kMostKernels || (seen > 0 && !(statistics.share >= kLeastShare))) break;
@@ -778,16 +778,16 @@ const workload::Workload& Analysis::workload() const {
 const Catalog& Analysis::catalog() const {
   return impl_->catalog;
 }
-const std::vector<std::uint32_t>& Analysis::rows() const {
+const std::vector<uint32_t>& Analysis::rows() const {
   return impl_->rows;
 }
-const std::vector<std::uint32_t>& Analysis::listed_rows() const {
+const std::vector<uint32_t>& Analysis::listed_rows() const {
   return impl_->listed;
 }
 const std::vector<KernelStatistics>& Analysis::kernels() const {
   return impl_->kernels;
 }
-const std::vector<std::uint32_t>& Analysis::repeats() const {
+const std::vector<uint32_t>& Analysis::repeats() const {
   return impl_->repeats;
 }
 const Evaluation& Analysis::all() const {
@@ -835,10 +835,10 @@ const std::vector<Finding>& Analysis::findings() const {
   return impl_->findings;
 }
 
-Evaluation Analysis::evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation) const {
+Evaluation Analysis::evaluate(std::optional<uint32_t> kernel, std::string_view normalisation) const {
   if (!kernel) return impl_->evaluate(impl_->rows, normalisation);
-  std::vector<std::uint32_t> rows;
-  for (const std::uint32_t row : impl_->rows)
+  std::vector<uint32_t> rows;
+  for (const uint32_t row : impl_->rows)
     if (impl_->workload.dispatches[row].kernel == *kernel) rows.push_back(row);
   return impl_->evaluate(rows, normalisation);
 }

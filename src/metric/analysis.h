@@ -34,8 +34,8 @@ struct AnalysisOptions {
   bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset
   bool errors = false;                  ///< computes ResultRow::error
   bool advice = true;
-  int run = 0;                    ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
-  std::size_t most_findings = 5;  ///< of one kernel
+  int run = 0;               ///< --run: which run of a folder that tacho profile wrote; 0 = the newest
+  size_t most_findings = 5;  ///< of one kernel
   std::vector<std::string> config_dirs;
   std::vector<std::pair<std::string, std::string>> specs_correction;
 };
@@ -43,7 +43,7 @@ struct AnalysisOptions {
 struct ResultRow {
   const Metric* metric = nullptr;
   std::string id;  ///< "2.1.3", "18.2.17"; as the id scheme prints it
-  std::int32_t channel = -1;
+  int32_t channel = -1;
   std::vector<report::Cell> cells;  ///< one a column of the table; no value = not computable
   /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same
   /// launches.
@@ -65,8 +65,8 @@ struct ResultTable {
 };
 
 struct KernelStatistics {
-  std::uint32_t kernel = 0;  ///< index into Workload::kernels
-  std::size_t count = 0;
+  uint32_t kernel = 0;  ///< index into Workload::kernels
+  size_t count = 0;
   double sum = 0, mean = 0, median = 0;  ///< ns
   double share = 0;                      ///< percent of all kernels' time
   bool selected = true;                  ///< passes -k
@@ -85,15 +85,15 @@ struct FlopKind {
   std::string_view type;
   bool matrix = false;
 };
-constexpr std::size_t kMostFlopKinds = 10;
+constexpr size_t kMostFlopKinds = 10;
 /// Levels of memory of the roofline, in the order of arrays over them.
 constexpr std::array<std::string_view, 4> kRooflineLevels = {"hbm", "l2", "l1", "lds"};
 
 /// One point of the roofline: a kernel (mean of its dispatches) or a dispatch.
 struct IntensityPoint {
-  std::uint32_t kernel = 0;
-  std::uint32_t row = 0;  ///< of the (first) dispatch, in Workload::dispatches
-  std::size_t calls = 0;
+  uint32_t kernel = 0;
+  uint32_t row = 0;  ///< of the (first) dispatch, in Workload::dispatches
+  size_t calls = 0;
   double total_duration = 0;                ///< ns
   double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;                   ///< GFLOP/s; NaN: not computable
@@ -113,7 +113,7 @@ struct Evidence {
 };
 
 struct Finding {
-  std::uint32_t kernel = 0;
+  uint32_t kernel = 0;
   std::string slug, title, meaning;
   std::vector<std::string> advice;
   double severity = 0;  ///< 0..1
@@ -134,15 +134,15 @@ constexpr std::array<std::string_view, 4> kNormalisations = {"per_kernel", "per_
 /// needs to evaluate any choice by itself.
 struct PageProgram {
   struct Place {
-    std::size_t table, row, column;  ///< column: one behind the last is the row's error
+    size_t table, row, column;  ///< column: one behind the last is the row's error
   };
   std::vector<ResultTable> tables;  ///< names and texts; their values are missing
   std::vector<Place> places;        ///< the cells that are computed
   Program::Graph graph;
   /// Of each normalisation: the operation behind each place, 0 where it is not computable.
-  std::array<std::vector<std::uint32_t>, kNormalisations.size()> values;
+  std::array<std::vector<uint32_t>, kNormalisations.size()> values;
   /// Columns over the dispatches: duration in ns, FLOPs, bytes at L1, L2, HBM and LDS, then FLOPs of each kind.
-  std::vector<std::uint32_t> dispatch_values;
+  std::vector<uint32_t> dispatch_values;
 };
 
 class Analysis {
@@ -158,14 +158,14 @@ class Analysis {
   const workload::Workload& workload() const;
   const Catalog& catalog() const;
   /// Dispatches that passed -d, -k and --gpu-id (indices into workload().dispatches).
-  const std::vector<std::uint32_t>& rows() const;
+  const std::vector<uint32_t>& rows() const;
   /// Kernels by total time, over the dispatches that passed -d and --gpu-id.
   const std::vector<KernelStatistics>& kernels() const;
   /// Dispatches that passed -d and --gpu-id.
-  const std::vector<std::uint32_t>& listed_rows() const;
+  const std::vector<uint32_t>& listed_rows() const;
   /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was
   /// repeated.
-  const std::vector<std::uint32_t>& repeats() const;
+  const std::vector<uint32_t>& repeats() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
   /// At most one line: the ids given that the users' documents use with another meaning.
@@ -189,7 +189,7 @@ class Analysis {
 
   /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
   /// in it stay those of the options.
-  Evaluation evaluate(std::optional<std::uint32_t> kernel, std::string_view normalisation = {}) const;
+  Evaluation evaluate(std::optional<uint32_t> kernel, std::string_view normalisation = {}) const;
   /// The tables as a program for the browser. Its columns live in workload().
   PageProgram page_program() const;
   /// A value of $name as formulas see it.

@@ -35,7 +35,7 @@ void write_top_kernels(JsonWriter& json, const Analysis& run) {
   write_table_head(json, "0.1", "Top Stats", "Top Kernels",
                    std::vector<std::string>{"Kernel_Name", "Count", "Sum(" + unit + ")", "Mean(" + unit + ")",
                                             "Median(" + unit + ")", "Pct", "S"});
-  std::int64_t id = 0;
+  int64_t id = 0;
   for (const KernelStatistics& kernel : run.kernels()) {
     json.newline()
         .begin_object()
@@ -67,7 +67,7 @@ void write_dispatches(JsonWriter& json, const Analysis& run) {
   const workload::CounterTable& counters = run.workload().passes.front().counters;
   const auto start = counters.column("Start_Timestamp");
   const auto end = counters.column("End_Timestamp");
-  for (const std::uint32_t row : run.listed_rows()) {
+  for (const uint32_t row : run.listed_rows()) {
     const workload::Dispatch& dispatch = run.workload().dispatches[row];
     json.newline().begin_object().key("cells").begin_array();
     json.value(dispatch.id).value(run.workload().kernels[dispatch.kernel]).value(dispatch.gpu);
@@ -140,20 +140,20 @@ void write_strings(JsonWriter& json, std::string_view key, const std::vector<std
 
 void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
                   const std::vector<IntensityPoint>& points) {
-  constexpr std::size_t kTop = 10;
-  const std::size_t count = std::min(points.size(), kTop);
+  constexpr size_t kTop = 10;
+  const size_t count = std::min(points.size(), kTop);
   json.key(name).begin_object();
   for (const auto& [level, member] : {std::pair{"ai_l1", &IntensityPoint::l1},
                                       {"ai_l2", &IntensityPoint::l2},
                                       {"ai_hbm", &IntensityPoint::hbm}}) {
     json.key(level).begin_array().begin_array();
-    for (std::size_t i = 0; i < count; ++i) json.value(points[i].*member);
+    for (size_t i = 0; i < count; ++i) json.value(points[i].*member);
     json.end_array().begin_array();
-    for (std::size_t i = 0; i < count; ++i) json.value(points[i].performance);
+    for (size_t i = 0; i < count; ++i) json.value(points[i].performance);
     json.end_array().end_array();
   }
   json.key("kernelNames").begin_array();
-  for (std::size_t i = 0; i < count; ++i) json.value(run.workload().kernels[points[i].kernel]);
+  for (size_t i = 0; i < count; ++i) json.value(run.workload().kernels[points[i].kernel]);
   json.end_array().end_object();
 }
 
@@ -169,9 +169,9 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   double total = 0;
   for (const IntensityPoint& point : run.kernel_points()) total += point.total_duration;
   const auto write = [&](std::string_view name, const std::vector<IntensityPoint>& points, bool dispatches) {
-    constexpr std::size_t kMost = 1000;
+    constexpr size_t kMost = 1000;
     json.newline().key(name).begin_array();
-    for (std::size_t i = 0; i < std::min(points.size(), kMost); ++i) {
+    for (size_t i = 0; i < std::min(points.size(), kMost); ++i) {
       const IntensityPoint& point = points[i];
       json.newline().begin_object().key("kernel").value(workload.kernels[point.kernel]);
       if (dispatches) json.key("dispatch").value(workload.dispatches[point.row].id);
@@ -181,15 +181,14 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
       json.key("intensity").begin_object();
       for (const std::string_view level : kRooflineLevels) json.key(level).value(intensity_at(point, level));
       json.end_object().key("flops").begin_object();
-      for (std::size_t k = 0; k < kinds.size(); ++k)
+      for (size_t k = 0; k < kinds.size(); ++k)
         if (!(point.flops[k] == 0))
           json.key(fmt::format("{}{}", kinds[k].matrix ? "matrix " : "", kinds[k].type))
               .value(point.flops[k]);
       json.end_object().key("bytes").begin_object();
-      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k)
-        json.key(kRooflineLevels[k]).value(point.bytes[k]);
+      for (size_t k = 0; k < kRooflineLevels.size(); ++k) json.key(kRooflineLevels[k]).value(point.bytes[k]);
       json.end_object().key("bandwidth").begin_object();
-      for (std::size_t k = 0; k < kRooflineLevels.size(); ++k)
+      for (size_t k = 0; k < kRooflineLevels.size(); ++k)
         json.key(kRooflineLevels[k]).value(point.bandwidth[k]);
       json.end_object().key("bounds").begin_object();
       for (const auto& [type, lines] : types) {
@@ -331,9 +330,9 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_not_computable(json, run.all());
   if (options.per_kernel) {
     json.newline().key("kernels").begin_array();
-    std::int64_t id = 0;
+    int64_t id = 0;
     for (const KernelStatistics& kernel : run.kernels()) {
-      const std::int64_t here = id++;
+      const int64_t here = id++;
       if (!kernel.selected) continue;
       const Evaluation evaluation = run.evaluate(kernel.kernel);
       json.newline().begin_object().key("id").value(here).key("name").value(

@@ -17,9 +17,9 @@ void write_list(JsonWriter& json, std::string_view key, const Values& values) {
   json.end_array();
 }
 
-void write_numbers(JsonWriter& json, std::string_view key, std::span<const std::uint32_t> numbers) {
+void write_numbers(JsonWriter& json, std::string_view key, std::span<const uint32_t> numbers) {
   json.key(key).begin_array();
-  for (const std::uint32_t number : numbers) json.value(std::int64_t{number});
+  for (const uint32_t number : numbers) json.value(int64_t{number});
   json.end_array();
 }
 
@@ -28,8 +28,8 @@ void write_graph(JsonWriter& json, const PageProgram& page) {
   write_list(json.newline(), "operations", Program::operation_names());
   json.newline().key("nodes").begin_array();
   for (const auto& operation : graph.operations)
-    for (const std::uint32_t part : {std::uint32_t{operation.op}, operation.a, operation.b, operation.c})
-      json.value(std::int64_t{part});
+    for (const uint32_t part : {uint32_t{operation.op}, operation.a, operation.b, operation.c})
+      json.value(int64_t{part});
   json.end_array();
   write_numbers(json.newline(), "lists", graph.lists);
   write_list(json.newline(), "constants", graph.constants);
@@ -42,7 +42,7 @@ void write_graph(JsonWriter& json, const PageProgram& page) {
   json.end_array().newline().key("values").begin_array();
   for (const auto& values : page.values) {
     json.newline().begin_array();
-    for (const std::uint32_t value : values) json.value(std::int64_t{value});
+    for (const uint32_t value : values) json.value(int64_t{value});
     json.end_array();
   }
   json.end_array();
@@ -50,12 +50,12 @@ void write_graph(JsonWriter& json, const PageProgram& page) {
 
 // What nobody can filter further: the values of all cells for all kernels together and for the longest ones.
 void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page) {
-  constexpr std::size_t kMostKernels = 5;
+  constexpr size_t kMostKernels = 5;
   json.newline().key("fixed").begin_array();
-  const auto write = [&](std::optional<std::uint32_t> kernel) {
+  const auto write = [&](std::optional<uint32_t> kernel) {
     json.newline().begin_object().key("kernel");
     if (kernel)
-      json.value(std::int64_t{*kernel});
+      json.value(int64_t{*kernel});
     else
       json.null();
     json.key("values").begin_array();
@@ -76,25 +76,25 @@ void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page)
     json.end_array().end_object();
   };
   write(std::nullopt);
-  std::size_t written = 0;
+  size_t written = 0;
   if (run.kernels().size() > 1)
     for (const KernelStatistics& kernel : run.kernels())
       if (kernel.selected && written++ < kMostKernels) write(kernel.kernel);
   const std::vector<FlopKind> kinds = run.flop_kinds();
   json.end_array().newline().key("points").begin_array();
   for (const IntensityPoint& point : run.kernel_points()) {
-    json.begin_object().key("kernel").value(std::int64_t{point.kernel}).key("calls").value(point.calls);
+    json.begin_object().key("kernel").value(int64_t{point.kernel}).key("calls").value(point.calls);
     json.key("duration").value(point.total_duration).key("flops").value(point.performance);
     json.key("l1").value(point.l1).key("l2").value(point.l2).key("hbm").value(point.hbm);
     json.key("lds").value(point.lds).key("kinds").begin_array();
-    for (std::size_t k = 0; k < kinds.size(); ++k) json.value(point.flops[k]);
+    for (size_t k = 0; k < kinds.size(); ++k) json.value(point.flops[k]);
     json.end_array().key("bandwidth").begin_array();
     for (const double bandwidth : point.bandwidth) json.value(bandwidth);
     json.end_array().end_object();
   }
   json.end_array().newline().key("statistics").begin_array();
   for (const KernelStatistics& kernel : run.kernels()) {
-    json.begin_object().key("kernel").value(std::int64_t{kernel.kernel}).key("count").value(kernel.count);
+    json.begin_object().key("kernel").value(int64_t{kernel.kernel}).key("count").value(kernel.count);
     json.key("sum").value(kernel.sum).key("mean").value(kernel.mean).key("median").value(kernel.median);
     json.key("share").value(kernel.share).end_object();
   }
@@ -107,39 +107,38 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   json.key("id").begin_array();
   for (const auto& dispatch : dispatches) json.value(dispatch.id);
   json.end_array().key("kernel").begin_array();
-  for (const auto& dispatch : dispatches) json.value(std::int64_t{dispatch.kernel});
+  for (const auto& dispatch : dispatches) json.value(int64_t{dispatch.kernel});
   json.end_array().key("gpu").begin_array();
   for (const auto& dispatch : dispatches) json.value(dispatch.gpu);
   json.end_array();
   static constexpr std::array<std::string_view, 6> kNames = {"duration", "flops", "l1", "l2", "hbm", "lds"};
   write_numbers(json, "repeats", run.repeats());
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    json.key(kNames[i]).value(std::int64_t{page.dispatch_values[i]});
+  for (size_t i = 0; i < kNames.size(); ++i) json.key(kNames[i]).value(int64_t{page.dispatch_values[i]});
   json.key("kinds").begin_array();
-  for (std::size_t i = kNames.size(); i < page.dispatch_values.size(); ++i)
-    json.value(std::int64_t{page.dispatch_values[i]});
+  for (size_t i = kNames.size(); i < page.dispatch_values.size(); ++i)
+    json.value(int64_t{page.dispatch_values[i]});
   json.end_array();
   json.end_object();
 }
 
 void write_tables(JsonWriter& json, const PageProgram& page) {
-  std::unordered_map<const Metric*, std::int64_t> known;
+  std::unordered_map<const Metric*, int64_t> known;
   std::vector<const Metric*> metrics;
   std::vector<const Table*> of;
   for (const ResultTable& table : page.tables)
     for (const ResultRow& row : table.rows)
-      if (known.try_emplace(row.metric, static_cast<std::int64_t>(metrics.size())).second) {
+      if (known.try_emplace(row.metric, static_cast<int64_t>(metrics.size())).second) {
         metrics.push_back(row.metric);
         of.push_back(table.table);
       }
   json.newline().key("metrics").begin_array();
-  for (std::size_t m = 0; m < metrics.size(); ++m) {
+  for (size_t m = 0; m < metrics.size(); ++m) {
     const Metric& metric = *metrics[m];
     json.newline().begin_object().key("slug").value(metric.slug).key("name").value(metric.name);
     json.key("unit").value(metric.unit).key("level").value(metric.coll_level);
     json.key("description").value(metric.description).key("advice").value(metric.advice);
     std::string_view formula = metric.value;
-    for (std::size_t c = 0; formula.empty() && c < metric.cells.size() && c < of[m]->columns.size(); ++c)
+    for (size_t c = 0; formula.empty() && c < metric.cells.size() && c < of[m]->columns.size(); ++c)
       if (of[m]->columns[c].role == ColumnRole::Value) formula = metric.cells[c].formula;
     json.key("formula").value(formula).end_object();
   }
@@ -150,7 +149,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
   for (const ResultTable& table : page.tables) {
     json.newline().begin_object().key("id").value(table.id()).key("block").value(table.block->number);
     json.key("slug").value(table.table->slug).key("title").value(table.table->title);
-    json.key("style").value(kStyles[static_cast<std::size_t>(table.table->style)]);
+    json.key("style").value(kStyles[static_cast<size_t>(table.table->style)]);
     json.key("repeats").value(!table.table->repeat.empty());
     json.key("comparable").value(table.table->comparable).key("columns").begin_array();
     for (const Column& column : table.table->columns)
@@ -160,7 +159,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
           .key("title")
           .value(column.title)
           .key("role")
-          .value(kRoles[static_cast<std::size_t>(column.role)])
+          .value(kRoles[static_cast<size_t>(column.role)])
           .end_object();
     json.end_array().key("rows").begin_array();
     for (const ResultRow& row : table.rows) {
@@ -197,7 +196,7 @@ void write_page(JsonWriter& json, const Analysis& run) {
   } else {
     json.begin_array();
     for (const KernelStatistics& kernel : run.kernels())
-      if (kernel.selected) json.value(std::int64_t{kernel.kernel});
+      if (kernel.selected) json.value(int64_t{kernel.kernel});
     json.end_array();
   }
   write_list(json, "dispatches", given.dispatches);

@@ -21,6 +21,6 @@ namespace tacho::metric {
 /// the values of all places, for the longest kernels and for all together.
 void write_page(report::JsonWriter& json, const Analysis& run);
 
-constexpr std::size_t kMostPageValues = 4'000'000;
+constexpr size_t kMostPageValues = 4'000'000;
 
 }  // namespace tacho::metric

@@ -22,7 +22,7 @@ using MetricTable = metric::Table;
 
 std::optional<double> number_of(const report::Cell& cell) {
   if (const auto* value = std::get_if<double>(&cell)) return *value;
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
+  if (const auto* whole = std::get_if<int64_t>(&cell)) return static_cast<double>(*whole);
   return std::nullopt;
 }
 
@@ -33,10 +33,10 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-bool column_chosen(const TextOptions& options, const metric::Column& column, std::size_t index) {
+bool column_chosen(const TextOptions& options, const metric::Column& column, size_t index) {
   if (options.columns.empty()) return true;
   for (const std::string& text : options.columns) {
-    std::size_t number = 0;
+    size_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error == std::errc{} && end == text.data() + text.size()) {
       if (number == index) return true;
@@ -56,8 +56,8 @@ double round_decimals(double value, int decimals) {
 // contains the letters "ns" divided by the time unit and labelled with it.
 void apply_display_faults(const ResultTable& table, const ResultRow& row, const AnalysisOptions& options,
                           std::vector<report::Cell>& cells) {
-  std::size_t unit_at = cells.size();
-  for (std::size_t c = 0; c < table.table->columns.size(); ++c)
+  size_t unit_at = cells.size();
+  for (size_t c = 0; c < table.table->columns.size(); ++c)
     if (table.table->columns[c].role == ColumnRole::Unit) unit_at = c;
   if (unit_at == cells.size()) return;
   std::string unit = normalised_unit(
@@ -66,7 +66,7 @@ void apply_display_faults(const ResultTable& table, const ResultRow& row, const 
   if (lower(unit).find("ns") != std::string::npos) {
     // The true times were converted already; the others are divided here.
     const double divisor = row.metric->unit == "ns" ? 1 : time_unit_divisor(options.time_unit);
-    for (std::size_t c = 0; c < cells.size(); ++c) {
+    for (size_t c = 0; c < cells.size(); ++c) {
       const std::string_view title = table.table->columns[c].title;
       if (title != "Avg" && title != "Min" && title != "Max") continue;
       if (auto* value = std::get_if<double>(&cells[c])) *value /= divisor;
@@ -98,9 +98,9 @@ class Renderer {
     if (options_.statistics_only) return std::move(out_);
     if (run_.options().blocks.empty() || selected(1)) system_information();
     if (options_.per_kernel) {
-      std::int64_t id = 0;
+      int64_t id = 0;
       for (const KernelStatistics& kernel : run_.kernels()) {
-        const std::int64_t here = id++;
+        const int64_t here = id++;
         if (!kernel.selected) continue;
         out_ +=
             "\n" +
@@ -138,7 +138,7 @@ class Renderer {
     if (options_.boxed) return;
     const workload::SysInfo& info = run.workload().sysinfo;
     double total = 0;
-    std::size_t kernels = 0, dispatches = 0;
+    size_t kernels = 0, dispatches = 0;
     for (const KernelStatistics& kernel : run.kernels())
       if (kernel.selected) {
         total += kernel.sum;
@@ -206,12 +206,12 @@ class Renderer {
     }
     const bool marks = !run_.options().kernels.empty();
     if (marks) table.columns.push_back({"S"});
-    std::int64_t id = 0;
+    int64_t id = 0;
     for (const KernelStatistics& kernel : run_.kernels()) {
-      if (static_cast<std::size_t>(id) == options_.max_stat_num) break;
+      if (static_cast<size_t>(id) == options_.max_stat_num) break;
       const std::string name = run_.workload().kernels[kernel.kernel];
       std::vector<report::Cell> numbers = {
-          static_cast<std::int64_t>(kernel.count), report::number_cell(kernel.sum / divisor),
+          static_cast<int64_t>(kernel.count), report::number_cell(kernel.sum / divisor),
           report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
           report::number_cell(kernel.share)};
       std::vector<report::Cell> row = {id++};
@@ -237,9 +237,9 @@ class Renderer {
     const workload::CounterTable& counters = run_.workload().passes.front().counters;
     const auto start = counters.column("Start_Timestamp");
     const auto end = counters.column("End_Timestamp");
-    std::int64_t index = 0;
-    for (const std::uint32_t row : run_.listed_rows()) {
-      if (static_cast<std::size_t>(index) == options_.max_stat_num) break;
+    int64_t index = 0;
+    for (const uint32_t row : run_.listed_rows()) {
+      if (static_cast<size_t>(index) == options_.max_stat_num) break;
       const workload::Dispatch& dispatch = run_.workload().dispatches[row];
       const std::string& name = run_.workload().kernels[dispatch.kernel];
       if (options_.boxed) {
@@ -254,7 +254,7 @@ class Renderer {
     more(run_.listed_rows().size(), "dispatches");
   }
 
-  void more(std::size_t count, std::string_view what) {
+  void more(size_t count, std::string_view what) {
     if (count > options_.max_stat_num)
       out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what),
                     Paint::Dim);
@@ -321,7 +321,7 @@ class Renderer {
   static bool whole(const ResultTable& table) { return table.rows.size() == table.table->metrics.size(); }
 
   static bool has_empty_column(const ResultTable& table) {
-    for (std::size_t c = 0; c < table.table->columns.size(); ++c) {
+    for (size_t c = 0; c < table.table->columns.size(); ++c) {
       bool any = false;
       for (const ResultRow& row : table.rows)
         any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
@@ -344,7 +344,7 @@ class Renderer {
     const double length = std::clamp(percent, 0.0, 100.0) / 10;
     std::string out;
     for (int i = 1; i <= static_cast<int>(length); ++i) out += "█";
-    const auto rest = static_cast<std::size_t>((length - std::floor(length)) * 8);
+    const auto rest = static_cast<size_t>((length - std::floor(length)) * 8);
     if (static_cast<int>(length) < 10) out += kEighths[rest];
     return out;
   }
@@ -353,10 +353,10 @@ class Renderer {
     const std::vector<metric::Column>& columns = table.table->columns;
     TextTable out;
     out.columns.push_back({"id"});
-    std::vector<std::size_t> shown;
-    std::size_t percent_at = columns.size();
+    std::vector<size_t> shown;
+    size_t percent_at = columns.size();
     // The unit stands behind the first number, where it is read.
-    for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       bool any = columns[c].role != ColumnRole::Value;
       for (const ResultRow& row : table.rows)
@@ -367,9 +367,9 @@ class Renderer {
     }
     const bool may_have_bars = table.table->style == TableStyle::Bar || percent_at < columns.size();
     if (table.table->style == TableStyle::Bar)
-      for (const std::size_t c : shown)
+      for (const size_t c : shown)
         if (columns[c].role == ColumnRole::Value && percent_at == columns.size()) percent_at = c;
-    for (const std::size_t c : shown) {
+    for (const size_t c : shown) {
       report::Column column{columns[c].key == "pct" ? std::string("% of peak")
                                                     : std::string(columns[c].title)};
       if (columns[c].role != ColumnRole::Value) column.shrink = true;
@@ -383,7 +383,7 @@ class Renderer {
     for (const ResultRow& row : table.rows) {
       if (!table.has_value(row)) continue;
       std::vector<report::Cell> cells = {row.id};
-      for (const std::size_t c : shown) {
+      for (const size_t c : shown) {
         const bool empty =
             columns[c].role == ColumnRole::Value && std::holds_alternative<std::monostate>(row.cells[c]);
         cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()}
@@ -406,15 +406,15 @@ class Renderer {
     std::string text = report::to_text(out, style);
     if (!may_have_bars || options_.description) return text;
     // Bars only where they fit beside the whole table.
-    std::size_t widest = 0;
-    for (std::size_t from = 0; from < text.size();) {
-      const std::size_t to = text.find('\n', from);
+    size_t widest = 0;
+    for (size_t from = 0; from < text.size();) {
+      const size_t to = text.find('\n', from);
       widest = std::max(widest, report::display_width(std::string_view(text).substr(from, to - from)));
       from = to + 1;
     }
     if (widest + 12 > style_.width) return text;
     out.columns.push_back({""});
-    for (std::size_t i = 0; i < bars.size(); ++i) out.rows[i].emplace_back(bars[i]);
+    for (size_t i = 0; i < bars.size(); ++i) out.rows[i].emplace_back(bars[i]);
     return report::to_text(out, style);
   }
 
@@ -428,7 +428,7 @@ class Renderer {
     const std::vector<metric::Column>& columns = table.table->columns;
     TextTable out;
     out.columns.push_back({"Metric_ID"});
-    for (std::size_t c = 0; c < columns.size(); ++c) {
+    for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       report::Column column{std::string(columns[c].title)};
       if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
@@ -444,7 +444,7 @@ class Renderer {
       std::vector<report::Cell> values = row.cells;
       if (compat_) apply_display_faults(table, row, run_.options(), values);
       std::vector<report::Cell> cells = {row.id};
-      for (std::size_t c = 0; c < columns.size(); ++c) {
+      for (size_t c = 0; c < columns.size(); ++c) {
         if (!column_chosen(options_, columns[c], c)) continue;
         const bool no_formula = columns[c].role == ColumnRole::Value && row.metric->cells[c].formula.empty();
         cells.push_back(no_formula ? report::Cell{std::string()} : values[c]);
@@ -458,7 +458,7 @@ class Renderer {
   void chart(const ResultTable& table) {
     std::map<std::string_view, double> values;
     for (const ResultRow& row : table.rows)
-      for (std::size_t c = 0; c < row.cells.size(); ++c)
+      for (size_t c = 0; c < row.cells.size(); ++c)
         if (table.table->columns[c].role == ColumnRole::Value)
           if (const auto value = number_of(row.cells[c])) values[row.metric->slug] = *value;
     out_ += memory_chart([&](std::string_view slug) -> std::optional<double> {
@@ -473,14 +473,14 @@ class Renderer {
     static constexpr std::string_view kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     TextTable out;
     out.columns = {{"over the channels"}, {"min"}, {"at"}, {"mean"}, {"max"}, {"at"}, {""}};
-    const std::size_t room = style_.width > 72 ? std::min<std::size_t>(style_.width - 68, 64) : 0;
+    const size_t room = style_.width > 72 ? std::min<size_t>(style_.width - 68, 64) : 0;
     const bool only_median = table.table->style == TableStyle::Box;
-    for (std::size_t c = 0; c < table.table->columns.size(); ++c) {
+    for (size_t c = 0; c < table.table->columns.size(); ++c) {
       const metric::Column& column = table.table->columns[c];
       if (column.role != ColumnRole::Value || !column_chosen(options_, column, c)) continue;
       if (only_median && column.key != "median") continue;
       double least = std::nan(""), most = least, sum = 0;
-      std::int64_t least_at = 0, most_at = 0, count = 0;
+      int64_t least_at = 0, most_at = 0, count = 0;
       std::vector<double> values;
       for (const ResultRow& row : table.rows) {
         const std::optional<double> value = number_of(row.cells[c]);
@@ -499,14 +499,14 @@ class Renderer {
       }
       if (count == 0) continue;
       std::string skyline;
-      const std::size_t cells = std::min(room, values.size());
-      for (std::size_t i = 0; i < cells; ++i) {
+      const size_t cells = std::min(room, values.size());
+      for (size_t i = 0; i < cells; ++i) {
         // Several channels in one character: the busiest of them.
         double height = std::nan("");
-        for (std::size_t v = i * values.size() / cells; v < (i + 1) * values.size() / cells; ++v)
+        for (size_t v = i * values.size() / cells; v < (i + 1) * values.size() / cells; ++v)
           height = std::fmax(height, values[v]);
         const double part = most > 0 && std::isfinite(height) ? std::clamp(height / most, 0.0, 1.0) : 0;
-        skyline += std::isnan(height) ? " " : std::string(kHeights[static_cast<std::size_t>(part * 7.999)]);
+        skyline += std::isnan(height) ? " " : std::string(kHeights[static_cast<size_t>(part * 7.999)]);
       }
       out.rows.push_back({std::string(column.title), least, least_at, sum / static_cast<double>(count), most,
                           most_at, skyline});
@@ -516,9 +516,9 @@ class Renderer {
         paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::Dim);
   }
 
-  static std::string listed(const std::vector<std::string>& names, std::size_t most) {
+  static std::string listed(const std::vector<std::string>& names, size_t most) {
     std::string text;
-    for (std::size_t i = 0; i < names.size() && i < most; ++i) text += (i > 0 ? ", " : "") + names[i];
+    for (size_t i = 0; i < names.size() && i < most; ++i) text += (i > 0 ? ", " : "") + names[i];
     if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
     return text;
   }
@@ -542,9 +542,9 @@ class Renderer {
       add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
-    out_ += paint("  " + report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40) - 2, 4),
-                  Paint::Dim) +
-            "\n";
+    out_ +=
+        paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::Dim) +
+        "\n";
   }
 
   // Tables without one number, in one paragraph.
@@ -561,14 +561,13 @@ class Renderer {
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
-    out_ += "\n" +
-            paint(report::wrapped(text, std::max<std::size_t>(options_.screen.width, 40), 2), Paint::Dim) +
+    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::Dim) +
             "\n";
   }
 
   void pc_samples() {
     TextTable table = pc_sample_table(run_);
-    const std::size_t count = table.rows.size();
+    const size_t count = table.rows.size();
     if (count == 0) return;
     block_heading(21, "PC Sampling");
     table_heading(table.id, fmt::format("{}, {}", table.title,
@@ -592,7 +591,7 @@ class Renderer {
     }
     for (auto& row : wide.rows) {
       const std::string& name = std::get<std::string>(row[2]);
-      std::int64_t id = 0;
+      int64_t id = 0;
       report::Cell kernel;
       for (const KernelStatistics& each : run_.kernels()) {
         if (workload::plain_kernel_name(run_.workload().kernels[each.kernel]) ==
@@ -661,9 +660,9 @@ class Renderer {
     table.columns[10].wrap = 40;
     table.columns[10].max_lines = 2;
     table.columns[8].decimals = 1;
-    const std::size_t count = std::min<std::size_t>(points.size(), 10);
-    std::size_t above = 0;
-    for (std::size_t i = 0; i < points.size(); ++i) {
+    const size_t count = std::min<size_t>(points.size(), 10);
+    size_t above = 0;
+    for (size_t i = 0; i < points.size(); ++i) {
       const IntensityPoint& point = points[i];
       const std::string_view own = run_.data_type(point);
       const auto lines = of_type.find(automatic && of_type.contains(own) ? own : std::string_view(first));
@@ -671,8 +670,8 @@ class Renderer {
       const bool bounded = bound.roof != nullptr;
       above += bounded && bound.reached > kAboveRoof ? 1 : 0;
       if (i >= count) continue;
-      table.rows.push_back({static_cast<std::int64_t>(i), report::number_cell(point.performance),
-                            std::string(own), report::number_cell(point.hbm), report::number_cell(point.l2),
+      table.rows.push_back({static_cast<int64_t>(i), report::number_cell(point.performance), std::string(own),
+                            report::number_cell(point.hbm), report::number_cell(point.l2),
                             report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
@@ -681,9 +680,9 @@ class Renderer {
     }
     // Room for names: the type where there are FLOPs, bytes a second where there are none.
     const std::span<const IntensityPoint> shown(points.data(), count);
-    const auto drop = [&](std::size_t column) {
-      table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
-      for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+    const auto drop = [&](size_t column) {
+      table.columns.erase(table.columns.begin() + static_cast<ptrdiff_t>(column));
+      for (auto& row : table.rows) row.erase(row.begin() + static_cast<ptrdiff_t>(column));
     };
     if (std::none_of(shown.begin(), shown.end(), [](const IntensityPoint& p) { return p.performance == 0; }))
       drop(6);
@@ -700,14 +699,13 @@ class Renderer {
     }
     if (above > 0)
       out_ += paint(
-          "  " +
-              report::wrapped(above_roof_text(above), std::max<std::size_t>(options_.screen.width, 60), 2) +
+          "  " + report::wrapped(above_roof_text(above), std::max<size_t>(options_.screen.width, 60), 2) +
               "\n",
           Paint::Dim);
     if (!run_.intensity_definition().empty())
       out_ += paint("  " +
                         report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
-                                        std::max<std::size_t>(options_.screen.width, 60), 2) +
+                                        std::max<size_t>(options_.screen.width, 60), 2) +
                         "\n",
                     Paint::Dim);
     if (!measured) {
@@ -733,8 +731,7 @@ class Renderer {
           plotted.back().name += " " + type;
         }
       }
-    out_ +=
-        roofline_plot(plotted, {points.data(), count}, std::min<std::size_t>(options_.screen.width, 110), 20);
+    out_ += roofline_plot(plotted, {points.data(), count}, std::min<size_t>(options_.screen.width, 110), 20);
   }
 
   // --- findings
@@ -746,13 +743,13 @@ class Renderer {
     if (run_.findings().empty() && !run_.workload().recorded_blocks.empty()) return;
     out_ += "\n" + paint("Findings", Paint::Bold) + "\n";
     if (run_.findings().empty()) out_ += "  none: no rule found something to improve\n";
-    const std::size_t width = std::min<std::size_t>(std::max<std::size_t>(options_.screen.width, 60), 110);
+    const size_t width = std::min<size_t>(std::max<size_t>(options_.screen.width, 60), 110);
     // Grouped by kernel, the one with the weightiest finding first.
-    std::vector<std::uint32_t> order;
+    std::vector<uint32_t> order;
     for (const Finding& finding : run_.findings())
       if (std::find(order.begin(), order.end(), finding.kernel) == order.end())
         order.push_back(finding.kernel);
-    for (const std::uint32_t kernel : order) {
+    for (const uint32_t kernel : order) {
       bool first = true;
       int number = 0;
       for (const Finding& finding : run_.findings()) {
@@ -806,8 +803,8 @@ class Renderer {
       out.columns.push_back({options_.boxed ? "Metric_ID" : "id"});
       out.columns.push_back({"Metric"});
       out.columns.back().shrink = true;
-      std::size_t unit_at = table.base->table->columns.size();
-      for (std::size_t c = 0; c < table.base->table->columns.size(); ++c)
+      size_t unit_at = table.base->table->columns.size();
+      for (size_t c = 0; c < table.base->table->columns.size(); ++c)
         if (table.base->table->columns[c].role == ColumnRole::Unit) unit_at = c;
       if (options_.boxed)
         boxed_comparison(table, out, unit_at);
@@ -832,7 +829,7 @@ class Renderer {
     TextTable table;
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
+    for (size_t r = 0; r < runs_.size(); ++r) {
       table.columns.push_back({r == 0 ? fmt::format("mean ({}) run 0", unit) : fmt::format("run {}", r)});
       if (r > 0) {
         table.columns.push_back({"change"});
@@ -845,7 +842,7 @@ class Renderer {
       if (table.rows.size() == options_.max_stat_num) break;
       const std::string_view name = workload::plain_kernel_name(run_.workload().kernels[kernel.kernel]);
       std::vector<report::Cell> row = {report::number_cell(kernel.mean / divisor)};
-      for (std::size_t r = 1; r < runs_.size(); ++r) {
+      for (size_t r = 1; r < runs_.size(); ++r) {
         const KernelStatistics* other = nullptr;
         for (const KernelStatistics& candidate : runs_[r].kernels())
           if (workload::plain_kernel_name(runs_[r].workload().kernels[candidate.kernel]) == name)
@@ -868,14 +865,14 @@ class Renderer {
     return text;
   }
 
-  void plain_comparison(const ComparedTable& table, TextTable& out, std::size_t unit_at) {
+  void plain_comparison(const ComparedTable& table, TextTable& out, size_t unit_at) {
     // The first value of every metric; the others are in JSON and csv.
     if (table.value_columns.empty()) return;
-    std::size_t value = 0;
-    for (std::size_t i = 0; i < table.value_columns.size(); ++i)
+    size_t value = 0;
+    for (size_t i = 0; i < table.value_columns.size(); ++i)
       if (table.base->table->columns[table.value_columns[i]].key == "median") value = i;
     const std::string title(table.base->table->columns[table.value_columns[value]].title);
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
+    for (size_t r = 0; r < runs_.size(); ++r) {
       out.columns.push_back({r == 0 ? title + " run 0" : fmt::format("run {}", r)});
       out.columns.back().align = report::Align::Right;
       if (r > 0) {
@@ -892,7 +889,7 @@ class Renderer {
       std::vector<report::Cell> cells = {row.base->id, row.base->channel >= 0
                                                            ? fmt::format("Channel {}", row.base->channel)
                                                            : std::string(row.base->metric->name)};
-      for (std::size_t r = 0; r < runs_.size(); ++r) {
+      for (size_t r = 0; r < runs_.size(); ++r) {
         cells.push_back(compared.values[r] ? report::Cell{*compared.values[r]} : report::Cell{});
         if (r > 0)
           cells.push_back(compared.percent[r] ? report::Cell{percent_text(*compared.percent[r])}
@@ -904,10 +901,10 @@ class Renderer {
   }
 
   // As upstream: the first run's value, then "value (change%)" of every other run, for every column.
-  void boxed_comparison(const ComparedTable& table, TextTable& out, std::size_t unit_at) {
+  void boxed_comparison(const ComparedTable& table, TextTable& out, size_t unit_at) {
     const std::vector<metric::Column>& columns = table.base->table->columns;
-    for (const std::size_t c : table.value_columns)
-      for (std::size_t r = 0; r < runs_.size(); ++r) {
+    for (const size_t c : table.value_columns)
+      for (size_t r = 0; r < runs_.size(); ++r) {
         out.columns.push_back({std::string(columns[c].title)});
         out.columns.back().align = report::Align::Right;
       }
@@ -917,7 +914,7 @@ class Renderer {
                                                            ? std::to_string(row.base->channel)
                                                            : std::string(row.base->metric->name)};
       for (const ComparedValue& compared : row.columns)
-        for (std::size_t r = 0; r < runs_.size(); ++r) {
+        for (size_t r = 0; r < runs_.size(); ++r) {
           if (!compared.values[r]) {
             cells.emplace_back(style_.missing);
           } else if (r == 0) {
@@ -977,13 +974,13 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
                  {fmt::format("Median({})", unit)},
                  {"Pct"}};
   for (const KernelStatistics& kernel : run.kernels())
-    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<std::int64_t>(kernel.count),
+    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<int64_t>(kernel.count),
                         kernel.sum / divisor, report::number_cell(kernel.mean / divisor),
                         report::number_cell(kernel.median / divisor), report::number_cell(kernel.share)});
   saved.push_back({file_name("0.1", "Top Kernels"), std::move(top)});
   TextTable list;
   list.columns = {{"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
-  for (const std::uint32_t row : run.listed_rows()) {
+  for (const uint32_t row : run.listed_rows()) {
     const workload::Dispatch& dispatch = run.workload().dispatches[row];
     list.rows.push_back({dispatch.id, run.workload().kernels[dispatch.kernel], dispatch.gpu});
   }
@@ -998,7 +995,7 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
     if (table.rows.empty()) continue;
     TextTable out;
     out.columns.push_back({"Metric_ID"});
-    for (std::size_t c = 0; c < table.table->columns.size(); ++c)
+    for (size_t c = 0; c < table.table->columns.size(); ++c)
       if (column_chosen(options, table.table->columns[c], c))
         out.columns.push_back({std::string(table.table->columns[c].title)});
     if (options.description) out.columns.push_back({"Description"});
@@ -1010,7 +1007,7 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
           if (auto* value = std::get_if<double>(&cell)) *value = round_decimals(*value, options.decimals);
       }
       std::vector<report::Cell> cells = {row.id};
-      for (std::size_t c = 0; c < values.size(); ++c)
+      for (size_t c = 0; c < values.size(); ++c)
         if (column_chosen(options, table.table->columns[c], c)) cells.push_back(std::move(values[c]));
       if (options.description) cells.emplace_back(std::string(row.metric->description));
       out.rows.push_back(std::move(cells));
@@ -1029,10 +1026,10 @@ report::Table tidy_table(std::span<const Analysis> runs) {
     for (const ResultTable& table : run.all().tables)
       for (const ResultRow& row : table.rows) {
         std::string unit;
-        for (std::size_t c = 0; c < row.cells.size(); ++c)
+        for (size_t c = 0; c < row.cells.size(); ++c)
           if (table.table->columns[c].role == ColumnRole::Unit)
             if (const auto* text = std::get_if<std::string>(&row.cells[c])) unit = *text;
-        for (std::size_t c = 0; c < row.cells.size(); ++c) {
+        for (size_t c = 0; c < row.cells.size(); ++c) {
           const metric::Column& column = table.table->columns[c];
           if (column.role != ColumnRole::Value || row.metric->cells[c].formula.empty()) continue;
           std::string name(row.metric->name);
@@ -1047,14 +1044,14 @@ report::Table tidy_table(std::span<const Analysis> runs) {
 
 Status check_columns(const Catalog& catalog, const std::vector<std::string>& columns) {
   for (const std::string& text : columns) {
-    std::size_t number = 0;
+    size_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     const bool is_number = error == std::errc{} && end == text.data() + text.size();
     bool found = false;
     std::vector<std::string> known;
     for (const Block& block : catalog.blocks)
       for (const MetricTable& table : block.tables)
-        for (std::size_t c = 0; c < table.columns.size(); ++c) {
+        for (size_t c = 0; c < table.columns.size(); ++c) {
           found = found || (is_number ? number == c
                                       : lower(text) == lower(table.columns[c].title) ||
                                             lower(text) == table.columns[c].key);

@@ -17,18 +17,18 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 /// Levenshtein distance with an upper bound on the work: names are short.
-std::size_t distance(std::string_view a, std::string_view b) {
-  constexpr std::size_t kLongest = 48;
+size_t distance(std::string_view a, std::string_view b) {
+  constexpr size_t kLongest = 48;
   a = a.substr(0, kLongest);
   b = b.substr(0, kLongest);
-  std::size_t row[kLongest + 1];
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+  size_t row[kLongest + 1];
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
     row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      const std::size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      const size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
       row[j] = std::min({above + 1, row[j - 1] + 1, replaced});
       diagonal = above;
     }
@@ -39,14 +39,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
 /// Up to three slugs that look like `text`, as "a, b or c"; "" if none is near.
 std::string near_slugs(const Catalog& catalog, std::string_view text) {
   struct Near {
-    std::size_t score;
+    size_t score;
     std::string_view slug;
   };
   std::vector<Near> near;
   const auto consider = [&](std::string_view slug) {
     const bool contains = text.size() >= 3 && slug.find(text) != std::string_view::npos;
-    const std::size_t score = contains ? 1 : distance(slug, text);
-    if (contains || score <= std::max<std::size_t>(2, text.size() / 3)) near.push_back({score, slug});
+    const size_t score = contains ? 1 : distance(slug, text);
+    if (contains || score <= std::max<size_t>(2, text.size() / 3)) near.push_back({score, slug});
   };
   for (const Block& block : catalog.blocks) {
     consider(block.slug);
@@ -57,8 +57,8 @@ std::string near_slugs(const Catalog& catalog, std::string_view text) {
   }
   std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) { return a.score < b.score; });
   std::string out;
-  const std::size_t count = std::min<std::size_t>(3, near.size());
-  for (std::size_t i = 0; i < count; ++i) {
+  const size_t count = std::min<size_t>(3, near.size());
+  for (size_t i = 0; i < count; ++i) {
     if (i != 0) out += i + 1 == count ? " or " : ", ";
     out += near[i].slug;
   }
@@ -79,8 +79,8 @@ Result<Selection> select(const Catalog& catalog, const MetricId& id, std::string
   if (!table.repeat.empty()) {
     // Every row of a repeated table is the same metric for another instance.
     selection.metric = table.metrics.empty() ? nullptr : table.metrics.data();
-  } else if (static_cast<std::size_t>(id.row) < table.metrics.size()) {
-    selection.metric = &table.metrics[static_cast<std::size_t>(id.row)];
+  } else if (static_cast<size_t>(id.row) < table.metrics.size()) {
+    selection.metric = &table.metrics[static_cast<size_t>(id.row)];
   }
   if (selection.metric == nullptr) {
     if (table.metrics.empty())
@@ -143,8 +143,8 @@ std::optional<MetricId> parse_metric_id(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<std::size_t> Table::column(std::string_view key_or_title) const {
-  for (std::size_t i = 0; i < columns.size(); ++i)
+std::optional<size_t> Table::column(std::string_view key_or_title) const {
+  for (size_t i = 0; i < columns.size(); ++i)
     if (columns[i].key == key_or_title || same_ignoring_case(columns[i].title, key_or_title)) return i;
   return std::nullopt;
 }
@@ -164,9 +164,8 @@ const Table* Catalog::table(int block_number, int number) const {
 
 const Metric* Catalog::metric(const MetricId& id) const {
   const Table* owner = table(id.block, id.table);
-  if (owner == nullptr || id.row < 0 || static_cast<std::size_t>(id.row) >= owner->metrics.size())
-    return nullptr;
-  return &owner->metrics[static_cast<std::size_t>(id.row)];
+  if (owner == nullptr || id.row < 0 || static_cast<size_t>(id.row) >= owner->metrics.size()) return nullptr;
+  return &owner->metrics[static_cast<size_t>(id.row)];
 }
 
 const Metric* Catalog::metric(std::string_view slug) const {
@@ -181,8 +180,8 @@ const Table& Catalog::table_of(const Metric& metric) const {
   return *table(metric.id.block, metric.id.table);
 }
 
-std::size_t Catalog::metric_count() const {
-  std::size_t count = 0;
+size_t Catalog::metric_count() const {
+  size_t count = 0;
   for (const Block& block : blocks)
     for (const Table& table : block.tables) count += table.metrics.size();
   return count;
@@ -249,7 +248,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
 }
 
 std::string normalised_unit(std::string_view unit, std::string_view normalisation) {
-  const std::size_t at = unit.find("$norm");
+  const size_t at = unit.find("$norm");
   if (at == std::string_view::npos) return std::string(unit);
   std::string words(normalisation);
   std::replace(words.begin(), words.end(), '_', ' ');

@@ -25,10 +25,10 @@ namespace tacho::metric {
 /// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per
 /// time; a Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages,
 /// latencies, sizes).
-enum class Kind : std::uint8_t { Sum, Rate, Ratio };
+enum class Kind : uint8_t { Sum, Rate, Ratio };
 
 /// What a column of a metric table shows.
-enum class ColumnRole : std::uint8_t {
+enum class ColumnRole : uint8_t {
   Name,   ///< the metric's name ("Metric"), or the instance number in a repeated table ("Channel")
   Unit,   ///< the metric's unit
   Text,   ///< a fixed word of the metric (16.4 "Xfer", "Coherency"; 17.5 "Type", "Transaction")
@@ -37,7 +37,7 @@ enum class ColumnRole : std::uint8_t {
 
 /// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by
 /// itself (it is a constant or contains its own AVG(...)).
-enum class Reduction : std::uint8_t { None, Avg, Min, Max, Median, Std, Q1, Q3, Sum };
+enum class Reduction : uint8_t { None, Avg, Min, Max, Median, Std, Q1, Q3, Sum };
 
 struct Column {
   std::string_view title;  ///< as printed: "Avg", "Pct of Peak", "L2 Read"
@@ -96,7 +96,7 @@ struct Metric {
       compat_name;  ///< the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
 };
 
-enum class TableType : std::uint8_t {
+enum class TableType : uint8_t {
   Metrics,     ///< rows of metrics
   TopKernels,  ///< 0.1, computed from the dispatches
   Dispatches,  ///< 0.2
@@ -106,7 +106,7 @@ enum class TableType : std::uint8_t {
 };
 
 /// How a terminal shows the table when it has more than text to offer.
-enum class TableStyle : std::uint8_t { Table, Bar, Box, MultiBar, MemoryChart };
+enum class TableStyle : uint8_t { Table, Bar, Box, MultiBar, MemoryChart };
 
 struct Table {
   int block = 0;
@@ -122,7 +122,7 @@ struct Table {
   std::vector<Metric> metrics;  ///< in the order of their numbers; empty where the architecture has none
 
   /// Index of the column with that key or title, or nullopt.
-  std::optional<std::size_t> column(std::string_view key_or_title) const;
+  std::optional<size_t> column(std::string_view key_or_title) const;
 };
 
 struct Block {
@@ -137,7 +137,7 @@ struct Block {
 /// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come
 /// from other versions (any id not printed there means 3.3.0). Analyze and profile documents differ
 /// for 2.1.2.
-enum class IdScheme : std::uint8_t { V33, SeedAnalyze, SeedProfile };
+enum class IdScheme : uint8_t { V33, SeedAnalyze, SeedProfile };
 
 struct SeedId {
   MetricId id;            ///< as printed
@@ -204,7 +204,7 @@ struct Catalog {
   const Metric* metric(const MetricId& id) const;
   const Metric* metric(std::string_view slug) const;  ///< exact slug
   const Table& table_of(const Metric& metric) const;
-  std::size_t metric_count() const;
+  size_t metric_count() const;
 };
 
 /// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = the formula of

@@ -16,7 +16,7 @@ constexpr std::string_view kMagic = "TCAT0001";
 
 class Encoder {
  public:
-  void number(std::uint64_t value) {
+  void number(uint64_t value) {
     while (value >= 0x80) {
       out_ += static_cast<char>(static_cast<unsigned char>(value | 0x80));
       value >>= 7;
@@ -24,7 +24,7 @@ class Encoder {
     out_ += static_cast<char>(static_cast<unsigned char>(value));
   }
   void real(double value) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
+    const auto bits = std::bit_cast<uint64_t>(value);
     for (int i = 0; i < 8; ++i) out_ += static_cast<char>(static_cast<unsigned char>(bits >> (8 * i)));
   }
   void text(std::string_view text) {
@@ -32,35 +32,35 @@ class Encoder {
     const auto [entry, fresh] = ids_.try_emplace(std::string(text), offsets_.size());
     if (fresh) {
       pool_ += text;
-      offsets_.push_back(static_cast<std::uint32_t>(pool_.size()));
+      offsets_.push_back(static_cast<uint32_t>(pool_.size()));
     }
     number(entry->second);
   }
-  std::size_t size() const { return out_.size(); }
+  size_t size() const { return out_.size(); }
 
   /// magic | string count, pool size, body size, section offsets | body | string ends | pool
-  std::string finish(std::span<const std::uint32_t> sections) const {
+  std::string finish(std::span<const uint32_t> sections) const {
     std::string blob(kMagic);
-    put32(blob, static_cast<std::uint32_t>(offsets_.size()));
-    put32(blob, static_cast<std::uint32_t>(pool_.size()));
-    put32(blob, static_cast<std::uint32_t>(out_.size()));
-    put32(blob, static_cast<std::uint32_t>(sections.size()));
-    for (const std::uint32_t section : sections) put32(blob, section);
+    put32(blob, static_cast<uint32_t>(offsets_.size()));
+    put32(blob, static_cast<uint32_t>(pool_.size()));
+    put32(blob, static_cast<uint32_t>(out_.size()));
+    put32(blob, static_cast<uint32_t>(sections.size()));
+    for (const uint32_t section : sections) put32(blob, section);
     blob += out_;
-    for (const std::uint32_t offset : offsets_) put32(blob, offset);
+    for (const uint32_t offset : offsets_) put32(blob, offset);
     blob += pool_;
     return blob;
   }
 
  private:
-  static void put32(std::string& out, std::uint32_t value) {
+  static void put32(std::string& out, uint32_t value) {
     for (int i = 0; i < 4; ++i) out += static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
   }
 
   std::string out_;
   std::string pool_;
-  std::vector<std::uint32_t> offsets_ = {0};  // end of string i in the pool; string 0 is ""
-  std::unordered_map<std::string, std::size_t> ids_;
+  std::vector<uint32_t> offsets_ = {0};  // end of string i in the pool; string 0 is ""
+  std::unordered_map<std::string, size_t> ids_;
 };
 
 /// Reads what Encoder wrote. The bytes are ours, yet every step is checked: a wrong one sets `bad` and yields
@@ -69,93 +69,92 @@ class Decoder {
  public:
   explicit Decoder(std::string_view blob) {
     if (!blob.starts_with(kMagic) || blob.size() < kMagic.size() + 16) return;
-    std::size_t at = kMagic.size();
+    size_t at = kMagic.size();
     const auto next32 = [&] {
-      const std::uint32_t value = get32(blob, at);
+      const uint32_t value = get32(blob, at);
       at += 4;
       return value;
     };
     strings_ = next32();
-    const std::size_t pool = next32();
-    const std::size_t body = next32();
-    const std::size_t sections = next32();
-    if (blob.size() != at + 4 * sections + body + 4 * std::size_t{strings_} + pool) return;
+    const size_t pool = next32();
+    const size_t body = next32();
+    const size_t sections = next32();
+    if (blob.size() != at + 4 * sections + body + 4 * size_t{strings_} + pool) return;
     sections_ = blob.substr(at, 4 * sections);
     body_ = blob.substr(at + 4 * sections, body);
-    offsets_ = blob.substr(at + 4 * sections + body, 4 * std::size_t{strings_});
+    offsets_ = blob.substr(at + 4 * sections + body, 4 * size_t{strings_});
     pool_ = blob.substr(blob.size() - pool);
     bad = false;
   }
 
-  bool seek(std::size_t section) {
+  bool seek(size_t section) {
     if (bad || 4 * section + 4 > sections_.size()) return false;
     at_ = get32(sections_, 4 * section);
     return at_ <= body_.size();
   }
-  std::uint64_t number() {
-    std::uint64_t value = 0;
+  uint64_t number() {
+    uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (at_ >= body_.size()) return spoil();
       const auto byte = static_cast<unsigned char>(body_[at_++]);
-      value |= std::uint64_t{byte & 0x7fu} << shift;
+      value |= uint64_t{byte & 0x7fu} << shift;
       if (byte < 0x80) return value;
     }
     return spoil();
   }
   /// A count of things of at least one byte each, so that a wrong one cannot ask for memory without bound.
-  std::size_t count() {
-    const std::uint64_t value = number();
-    return value <= body_.size() - at_ ? static_cast<std::size_t>(value) : static_cast<std::size_t>(spoil());
+  size_t count() {
+    const uint64_t value = number();
+    return value <= body_.size() - at_ ? static_cast<size_t>(value) : static_cast<size_t>(spoil());
   }
   double real() {
     if (body_.size() - at_ < 8) return static_cast<double>(spoil());
-    std::uint64_t bits = 0;
-    for (int i = 0; i < 8; ++i) bits |= std::uint64_t{static_cast<unsigned char>(body_[at_++])} << (8 * i);
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= uint64_t{static_cast<unsigned char>(body_[at_++])} << (8 * i);
     return std::bit_cast<double>(bits);
   }
   std::string_view text() {
-    const std::uint64_t id = number();
+    const uint64_t id = number();
     if (id == 0) return {};
     if (id >= strings_) return spoil(), std::string_view();
-    const std::size_t begin = get32(offsets_, 4 * static_cast<std::size_t>(id) - 4);
-    const std::size_t end = get32(offsets_, 4 * static_cast<std::size_t>(id));
+    const size_t begin = get32(offsets_, 4 * static_cast<size_t>(id) - 4);
+    const size_t end = get32(offsets_, 4 * static_cast<size_t>(id));
     if (begin > end || end > pool_.size()) return spoil(), std::string_view();
     return pool_.substr(begin, end - begin);
   }
   template <typename Enum>
   Enum choice(Enum last) {
-    const std::uint64_t value = number();
-    return value <= static_cast<std::uint64_t>(last) ? static_cast<Enum>(value) : static_cast<Enum>(spoil());
+    const uint64_t value = number();
+    return value <= static_cast<uint64_t>(last) ? static_cast<Enum>(value) : static_cast<Enum>(spoil());
   }
   int small() {
-    const std::uint64_t value = number();
+    const uint64_t value = number();
     return value <= 100'000 ? static_cast<int>(value) : static_cast<int>(spoil());
   }
 
   bool bad = true;
 
  private:
-  static std::uint32_t get32(std::string_view bytes, std::size_t at) {
-    std::uint32_t value = 0;
-    for (unsigned i = 0; i < 4; ++i)
-      value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  static uint32_t get32(std::string_view bytes, size_t at) {
+    uint32_t value = 0;
+    for (unsigned i = 0; i < 4; ++i) value |= uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
     return value;
   }
-  std::uint64_t spoil() {
+  uint64_t spoil() {
     bad = true;
     at_ = body_.size();
     return 0;
   }
 
   std::string_view sections_, body_, offsets_, pool_;
-  std::uint32_t strings_ = 0;
-  std::size_t at_ = 0;
+  uint32_t strings_ = 0;
+  size_t at_ = 0;
 };
 
 void put_cells(Encoder& out, const std::vector<Cell>& cells) {
   out.number(cells.size());
   for (const Cell& cell : cells) {
-    out.number(static_cast<std::uint64_t>(cell.reduction));
+    out.number(static_cast<uint64_t>(cell.reduction));
     out.text(cell.formula);
   }
 }
@@ -185,7 +184,7 @@ void put_conditions(Encoder& out, const std::vector<RuleCondition>& conditions) 
   out.number(conditions.size());
   for (const RuleCondition& condition : conditions) {
     put_term(out, condition.term);
-    out.number(static_cast<std::uint64_t>(condition.comparison));
+    out.number(static_cast<uint64_t>(condition.comparison));
     out.real(condition.threshold);
   }
 }
@@ -204,23 +203,23 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
   for (const std::string_view text : {catalog.vendor, catalog.architecture, catalog.family}) out.text(text);
   out.number(catalog.blocks.size());
   for (const Block& block : catalog.blocks) {
-    out.number(static_cast<std::uint64_t>(block.number));
+    out.number(static_cast<uint64_t>(block.number));
     for (const std::string_view text : {block.slug, block.title, block.description}) out.text(text);
     out.number(block.aliases.size());
     for (const std::string_view alias : block.aliases) out.text(alias);
     out.number(block.tables.size());
     for (const Table& table : block.tables) {
-      out.number(static_cast<std::uint64_t>(table.number));
+      out.number(static_cast<uint64_t>(table.number));
       for (const std::string_view text : {table.slug, table.title, table.repeat}) out.text(text);
-      out.number(static_cast<std::uint64_t>(table.type));
-      out.number(static_cast<std::uint64_t>(table.style));
+      out.number(static_cast<uint64_t>(table.type));
+      out.number(static_cast<uint64_t>(table.style));
       out.number(table.comparable ? 1 : 0);
       out.number(table.columns.size());
       for (const Column& column : table.columns) {
         out.text(column.title);
         out.text(column.key);
-        out.number(static_cast<std::uint64_t>(column.role));
-        out.number(static_cast<std::uint64_t>(column.reduction));
+        out.number(static_cast<uint64_t>(column.role));
+        out.number(static_cast<uint64_t>(column.reduction));
       }
       out.number(table.metrics.size());
       for (const Metric& metric : table.metrics) {
@@ -228,7 +227,7 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
              {metric.slug, metric.name, metric.unit, metric.coll_level, metric.description, metric.advice,
               metric.value, metric.compat_unit, metric.compat_name})
           out.text(text);
-        out.number(static_cast<std::uint64_t>(metric.kind));
+        out.number(static_cast<uint64_t>(metric.kind));
         put_cells(out, metric.cells);
         put_cells(out, metric.compat_cells);
       }
@@ -242,7 +241,7 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
   out.number(catalog.seed_ids.size());
   for (const SeedId& seed : catalog.seed_ids) {
     for (const int part : {seed.id.block, seed.id.table, seed.id.row})
-      out.number(static_cast<std::uint64_t>(part));
+      out.number(static_cast<uint64_t>(part));
     out.text(seed.slug);
     out.number((seed.analyze ? 1u : 0u) | (seed.profile ? 2u : 0u));
   }
@@ -318,7 +317,7 @@ Catalog get_catalog(Decoder& in) {
   for (SeedId& seed : catalog.seed_ids) {
     for (int* part : {&seed.id.block, &seed.id.table, &seed.id.row}) *part = in.small();
     seed.slug = in.text();
-    const std::uint64_t where = in.number();
+    const uint64_t where = in.number();
     seed.analyze = (where & 1) != 0;
     seed.profile = (where & 2) != 0;
   }
@@ -331,7 +330,7 @@ Catalog get_catalog(Decoder& in) {
   catalog.groups.resize(in.count());
   for (ArchitectureGroup& group : catalog.groups) {
     group.name = in.text();
-    const std::uint64_t flags = in.number();
+    const uint64_t flags = in.number();
     group.is_family = (flags & 1) != 0;
     group.contains = (flags & 2) != 0;
   }
@@ -352,9 +351,9 @@ Catalog get_catalog(Decoder& in) {
 }
 
 /// Sections of the blob: 0 the architectures, 1 the rules, 2... one catalog an architecture.
-constexpr std::size_t kArchitectures = 0;
-constexpr std::size_t kRules = 1;
-constexpr std::size_t kFirstCatalog = 2;
+constexpr size_t kArchitectures = 0;
+constexpr size_t kRules = 1;
+constexpr size_t kFirstCatalog = 2;
 
 tl::unexpected<Error> damaged() {
   return fail("the built-in metric catalog is damaged; reinstall tacho");
@@ -365,8 +364,8 @@ tl::unexpected<Error> damaged() {
 std::string encode_blob(std::span<const BlobArchitecture> architectures, std::span<const Catalog> catalogs,
                         const RuleBook& rules) {
   Encoder out;
-  std::vector<std::uint32_t> sections;
-  const auto begin_section = [&] { sections.push_back(static_cast<std::uint32_t>(out.size())); };
+  std::vector<uint32_t> sections;
+  const auto begin_section = [&] { sections.push_back(static_cast<uint32_t>(out.size())); };
 
   begin_section();
   out.number(architectures.size());
@@ -422,7 +421,7 @@ Result<std::vector<BlobArchitecture>> decode_architectures(std::string_view blob
 
 Result<Catalog> decode_catalog(std::string_view blob, std::string_view architecture) {
   TACHO_ASSIGN(const auto known, decode_architectures(blob));
-  for (std::size_t i = 0; i < known.size(); ++i) {
+  for (size_t i = 0; i < known.size(); ++i) {
     if (known[i].name != architecture) continue;
     Decoder in(blob);
     if (!in.seek(kFirstCatalog + i)) return damaged();

@@ -11,19 +11,19 @@ namespace {
 
 /// The number of the line that begins a second document, or 0. YAML::LoadAll would read it, but does not end
 /// on some malformed streams.
-std::size_t second_document(std::string_view text) {
+size_t second_document(std::string_view text) {
   bool content = false;
-  std::size_t number = 0;
+  size_t number = 0;
   while (!text.empty()) {
     ++number;
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const bool marker = (line.starts_with("---") || line.starts_with("...")) &&
                         (line.size() == 3 || line[3] == ' ' || line[3] == '\t');
     if (marker && content) return number;
-    const std::size_t first = line.find_first_not_of(" \t");
+    const size_t first = line.find_first_not_of(" \t");
     if (first != std::string_view::npos && line[first] != '#' && line[first] != '%') content = true;
   }
   return 0;
@@ -35,7 +35,7 @@ Result<YAML::Node> load_document(std::string_view text, std::string_view file) {
   if (text.size() > kLargestCatalogFile)
     return fail("{}: {} bytes is too large for a catalog file (at most {})", file, text.size(),
                 kLargestCatalogFile);
-  if (const std::size_t line = second_document(text); line != 0)
+  if (const size_t line = second_document(text); line != 0)
     return fail("{}:{}:1: a catalog file is one document, and a second one begins here", file, line);
   try {
     return YAML::Load(std::string(text));

@@ -11,7 +11,7 @@
 namespace tacho::metric {
 
 /// A catalog file is written by people; whatever is larger is something else.
-inline constexpr std::size_t kLargestCatalogFile = std::size_t{4} << 20;
+inline constexpr size_t kLargestCatalogFile = size_t{4} << 20;
 
 /// The root of the only document in `text` (Null for an empty one). Errors name `file`, line and column.
 /// Refuses what is larger than a catalog file can be, and a second document. The node's own operations may

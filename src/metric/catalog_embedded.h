@@ -7,6 +7,6 @@
 namespace tacho::metric {
 
 extern const unsigned char kEmbeddedCatalog[];
-extern const std::size_t kEmbeddedCatalogSize;
+extern const size_t kEmbeddedCatalogSize;
 
 }  // namespace tacho::metric

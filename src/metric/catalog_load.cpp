@@ -50,7 +50,7 @@ std::optional<std::string_view> architecture_named(std::string_view text) {
   };
   if (const auto found = find(wanted); found.has_value()) return found;
   // Workload folders are called MI300X_A1; HIP reports gfx942:sramecc+:xnack-.
-  const std::size_t end = wanted.find_first_of("_:");
+  const size_t end = wanted.find_first_of("_:");
   return end == std::string::npos ? std::nullopt : find(std::string_view(wanted).substr(0, end));
 }
 

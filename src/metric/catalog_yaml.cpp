@@ -20,7 +20,7 @@ namespace tacho::metric {
 namespace {
 
 /// Expanded formulas are short; definitions that refer to each other many times could grow without bound.
-constexpr std::size_t kLongestFormula = 16384;
+constexpr size_t kLongestFormula = 16384;
 
 using Fields = std::vector<std::pair<std::string, YAML::Node>>;
 
@@ -417,10 +417,10 @@ class Reader {
     if (source == "None") return std::string();
     std::string out;
     int depth = 0;
-    for (std::size_t i = 0; i < source.size();) {
+    for (size_t i = 0; i < source.size();) {
       const char c = source[i];
       if (c == '$' || is_identifier_start(c)) {
-        std::size_t end = i + 1;
+        size_t end = i + 1;
         while (end < source.size() && is_identifier_char(source[end])) ++end;
         const std::string_view word = std::string_view(source).substr(i, end - i);
         if (c == '$') {
@@ -765,8 +765,8 @@ class Reader {
       return fail_at(*slug_node, "the slug \"{}\" stands here for the second time", metric_slug);
     if (!present) {
       if (existing != nullptr) {
-        const auto row = static_cast<std::size_t>(existing->id.row);
-        table.metrics.erase(table.metrics.begin() + static_cast<std::ptrdiff_t>(row));
+        const auto row = static_cast<size_t>(existing->id.row);
+        table.metrics.erase(table.metrics.begin() + static_cast<ptrdiff_t>(row));
         renumber(table);
       }
       return {};
@@ -853,7 +853,7 @@ class Reader {
   }
 
   static void renumber(Table& table) {
-    for (std::size_t row = 0; row < table.metrics.size(); ++row)
+    for (size_t row = 0; row < table.metrics.size(); ++row)
       table.metrics[row].id = {table.block, table.number, static_cast<int>(row)};
   }
 
@@ -921,7 +921,7 @@ class Reader {
       value = store(expanded);
     }
     bool new_peak = false;
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
       const Column& column = table.columns[i];
       if (column.role != ColumnRole::Value && column.role != ColumnRole::Text) continue;
       Cell& cell = cells[i];
@@ -946,8 +946,8 @@ class Reader {
       }
     }
     // Percent of peak follows from value and peak.
-    const std::optional<std::size_t> peak = table.column("peak");
-    const std::optional<std::size_t> pct = table.column("pct");
+    const std::optional<size_t> peak = table.column("peak");
+    const std::optional<size_t> pct = table.column("pct");
     if (peak.has_value() && pct.has_value() && (new_value || new_peak) && !layer.entries.contains("pct")) {
       const std::string_view limit = cells[*peak].formula;
       if (limit.empty() || value.empty()) {
@@ -963,7 +963,7 @@ class Reader {
 
   Status check_filled(const Table& table, const Layer& own, const Metric& metric,
                       const YAML::Node& node) const {
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
       const Column& column = table.columns[i];
       const bool needed = column.role == ColumnRole::Text ||
                           (column.role == ColumnRole::Value && column.key != "peak" && column.key != "pct");

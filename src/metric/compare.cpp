@@ -13,7 +13,7 @@ namespace {
 
 std::optional<double> number(const report::Cell& cell) {
   if (const auto* value = std::get_if<double>(&cell)) return *value;
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
+  if (const auto* whole = std::get_if<int64_t>(&cell)) return static_cast<double>(*whole);
   return std::nullopt;
 }
 
@@ -27,13 +27,13 @@ std::optional<double> change(std::optional<double> base, std::optional<double> o
 }
 
 Comparison compare(std::span<const Evaluation* const> runs) {
-  using Key = std::pair<std::string_view, std::int32_t>;
+  using Key = std::pair<std::string_view, int32_t>;
   struct Place {
     const ResultTable* table;
     const ResultRow* row;
   };
   std::vector<std::map<Key, Place>> index(runs.size());
-  for (std::size_t r = 1; r < runs.size(); ++r)
+  for (size_t r = 1; r < runs.size(); ++r)
     for (const ResultTable& table : runs[r]->tables)
       for (const ResultRow& row : table.rows) index[r][{row.metric->slug, row.channel}] = {&table, &row};
 
@@ -42,14 +42,14 @@ Comparison compare(std::span<const Evaluation* const> runs) {
     if (!table.table->comparable) continue;
     ComparedTable out;
     out.base = &table;
-    for (std::size_t c = 0; c < table.table->columns.size(); ++c)
+    for (size_t c = 0; c < table.table->columns.size(); ++c)
       if (table.table->columns[c].role == ColumnRole::Value) out.value_columns.push_back(c);
     for (const ResultRow& row : table.rows) {
       ComparedRow compared;
       compared.base = &row;
       bool everywhere = true;
       std::vector<Place> others;
-      for (std::size_t r = 1; r < runs.size(); ++r) {
+      for (size_t r = 1; r < runs.size(); ++r) {
         const auto found = index[r].find({row.metric->slug, row.channel});
         everywhere = everywhere && found != index[r].end();
         others.push_back(everywhere ? found->second : Place{});
@@ -58,7 +58,7 @@ Comparison compare(std::span<const Evaluation* const> runs) {
         if (row.channel <= 0) result.unmatched.emplace_back(row.metric->slug);
         continue;
       }
-      for (const std::size_t c : out.value_columns) {
+      for (const size_t c : out.value_columns) {
         ComparedValue value;
         value.values.push_back(number(row.cells[c]));
         value.percent.emplace_back(0);
@@ -85,7 +85,7 @@ void judge(const Comparison& comparison, bool counts_only, std::string_view kern
     for (const ComparedRow& row : table.rows) {
       if (row.columns.empty() || (counts_only && depends_on_time(*row.base->metric))) continue;
       const ComparedValue& value = row.columns.front();
-      for (std::size_t r = 1; r < value.percent.size(); ++r) {
+      for (size_t r = 1; r < value.percent.size(); ++r) {
         if (value.values.front()) ++(value.values[r] ? largest.judged : largest.missing);
         const std::optional<double> percent = value.percent[r];
         if (!percent || std::fabs(*percent) <= largest.percent) continue;
@@ -119,7 +119,7 @@ LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
   judge(compare(runs), counts_only, "", largest);
   if (!counts_only) return largest;
   const auto base = kernels_of(runs.front());
-  for (std::size_t r = 1; r < runs.size(); ++r) {
+  for (size_t r = 1; r < runs.size(); ++r) {
     const auto other = kernels_of(runs[r]);
     std::set<std::string_view> names;
     for (const auto* each : {&base, &other})

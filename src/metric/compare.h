@@ -26,8 +26,8 @@ struct ComparedRow {
 
 struct ComparedTable {
   const ResultTable* base = nullptr;
-  std::vector<std::size_t> value_columns;  ///< indices into the table's columns
-  std::vector<ComparedRow> rows;           ///< metrics that all runs have
+  std::vector<size_t> value_columns;  ///< indices into the table's columns
+  std::vector<ComparedRow> rows;      ///< metrics that all runs have
 };
 
 struct Comparison {
@@ -42,9 +42,9 @@ struct LargestChange {
   double percent = 0;    ///< infinite where there was nothing before
   std::string id, name;  ///< of the metric
   std::string kernel;    ///< "" = over all dispatches
-  std::size_t run = 0;
-  std::size_t judged = 0;   ///< values that were compared
-  std::size_t missing = 0;  ///< values of run 0 that another run lacks
+  size_t run = 0;
+  size_t judged = 0;   ///< values that were compared
+  size_t missing = 0;  ///< values of run 0 that another run lacks
 };
 /// `counts_only`: the counts do not vary from run to run. What depends on time (rates, kernel times) is left out; the
 /// launches of every kernel and each kernel's own values are compared too, so that no kernel hides behind the others.

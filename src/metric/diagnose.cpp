@@ -13,7 +13,7 @@ namespace {
 struct Wanted {
   const Metric* metric;
   const Table* table;
-  std::size_t column;
+  size_t column;
 };
 
 std::optional<Wanted> find_column(const Catalog& catalog, std::string_view slug, std::string_view column) {
@@ -29,7 +29,7 @@ std::optional<Wanted> find_column(const Catalog& catalog, std::string_view slug,
 
 std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment,
                               bool compat, const std::function<const Formula*(std::string_view)>& formula_of,
-                              std::size_t most) {
+                              size_t most) {
   Program program(environment);
   using Key = std::pair<std::string, std::string>;
   std::map<Key, Program::Node> nodes;

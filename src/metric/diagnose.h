@@ -14,7 +14,7 @@ namespace tacho::metric {
 /// formula of a catalog text. Evidence::id holds the slug; the caller knows how ids are printed.
 std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment,
                               bool compat, const std::function<const Formula*(std::string_view)>& formula_of,
-                              std::size_t most = 5);
+                              size_t most = 5);
 
 /// Calls f(const RuleTerm&) for every term of the rule: conditions, severity and evidence.
 template <typename F>

@@ -14,10 +14,10 @@ namespace {
 
 // The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become
 // "...".
-std::string step_text(const Formula& formula, std::uint32_t index, int depth = 0) {
+std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
   if (depth > 12) return "...";
   const Step& step = formula.steps[index];
-  const auto part = [&](std::size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
+  const auto part = [&](size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
   const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
   switch (step.op) {
     case Op::Number:
@@ -78,7 +78,7 @@ std::string step_text(const Formula& formula, std::uint32_t index, int depth = 0
 
 std::vector<report::Cell> summary(std::span<const double> values) {
   double least = std::numeric_limits<double>::quiet_NaN(), most = least, sum = 0;
-  std::int64_t count = 0;
+  int64_t count = 0;
   for (const double value : values) {
     if (std::isnan(value)) continue;
     least = count == 0 ? value : std::min(least, value);
@@ -113,13 +113,13 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   style.decimals = 4;
   std::vector<Input> inputs;
   struct Shown {
-    std::size_t column;
+    size_t column;
     Formula formula;
     std::vector<Program::Node> steps;
     Program::Node result;
   };
   std::vector<Shown> shown;
-  for (std::size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
+  for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
     if (table.columns[c].role != ColumnRole::Value || cells[c].formula.empty()) continue;
     auto formula = parse_formula(cells[c].formula);
     if (!formula) continue;
@@ -150,7 +150,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   out += "\n  inputs\n";
   report::Table input_table;
   input_table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<report::Cell> row = {inputs[i].name,
                                      inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
     if (!inputs[i].available) {
@@ -178,10 +178,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       report::Table steps;
       steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
       steps.columns[0].shrink = true;
-      for (std::size_t s = 0; s < entry.steps.size(); ++s) {
+      for (size_t s = 0; s < entry.steps.size(); ++s) {
         const Op op = entry.formula.steps[s].op;
         if (op == Op::Number || op == Op::None || op == Op::Counter || op == Op::Channel) continue;
-        std::string text = step_text(entry.formula, static_cast<std::uint32_t>(s));
+        std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
         if (text.size() > 2 && text.front() == '(' && text.back() == ')')
           text = text.substr(1, text.size() - 2);
         std::vector<report::Cell> row = {std::move(text)};
@@ -198,7 +198,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
         }
         steps.rows.push_back(std::move(row));
       }
-      for (std::size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::Right;
+      for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::Right;
       report::TextStyle fitted = style;
       fitted.width = 110;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);

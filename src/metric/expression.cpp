@@ -10,7 +10,7 @@ namespace tacho::metric {
 
 namespace {
 
-constexpr std::size_t kMaxLength = std::size_t{1} << 20;
+constexpr size_t kMaxLength = size_t{1} << 20;
 constexpr int kMaxDepth = 200;
 
 struct Function {
@@ -62,10 +62,10 @@ class Parser {
            (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
       ++at_;
   }
-  std::size_t word_length() const {
-    std::size_t length = 0;
+  size_t word_length() const {
+    size_t length = 0;
     // A dot belongs to a name when a letter follows: NVIDIA's "dram__bytes.sum.per_second".
-    const auto belongs = [&](std::size_t at) {
+    const auto belongs = [&](size_t at) {
       if (text_[at] == '.') return at > at_ && at + 1 < text_.size() && is_letter(text_[at + 1]);
       return is_letter(text_[at]) || is_digit(text_[at]);
     };
@@ -80,15 +80,15 @@ class Parser {
     return true;
   }
 
-  std::uint32_t push(Step step) {
+  uint32_t push(Step step) {
     formula_.steps.push_back(std::move(step));
-    return static_cast<std::uint32_t>(formula_.steps.size() - 1);
+    return static_cast<uint32_t>(formula_.steps.size() - 1);
   }
-  std::uint32_t last() const { return static_cast<std::uint32_t>(formula_.steps.size() - 1); }
-  std::uint32_t push(Op op, std::initializer_list<std::uint32_t> arguments) {
+  uint32_t last() const { return static_cast<uint32_t>(formula_.steps.size() - 1); }
+  uint32_t push(Op op, std::initializer_list<uint32_t> arguments) {
     Step step;
     step.op = op;
-    for (const std::uint32_t argument : arguments) step.arguments[step.argument_count++] = argument;
+    for (const uint32_t argument : arguments) step.arguments[step.argument_count++] = argument;
     return push(std::move(step));
   }
 
@@ -96,13 +96,13 @@ class Parser {
   Status conditional() {
     if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
     TACHO_TRY(disjunction());
-    const std::uint32_t value = last();
+    const uint32_t value = last();
     if (accept("if")) {
       TACHO_TRY(disjunction());
-      const std::uint32_t condition = last();
+      const uint32_t condition = last();
       if (!accept("else")) return wrong("'else'");
       TACHO_TRY(conditional());
-      const std::uint32_t otherwise = last();
+      const uint32_t otherwise = last();
       push(Op::Select, {value, otherwise, condition});
     }
     --depth_;
@@ -112,7 +112,7 @@ class Parser {
   Status disjunction() {
     TACHO_TRY(conjunction());
     while (accept("or")) {
-      const std::uint32_t left = last();
+      const uint32_t left = last();
       TACHO_TRY(conjunction());
       push(Op::Or, {left, last()});
     }
@@ -122,7 +122,7 @@ class Parser {
   Status conjunction() {
     TACHO_TRY(negation());
     while (accept("and")) {
-      const std::uint32_t left = last();
+      const uint32_t left = last();
       TACHO_TRY(negation());
       push(Op::And, {left, last()});
     }
@@ -147,7 +147,7 @@ class Parser {
                                                                                    {">", Op::Greater}}};
     for (const auto& [token, op] : kOperators) {
       if (!accept(token)) continue;
-      const std::uint32_t left = last();
+      const uint32_t left = last();
       TACHO_TRY(sum());
       push(op, {left, last()});
       break;
@@ -158,7 +158,7 @@ class Parser {
   Status sum() {
     TACHO_TRY(product());
     for (;;) {
-      const std::uint32_t left = last();
+      const uint32_t left = last();
       const bool plus = accept("+");
       if (!plus && !accept("-")) return {};
       TACHO_TRY(product());
@@ -169,7 +169,7 @@ class Parser {
   Status product() {
     TACHO_TRY(unary());
     for (;;) {
-      const std::uint32_t left = last();
+      const uint32_t left = last();
       Op op = Op::Multiply;
       skip_space();
       if (text_.substr(at_, 2) == "**") return {};
@@ -198,7 +198,7 @@ class Parser {
     }
     TACHO_TRY(atom());
     if (accept("**")) {
-      const std::uint32_t base = last();
+      const uint32_t base = last();
       if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
       TACHO_TRY(unary());
       --depth_;
@@ -221,7 +221,7 @@ class Parser {
     if (is_digit(c) || c == '.') return number();
     if (c == '$') {
       ++at_;
-      const std::size_t length = word_length();
+      const size_t length = word_length();
       if (length == 0) return wrong("the name of a value after '$'");
       Step step;
       step.op = Op::Value;
@@ -239,7 +239,7 @@ class Parser {
     const char* const from = text_.data() + at_;
     const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
     if (error != std::errc{} || end == from) return wrong("a number");
-    at_ += static_cast<std::size_t>(end - from);
+    at_ += static_cast<size_t>(end - from);
     if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.'))
       return wrong("an operator after the number");
     Step step;
@@ -250,11 +250,11 @@ class Parser {
   }
 
   Status word() {
-    const std::size_t length = word_length();
+    const size_t length = word_length();
     const std::string_view name = text_.substr(at_, length);
     if (name == "if" || name == "else" || name == "and" || name == "or" || name == "not")
       return wrong("a counter, a number or '('");
-    const std::size_t begin = at_;
+    const size_t begin = at_;
     at_ += length;
     if (name == "None") {
       push(Op::None, {});
@@ -274,13 +274,13 @@ class Parser {
     return {};
   }
 
-  std::optional<std::int32_t> index() {
+  std::optional<int32_t> index() {
     skip_space();
-    std::int32_t value = 0;
+    int32_t value = 0;
     const char* const from = text_.data() + at_;
     const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
     if (error != std::errc{} || end == from || value < 0 || value > 4095) return std::nullopt;
-    at_ += static_cast<std::size_t>(end - from);
+    at_ += static_cast<size_t>(end - from);
     return value;
   }
 
@@ -306,7 +306,7 @@ class Parser {
     return {};
   }
 
-  Status call(std::string_view name, std::size_t begin) {
+  Status call(std::string_view name, size_t begin) {
     const Function* function = nullptr;
     for (const Function& known : kFunctions)
       if (known.name == name) function = &known;
@@ -316,13 +316,13 @@ class Parser {
     }
     ++at_;  // '('
     int count = 0;
-    std::uint32_t folded = 0;
-    std::array<std::uint32_t, 2> arguments{};
+    uint32_t folded = 0;
+    std::array<uint32_t, 2> arguments{};
     do {
       TACHO_TRY(conditional());
       if (count >= function->most)
         return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
-      if (count < 2) arguments[static_cast<std::size_t>(count)] = last();
+      if (count < 2) arguments[static_cast<size_t>(count)] = last();
       if (count == 1) folded = push(function->op, {arguments[0], arguments[1]});
       if (count > 1) folded = push(function->op, {folded, last()});
       ++count;
@@ -335,7 +335,7 @@ class Parser {
   }
 
   std::string_view text_;
-  std::size_t at_ = 0;
+  size_t at_ = 0;
   int depth_ = 0;
   Formula formula_;
 };

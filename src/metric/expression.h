@@ -11,7 +11,7 @@
 namespace tacho::metric {
 
 /// What one step of a formula does. Binary and ternary steps take the results of earlier steps.
-enum class Op : std::uint8_t {
+enum class Op : uint8_t {
   Number,   ///< number
   None,     ///< "no value": skipped by every reduction
   Counter,  ///< text: a column of the run, "SQ_WAVES"; with first >= 0 one instance, "TCC_HIT[3]"
@@ -52,17 +52,16 @@ enum class Op : std::uint8_t {
 
 struct Step {
   Op op = Op::None;
-  std::uint32_t arguments[3] = {0, 0,
-                                0};  ///< indices of earlier steps; Min and Max with n arguments are nested
-  std::uint8_t argument_count = 0;
-  std::int32_t first = -1, last = -1;
+  uint32_t arguments[3] = {0, 0, 0};  ///< indices of earlier steps; Min and Max with n arguments are nested
+  uint8_t argument_count = 0;
+  int32_t first = -1, last = -1;
   double number = 0;
   std::string_view text;  ///< points into the text that was parsed
 };
 
 /// A parsed formula; the last step is its value. Lives no longer than the text it was parsed from.
 struct Formula {
-  static constexpr std::int32_t kAll = -2;
+  static constexpr int32_t kAll = -2;
   std::vector<Step> steps;
 };
 

@@ -12,28 +12,27 @@ namespace {
 
 class Canvas {
  public:
-  Canvas(std::size_t width, std::size_t height)
-      : width_(width), cells_(height, std::vector<std::string>(width, " ")) {}
+  Canvas(size_t width, size_t height) : width_(width), cells_(height, std::vector<std::string>(width, " ")) {}
 
-  void put(std::size_t x, std::size_t y, std::string_view text) {
+  void put(size_t x, size_t y, std::string_view text) {
     while (!text.empty() && x < width_) {
-      std::size_t length = 1;
+      size_t length = 1;
       while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;
       cells_[y][x++] = std::string(text.substr(0, length));
       text.remove_prefix(length);
     }
   }
-  void put_right(std::size_t end, std::size_t y, std::string_view text) {
-    const std::size_t width = report::display_width(text);
+  void put_right(size_t end, size_t y, std::string_view text) {
+    const size_t width = report::display_width(text);
     put(end >= width ? end - width : 0, y, text);
   }
 
-  void box(std::size_t x, std::size_t y, std::size_t width, std::size_t height, std::string_view title) {
-    for (std::size_t i = 1; i + 1 < width; ++i) {
+  void box(size_t x, size_t y, size_t width, size_t height, std::string_view title) {
+    for (size_t i = 1; i + 1 < width; ++i) {
       put(x + i, y, "─");
       put(x + i, y + height - 1, "─");
     }
-    for (std::size_t i = 1; i + 1 < height; ++i) {
+    for (size_t i = 1; i + 1 < height; ++i) {
       put(x, y + i, "│");
       put(x + width - 1, y + i, "│");
     }
@@ -45,8 +44,7 @@ class Canvas {
   }
 
   // A line of a box: words on the left, figure on the right.
-  void entry(std::size_t x, std::size_t y, std::size_t width, std::string_view name,
-             std::string_view figure) {
+  void entry(size_t x, size_t y, size_t width, std::string_view name, std::string_view figure) {
     // Where both do not fit, the unit goes.
     if (report::display_width(name) + report::display_width(figure) + 5 > width)
       figure = figure.substr(0, figure.find(' '));
@@ -55,9 +53,8 @@ class Canvas {
   }
 
   // From box to box; the label and its figure stand in the line.
-  void arrow(std::size_t x, std::size_t y, std::size_t width, std::string_view label, std::string_view figure,
-             bool back) {
-    for (std::size_t i = 0; i < width; ++i) put(x + i, y, "─");
+  void arrow(size_t x, size_t y, size_t width, std::string_view label, std::string_view figure, bool back) {
+    for (size_t i = 0; i < width; ++i) put(x + i, y, "─");
     put(back ? x : x + width - 1, y, back ? "◀" : "▶");
     const std::string text = " " + std::string(label) + " " + std::string(figure) + " ";
     put(x + (width - std::min(width, report::display_width(text))) / 2, y, text);
@@ -75,7 +72,7 @@ class Canvas {
   }
 
  private:
-  std::size_t width_;
+  size_t width_;
   std::vector<std::vector<std::string>> cells_;
 };
 
@@ -91,12 +88,12 @@ std::string memory_chart(const ChartLookup& value) {
   };
 
   Canvas canvas(kMemoryChartWidth, 27);
-  constexpr std::size_t kUnits = 0, kUnitsWidth = 29;
+  constexpr size_t kUnits = 0, kUnitsWidth = 29;
   canvas.box(kUnits, 0, kUnitsWidth, 27, "Compute units");
   struct Line {
     std::string_view name, slug, unit;
   };
-  std::size_t y = 1;
+  size_t y = 1;
   const auto list = [&](std::initializer_list<Line> lines) {
     for (const Line& line : lines)
       canvas.entry(kUnits, y++, kUnitsWidth, line.name, figure(line.slug, line.unit));
@@ -122,11 +119,11 @@ std::string memory_chart(const ChartLookup& value) {
         {"  GWS", "chart-gws", ""},
         {"  Branch", "chart-branch", ""}});
 
-  constexpr std::size_t kFirst = 29, kFirstWidth = 17;    // arrows to the first-level caches
-  constexpr std::size_t kCache = 46, kCacheWidth = 20;    // the caches
-  constexpr std::size_t kSecond = 66, kSecondWidth = 17;  // arrows to L2
-  constexpr std::size_t kL2 = 83, kL2Width = 18;
-  constexpr std::size_t kFabric = 104, kFabricWidth = 16;
+  constexpr size_t kFirst = 29, kFirstWidth = 17;    // arrows to the first-level caches
+  constexpr size_t kCache = 46, kCacheWidth = 20;    // the caches
+  constexpr size_t kSecond = 66, kSecondWidth = 17;  // arrows to L2
+  constexpr size_t kL2 = 83, kL2Width = 18;
+  constexpr size_t kFabric = 104, kFabricWidth = 16;
 
   canvas.box(kCache, 0, kCacheWidth, 4, "LDS");
   canvas.entry(kCache, 1, kCacheWidth, "Utilization", figure("chart-lds-utilization", "%"));

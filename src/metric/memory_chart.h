@@ -12,7 +12,7 @@ namespace tacho::metric {
 /// The value of a metric of the chart by its slug, nothing where it is not computable.
 using ChartLookup = std::function<std::optional<double>(std::string_view slug)>;
 
-constexpr std::size_t kMemoryChartWidth = 120;
+constexpr size_t kMemoryChartWidth = 120;
 
 std::string memory_chart(const ChartLookup& value);
 

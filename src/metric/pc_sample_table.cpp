@@ -12,7 +12,7 @@ report::Table pc_sample_table(const Analysis& run) {
   const std::optional<workload::PcSamples>& samples = run.pc_samples();
   if (!samples) return table;
   table.columns = {{"Instruction"}, {"Source"}, {"Kernel_Name"}, {"Samples"}, {"Pct"}};
-  for (std::size_t text = 0; text < 3; ++text) table.columns[text].shrink = true;
+  for (size_t text = 0; text < 3; ++text) table.columns[text].shrink = true;
   if (samples->stochastic) {
     table.columns.push_back({"Issued pct"});
     table.columns.push_back({"Stalled by"});
@@ -32,10 +32,10 @@ report::Table pc_sample_table(const Analysis& run) {
     if (!shown(each.kernel)) continue;
     const auto count = static_cast<double>(each.samples);
     std::vector<report::Cell> row = {each.instruction, each.source, each.kernel,
-                                     static_cast<std::int64_t>(each.samples), count / total * 100};
+                                     static_cast<int64_t>(each.samples), count / total * 100};
     if (samples->stochastic) {
       std::string stalls;
-      for (std::size_t i = 0; i < each.stalls.size() && i < 3; ++i)
+      for (size_t i = 0; i < each.stalls.size() && i < 3; ++i)
         stalls += fmt::format("{}{} {:.0f} %", i == 0 ? "" : ", ", each.stalls[i].first,
                               static_cast<double>(each.stalls[i].second) / count * 100);
       row.emplace_back(static_cast<double>(each.issued) / count * 100);

@@ -102,7 +102,7 @@ double student(double freedom) {
                                             2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
                                             2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
                                             2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
-  const auto at = static_cast<std::size_t>(freedom);
+  const auto at = static_cast<size_t>(freedom);
   return at <= kQuantiles.size() ? kQuantiles[at - 1] : 1.96 + 2.4 / freedom;
 }
 
@@ -118,8 +118,8 @@ std::string other_name(std::string_view name, std::span<const Rename> recorded_a
 double quantile_of(std::vector<double>& values, double q) {
   if (values.empty() || std::isnan(q)) return kNaN;
   const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const auto nth = values.begin() + static_cast<std::ptrdiff_t>(below);
+  const auto below = static_cast<size_t>(at);
+  const auto nth = values.begin() + static_cast<ptrdiff_t>(below);
   std::nth_element(values.begin(), nth, values.end());
   const double low = *nth;
   const double part = at - static_cast<double>(below);
@@ -190,7 +190,7 @@ std::vector<std::string> NameCollector::names() const {
 }
 
 struct Program::Impl {
-  enum class Kind : std::uint8_t {
+  enum class Kind : uint8_t {
     Missing,  // a counter or value that the run does not have, or anything computed from one
     Constant,
     Column,  // an input, number = index into inputs
@@ -237,7 +237,7 @@ struct Program::Impl {
     bool released = false;  // its last user has been computed
     bool dropped = false;   // its buffer was taken while it still had users: computed again when they come
     Node a = 0, b = 0, c = 0;
-    std::uint32_t uses = 0;
+    uint32_t uses = 0;
     double number = 0;  // Constant: its value; after run(): the result of a scalar
     const double* values = nullptr;
     double* buffer = nullptr;  // owned: one of buffers
@@ -246,12 +246,12 @@ struct Program::Impl {
   struct Key {
     Kind kind;
     Node a, b, c;
-    std::uint64_t bits;
+    uint64_t bits;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      std::uint64_t h = key.bits * 0x9e3779b97f4a7c15ULL ^ static_cast<std::uint64_t>(key.kind);
+    size_t operator()(const Key& key) const {
+      uint64_t h = key.bits * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(key.kind);
       for (const Node part : {key.a, key.b, key.c}) h = (h ^ part) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
       return h;
     }
@@ -265,8 +265,8 @@ struct Program::Impl {
   std::unordered_map<std::string, Node> columns;  // "pass\0name"
   std::unordered_map<std::string, std::vector<Node>> channels;
   std::unordered_map<Node, std::string> texts;
-  std::size_t computed = 0;  // nodes before this one are computed or were not needed
-  std::size_t rows = 0;
+  size_t computed = 0;  // nodes before this one are computed or were not needed
+  size_t rows = 0;
   std::vector<std::unique_ptr<double[]>> buffers;
   std::vector<double*> free_buffers;
   std::vector<Node> under_way;  // what compute() is computing, outermost first
@@ -281,7 +281,7 @@ struct Program::Impl {
   }
 
   Node intern(Kind kind, Node a = 0, Node b = 0, Node c = 0, double number = 0) {
-    const Key key{kind, a, b, c, std::bit_cast<std::uint64_t>(number)};
+    const Key key{kind, a, b, c, std::bit_cast<uint64_t>(number)};
     const auto [place, added] = known.try_emplace(key, static_cast<Node>(nodes.size()));
     if (!added) return place->second;
     NodeData node;
@@ -364,12 +364,12 @@ struct Program::Impl {
     return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
   }
 
-  Node instance(std::string_view base, std::int32_t index, std::string_view pass) {
+  Node instance(std::string_view base, int32_t index, std::string_view pass) {
     std::string key(pass);
     key += '\0';
     key += base;
     std::vector<Node>& cached = channels[key];
-    const auto at = static_cast<std::size_t>(index);
+    const auto at = static_cast<size_t>(index);
     constexpr Node unknown = ~Node{0};
     if (cached.size() <= at) cached.resize(at + 1, unknown);
     if (cached[at] == unknown) cached[at] = column(fmt::format("{}[{}]", base, index), pass);
@@ -392,9 +392,9 @@ struct Program::Impl {
     return std::isnan(number) ? 0 : constant(number);
   }
 
-  std::int32_t channel_count() const {
+  int32_t channel_count() const {
     const double count = specification("total_l2_chan");
-    return count >= 1 && count <= 4096 ? static_cast<std::int32_t>(count) : 0;
+    return count >= 1 && count <= 4096 ? static_cast<int32_t>(count) : 0;
   }
 
   // --- compilation
@@ -410,7 +410,7 @@ struct Program::Impl {
   }
 
   Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
-    const auto argument = [&](std::size_t i) { return made[step.arguments[i]]; };
+    const auto argument = [&](size_t i) { return made[step.arguments[i]]; };
     switch (step.op) {
       case Op::Number:
         return constant(step.number);
@@ -422,10 +422,10 @@ struct Program::Impl {
       case Op::Channel:
         return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
       case Op::SumOf: {
-        const std::int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
+        const int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
         if (end <= step.first) return 0;
         std::vector<Node> parts;
-        for (std::int32_t i = step.first; i < end; ++i)
+        for (int32_t i = step.first; i < end; ++i)
           parts.push_back(instance(step.text, i, pass_of(context.level)));
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
@@ -633,8 +633,8 @@ struct Program::Impl {
 
   // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be
   // held.
-  std::size_t most_buffers() const {
-    return std::max<std::size_t>(12, env.column_budget / (std::max<std::size_t>(rows, 1) * sizeof(double)));
+  size_t most_buffers() const {
+    return std::max<size_t>(12, env.column_budget / (std::max<size_t>(rows, 1) * sizeof(double)));
   }
 
   double* take_buffer() {
@@ -644,7 +644,7 @@ struct Program::Impl {
       free_buffers.pop_back();
       return buffer;
     }
-    buffers.push_back(std::make_unique_for_overwrite<double[]>(std::max<std::size_t>(rows, 1)));
+    buffers.push_back(std::make_unique_for_overwrite<double[]>(std::max<size_t>(rows, 1)));
     return buffers.back().get();
   }
 
@@ -750,15 +750,15 @@ struct Program::Impl {
     double* const out = take_buffer();
     const double* const x = a.values;
     const double* const y = b.values;
-    const std::size_t n = rows;
+    const size_t n = rows;
     if (a.column && b.column) {
-      for (std::size_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+      for (size_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
     } else if (a.column) {
       const double s = b.number;
-      for (std::size_t i = 0; i < n; ++i) out[i] = f(x[i], s);
+      for (size_t i = 0; i < n; ++i) out[i] = f(x[i], s);
     } else {
       const double s = a.number;
-      for (std::size_t i = 0; i < n; ++i) out[i] = f(s, y[i]);
+      for (size_t i = 0; i < n; ++i) out[i] = f(s, y[i]);
     }
     node.values = node.buffer = out;
   }
@@ -771,7 +771,7 @@ struct Program::Impl {
       return;
     }
     double* const out = take_buffer();
-    for (std::size_t i = 0; i < rows; ++i) out[i] = f(a.values[i]);
+    for (size_t i = 0; i < rows; ++i) out[i] = f(a.values[i]);
     node.values = node.buffer = out;
   }
 
@@ -779,7 +779,7 @@ struct Program::Impl {
     if (scratch_of != id) {
       scratch.clear();
       const double* values = nodes[id].values;
-      for (std::size_t i = 0; i < rows; ++i)
+      for (size_t i = 0; i < rows; ++i)
         if (!std::isnan(values[i])) scratch.push_back(values[i]);
       scratch_of = id;
     }
@@ -788,16 +788,16 @@ struct Program::Impl {
 
   struct Totals {
     double sum = 0;
-    std::size_t count = 0;
+    size_t count = 0;
   };
   Totals totals(const double* values) const {
     Totals total;
     // In blocks, so that the rounding error does not grow with the number of dispatches.
-    for (std::size_t from = 0; from < rows; from += 256) {
+    for (size_t from = 0; from < rows; from += 256) {
       double sum = 0;
-      std::size_t count = 0;
-      const std::size_t to = std::min(rows, from + 256);
-      for (std::size_t i = from; i < to; ++i) {
+      size_t count = 0;
+      const size_t to = std::min(rows, from + 256);
+      for (size_t i = from; i < to; ++i) {
         const bool number = !std::isnan(values[i]);
         sum += number ? values[i] : 0.0;
         count += number ? 1U : 0U;
@@ -814,10 +814,10 @@ struct Program::Impl {
       double count = 0, mean = 0, squares = 0;
     };
     std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
-    const auto group_of = [&](std::size_t i) -> Group& {
+    const auto group_of = [&](size_t i) -> Group& {
       return groups[env.repeats[env.rows ? (*env.rows)[i] : i]];
     };
-    for (std::size_t i = 0; i < rows; ++i) {
+    for (size_t i = 0; i < rows; ++i) {
       if (std::isnan(values[i])) continue;
       Group& group = group_of(i);
       group.count += 1;
@@ -825,7 +825,7 @@ struct Program::Impl {
     }
     for (Group& group : groups)
       if (group.count > 0) group.mean /= group.count;
-    for (std::size_t i = 0; i < rows; ++i) {
+    for (size_t i = 0; i < rows; ++i) {
       if (std::isnan(values[i])) continue;
       Group& group = group_of(i);
       group.squares += (values[i] - group.mean) * (values[i] - group.mean);
@@ -850,13 +850,13 @@ struct Program::Impl {
       case Kind::Constant:
         return;
       case Kind::Column: {
-        const std::span<const double> from = inputs[static_cast<std::size_t>(node.number)];
+        const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
         if (!env.rows) {
           node.values = from.data();
           return;
         }
         double* const out = take_buffer();
-        for (std::size_t i = 0; i < rows; ++i) out[i] = from[(*env.rows)[i]];
+        for (size_t i = 0; i < rows; ++i) out[i] = from[(*env.rows)[i]];
         node.values = node.buffer = out;
         return;
       }
@@ -915,7 +915,7 @@ struct Program::Impl {
           return;
         }
         double* const out = take_buffer();
-        for (std::size_t i = 0; i < rows; ++i) {
+        for (size_t i = 0; i < rows; ++i) {
           const bool take = (c.column ? c.values[i] : c.number) != 0;
           out[i] = take ? (a.column ? a.values[i] : a.number) : (b.column ? b.values[i] : b.number);
         }
@@ -927,7 +927,7 @@ struct Program::Impl {
         std::fill_n(out, rows, 0.0);
         for (Node i = 0; i < node.b; ++i) {
           const double* const values = nodes[lists[node.a + i]].values;
-          for (std::size_t r = 0; r < rows; ++r) out[r] += values[r];
+          for (size_t r = 0; r < rows; ++r) out[r] += values[r];
         }
         node.values = node.buffer = out;
         return;
@@ -946,7 +946,7 @@ struct Program::Impl {
       case Kind::Max: {
         const double* const values = nodes[node.a].values;
         double best = kNaN;
-        for (std::size_t i = 0; i < rows; ++i) {
+        for (size_t i = 0; i < rows; ++i) {
           const double x = values[i];
           if (std::isnan(x)) continue;
           if (std::isnan(best) || (node.kind == Kind::Min ? x < best : x > best)) best = x;
@@ -961,7 +961,7 @@ struct Program::Impl {
         if (total.count < 2) return;
         const double mean = total.sum / static_cast<double>(total.count);
         double squares = 0;
-        for (std::size_t i = 0; i < rows; ++i)
+        for (size_t i = 0; i < rows; ++i)
           if (!std::isnan(values[i])) squares += (values[i] - mean) * (values[i] - mean);
         node.number = std::sqrt(squares / static_cast<double>(total.count - 1));
         return;
@@ -1059,7 +1059,7 @@ std::span<const std::string_view> Program::operation_names() {
       "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
       "max",        "quantile",  "concat", "error",
   };
-  static_assert(kNames.size() == static_cast<std::size_t>(Impl::Kind::Error) + 1);
+  static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::Error) + 1);
   return kNames;
 }
 
@@ -1071,11 +1071,11 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
   for (Node id = static_cast<Node>(impl.nodes.size()); id-- > 0;)
     if (needed[id] != 0) impl.for_each_operand(impl.nodes[id], [&](Node operand) { needed[operand] = 1; });
   Graph graph;
-  std::vector<std::uint32_t> place(impl.nodes.size(), 0);
-  std::unordered_map<std::uint64_t, std::uint32_t> constants;
+  std::vector<uint32_t> place(impl.nodes.size(), 0);
+  std::unordered_map<uint64_t, uint32_t> constants;
   const auto constant = [&](double value) {
-    const auto [at, added] = constants.try_emplace(std::bit_cast<std::uint64_t>(value),
-                                                   static_cast<std::uint32_t>(graph.constants.size()));
+    const auto [at, added] =
+        constants.try_emplace(std::bit_cast<uint64_t>(value), static_cast<uint32_t>(graph.constants.size()));
     if (added) graph.constants.push_back(value);
     return at->second;
   };
@@ -1084,7 +1084,7 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
     if (needed[id] == 0) continue;
     const Impl::NodeData& node = impl.nodes[id];
     Graph::Operation operation;
-    operation.op = static_cast<std::uint8_t>(node.kind);
+    operation.op = static_cast<uint8_t>(node.kind);
     switch (node.kind) {
       case Impl::Kind::Missing:
         break;
@@ -1092,11 +1092,11 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
         operation.a = constant(node.number);
         break;
       case Impl::Kind::Column:
-        operation.a = static_cast<std::uint32_t>(graph.inputs.size());
-        graph.inputs.push_back(impl.inputs[static_cast<std::size_t>(node.number)]);
+        operation.a = static_cast<uint32_t>(graph.inputs.size());
+        graph.inputs.push_back(impl.inputs[static_cast<size_t>(node.number)]);
         break;
       case Impl::Kind::SumList:
-        operation.a = static_cast<std::uint32_t>(graph.lists.size());
+        operation.a = static_cast<uint32_t>(graph.lists.size());
         operation.b = node.b;
         for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
         break;
@@ -1109,7 +1109,7 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
         operation.b = place[node.b];
         operation.c = place[node.c];
     }
-    place[id] = static_cast<std::uint32_t>(graph.operations.size());
+    place[id] = static_cast<uint32_t>(graph.operations.size());
     graph.operations.push_back(operation);
   }
   graph.wanted.reserve(nodes.size());
@@ -1130,7 +1130,7 @@ std::span<const double> Program::column(Node node) const {
 double Program::specification(std::string_view name) const {
   return impl_->specification(name);
 }
-std::size_t Program::rows() const {
+size_t Program::rows() const {
   return impl_->rows;
 }
 
@@ -1155,9 +1155,8 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
       } else if (step.op == Op::Channel) {
         add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
       } else if (step.op == Op::SumOf) {
-        const std::int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
-        for (std::int32_t i = step.first; i < end; ++i)
-          add_counter(fmt::format("{}[{}]", step.text, i), pass);
+        const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
+        for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
       } else if (step.op == Op::Value) {
         if (const std::string_view text =
                 builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);

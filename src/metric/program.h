@@ -20,7 +20,7 @@ namespace tacho::metric {
 struct Environment {
   const workload::Workload* workload = nullptr;
   /// The dispatches to look at, ascending; nullopt: all.
-  std::optional<std::vector<std::uint32_t>> rows;
+  std::optional<std::vector<uint32_t>> rows;
   /// "per_kernel", "per_wave", "per_cycle", "per_second": what $denom stands for.
   std::string_view normalisation = "per_kernel";
   /// What $denom is instead of the AMD formula, from the catalog (denominator_of()); "" = the AMD formula.
@@ -29,9 +29,9 @@ struct Environment {
   bool sum_ratios = false;
   /// Columns of intermediate results that wait for later users may take about this many bytes; beyond, the
   /// oldest are dropped and computed again.
-  std::size_t column_budget = std::size_t{48} << 20;
+  size_t column_budget = size_t{48} << 20;
   /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
-  std::span<const std::uint32_t> repeats;
+  std::span<const uint32_t> repeats;
   /// Names that a counter may have instead in the run (Catalog::recorded_as).
   std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
@@ -40,7 +40,7 @@ struct Environment {
 
 /// The result of a formula.
 struct Value {
-  enum class Kind : std::uint8_t { NotComputable, Number, Text };
+  enum class Kind : uint8_t { NotComputable, Number, Text };
   Kind kind = Kind::NotComputable;
   double number = 0;  ///< may be infinite, never NaN
   std::string text;
@@ -57,13 +57,13 @@ struct Input {
 
 /// Where a formula is evaluated.
 struct Context {
-  std::string_view level;     ///< coll_level: the pass whose counters and timestamps are meant; "" = pmc_perf
-  std::int32_t channel = -1;  ///< what [$channel] stands for
+  std::string_view level;  ///< coll_level: the pass whose counters and timestamps are meant; "" = pmc_perf
+  int32_t channel = -1;    ///< what [$channel] stands for
 };
 
 class Program {
  public:
-  using Node = std::uint32_t;
+  using Node = uint32_t;
 
   explicit Program(Environment environment);
   ~Program();
@@ -108,14 +108,14 @@ class Program {
   /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
   struct Graph {
     struct Operation {
-      std::uint8_t op = 0;                ///< index into operation_names()
-      std::uint32_t a = 0, b = 0, c = 0;  ///< operands: earlier operations; see operation_names()
+      uint8_t op = 0;                ///< index into operation_names()
+      uint32_t a = 0, b = 0, c = 0;  ///< operands: earlier operations; see operation_names()
     };
     std::vector<Operation> operations;
-    std::vector<std::uint32_t> lists;             ///< operands of sums
+    std::vector<uint32_t> lists;                  ///< operands of sums
     std::vector<double> constants;                ///< NaN: no value
     std::vector<std::span<const double>> inputs;  ///< columns of the run, one value a dispatch
-    std::vector<std::uint32_t> wanted;            ///< the operation of each node asked for; 0: not computable
+    std::vector<uint32_t> wanted;                 ///< the operation of each node asked for; 0: not computable
   };
   /// `nodes` as keep() or compile() gave them. Needs no run(). The spans live as long as the workload.
   Graph graph(std::span<const Node> nodes) const;
@@ -126,7 +126,7 @@ class Program {
 
   /// The specification value ($cu_per_gpu), NaN when sysinfo.csv does not have it.
   double specification(std::string_view name) const;
-  std::size_t rows() const;
+  size_t rows() const;
 
  private:
   struct Impl;

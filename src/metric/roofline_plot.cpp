@@ -9,10 +9,10 @@
 
 namespace tacho::metric {
 
-std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
-                          std::size_t width, std::size_t height) {
-  constexpr std::size_t kLabels = 9;  // of the y axis
-  const std::size_t columns = width > kLabels + 20 ? width - kLabels : 20;
+std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, size_t width,
+                          size_t height) {
+  constexpr size_t kLabels = 9;  // of the y axis
+  const size_t columns = width > kLabels + 20 ? width - kLabels : 20;
   double x_low = std::numeric_limits<double>::infinity(), x_high = 0, y_low = x_low, y_high = 0;
   const auto include = [&](double x, double y) {
     if (!(x > 0) || !(y > 0) || !std::isfinite(x) || !std::isfinite(y)) return;
@@ -45,22 +45,22 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   const double bottom = std::floor(std::log10(y_low)),
                top = std::max(std::ceil(std::log10(y_high)), bottom + 1);
   std::vector<std::vector<std::string>> cells(height, std::vector<std::string>(columns, " "));
-  const auto x_of = [&](std::size_t column) {
+  const auto x_of = [&](size_t column) {
     return std::pow(
         10, left + (right - left) * (static_cast<double>(column) + 0.5) / static_cast<double>(columns));
   };
   const auto row_of = [&](double y) {
     return (top - std::log10(y)) / (top - bottom) * static_cast<double>(height);
   };
-  const auto put = [&](std::size_t column, double row, std::string_view mark) {
+  const auto put = [&](size_t column, double row, std::string_view mark) {
     if (row >= 0 && row < static_cast<double>(height) && column < columns)
-      cells[static_cast<std::size_t>(row)][column] = mark;
+      cells[static_cast<size_t>(row)][column] = mark;
   };
   for (const Roof& roof : roofs) {
     const bool compute = is_compute(roof);
-    std::size_t first = columns;
+    size_t first = columns;
     double first_row = 0;
-    for (std::size_t c = 0; c < columns; ++c) {
+    for (size_t c = 0; c < columns; ++c) {
       const double x = x_of(c);
       if (compute ? x < roof.x0 : x > roof.x1) continue;
       const double row = row_of(compute ? roof.y1 : x * roof.peak);
@@ -74,20 +74,20 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
     if (first == columns) continue;
     // The name at the line: at its right end for compute roofs, in front of its lower end for memory.
     const std::string label = compute ? " " + roof.name + " " : roof.name;
-    const std::size_t from = compute ? columns - label.size() - 1
-                                     : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
-    for (std::size_t i = 0; i < label.size(); ++i) put(from + i, first_row, label.substr(i, 1));
+    const size_t from = compute ? columns - label.size() - 1
+                                : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
+    for (size_t i = 0; i < label.size(); ++i) put(from + i, first_row, label.substr(i, 1));
   }
-  for (std::size_t p = points.size(); p-- > 0;) {
+  for (size_t p = points.size(); p-- > 0;) {
     const double x = intensity(points[p]);
     if (on_axis(points[p]) > 0) put(0, row_of(on_axis(points[p])), p < 10 ? std::to_string(p) : "*");
     if (!(x > 0) || !(points[p].performance > 0)) continue;
     const double column = (std::log10(x) - left) / (right - left) * static_cast<double>(columns);
     if (column >= 0)
-      put(static_cast<std::size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
+      put(static_cast<size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
   }
   std::string out = "  GFLOP/s over FLOP/byte\n";
-  for (std::size_t r = 0; r < height; ++r) {
+  for (size_t r = 0; r < height; ++r) {
     // A label where a power of ten begins.
     const double above = top - (top - bottom) * static_cast<double>(r) / static_cast<double>(height);
     const double below = top - (top - bottom) * static_cast<double>(r + 1) / static_cast<double>(height);
@@ -101,13 +101,12 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   }
   out += std::string(kLabels - 1, ' ') + "└";
   std::string axis(columns, ' ');
-  for (std::size_t c = 0; c < columns; ++c) out += "─";
+  for (size_t c = 0; c < columns; ++c) out += "─";
   for (double power = left; power <= right; ++power) {
-    const auto at =
-        static_cast<std::size_t>((power - left) / (right - left) * static_cast<double>(columns - 1));
+    const auto at = static_cast<size_t>((power - left) / (right - left) * static_cast<double>(columns - 1));
     const std::string label = power < 0 ? report::format_fixed(std::pow(10, power), static_cast<int>(-power))
                                         : report::format_si(std::pow(10, power), 0);
-    const std::size_t begin = std::min(at, columns - label.size());
+    const size_t begin = std::min(at, columns - label.size());
     axis.replace(begin, label.size(), label);
   }
   axis.erase(axis.find_last_not_of(' ') + 1);

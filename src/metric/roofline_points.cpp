@@ -137,12 +137,12 @@ IntensityFormulas intensity_formulas(std::string_view architecture, std::string_
 }
 
 std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
-                                             std::span<const std::uint32_t> rows,
-                                             const IntensityInputs& inputs, bool by_kernel, bool compat) {
+                                             std::span<const uint32_t> rows, const IntensityInputs& inputs,
+                                             bool by_kernel, bool compat) {
   // Sums of two quantities over the dispatches that have both; upstream adds up whatever there is.
   struct Pair {
     double above = 0, below = 0;
-    std::size_t count = 0;
+    size_t count = 0;
     void add(double a, double b, bool everything) {
       if (!everything && (std::isnan(a) || std::isnan(b))) return;
       above += a;
@@ -161,13 +161,13 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     std::array<bool, kMostFlopKinds> counted{};  // of any dispatch
   };
   std::vector<Group> groups;
-  std::map<std::string_view, std::size_t> group_of;
-  const auto value = [&](std::span<const double> column, std::size_t i) {
+  std::map<std::string_view, size_t> group_of;
+  const auto value = [&](std::span<const double> column, size_t i) {
     return column.empty() ? (compat ? 0 : kNaN) : column[i];
   };
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::uint32_t kernel = workload.dispatches[rows[i]].kernel;
-    std::size_t at = groups.size();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint32_t kernel = workload.dispatches[rows[i]].kernel;
+    size_t at = groups.size();
     if (by_kernel) at = group_of.try_emplace(workload.kernels[kernel], groups.size()).first->second;
     if (at == groups.size()) {
       groups.emplace_back();
@@ -185,9 +185,9 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
     group.lds.add(flops, value(inputs.lds_bytes, i), false);
     group.rate.add(flops, duration, compat);
     const std::array bytes = {inputs.hbm_bytes, inputs.l2_bytes, inputs.l1_bytes, inputs.lds_bytes};
-    for (std::size_t level = 0; level < bytes.size(); ++level)
+    for (size_t level = 0; level < bytes.size(); ++level)
       group.bandwidth[level].add(bytes[level].empty() ? kNaN : bytes[level][i], duration, false);
-    for (std::size_t kind = 0; kind < inputs.kinds.size(); ++kind)
+    for (size_t kind = 0; kind < inputs.kinds.size(); ++kind)
       if (!inputs.kinds[kind].empty() && !std::isnan(inputs.kinds[kind][i])) {
         group.point.flops[kind] += inputs.kinds[kind][i];
         group.counted[kind] = true;
@@ -195,14 +195,14 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
   }
   std::vector<IntensityPoint> points;
   for (Group& group : groups) {
-    for (std::size_t kind = 0; kind < inputs.kinds.size(); ++kind)
+    for (size_t kind = 0; kind < inputs.kinds.size(); ++kind)
       if (!group.counted[kind]) group.point.flops[kind] = kNaN;
     group.point.l1 = group.l1.ratio(compat);
     group.point.l2 = group.l2.ratio(compat);
     group.point.hbm = group.hbm.ratio(compat);
     group.point.lds = group.lds.ratio(false);
     group.point.performance = group.rate.ratio(compat);
-    for (std::size_t level = 0; level < kRooflineLevels.size(); ++level) {
+    for (size_t level = 0; level < kRooflineLevels.size(); ++level) {
       group.point.bytes[level] = group.bandwidth[level].count == 0 ? kNaN : group.bandwidth[level].above;
       group.point.bandwidth[level] = group.bandwidth[level].ratio(false);
     }
@@ -251,7 +251,7 @@ double intensity_at(const IntensityPoint& point, std::string_view level) {
 }
 
 double bandwidth_at(const IntensityPoint& point, std::string_view level) {
-  for (std::size_t i = 0; i < kRooflineLevels.size(); ++i)
+  for (size_t i = 0; i < kRooflineLevels.size(); ++i)
     if (kRooflineLevels[i] == level) return point.bandwidth[i];
   return kNaN;
 }
@@ -286,7 +286,7 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs) {
   return bound;
 }
 
-std::string above_roof_text(std::size_t count) {
+std::string above_roof_text(size_t count) {
   if (count == 0) return {};
   return fmt::format(
       "{} {} above a roof. A roof is what a benchmark sustains, not a limit of physics: short work may run "
@@ -298,9 +298,9 @@ std::string above_roof_text(std::size_t count) {
 std::string_view main_data_type(const IntensityPoint& point, std::span<const IntensityFormulas::Kind> kinds) {
   std::string_view best;
   double most = 0;
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
     double sum = 0;  // of the vector and the matrix unit
-    for (std::size_t k = 0; k < kinds.size(); ++k)
+    for (size_t k = 0; k < kinds.size(); ++k)
       if (kinds[k].kind.type == kinds[i].kind.type && point.flops[k] > 0) sum += point.flops[k];
     if (sum > most) {
       most = sum;

@@ -44,8 +44,8 @@ struct IntensityInputs {
 
 /// Points by falling total duration. rows[i] is the dispatch behind value i of the inputs.
 std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
-                                             std::span<const std::uint32_t> rows,
-                                             const IntensityInputs& inputs, bool by_kernel, bool compat);
+                                             std::span<const uint32_t> rows, const IntensityInputs& inputs,
+                                             bool by_kernel, bool compat);
 
 /// One roof: y = min(peak, x * bandwidth).
 struct Roof {
@@ -77,7 +77,7 @@ Bound bound_of(const IntensityPoint& point, std::span<const Roof> roofs);
 /// More than this of a roof, in percent, is worth an explanation; below it is the scatter of the measurements.
 inline constexpr double kAboveRoof = 102;
 /// Why a point may lie above a roof, for people, about `count` kernels or dispatches. Empty for none.
-std::string above_roof_text(std::size_t count);
+std::string above_roof_text(size_t count);
 
 /// "hbm" -> the point's intensity there; NaN for compute roofs.
 double intensity_at(const IntensityPoint& point, std::string_view level);

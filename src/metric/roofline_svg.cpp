@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kWidth = 1000, kPlotHeight = 470;
 constexpr double kLeft = 66, kRight = 18, kTop = 34, kBottom = 46;
-constexpr std::size_t kMostDispatches = 2000, kNamed = 12;
+constexpr size_t kMostDispatches = 2000, kNamed = 12;
 
 // Colours as on the page (web/src/style.css).
 constexpr std::string_view kStyle = R"(<style>
@@ -41,7 +41,7 @@ text { fill: var(--text); } .tick, .axis, .note, .label { fill: var(--muted); } 
 
 std::string escaped(std::string_view text) {
   // Lines stay lines, other control characters become visible.
-  if (const std::size_t end = text.find('\n'); end != std::string_view::npos)
+  if (const size_t end = text.find('\n'); end != std::string_view::npos)
     return escaped(text.substr(0, end)) + "\n" + escaped(text.substr(end + 1));
   return report::markup_text(report::clean(text));
 }
@@ -66,18 +66,18 @@ std::string rate_text(double gflops) {
 }
 
 struct Line {
-  std::size_t run;
+  size_t run;
   Roof roof;
   std::string type;  // of compute roofs
 };
 
 struct Mark {
-  std::size_t run;
+  size_t run;
   std::string_view level;
   double x, y;  // x is 0 for a kernel without FLOPs; y is then GB/s
   const IntensityPoint* point;
   double share;
-  std::size_t number;  // of its kernel in the legend
+  size_t number;  // of its kernel in the legend
 };
 
 class Drawing {
@@ -96,7 +96,7 @@ class Drawing {
           runs_.front().workload().path);
     find_range();
     std::string body = grid();
-    for (std::size_t r = 0; r < runs_.size(); ++r) body += roofs_of(r);
+    for (size_t r = 0; r < runs_.size(); ++r) body += roofs_of(r);
     body += labels();
     for (const Mark& mark : marks_) body += point(mark);
     for (const Mark& mark : marks_)
@@ -108,19 +108,19 @@ class Drawing {
       y += 16;
     };
     const auto note = [&](const std::string& text) {
-      for (std::size_t from = 0; from < text.size();) {
-        std::size_t to = std::min(from + 150, text.size());
+      for (size_t from = 0; from < text.size();) {
+        size_t to = std::min(from + 150, text.size());
         if (to < text.size() && text.rfind(' ', to) > from) to = text.rfind(' ', to);
         line(escaped(text.substr(from, to - from)), "note");
         from = to + 1;
       }
     };
-    for (std::size_t i = 0; i < names_.size() && i < kNamed; ++i)
+    for (size_t i = 0; i < names_.size() && i < kNamed; ++i)
       line(fmt::format("{}  {}", i + 1, escaped(report::shortened(names_[i], 140))), "kernel");
     if (names_.size() > kNamed) line(fmt::format("and {} more", names_.size() - kNamed), "note");
     y += 4;
     if (runs_.size() > 1)
-      for (std::size_t r = 0; r < runs_.size(); ++r) {
+      for (size_t r = 0; r < runs_.size(); ++r) {
         static constexpr std::array<std::string_view, 4> kShapes = {"●", "◆", "■", "▲"};
         line(fmt::format("[{}] {} {}", r + 1, kShapes[r % kShapes.size()], escaped(run_name(r))), "kernel");
       }
@@ -129,7 +129,7 @@ class Drawing {
           "hollow marks on the left axis: kernels without FLOPs, as far below the roofs as their bytes a "
           "second are below the memory's");
     note(above_roof_text(above_));
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
+    for (size_t r = 0; r < runs_.size(); ++r) {
       if (!runs_[r].uncounted_flops().empty()) {
         std::string all;
         for (const std::string& each : runs_[r].uncounted_flops()) all += (all.empty() ? "" : ", ") + each;
@@ -154,7 +154,7 @@ class Drawing {
   }
 
  private:
-  std::string run_name(std::size_t r) const {
+  std::string run_name(size_t r) const {
     const workload::Workload& w = runs_[r].workload();
     std::string model(w.sysinfo.get("gpu_model"));
     // roofline.csv has the whole name, where it is of this device.
@@ -164,7 +164,7 @@ class Drawing {
     return fmt::format("{}{}{}{}", w.path, model.empty() ? "" : " (", model, model.empty() ? "" : ")");
   }
   std::string title() const { return runs_.size() == 1 ? run_name(0) : fmt::format("{} runs", runs_.size()); }
-  std::string of_run(std::size_t r) const {
+  std::string of_run(size_t r) const {
     return runs_.size() == 1 ? std::string() : fmt::format(" of {}", runs_[r].workload().path);
   }
   bool wanted(std::string_view level) const {
@@ -173,7 +173,7 @@ class Drawing {
   }
 
   void collect() {
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
+    for (size_t r = 0; r < runs_.size(); ++r) {
       const Analysis& run = runs_[r];
       std::map<std::string, std::vector<Roof>, std::less<>>& types = roofs_.emplace_back();
       if (!run.workload().ceilings.empty())
@@ -198,12 +198,12 @@ class Drawing {
           options_.dispatches ? run.dispatch_points() : run.kernel_points();
       double total = 0;
       for (const IntensityPoint& point : points) total += point.total_duration;
-      for (std::size_t i = 0; i < points.size() && (!options_.dispatches || i < kMostDispatches); ++i) {
+      for (size_t i = 0; i < points.size() && (!options_.dispatches || i < kMostDispatches); ++i) {
         const IntensityPoint& point = points[i];
         const std::string& name = run.workload().kernels[point.kernel];
         auto at = std::find(names_.begin(), names_.end(), name);
         if (at == names_.end()) at = names_.insert(at, name);
-        const auto number = static_cast<std::size_t>(at - names_.begin()) + 1;
+        const auto number = static_cast<size_t>(at - names_.begin()) + 1;
         const Bound bound = bound_of_point(r, point).second;
         above_ += bound.roof != nullptr && bound.reached > kAboveRoof ? 1 : 0;
         for (const std::string_view level : kRooflineLevels) {
@@ -222,7 +222,7 @@ class Drawing {
   }
 
   // The data type under whose roofs a point is judged, and what binds it there.
-  std::pair<std::string, Bound> bound_of_point(std::size_t r, const IntensityPoint& point) const {
+  std::pair<std::string, Bound> bound_of_point(size_t r, const IntensityPoint& point) const {
     std::string type(runs_[r].data_type(point));
     auto of = roofs_[r].find(type);
     if (of == roofs_[r].end()) of = roofs_[r].begin();
@@ -328,7 +328,7 @@ class Drawing {
     return {px(from), py(from * roof.peak), px(roof.y1 / roof.peak), py(roof.y1)};
   }
 
-  std::string roofs_of(std::size_t r) const {
+  std::string roofs_of(size_t r) const {
     std::string out = fmt::format("<g class=\"run{}\" clip-path=\"url(#plot)\">\n", r);
     for (const Line& line : lines_) {
       if (line.run != r) continue;
@@ -458,7 +458,7 @@ class Drawing {
   std::vector<Line> lines_;
   std::vector<Mark> marks_;
   std::vector<std::string> names_;  // of kernels, in the order of their numbers
-  std::size_t above_ = 0;
+  size_t above_ = 0;
   double left_ = 0, right_ = 0, bottom_ = 0, top_ = 0;
 };
 

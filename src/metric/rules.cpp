@@ -32,10 +32,10 @@ std::string one_line(std::string_view text) {
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
   while (true) {
-    const std::size_t begin = text.find_first_not_of(' ');
+    const size_t begin = text.find_first_not_of(' ');
     if (begin == std::string_view::npos) return parts;
     text.remove_prefix(begin);
-    const std::size_t end = std::min(text.find(' '), text.size());
+    const size_t end = std::min(text.find(' '), text.size());
     parts.push_back(text.substr(0, end));
     text.remove_prefix(end);
   }
@@ -176,7 +176,7 @@ class Reader {
 
   Status read_metric(const YAML::Node& node, std::string_view word, std::string_view& slug,
                      std::string_view& column) {
-    const std::size_t dot = word.find('.');
+    const size_t dot = word.find('.');
     const std::string_view name = word.substr(0, dot);
     const std::string_view key = dot == std::string_view::npos ? std::string_view() : word.substr(dot + 1);
     const auto legal = [](std::string_view text) {
@@ -223,7 +223,7 @@ class Reader {
   Result<RuleRamp> read_ramp(const YAML::Node& node) {
     TACHO_ASSIGN(const std::string line, text(node, "severity"));
     const std::vector<std::string_view> parts = split(line);
-    const std::size_t dots = parts.empty() ? std::string_view::npos : parts.back().find("..");
+    const size_t dots = parts.empty() ? std::string_view::npos : parts.back().find("..");
     if (parts.size() < 2 || dots == std::string_view::npos)
       return fail_at(node, "severity is \"metric from..to\", not \"{}\"", line);
     RuleRamp ramp;

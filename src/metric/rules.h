@@ -27,7 +27,7 @@ struct RuleTerm {
 /// "wave-cycles", "wave-cycles.max", "dependency-wait-cycles / wave-cycles".
 std::string to_string(const RuleTerm& term);
 
-enum class Comparison : std::uint8_t { Above, AtLeast, Below, AtMost };
+enum class Comparison : uint8_t { Above, AtLeast, Below, AtMost };
 std::string_view to_string(Comparison comparison);  ///< ">", ">=", "<", "<="
 
 struct RuleCondition {

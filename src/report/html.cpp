@@ -4,11 +4,11 @@
 namespace tacho::report {
 
 Result<std::string> embed_json(std::string_view page, std::string_view json) {
-  const std::size_t at = page.find(kJsonPlace);
+  const size_t at = page.find(kJsonPlace);
   if (at == std::string_view::npos) return fail("the page has no place for the data ({})", kJsonPlace);
   std::string out(page.substr(0, at));
   out.reserve(page.size() + json.size() + json.size() / 16);
-  for (std::size_t i = 0; i < json.size(); ++i) {
+  for (size_t i = 0; i < json.size(); ++i) {
     // "</script>" and "<!--" inside a string would end or change the element.
     if (json[i] == '<')
       out += "\\u003c";

@@ -25,15 +25,15 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr std::uint16_t kUsualPort = 8050;
-constexpr std::size_t kMostConnections = 32;
-constexpr std::size_t kLongestHead = 8192;
+constexpr uint16_t kUsualPort = 8050;
+constexpr size_t kMostConnections = 32;
+constexpr size_t kLongestHead = 8192;
 constexpr std::chrono::seconds kPatience{30};  // with a connection that neither sends nor takes
 
 struct Connection {
   int socket = -1;
   std::string in, out;
-  std::size_t sent = 0;
+  size_t sent = 0;
   SteadyTime since;
 };
 
@@ -41,7 +41,7 @@ struct Connection {
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
+  for (size_t i = 0; i < a.size(); ++i)
     difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
   return difference == 0;
 }
@@ -56,7 +56,7 @@ Result<std::string> random_token() {
 }
 
 // A socket on 127.0.0.1, or -1 with errno.
-int listen_on(std::uint16_t port, std::uint16_t& got) {
+int listen_on(uint16_t port, uint16_t& got) {
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0) return -1;
   const int yes = 1;
@@ -89,7 +89,7 @@ std::string response(std::string_view status, std::string_view type, std::string
 }
 
 std::string_view header(std::string_view head, std::string_view name) {
-  for (std::size_t from = head.find("\r\n"); from != std::string_view::npos; from = head.find("\r\n", from)) {
+  for (size_t from = head.find("\r\n"); from != std::string_view::npos; from = head.find("\r\n", from)) {
     from += 2;
     std::string_view line = head.substr(from, head.find("\r\n", from) - from);
     if (line.size() <= name.size() || line[name.size()] != ':' ||
@@ -105,10 +105,10 @@ std::string_view header(std::string_view head, std::string_view name) {
 
 }  // namespace
 
-std::string answer(std::string_view head, std::string_view page, std::string_view token, std::uint16_t port) {
+std::string answer(std::string_view head, std::string_view page, std::string_view token, uint16_t port) {
   constexpr std::string_view kText = "text/plain";
   const std::string_view line = head.substr(0, head.find("\r\n"));
-  const std::size_t first = line.find(' '), last = line.rfind(' ');
+  const size_t first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || last <= first || !line.substr(last + 1).starts_with("HTTP/1."))
     return response("400 Bad Request", kText, "not HTTP\n", true);
   const std::string_view method = line.substr(0, first);
@@ -120,7 +120,7 @@ std::string answer(std::string_view head, std::string_view page, std::string_vie
   if (host != fmt::format("127.0.0.1:{}", port) && host != fmt::format("localhost:{}", port))
     return response("403 Forbidden", kText, "this server is 127.0.0.1\n", with_body);
   const std::string_view target = line.substr(first + 1, last - first - 1);
-  const std::size_t question = target.find('?');
+  const size_t question = target.find('?');
   if (target.substr(0, question) != "/")
     return response("404 Not Found", kText, "there is one page\n", with_body);
   constexpr std::string_view kParameter = "token=";
@@ -131,7 +131,7 @@ std::string answer(std::string_view head, std::string_view page, std::string_vie
   return response("200 OK", "text/html", page, with_body);
 }
 
-Result<PageServer> PageServer::listen(std::string page, std::optional<std::uint16_t> port) {
+Result<PageServer> PageServer::listen(std::string page, std::optional<uint16_t> port) {
   PageServer server;
   server.page_ = std::move(page);
   TACHO_ASSIGN(server.token_, random_token());
@@ -144,7 +144,7 @@ Result<PageServer> PageServer::listen(std::string page, std::optional<std::uint1
 }
 
 Result<PageServer> PageServer::listen_anywhere(std::string page) {
-  return listen(std::move(page), std::uint16_t{0});
+  return listen(std::move(page), uint16_t{0});
 }
 
 PageServer::PageServer(PageServer&& other) noexcept
@@ -178,7 +178,7 @@ Status PageServer::serve(int stop) {
     if (poll(waiting.data(), waiting.size(), connections.empty() ? -1 : 1000) < 0 && errno != EINTR) break;
     if (waiting[0].revents != 0 || waiting[1].revents != 0) break;
     const SteadyTime now = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < connections.size(); ++i) {
+    for (size_t i = 0; i < connections.size(); ++i) {
       Connection& each = connections[i];
       bool done = now - each.since > kPatience;
       const short events = waiting[i + 3].revents;
@@ -187,8 +187,8 @@ Status PageServer::serve(int stop) {
         const ssize_t got = recv(each.socket, buffer, sizeof buffer, 0);
         if (got > 0) {
           each.since = now;
-          each.in.append(buffer, static_cast<std::size_t>(got));
-          const std::size_t end = each.in.find("\r\n\r\n");
+          each.in.append(buffer, static_cast<size_t>(got));
+          const size_t end = each.in.find("\r\n\r\n");
           if (end != std::string::npos)
             each.out = answer(std::string_view(each.in).substr(0, end + 2), page_, token_, port_);
           else if (each.in.size() > kLongestHead)
@@ -201,7 +201,7 @@ Status PageServer::serve(int stop) {
             send(each.socket, each.out.data() + each.sent, each.out.size() - each.sent, MSG_NOSIGNAL);
         if (put > 0) {
           each.since = now;
-          each.sent += static_cast<std::size_t>(put);
+          each.sent += static_cast<size_t>(put);
           done = each.sent == each.out.size();
         } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
           done = true;

@@ -13,7 +13,7 @@ namespace tacho::report {
 class PageServer {
  public:
   /// Listens on 127.0.0.1. A port that is given must be free; without one 8050 is tried, then any.
-  static Result<PageServer> listen(std::string page, std::optional<std::uint16_t> port);
+  static Result<PageServer> listen(std::string page, std::optional<uint16_t> port);
   /// Any free port.
   static Result<PageServer> listen_anywhere(std::string page);
 
@@ -23,7 +23,7 @@ class PageServer {
 
   /// "http://127.0.0.1:8050/?token=..."; the token has 128 random bits.
   std::string url() const;
-  std::uint16_t port() const { return port_; }
+  uint16_t port() const { return port_; }
 
   /// Answers until one of SIGINT and SIGTERM arrives or `stop` becomes readable; blocks these signals
   /// meanwhile.
@@ -33,11 +33,11 @@ class PageServer {
   PageServer() = default;
   std::string page_, token_;
   int socket_ = -1;
-  std::uint16_t port_ = 0;
+  uint16_t port_ = 0;
 };
 
 /// The whole answer to a request's head (up to the empty line): the page for "GET /?token=..." with the right
 /// token and a Host that is this machine, else a short error. Without its body for HEAD.
-std::string answer(std::string_view head, std::string_view page, std::string_view token, std::uint16_t port);
+std::string answer(std::string_view head, std::string_view page, std::string_view token, uint16_t port);
 
 }  // namespace tacho::report

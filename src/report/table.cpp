@@ -10,12 +10,12 @@ namespace tacho::report {
 
 namespace {
 
-enum class Numbers : std::uint8_t { Full, Scaled };
+enum class Numbers : uint8_t { Full, Scaled };
 
 std::string cell_text(const Cell& cell, const Column& column, const TextStyle& style, Numbers numbers) {
   const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
   if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
+  if (const auto* whole = std::get_if<int64_t>(&cell)) {
     if (numbers == Numbers::Scaled && std::llabs(*whole) >= 100000)
       return format_si(static_cast<double>(*whole), decimals);
     return style.exact_integers ? fmt::format("{}", *whole)
@@ -29,7 +29,7 @@ std::string cell_text(const Cell& cell, const Column& column, const TextStyle& s
   return style.missing;
 }
 
-bool is_right(const Table& table, std::size_t column) {
+bool is_right(const Table& table, size_t column) {
   const Align align = table.columns[column].align;
   if (align != Align::Automatic) return align == Align::Right;
   bool numbers = false;
@@ -48,16 +48,16 @@ using Lines = std::vector<std::string>;
 
 // Text in lines of at most `width` columns; hard breaks, as long kernel names have no spaces where they are
 // needed.
-Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
+Lines broken(std::string_view text, size_t width, size_t max_lines) {
   Lines lines;
   std::string line;
-  std::size_t used = 0;
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t length = 1;
+  size_t used = 0;
+  for (size_t i = 0; i < text.size();) {
+    size_t length = 1;
     while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80)
       ++length;
     const std::string_view point = text.substr(i, length);
-    const std::size_t columns = display_width(point);
+    const size_t columns = display_width(point);
     if (used + columns > width && !line.empty()) {
       lines.push_back(std::move(line));
       line.clear();
@@ -81,12 +81,12 @@ Lines broken(std::string_view text, std::size_t width, std::size_t max_lines) {
 }
 
 std::string plain(const Table& table, const TextStyle& style, std::vector<std::vector<std::string>> cells,
-                  const std::vector<bool>& right, std::vector<std::size_t> widths) {
+                  const std::vector<bool>& right, std::vector<size_t> widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
   const auto line = [&](const auto& text_of) {
     std::string text;
-    for (std::size_t c = 0; c < widths.size(); ++c) {
+    for (size_t c = 0; c < widths.size(); ++c) {
       if (c > 0) text += "  ";
       const std::string cell = shortened(text_of(c), widths[c]);
       text += right[c] ? padded_left(cell, widths[c]) : padded_right(cell, widths[c]);
@@ -94,34 +94,33 @@ std::string plain(const Table& table, const TextStyle& style, std::vector<std::v
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  out += indent +
-         painted(line([&](std::size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) +
+  out += indent + painted(line([&](size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) +
          "\n";
-  for (const auto& row : cells) out += indent + line([&](std::size_t c) { return row[c]; }) + "\n";
+  for (const auto& row : cells) out += indent + line([&](size_t c) { return row[c]; }) + "\n";
   return out;
 }
 
 std::string boxed(const Table& table, const TextStyle& style,
                   const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
-                  const std::vector<std::size_t>& widths) {
+                  const std::vector<size_t>& widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
   const auto rule = [&](std::string_view left, std::string_view fill, std::string_view middle,
                         std::string_view end) {
     out += indent;
-    for (std::size_t c = 0; c < widths.size(); ++c) {
+    for (size_t c = 0; c < widths.size(); ++c) {
       out += c == 0 ? left : middle;
-      for (std::size_t i = 0; i < widths[c] + 2; ++i) out += fill;
+      for (size_t i = 0; i < widths[c] + 2; ++i) out += fill;
     }
     out += end;
     out += '\n';
   };
   const auto row = [&](const std::vector<Lines>& lines) {
-    std::size_t height = 1;
+    size_t height = 1;
     for (const Lines& cell : lines) height = std::max(height, cell.size());
-    for (std::size_t i = 0; i < height; ++i) {
+    for (size_t i = 0; i < height; ++i) {
       out += indent;
-      for (std::size_t c = 0; c < widths.size(); ++c) {
+      for (size_t c = 0; c < widths.size(); ++c) {
         const std::string_view text =
             i < lines[c].size() ? std::string_view(lines[c][i]) : std::string_view();
         out += "│ " + (right[c] ? padded_left(text, widths[c]) : padded_right(text, widths[c])) + " ";
@@ -129,18 +128,18 @@ std::string boxed(const Table& table, const TextStyle& style,
       out += "│\n";
     }
   };
-  const auto lines_of = [&](std::size_t c, const std::string& text) {
+  const auto lines_of = [&](size_t c, const std::string& text) {
     const Column& column = table.columns[c];
     return column.wrap > 0 ? broken(text, column.wrap, column.max_lines) : Lines{text};
   };
   rule("╒", "═", "╤", "╕");
   std::vector<Lines> lines(widths.size());
-  for (std::size_t c = 0; c < widths.size(); ++c) lines[c] = {table.columns[c].title};
+  for (size_t c = 0; c < widths.size(); ++c) lines[c] = {table.columns[c].title};
   row(lines);
   rule("╞", "═", "╪", "╡");
-  for (std::size_t r = 0; r < cells.size(); ++r) {
+  for (size_t r = 0; r < cells.size(); ++r) {
     if (r > 0) rule("├", "─", "┼", "┤");
-    for (std::size_t c = 0; c < widths.size(); ++c) lines[c] = lines_of(c, cells[r][c]);
+    for (size_t c = 0; c < widths.size(); ++c) lines[c] = lines_of(c, cells[r][c]);
     row(lines);
   }
   rule("╘", "═", "╧", "╛");
@@ -154,43 +153,43 @@ Cell number_cell(double value) {
 }
 
 std::string to_text(const Table& table, const TextStyle& style) {
-  const std::size_t columns = table.columns.size();
+  const size_t columns = table.columns.size();
   if (columns == 0) return {};
   std::vector<bool> right(columns);
-  for (std::size_t c = 0; c < columns; ++c) right[c] = is_right(table, c);
+  for (size_t c = 0; c < columns; ++c) right[c] = is_right(table, c);
 
   std::vector<std::vector<std::string>> cells;
-  std::vector<std::size_t> widths(columns);
-  const std::size_t gap = style.border == Border::Plain ? 2 : 3;
+  std::vector<size_t> widths(columns);
+  const size_t gap = style.border == Border::Plain ? 2 : 3;
   const auto measure = [&](Numbers numbers) {
     cells.assign(table.rows.size(), std::vector<std::string>(columns));
-    for (std::size_t c = 0; c < columns; ++c) {
+    for (size_t c = 0; c < columns; ++c) {
       const Column& column = table.columns[c];
       // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that
       // way.
       widths[c] = display_width(column.title) + (style.border == Border::Box ? 2 : 0);
-      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      for (size_t r = 0; r < table.rows.size(); ++r) {
         cells[r][c] = cell_text(c < table.rows[r].size() ? table.rows[r][c] : Cell{}, column, style, numbers);
-        std::size_t width = display_width(cells[r][c]);
+        size_t width = display_width(cells[r][c]);
         if (style.border == Border::Box && column.wrap > 0) width = std::min(width, column.wrap);
         widths[c] = std::max(widths[c], width);
       }
     }
-    std::size_t total = style.indent + (style.border == Border::Box ? 4 : 0);
-    for (std::size_t c = 0; c < columns; ++c) total += widths[c] + (c > 0 ? gap : 0);
+    size_t total = style.indent + (style.border == Border::Box ? 4 : 0);
+    for (size_t c = 0; c < columns; ++c) total += widths[c] + (c > 0 ? gap : 0);
     return total;
   };
-  std::size_t total = measure(Numbers::Full);
+  size_t total = measure(Numbers::Full);
   if (style.width > 0 && style.border == Border::Plain) {
     if (total > style.width) total = measure(Numbers::Scaled);
     while (total > style.width) {
       // The widest column that may shrink gives way, down to a size that still says something.
-      std::size_t widest = columns;
-      for (std::size_t c = 0; c < columns; ++c)
+      size_t widest = columns;
+      for (size_t c = 0; c < columns; ++c)
         if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest]))
           widest = c;
       if (widest == columns) break;
-      const std::size_t less = std::min(total - style.width, widths[widest] - 10);
+      const size_t less = std::min(total - style.width, widths[widest] - 10);
       widths[widest] -= less;
       total -= less;
     }
@@ -201,15 +200,15 @@ std::string to_text(const Table& table, const TextStyle& style) {
 
 std::string to_csv(const Table& table, bool header) {
   std::string out;
-  for (std::size_t c = 0; header && c < table.columns.size(); ++c)
+  for (size_t c = 0; header && c < table.columns.size(); ++c)
     out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
   if (header) out += '\n';
   for (const auto& row : table.rows) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    for (size_t c = 0; c < table.columns.size(); ++c) {
       if (c > 0) out += ',';
       if (c >= row.size()) continue;
       if (const auto* text = std::get_if<std::string>(&row[c])) out += csv_quoted(*text);
-      if (const auto* whole = std::get_if<std::int64_t>(&row[c])) out += fmt::format("{}", *whole);
+      if (const auto* whole = std::get_if<int64_t>(&row[c])) out += fmt::format("{}", *whole);
       if (const auto* number = std::get_if<double>(&row[c]); number != nullptr && !std::isnan(*number))
         out += format_exact(*number);
     }
@@ -279,7 +278,7 @@ JsonWriter& JsonWriter::value(double number) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(std::int64_t number) {
+JsonWriter& JsonWriter::value(int64_t number) {
   separate();
   fmt::format_to(std::back_inserter(out_), "{}", number);
   return *this;
@@ -299,7 +298,7 @@ JsonWriter& JsonWriter::null() {
 
 JsonWriter& JsonWriter::cell(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return value(std::string_view(*text));
-  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return value(*whole);
+  if (const auto* whole = std::get_if<int64_t>(&cell)) return value(*whole);
   if (const auto* number = std::get_if<double>(&cell)) return value(*number);
   return null();
 }
@@ -329,7 +328,7 @@ void begin_json(const Table& table, JsonWriter& writer) {
 void rows_json(const Table& part, JsonWriter& writer) {
   for (const auto& row : part.rows) {
     writer.newline().begin_array();
-    for (std::size_t c = 0; c < part.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
+    for (size_t c = 0; c < part.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
     writer.end_array();
   }
 }

@@ -12,20 +12,20 @@
 namespace tacho::report {
 
 /// No value (prints as — or empty, null in JSON), a whole number, a number, or text.
-using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
+using Cell = std::variant<std::monostate, int64_t, double, std::string>;
 
 /// NaN becomes "no value".
 Cell number_cell(double value);
 
-enum class Align : std::uint8_t { Automatic, Left, Right };  ///< Automatic: numbers right, text left
+enum class Align : uint8_t { Automatic, Left, Right };  ///< Automatic: numbers right, text left
 
 struct Column {
   std::string title;
   Align align = Align::Automatic;
-  int decimals = -1;          ///< of doubles; -1: the style's
-  bool shrink = false;        ///< text that may be cut when the table is too wide for the screen
-  std::size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
-  std::size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
+  int decimals = -1;     ///< of doubles; -1: the style's
+  bool shrink = false;   ///< text that may be cut when the table is too wide for the screen
+  size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
+  size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
 };
 
 struct Table {
@@ -35,7 +35,7 @@ struct Table {
   std::vector<std::vector<Cell>> rows;  ///< shorter rows are filled with empty cells
 };
 
-enum class Border : std::uint8_t {
+enum class Border : uint8_t {
   Plain,  ///< columns two spaces apart, a dim header line, nothing else
   Box,    ///< double outer lines and a line below every row, as rocprof-compute prints tables
 };
@@ -43,10 +43,10 @@ enum class Border : std::uint8_t {
 struct TextStyle {
   Border border = Border::Plain;
   int decimals = 2;
-  std::size_t width =
+  size_t width =
       0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any
   bool colour = false;
-  std::size_t indent = 0;
+  size_t indent = 0;
   std::string missing = "—";
   bool exact_integers = true;  ///< whole numbers of integer cells print without decimals
 };
@@ -70,9 +70,9 @@ class JsonWriter {
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(double number);
-  JsonWriter& value(std::int64_t number);
-  JsonWriter& value(int number) { return value(static_cast<std::int64_t>(number)); }
-  JsonWriter& value(std::size_t number) { return value(static_cast<std::int64_t>(number)); }
+  JsonWriter& value(int64_t number);
+  JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
+  JsonWriter& value(size_t number) { return value(static_cast<int64_t>(number)); }
   JsonWriter& value(bool boolean);
   JsonWriter& null();
   JsonWriter& cell(const Cell& cell);

@@ -18,21 +18,21 @@ namespace {
 // One code point; invalid bytes give U+FFFD and one byte of length.
 struct CodePoint {
   char32_t value;
-  std::size_t length;
+  size_t length;
   bool valid;
 };
 
 CodePoint next_code_point(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                                                             : 0;
+  const size_t length = first >= 0xf0 && first < 0xf5   ? 4
+                        : first >= 0xe0 && first < 0xf0 ? 3
+                        : first >= 0xc2 && first < 0xe0 ? 2
+                                                        : 0;
   if (length == 0 || text.size() < length) return {0xfffd, 1, false};
   char32_t value = first & (0x7fU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
+  for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return {0xfffd, 1, false};
     value = (value << 6) | (byte(i) & 0x3fU);
   }
@@ -41,7 +41,7 @@ CodePoint next_code_point(std::string_view text) {
   return {value, length, true};
 }
 
-std::size_t width_of(char32_t c) {
+size_t width_of(char32_t c) {
   if ((c >= 0x300 && c < 0x370) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
   const bool wide = (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) ||
                     (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
@@ -63,7 +63,7 @@ std::string format_fixed(double value, int decimals) {
 std::string format_si(double value, int decimals) {
   static constexpr std::array<char, 7> kPrefixes = {' ', 'k', 'M', 'G', 'T', 'P', 'E'};
   if (!std::isfinite(value)) return format_fixed(value, decimals);
-  std::size_t prefix = 0;
+  size_t prefix = 0;
   while (std::fabs(value) >= 999.9995 && prefix + 1 < kPrefixes.size()) {
     value /= 1000;
     ++prefix;
@@ -85,7 +85,7 @@ std::string format_duration(double ns) {
 
 std::string format_bytes(double bytes) {
   static constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  std::size_t unit = 0;
+  size_t unit = 0;
   while (std::fabs(bytes) >= 1024 && unit + 1 < kUnits.size()) {
     bytes /= 1024;
     ++unit;
@@ -97,8 +97,8 @@ std::string format_exact(double value) {
   return fmt::format("{}", value);
 }
 
-std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
+size_t display_width(std::string_view text) {
+  size_t width = 0;
   while (!text.empty()) {
     const CodePoint point = next_code_point(text);
     width += width_of(point.value);
@@ -127,11 +127,11 @@ std::string clean(std::string_view text) {
   return out;
 }
 
-std::string shortened(std::string_view text, std::size_t width) {
+std::string shortened(std::string_view text, size_t width) {
   if (display_width(text) <= width) return std::string(text);
   if (width == 0) return {};
   std::string out;
-  std::size_t used = 0;
+  size_t used = 0;
   while (!text.empty()) {
     const CodePoint point = next_code_point(text);
     if (used + width_of(point.value) > width - 1) break;
@@ -142,27 +142,27 @@ std::string shortened(std::string_view text, std::size_t width) {
   return out + "…";
 }
 
-std::string padded_right(std::string_view text, std::size_t width) {
+std::string padded_right(std::string_view text, size_t width) {
   std::string out(text);
-  const std::size_t used = display_width(text);
+  const size_t used = display_width(text);
   if (used < width) out.append(width - used, ' ');
   return out;
 }
 
-std::string padded_left(std::string_view text, std::size_t width) {
-  const std::size_t used = display_width(text);
+std::string padded_left(std::string_view text, size_t width) {
+  const size_t used = display_width(text);
   return used < width ? std::string(width - used, ' ') + std::string(text) : std::string(text);
 }
 
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+std::string wrapped(std::string_view text, size_t width, size_t indent) {
   std::string out;
-  std::size_t used = 0;
+  size_t used = 0;
   while (!text.empty()) {
-    const std::size_t space = text.find(' ');
+    const size_t space = text.find(' ');
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
     if (word.empty()) continue;
-    const std::size_t length = display_width(word);
+    const size_t length = display_width(word);
     if (used > 0 && used + 1 + length > width) {
       out += '\n';
       out.append(indent, ' ');
@@ -229,19 +229,19 @@ Screen screen_of(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
   screen.colour = screen.terminal && (no_colour == nullptr || *no_colour == '\0') &&
                   (term == nullptr || std::strcmp(term, "dumb") != 0);
-  std::size_t width = 0;
+  size_t width = 0;
   if (const char* columns = std::getenv("COLUMNS"); columns != nullptr)
     width = std::strtoul(columns, nullptr, 10);
   winsize size{};
   if (width == 0 && screen.terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-  if (width != 0) screen.width = std::min<std::size_t>(std::max<std::size_t>(width, 60), 1000);
+  if (width != 0) screen.width = std::min<size_t>(std::max<size_t>(width, 60), 1000);
   return screen;
 }
 
 std::string painted(std::string_view text, Paint paint, bool colour) {
   if (!colour) return std::string(text);
   static constexpr std::array<std::string_view, 6> kCodes = {"1", "2", "31", "33", "32", "36"};
-  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<std::size_t>(paint)], text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<size_t>(paint)], text);
 }
 
 }  // namespace tacho::report

@@ -22,18 +22,18 @@ std::string format_exact(double value);
 
 /// Columns that the text takes on a terminal: UTF-8 code points, wide ones counted twice, combining ones not
 /// at all.
-std::size_t display_width(std::string_view text);
+size_t display_width(std::string_view text);
 /// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made
 /// visible as '?'.
 std::string clean(std::string_view text);
 /// At most `width` columns; what was cut is shown by an ellipsis.
-std::string shortened(std::string_view text, std::size_t width);
+std::string shortened(std::string_view text, size_t width);
 /// Padded with spaces to `width` columns.
-std::string padded_right(std::string_view text, std::size_t width);
-std::string padded_left(std::string_view text, std::size_t width);
+std::string padded_right(std::string_view text, size_t width);
+std::string padded_left(std::string_view text, size_t width);
 /// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words
 /// longer than a line stay whole.
-std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
 
 /// A JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 std::string json_quoted(std::string_view text);
@@ -45,12 +45,12 @@ std::string csv_quoted(std::string_view text);
 struct Screen {
   bool terminal = false;
   bool colour = false;
-  std::size_t width = 80;
+  size_t width = 80;
 };
 Screen screen_of(int descriptor);
 
 /// Escape sequences, empty where there is no colour.
-enum class Paint : std::uint8_t { Bold, Dim, Red, Yellow, Green, Cyan };
+enum class Paint : uint8_t { Bold, Dim, Red, Yellow, Green, Cyan };
 std::string painted(std::string_view text, Paint paint, bool colour);
 
 }  // namespace tacho::report

@@ -26,8 +26,8 @@ class Benchmark {
   virtual Status check() = 0;
   /// Bytes, FLOP or operations of one experiment; after calibrate().
   virtual double work() const = 0;
-  virtual std::uint32_t group_size() const = 0;
-  virtual std::uint32_t groups() const = 0;
+  virtual uint32_t group_size() const = 0;
+  virtual uint32_t groups() const = 0;
 };
 
 /// A benchmark that a device may have: name, unit, instruction path and peak of the measurement; `skipped`

@@ -190,7 +190,7 @@ Existing compare_file(const std::string& path, const DeviceInfo& device) {
   return {Match::Same, std::string(row.text("Measured"))};
 }
 
-Status ensure_roofline(const std::string& folder, const NumberedDevice& device, std::size_t device_count,
+Status ensure_roofline(const std::string& folder, const NumberedDevice& device, size_t device_count,
                        const SuiteOptions& options) {
   const auto say = [&](const std::string& text) {
     if (options.line) options.line(text);

@@ -41,7 +41,7 @@ Existing compare_file(const std::string& path, const DeviceInfo& device);
 /// device and its driver; else copied from the device's cache; else measured (and cached). A file of another
 /// device is kept under the first free name roofline.csv.N. `line` gets the seed's "[roofline] ..." lines and
 /// those of the measurement.
-Status ensure_roofline(const std::string& folder, const NumberedDevice& device, std::size_t device_count,
+Status ensure_roofline(const std::string& folder, const NumberedDevice& device, size_t device_count,
                        const SuiteOptions& options);
 
 /// The device whose ceilings belong to a profile of counters of `vendor` ("nvidia", "amd", "virtual", "cpu")

@@ -13,10 +13,10 @@ namespace tacho::roofline {
 std::string_view name_of(Element element) {
   static constexpr std::array<std::string_view, 8> kNames = {"F16", "BF16", "TF32", "F8",
                                                              "I8",  "F64",  "F32",  "F8"};
-  return kNames[static_cast<std::size_t>(element)];
+  return kNames[static_cast<size_t>(element)];
 }
 
-std::uint32_t size_of(Element element) {
+uint32_t size_of(Element element) {
   switch (element) {
     case Element::Half:
     case Element::Bfloat:
@@ -32,8 +32,8 @@ std::uint32_t size_of(Element element) {
 }
 
 double value_of(Element element, const unsigned char* at) {
-  std::uint16_t two = 0;
-  std::uint32_t four = 0;
+  uint16_t two = 0;
+  uint32_t four = 0;
   double eight = 0;
   switch (element) {
     case Element::Half:
@@ -61,49 +61,49 @@ double value_of(Element element, const unsigned char* at) {
   return 0;
 }
 
-std::uint64_t random_word(Element element, std::uint64_t i) {
-  const std::uint32_t bits = random_bits(i), more = random_bits(std::uint64_t{1} << 40 | i);
-  const auto unit = [](std::uint32_t r) { return r / 2147483648.0 - 1; };
+uint64_t random_word(Element element, uint64_t i) {
+  const uint32_t bits = random_bits(i), more = random_bits(uint64_t{1} << 40 | i);
+  const auto unit = [](uint32_t r) { return r / 2147483648.0 - 1; };
   switch (element) {
     case Element::Half:
-      return to_half(unit(bits)) | static_cast<std::uint32_t>(to_half(unit(more))) << 16;
+      return to_half(unit(bits)) | static_cast<uint32_t>(to_half(unit(more))) << 16;
     case Element::Bfloat: {
-      const auto upper = [&](std::uint32_t r) {
-        return std::bit_cast<std::uint32_t>(static_cast<float>(unit(r))) & 0xFFFF0000U;
+      const auto upper = [&](uint32_t r) {
+        return std::bit_cast<uint32_t>(static_cast<float>(unit(r))) & 0xFFFF0000U;
       };
       return upper(bits) | upper(more) >> 16;
     }
     case Element::Tf32:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(unit(bits))) & 0xFFFFE000U;
+      return std::bit_cast<uint32_t>(static_cast<float>(unit(bits))) & 0xFFFFE000U;
     case Element::Float:
-      return std::bit_cast<std::uint32_t>(static_cast<float>(unit(bits)));
+      return std::bit_cast<uint32_t>(static_cast<float>(unit(bits)));
     case Element::E4m3:
       return bits & 0xBFBFBFBFU;
     case Element::E4m3Fnuz: {
-      std::uint32_t word = bits & 0xBFBFBFBFU;
-      for (std::uint32_t at = 0; at < 32; at += 8)  // 0x80 is NaN
+      uint32_t word = bits & 0xBFBFBFBFU;
+      for (uint32_t at = 0; at < 32; at += 8)  // 0x80 is NaN
         if ((word >> at & 0xFF) == 0x80) word &= ~(0x80U << at);
       return word;
     }
     case Element::Int8:
       return bits;
     case Element::Double:
-      return std::bit_cast<std::uint64_t>(unit(bits) + std::ldexp(more, -62));
+      return std::bit_cast<uint64_t>(unit(bits) + std::ldexp(more, -62));
   }
   return 0;
 }
 
 Status compare_product(Element element, std::string_view name, double product, double magnitude, double times,
-                       const void* at, std::uint32_t row, std::uint32_t column) {
+                       const void* at, uint32_t row, uint32_t column) {
   double got = 0;
   bool good = false;
   if (element == Element::Int8) {
-    std::int32_t value = 0;
+    int32_t value = 0;
     std::memcpy(&value, at, 4);
     got = value;
-    const auto expected = static_cast<std::uint32_t>(static_cast<std::int64_t>(product)) *
-                          static_cast<std::uint32_t>(static_cast<std::uint64_t>(times));
-    good = static_cast<std::uint32_t>(value) == expected;
+    const auto expected = static_cast<uint32_t>(static_cast<int64_t>(product)) *
+                          static_cast<uint32_t>(static_cast<uint64_t>(times));
+    good = static_cast<uint32_t>(value) == expected;
   } else if (element == Element::Double) {
     std::memcpy(&got, at, 8);
     good = std::fabs(got - product * times) <= 1e-9 * magnitude * times;

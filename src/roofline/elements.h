@@ -14,16 +14,16 @@ enum class Element { Half, Bfloat, Tf32, E4m3, Int8, Double, Float, E4m3Fnuz };
 /// "F16", "BF16", "TF32", "F8", "I8", "F64", "F32": as the columns of roofline.csv spell them.
 std::string_view name_of(Element element);
 /// Bytes of an element.
-std::uint32_t size_of(Element element);
+uint32_t size_of(Element element);
 double value_of(Element element, const unsigned char* at);
 
 /// Word `i` of random data: 32 bits of elements (64 for a double), all of magnitude at most 2 (integers: any).
-std::uint64_t random_word(Element element, std::uint64_t i);
+uint64_t random_word(Element element, uint64_t i);
 
 /// Compares an element of a product that was added up `times` times with what a device has at `at` (an int32, a double,
 /// else a float): exact for integers (modulo 2^32), for floats within what truncating accumulators lose. `magnitude` is
 /// the sum of |a b|. The error names the element.
 Status compare_product(Element element, std::string_view name, double product, double magnitude, double times,
-                       const void* at, std::uint32_t row, std::uint32_t column);
+                       const void* at, uint32_t row, uint32_t column);
 
 }  // namespace tacho::roofline

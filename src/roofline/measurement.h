@@ -18,9 +18,9 @@ struct Measurement {
   std::string unit;     ///< "GB/s", "GFLOP/s" or "GOP/s"
   std::string path;     ///< which instructions did the work: "wgmma.m64n256k16 (shared memory operands)"
   std::string skipped;  ///< not empty: why there is no value
-  std::uint32_t group_size = 0, groups = 0;
-  std::uint32_t experiments = 0;
-  std::uint32_t runs =
+  uint32_t group_size = 0, groups = 0;
+  uint32_t experiments = 0;
+  uint32_t runs =
       0;  ///< of all experiments; more than `experiments` where the fastest of several runs makes one
   double work = 0;                                           ///< bytes, FLOP or operations of one experiment
   double duration = 0;                                       ///< mean of the experiments, ns
@@ -41,15 +41,15 @@ struct DeviceInfo {
   std::string backend;  ///< "cuda" or "opencl"
   std::string name;     ///< "NVIDIA H200"
   std::string vendor;
-  std::string driver;              ///< version; a new one invalidates what was measured
-  std::string id;                  ///< UUID or PCI address where there is one
-  std::string kind;                ///< "GPU", "CPU", "accelerator"
-  std::string architecture;        ///< "sm_90"; empty: not known
-  std::uint32_t units = 0;         ///< multiprocessors, compute units
-  double max_clock = kUnknown;     ///< MHz
-  double memory_clock = kUnknown;  ///< MHz
-  std::uint32_t bus_width = 0;     ///< bits
-  std::uint64_t memory = 0, cache = 0, local_memory = 0;  ///< bytes; the last-level cache; of one unit
+  std::string driver;                                ///< version; a new one invalidates what was measured
+  std::string id;                                    ///< UUID or PCI address where there is one
+  std::string kind;                                  ///< "GPU", "CPU", "accelerator"
+  std::string architecture;                          ///< "sm_90"; empty: not known
+  uint32_t units = 0;                                ///< multiprocessors, compute units
+  double max_clock = kUnknown;                       ///< MHz
+  double memory_clock = kUnknown;                    ///< MHz
+  uint32_t bus_width = 0;                            ///< bits
+  uint64_t memory = 0, cache = 0, local_memory = 0;  ///< bytes; the last-level cache; of one unit
 };
 
 struct DeviceCeilings {

@@ -92,10 +92,10 @@ std::span<const MfmaKind> mfma_kinds() {
 }
 
 std::string mfma_source(const MfmaKind& kind) {
-  const std::size_t space = kind.operand.find(' ');
+  const size_t space = kind.operand.find(' ');
   const std::string words = kind.operand_words() == 1 ? "uint" : fmt::format("uint{}", kind.operand_words());
   std::string load_b, zero_c, steps, store_c;
-  for (std::uint32_t t = 0; t < kMfmaTiles; ++t) {
+  for (uint32_t t = 0; t < kMfmaTiles; ++t) {
     load_b += fmt::format("{}  const OPERAND b{} = __builtin_astype(table[(at + {}) % {}], OPERAND);",
                           t == 0 ? "" : "\n", t, t + 1, kMfmaTable);
     zero_c += fmt::format("{}c{} = (ACCUMULATOR)(0)", t == 0 ? "" : ", ", t);
@@ -126,9 +126,9 @@ std::string mfma_source(const MfmaKind& kind) {
 }
 
 std::string gfx_of(std::string_view name) {
-  const std::size_t at = name.find("gfx");
+  const size_t at = name.find("gfx");
   if (at == std::string_view::npos) return {};
-  std::size_t end = at + 3;
+  size_t end = at + 3;
   while (end < name.size() && std::isxdigit(static_cast<unsigned char>(name[end])) != 0) ++end;
   return end - at < 6 ? std::string() : std::string(name.substr(at, end - at));
 }
@@ -147,7 +147,7 @@ double amd_per_cycle(std::string_view architecture, std::string_view what) {
 }
 
 AmdCaches amd_caches(std::string_view architecture) {
-  constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+  constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
   if (architecture == "gfx908" || architecture == "gfx90a") return {16 * kKiB, 8 * kMiB, 8 * kMiB};
   if (architecture == "gfx942" || architecture == "gfx950") return {32 * kKiB, 4 * kMiB, 256 * kMiB};
   return {};

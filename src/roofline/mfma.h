@@ -20,25 +20,25 @@ struct MfmaKind {
   std::string_view instruction;  ///< in the assembler of that architecture
   std::string_view builtin;
   std::string_view operand;  ///< C type of A and B as the builtin takes them: "half 4" (a vector) or "float"
-  std::uint32_t m, n, k;     ///< m = n
+  uint32_t m, n, k;          ///< m = n
   double per_cycle;          ///< FLOP or operations a cycle and compute unit
 
   bool wide() const { return element == Element::Double; }  ///< accumulators are doubles
-  std::uint32_t operand_words() const { return m * k * size_of(element) / 256; }
-  std::uint32_t results() const { return m * n / 64; }  ///< accumulators of a lane
+  uint32_t operand_words() const { return m * k * size_of(element) / 256; }
+  uint32_t results() const { return m * n / 64; }  ///< accumulators of a lane
   /// Row of D of a lane's result r.
-  std::uint32_t row_of(std::uint32_t lane, std::uint32_t r) const {
+  uint32_t row_of(uint32_t lane, uint32_t r) const {
     return wide() ? 4 * r + lane / n : 4 * (64 / n) * (r / 4) + 4 * (lane / n) + r % 4;
   }
 };
 std::span<const MfmaKind> mfma_kinds();
 
 inline constexpr const char* kMfmaEntry = "matrix_units";
-inline constexpr std::uint32_t kMfmaGroup = 256, kMfmaTiles = 4, kMfmaUnroll = 4;
+inline constexpr uint32_t kMfmaGroup = 256, kMfmaTiles = 4, kMfmaUnroll = 4;
 /// Work-items that start with operands of their own and leave results; items with the same number modulo this one do the
 /// same and leave the same.
-inline constexpr std::uint32_t kMfmaItems = 16 * kMfmaGroup;
-inline constexpr std::uint32_t kMfmaTable = 1U << 14;  ///< operands in the table, a power of two
+inline constexpr uint32_t kMfmaItems = 16 * kMfmaGroup;
+inline constexpr uint32_t kMfmaTable = 1U << 14;  ///< operands in the table, a power of two
 
 /// OpenCL C of a kernel (table, out, times, count): each wave adds the products of one A and kMfmaTiles Bs to as many
 /// accumulators, count * kMfmaUnroll times. Operand o (0 = A) of item i is operand (i * (1 + kMfmaTiles) + o) % kMfmaTable of
@@ -60,7 +60,7 @@ double amd_per_cycle(std::string_view architecture, std::string_view what);
 /// Data caches in bytes: of a compute unit, the L2 of a die, and the last level of all dies (Infinity Cache, or the L2). All 0
 /// for an architecture that the table does not have. AMD's OpenCL tells the first alone, as CL_DEVICE_GLOBAL_MEM_CACHE_SIZE.
 struct AmdCaches {
-  std::uint64_t l1 = 0, l2 = 0, last = 0;
+  uint64_t l1 = 0, l2 = 0, last = 0;
 };
 AmdCaches amd_caches(std::string_view architecture);
 

@@ -9,7 +9,7 @@
 namespace tacho::roofline {
 
 /// IEEE binary16.
-inline double from_half(std::uint16_t bits) {
+inline double from_half(uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const double fraction = bits & 1023;
   const double magnitude = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
@@ -19,30 +19,30 @@ inline double from_half(std::uint16_t bits) {
 }
 
 /// Nearest, ties to even; `value` must be finite and below 65504 in magnitude.
-inline std::uint16_t to_half(double value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+inline uint16_t to_half(double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::fabs(value);
   if (value == 0) return sign;
   int exponent = 0;
   std::frexp(value, &exponent);                           // value = f * 2^exponent, f in [0.5, 1)
   const int scale = exponent < -13 ? 24 : 11 - exponent;  // a multiple of 2^-scale is what fits
-  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(value, scale)));
-  if (exponent < -13) return static_cast<std::uint16_t>(sign | units);
+  const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(value, scale)));
+  if (exponent < -13) return static_cast<uint16_t>(sign | units);
   // A round-up to the next power of two carries into the exponent by itself.
-  return static_cast<std::uint16_t>(sign | ((static_cast<std::uint32_t>(exponent + 13) << 10) + units));
+  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
 
-inline double from_bfloat(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+inline double from_bfloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 /// TF32 is what is left of a float when its lowest 13 bits are ignored.
-inline double from_tf32(std::uint32_t bits) {
+inline double from_tf32(uint32_t bits) {
   return std::bit_cast<float>(bits & 0xFFFFE000U);
 }
 
 /// E4M3 (no infinities; 0x7F and 0xFF are NaN).
-inline double from_e4m3(std::uint8_t bits) {
+inline double from_e4m3(uint8_t bits) {
   const int exponent = bits >> 3 & 15;
   const double fraction = bits & 7;
   const double magnitude = (bits & 0x7F) == 0x7F ? NAN
@@ -52,7 +52,7 @@ inline double from_e4m3(std::uint8_t bits) {
 }
 
 /// E4M3 with a bias of 8 (FNUZ, of gfx942): no infinities, 0x80 is the only NaN.
-inline double from_e4m3fnuz(std::uint8_t bits) {
+inline double from_e4m3fnuz(uint8_t bits) {
   const int exponent = bits >> 3 & 15;
   const double fraction = bits & 7;
   if (bits == 0x80) return NAN;
@@ -62,11 +62,11 @@ inline double from_e4m3fnuz(std::uint8_t bits) {
 }
 
 /// Mixes a counter into 32 random-looking bits (the finaliser of SplitMix64).
-inline std::uint32_t random_bits(std::uint64_t counter) {
-  std::uint64_t z = (counter + 1) * 0x9E3779B97F4A7C15U;
+inline uint32_t random_bits(uint64_t counter) {
+  uint64_t z = (counter + 1) * 0x9E3779B97F4A7C15U;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
   z = (z ^ z >> 27) * 0x94D049BB133111EBU;
-  return static_cast<std::uint32_t>((z ^ z >> 31) >> 16);
+  return static_cast<uint32_t>((z ^ z >> 31) >> 16);
 }
 
 }  // namespace tacho::roofline

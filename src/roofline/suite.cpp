@@ -29,8 +29,8 @@ class Bar {
     drawn_ = true;
     constexpr int kWidth = 60;
     const int filled = percent * kWidth / 100;
-    fmt::print(stderr, "\r{:3d}% [{}{}]", percent, std::string(static_cast<std::size_t>(filled), '|'),
-               std::string(static_cast<std::size_t>(kWidth - filled), ' '));
+    fmt::print(stderr, "\r{:3d}% [{}{}]", percent, std::string(static_cast<size_t>(filled), '|'),
+               std::string(static_cast<size_t>(kWidth - filled), ' '));
     std::fflush(stderr);
   }
 
@@ -39,14 +39,14 @@ class Bar {
   int last_ = -1;
 };
 
-constexpr std::size_t kLeastRuns = 4,
-                      kGoodRuns = 12;  // of an experiment of a device that other programs use too
-constexpr std::size_t kSharedExperiments = 20;
+constexpr size_t kLeastRuns = 4,
+                 kGoodRuns = 12;  // of an experiment of a device that other programs use too
+constexpr size_t kSharedExperiments = 20;
 
 // Turns runs into experiments on a device that other programs use too: run i belongs to experiment i modulo their number, and the
 // fastest run of each counts. A disturbance of some ms then meets all experiments alike, and each has whole runs. Returns the share
 // of runs that took more than 1.2 times as long as the fastest of all.
-double deal_out(std::vector<double>& durations, std::size_t most) {
+double deal_out(std::vector<double>& durations, size_t most) {
   std::vector<double> runs;
   for (const double duration : durations)
     if (duration > 0) runs.push_back(duration);
@@ -54,11 +54,10 @@ double deal_out(std::vector<double>& durations, std::size_t most) {
   const double fastest = *std::min_element(runs.begin(), runs.end());
   const auto slow =
       std::count_if(runs.begin(), runs.end(), [&](double each) { return each > 1.2 * fastest; });
-  const std::size_t count =
+  const size_t count =
       std::min({most, kSharedExperiments, std::max(runs.size() / kGoodRuns, kLeastRuns), runs.size()});
-  durations.assign(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(count));
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    durations[i % count] = std::min(durations[i % count], runs[i]);
+  durations.assign(runs.begin(), runs.begin() + static_cast<ptrdiff_t>(count));
+  for (size_t i = 0; i < runs.size(); ++i) durations[i % count] = std::min(durations[i % count], runs[i]);
   return static_cast<double>(slow) / static_cast<double>(runs.size());
 }
 
@@ -83,19 +82,19 @@ Status measure_one(Device& device, const Offer& offer, const SuiteOptions& optio
     ++measurement.runs;
     return {};
   };
-  const std::int64_t begin = raw_now();
+  const int64_t begin = raw_now();
   const auto spent = [&] { return static_cast<double>(raw_now() - begin); };
   double busy = 0;
   if (device.experiment_time() > 0) {
     const double most = std::min(options.seconds * 1e9, options.experiments * device.experiment_time());
     while (spent() < most ||
-           durations.size() < kLeastRuns * std::min<std::size_t>(options.experiments, kSharedExperiments)) {
+           durations.size() < kLeastRuns * std::min<size_t>(options.experiments, kSharedExperiments)) {
       TACHO_TRY(take());
       bar.at(std::min(spent() / most, 1.0));
     }
     busy = deal_out(durations, options.experiments);
   } else {
-    for (std::uint32_t i = 0; i < options.experiments && (i < 10 || spent() <= options.seconds * 1e9); ++i) {
+    for (uint32_t i = 0; i < options.experiments && (i < 10 || spent() <= options.seconds * 1e9); ++i) {
       TACHO_TRY(take());
       bar.at(static_cast<double>(i + 1) / options.experiments);
     }
@@ -121,7 +120,7 @@ void judge(Measurement& m, const std::vector<double>& durations, const std::vect
   std::vector<double> rates;
   for (const double duration : durations)
     if (duration > 0) rates.push_back(m.work / duration);  // per ns: 1e9 a second
-  m.experiments = static_cast<std::uint32_t>(rates.size());
+  m.experiments = static_cast<uint32_t>(rates.size());
   if (rates.empty()) {
     m.skipped = "the device's clock shows no time passing";
     return;

@@ -22,10 +22,10 @@ struct NumberedDevice {
 std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend = "");
 
 struct SuiteOptions {
-  std::uint32_t experiments = 100;  ///< at most; fewer where they would take more than `seconds`
-  double target = 0;                ///< ns of one run; 0 = the device's own
-  double seconds = 0.8;             ///< for the experiments of one benchmark
-  std::vector<std::string> only;    ///< columns; empty = all
+  uint32_t experiments = 100;     ///< at most; fewer where they would take more than `seconds`
+  double target = 0;              ///< ns of one run; 0 = the device's own
+  double seconds = 0.8;           ///< for the experiments of one benchmark
+  std::vector<std::string> only;  ///< columns; empty = all
   /// Lines for people as the seed prints them, without a newline; may be empty.
   std::function<void(std::string_view)> line;
   bool bar = false;  ///< a bar on stderr while a benchmark runs

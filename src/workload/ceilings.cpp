@@ -50,7 +50,7 @@ std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector
     }
     RooflineCeilings row;
     row.device = fields[0];
-    for (std::size_t i = 1; i < fields.size(); ++i) {
+    for (size_t i = 1; i < fields.size(); ++i) {
       if (is_ceiling_text(names[i])) {
         row.texts.emplace_back(names[i], fields[i]);
         continue;
@@ -79,7 +79,7 @@ std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std:
   if (device.empty() || architecture.empty()) return {};
   bool same = true;
   if (architecture.starts_with("gfx")) {
-    const std::size_t at = device.find("gfx");
+    const size_t at = device.find("gfx");
     same =
         backend == "opencl" && (at == std::string_view::npos || device.substr(at).starts_with(architecture));
   } else if (architecture.starts_with("sm_")) {

@@ -17,12 +17,12 @@ namespace tacho::workload {
 namespace {
 
 // Bytes of all tables that stand in anonymous memory.
-std::atomic<std::size_t> in_memory{0};
+std::atomic<size_t> in_memory{0};
 
 // Room for `bytes` bytes: from the heap, from an anonymous mapping, or in an unlinked file in TMPDIR, by
 // size.
-Result<std::shared_ptr<double>> allocate(std::size_t bytes) {
-  constexpr std::size_t kSmall = std::size_t{256} << 10;
+Result<std::shared_ptr<double>> allocate(size_t bytes) {
+  constexpr size_t kSmall = size_t{256} << 10;
   if (bytes <= kSmall)
     return std::shared_ptr<double>(new double[bytes / sizeof(double)], std::default_delete<double[]>());
   void* memory = MAP_FAILED;
@@ -62,20 +62,19 @@ WantedColumns::WantedColumns(std::vector<std::string> names) : all_(false) {
 
 bool WantedColumns::contains(std::string_view column) const {
   if (all_ || names_.find(column) != names_.end()) return true;
-  const std::size_t bracket = column.find('[');
+  const size_t bracket = column.find('[');
   return bracket != std::string_view::npos && names_.find(column.substr(0, bracket + 1)) != names_.end();
 }
 
-Result<CounterTable> CounterTable::create(std::vector<std::string> names, std::size_t rows) {
+Result<CounterTable> CounterTable::create(std::vector<std::string> names, size_t rows) {
   CounterTable table;
   table.rows_ = table.capacity_ = rows;
   table.index_.reserve(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i)
-    table.index_.emplace(names[i], static_cast<std::uint32_t>(i));
+  for (size_t i = 0; i < names.size(); ++i) table.index_.emplace(names[i], static_cast<uint32_t>(i));
   table.names_ = std::move(names);
-  const std::size_t cells = rows * table.names_.size();
+  const size_t cells = rows * table.names_.size();
   if (cells == 0) return table;
-  if (rows > std::numeric_limits<std::size_t>::max() / sizeof(double) / table.names_.size())
+  if (rows > std::numeric_limits<size_t>::max() / sizeof(double) / table.names_.size())
     return fail("{} rows of {} counters are too many", rows, table.names_.size());
   TACHO_ASSIGN(table.store_, allocate(cells * sizeof(double)));
   std::fill_n(table.store_.get(), cells, std::numeric_limits<double>::quiet_NaN());
@@ -88,12 +87,12 @@ std::span<const double> CounterTable::column(std::string_view name) const {
   return {data(found->second), rows_};
 }
 
-Result<CounterTable> CounterTable::reordered(std::span<const std::uint32_t> order) const {
+Result<CounterTable> CounterTable::reordered(std::span<const uint32_t> order) const {
   TACHO_ASSIGN(CounterTable result, create(names_, order.size()));
-  for (std::size_t c = 0; c < names_.size(); ++c) {
+  for (size_t c = 0; c < names_.size(); ++c) {
     const double* from = data(c);
     double* to = result.data(c);
-    for (std::size_t r = 0; r < order.size(); ++r)
+    for (size_t r = 0; r < order.size(); ++r)
       if (order[r] != kNoRow) to[r] = from[order[r]];
   }
   return result;

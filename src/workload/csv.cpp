@@ -17,11 +17,11 @@ namespace tacho::workload {
 
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{256} << 10;
+constexpr size_t kChunk = size_t{256} << 10;
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
+  for (size_t i = 0; i < a.size(); ++i) {
     const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] - 'A' + 'a') : a[i];
     if (c != b[i]) return false;
   }
@@ -85,10 +85,10 @@ CsvReader CsvReader::from_text(std::string text, std::string name) {
   return reader;
 }
 
-std::uint64_t CsvReader::row_bound() {
-  std::uint64_t rows = 1;
+uint64_t CsvReader::row_bound() {
+  uint64_t rows = 1;
   if (source_ == nullptr) {
-    for (std::size_t i = begin_; i < end_; ++i) rows += buffer_[i] == '\n' ? 1U : 0U;
+    for (size_t i = begin_; i < end_; ++i) rows += buffer_[i] == '\n' ? 1U : 0U;
     return rows;
   }
   if (source_->gz != nullptr) return 0;
@@ -99,8 +99,7 @@ std::uint64_t CsvReader::row_bound() {
     at += got;
     const char* p = chunk.data();
     const char* const stop = p + got;
-    while ((p = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(stop - p)))) !=
-           nullptr) {
+    while ((p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(stop - p)))) != nullptr) {
       ++rows;
       ++p;
     }
@@ -109,7 +108,7 @@ std::uint64_t CsvReader::row_bound() {
 
 // Moves what is unread to the front and appends at least one byte, or sets finished_.
 Status CsvReader::refill() {
-  const std::size_t unread = end_ - begin_;
+  const size_t unread = end_ - begin_;
   if (unread > kMaxRecord)
     return fail("{}: row {} is longer than {} MiB; this is no csv file of a profiler", name_, row_ + 1,
                 kMaxRecord >> 20);
@@ -119,9 +118,9 @@ Status CsvReader::refill() {
     end_ = unread;
   }
   // A small start: most files of a folder are small.
-  const std::size_t chunk = buffer_.empty() ? std::min<std::size_t>(kChunk, 16384) : kChunk;
+  const size_t chunk = buffer_.empty() ? std::min<size_t>(kChunk, 16384) : kChunk;
   if (buffer_.size() < end_ + chunk) buffer_.resize(std::max(buffer_.size() * 2, end_ + chunk));
-  const std::size_t room = std::min(buffer_.size() - end_, std::size_t{1} << 20);
+  const size_t room = std::min(buffer_.size() - end_, size_t{1} << 20);
   if (source_->gz != nullptr) {
     const int got = gzread(source_->gz, buffer_.data() + end_, static_cast<unsigned>(room));
     int code = Z_OK;
@@ -129,7 +128,7 @@ Status CsvReader::refill() {
     if (got < 0 || code == Z_BUF_ERROR)
       return fail("{}: damaged gzip file after row {} ({})", name_, row_,
                   text != nullptr ? text : "no reason given");
-    end_ += static_cast<std::size_t>(got);
+    end_ += static_cast<size_t>(got);
     finished_ = got == 0;
     return {};
   }
@@ -137,7 +136,7 @@ Status CsvReader::refill() {
   do got = ::read(source_->fd, buffer_.data() + end_, room);
   while (got < 0 && errno == EINTR);
   if (got < 0) return fail("{}: cannot be read after row {}: {}", name_, row_, std::strerror(errno));
-  end_ += static_cast<std::size_t>(got);
+  end_ += static_cast<size_t>(got);
   finished_ = got == 0;
   return {};
 }
@@ -169,7 +168,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
         char* quote = p + 1;
         bool doubled = false;
         for (;;) {
-          quote = static_cast<char*>(std::memchr(quote, '"', static_cast<std::size_t>(stop - quote)));
+          quote = static_cast<char*>(std::memchr(quote, '"', static_cast<size_t>(stop - quote)));
           if (quote == nullptr || quote + 1 >= stop) break;
           if (quote[1] != '"') break;
           doubled = true;
@@ -188,14 +187,14 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
         char* after = quote + 1;
         while (after < stop && *after != ',' && *after != '\n') ++after;
         if (after == stop && !finished_) break;
-        fields.emplace_back(start + 1, static_cast<std::size_t>(quote - start - 1));
+        fields.emplace_back(start + 1, static_cast<size_t>(quote - start - 1));
         if (doubled)
           fields.back() = std::string_view(start, fields.back().size() + 1);  // marked: begins with the quote
         p = after;
       } else {
         while (p < stop && *p != ',' && *p != '\n') ++p;
         if (p == stop && !finished_) break;
-        fields.emplace_back(start, static_cast<std::size_t>(p - start));
+        fields.emplace_back(start, static_cast<size_t>(p - start));
       }
       if (p == stop) {
         whole = true;
@@ -215,7 +214,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
       continue;
     }
     unterminated_ = p == stop && finished_ && p[-1] != '\n';
-    begin_ = static_cast<std::size_t>(p - base);
+    begin_ = static_cast<size_t>(p - base);
     ++row_;
     if (!fields.empty() && !fields.back().empty() && fields.back().back() == '\r')
       fields.back().remove_suffix(1);
@@ -229,7 +228,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
         *to++ = *from;
         if (*from == '"' && from + 1 < field.data() + field.size() && from[1] == '"') ++from;
       }
-      field = std::string_view(first, static_cast<std::size_t>(to - first));
+      field = std::string_view(first, static_cast<size_t>(to - first));
     }
     return true;
   }
@@ -240,7 +239,7 @@ CellNumber parse_number(std::string_view cell) {
   {
     const char* p = cell.data();
     const char* const stop = p + cell.size();
-    std::uint64_t value = 0;
+    uint64_t value = 0;
     const char* const digits = p;
     while (p < stop && static_cast<unsigned char>(*p - '0') < 10)
       value = value * 10 + static_cast<unsigned char>(*p++ - '0');
@@ -259,7 +258,7 @@ CellNumber parse_number(std::string_view cell) {
   return {nan, false};
 }
 
-bool parse_timestamp(std::string_view cell, std::int64_t& whole, double& fraction) {
+bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction) {
   cell = trimmed(cell);
   fraction = 0;
   const char* const stop = cell.data() + cell.size();
@@ -279,7 +278,7 @@ bool parse_timestamp(std::string_view cell, std::int64_t& whole, double& fractio
   const CellNumber number = parse_number(cell);
   if (!number.ok || !(std::fabs(number.value) < 9.2e18)) return false;
   const double floor = std::floor(number.value);
-  whole = static_cast<std::int64_t>(floor);
+  whole = static_cast<int64_t>(floor);
   fraction = number.value - floor;
   return true;
 }

@@ -17,7 +17,7 @@ namespace tacho::workload {
 /// their first bytes.
 class CsvReader {
  public:
-  static constexpr std::size_t kMaxRecord = std::size_t{64} << 20;
+  static constexpr size_t kMaxRecord = size_t{64} << 20;
 
   /// Fails when the file cannot be read.
   static Result<CsvReader> open(const std::string& path);
@@ -34,13 +34,13 @@ class CsvReader {
   Result<bool> next(std::vector<std::string_view>& fields);
 
   /// Number of the record last read; the header is row 1.
-  std::uint64_t row() const { return row_; }
+  uint64_t row() const { return row_; }
   /// True when the record last read was not ended by a newline: the file may have been cut off there.
   bool unterminated() const { return unterminated_; }
   const std::string& name() const { return name_; }
 
   /// An upper bound of the records in a plain file (its number of newlines + 1); 0 = unknown (gzip).
-  std::uint64_t row_bound();
+  uint64_t row_bound();
 
  private:
   struct Source;
@@ -50,10 +50,10 @@ class CsvReader {
   std::unique_ptr<Source> source_;
   std::string name_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0;  // first unread byte
-  std::size_t end_ = 0;    // end of the bytes read
+  size_t begin_ = 0;       // first unread byte
+  size_t end_ = 0;         // end of the bytes read
   bool finished_ = false;  // nothing more to read behind end_
-  std::uint64_t row_ = 0;
+  uint64_t row_ = 0;
   bool unterminated_ = false;
 };
 
@@ -80,6 +80,6 @@ CellNumber parse_number(std::string_view cell);
 /// A timestamp in nanoseconds, split into whole and fractional part so that differences of large times stay
 /// exact. Accepts "123", "123.5" and "1.23e15". false when the cell is not a number within the range of
 /// int64.
-bool parse_timestamp(std::string_view cell, std::int64_t& whole, double& fraction);
+bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction);
 
 }  // namespace tacho::workload

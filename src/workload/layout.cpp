@@ -65,10 +65,10 @@ constexpr std::array<std::string_view, 9> kIdColumns = {
 
 // Positions in a header; npos where the file has no such column.
 struct Header {
-  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  static constexpr size_t npos = static_cast<size_t>(-1);
   std::vector<std::string> names;
-  std::size_t find(std::string_view name) const {
-    for (std::size_t i = 0; i < names.size(); ++i)
+  size_t find(std::string_view name) const {
+    for (size_t i = 0; i < names.size(); ++i)
       if (names[i] == name) return i;
     return npos;
   }
@@ -84,9 +84,9 @@ Result<Header> read_header(CsvReader& reader, std::vector<std::string_view>& fie
 }
 
 // Rows counted by reading them all, for compressed files.
-Result<std::uint64_t> count_rows(const CsvSource& source) {
+Result<uint64_t> count_rows(const CsvSource& source) {
   TACHO_ASSIGN(CsvReader reader, source.open());
-  if (const std::uint64_t bound = reader.row_bound(); bound != 0) return bound;
+  if (const uint64_t bound = reader.row_bound(); bound != 0) return bound;
   std::vector<std::string_view> fields;
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
@@ -94,8 +94,8 @@ Result<std::uint64_t> count_rows(const CsvSource& source) {
   }
 }
 
-std::int64_t integer_cell(std::string_view cell, bool& ok) {
-  std::int64_t whole = 0;
+int64_t integer_cell(std::string_view cell, bool& ok) {
+  int64_t whole = 0;
   double fraction = 0;
   if (!parse_timestamp(cell, whole, fraction)) {
     ok = false;
@@ -114,7 +114,7 @@ std::string shown(std::string_view cell) {
 constexpr std::string_view kLeftOut = "left out";
 constexpr std::string_view kMissing = "treated as missing";
 
-void log_ragged(FaultLog& log, const CsvReader& reader, std::size_t fields, std::size_t expected) {
+void log_ragged(FaultLog& log, const CsvReader& reader, size_t fields, size_t expected) {
   log.add(reader.unterminated() ? "row is cut off at the end of the file"
                                 : "row has another number of fields than the header",
           kLeftOut, reader.row(), fmt::format("{} of {} fields", fields, expected));
@@ -122,16 +122,15 @@ void log_ragged(FaultLog& log, const CsvReader& reader, std::size_t fields, std:
 
 }  // namespace
 
-std::uint32_t NameTable::add(std::string_view name) {
+uint32_t NameTable::add(std::string_view name) {
   if (const auto found = index_.find(name); found != index_.end()) return found->second;
-  const auto number = static_cast<std::uint32_t>(names_.size());
+  const auto number = static_cast<uint32_t>(names_.size());
   names_.emplace_back(name);
   index_.emplace(names_.back(), number);
   return number;
 }
 
-void FaultLog::add(std::string_view kind, std::string_view consequence, std::uint64_t row,
-                   std::string detail) {
+void FaultLog::add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail) {
   for (Fault& fault : faults_)
     if (fault.kind == kind) {
       ++fault.count;
@@ -171,7 +170,7 @@ std::string_view plain_kernel_name(std::string_view name) {
 }
 
 std::string_view level_name(std::string_view stem) {
-  const std::size_t last = stem.find_last_not_of("0123456789");
+  const size_t last = stem.find_last_not_of("0123456789");
   return last != std::string_view::npos && last + 1 < stem.size() && stem[last] == '_' ? stem.substr(0, last)
                                                                                        : stem;
 }
@@ -186,26 +185,26 @@ Result<bool> is_long_form(const std::string& path) {
 Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings) {
   const std::string& path = source_file.name;
-  TACHO_ASSIGN(const std::uint64_t row_bound, count_rows(source_file));
+  TACHO_ASSIGN(const uint64_t row_bound, count_rows(source_file));
   TACHO_ASSIGN(CsvReader reader, source_file.open());
   std::vector<std::string_view> fields;
   TACHO_ASSIGN(const Header header, read_header(reader, fields));
-  const std::size_t name_at = header.find("Kernel_Name");
-  const std::size_t id_at = header.find("Dispatch_ID");
-  const std::size_t gpu_at = header.find("GPU_ID");
+  const size_t name_at = header.find("Kernel_Name");
+  const size_t id_at = header.find("Dispatch_ID");
+  const size_t gpu_at = header.find("GPU_ID");
   if (name_at == Header::npos)
     return fail("{}: the header has no column Kernel_Name; this is no counter file of rocprof-compute", path);
 
   FaultLog log(path);
   struct Source {
-    std::size_t field;
+    size_t field;
     double* to;  // the column's first row
     bool is_start, is_end;
   };
   std::vector<Source> sources;
   std::vector<std::string> names;
   StringMap<char> seen;
-  for (std::size_t i = 0; i < header.names.size(); ++i) {
+  for (size_t i = 0; i < header.names.size(); ++i) {
     const std::string& name = header.names[i];
     if (i == name_at || i == id_at || i == gpu_at) continue;
     if (!is_id_column(name) && !options.wanted.contains(name)) continue;
@@ -216,14 +215,14 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
   RawTable table;
   table.file = path;
   TACHO_ASSIGN(table.counters, CounterTable::create(std::move(names), row_bound));
-  for (std::size_t c = 0; c < sources.size(); ++c) sources[c].to = table.counters.data(c);
+  for (size_t c = 0; c < sources.size(); ++c) sources[c].to = table.counters.data(c);
   table.dispatches.reserve(row_bound);
 
   bool have_base = false;
-  std::int64_t base = 0;
-  std::size_t r = 0;
+  int64_t base = 0;
+  size_t r = 0;
   std::string last_name;  // long runs of one kernel are common
-  std::uint32_t last_kernel = 0;
+  uint32_t last_kernel = 0;
   Progress progress("reading " + path);
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
@@ -238,7 +237,7 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
               "kept; check that value", reader.row(), "");
     Dispatch dispatch;
     bool ok = true;
-    dispatch.id = id_at == Header::npos ? static_cast<std::int64_t>(r) : integer_cell(fields[id_at], ok);
+    dispatch.id = id_at == Header::npos ? static_cast<int64_t>(r) : integer_cell(fields[id_at], ok);
     if (!ok) {
       log.add("Dispatch_ID is not a number", kLeftOut, reader.row(), shown(fields[id_at]));
       continue;
@@ -255,7 +254,7 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
     for (const Source& source : sources) {
       const std::string_view cell = fields[source.field];
       if (source.is_start || source.is_end) {
-        std::int64_t whole = 0;
+        int64_t whole = 0;
         double fraction = 0;
         if (parse_timestamp(cell, whole, fraction)) {
           if (!have_base) base = whole;
@@ -267,8 +266,8 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
             continue;
           }
           // Wraps like the hardware would: hostile times must not be undefined behaviour.
-          source.to[r] = static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(whole) -
-                                                                       static_cast<std::uint64_t>(base))) +
+          source.to[r] = static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(whole) -
+                                                                  static_cast<uint64_t>(base))) +
                          fraction;
         } else if (!parse_number(cell).ok) {
           log.add("timestamp is not a number", kMissing, reader.row(), shown(cell));
@@ -298,24 +297,24 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
 Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
                            NameTable& kernels, std::vector<std::string>& warnings) {
   const std::string& first_name = sources.front().name;
-  std::uint64_t row_bound = 0;
+  uint64_t row_bound = 0;
   for (const CsvSource& source : sources) {
-    TACHO_ASSIGN(const std::uint64_t rows, count_rows(source));
+    TACHO_ASSIGN(const uint64_t rows, count_rows(source));
     row_bound += rows;
   }
   // What is kept of a row until the sizes are known: which dispatch and counter (packed into the bits of a
   // double), value.
   TACHO_ASSIGN(CounterTable cells, CounterTable::create({"where", "value"}, row_bound));
-  std::size_t cell_count = 0;
+  size_t cell_count = 0;
 
-  constexpr std::size_t kGroupColumns = 3;  // Grid_Size, Workgroup_Size, LDS_Per_Workgroup
-  using Key = std::tuple<std::int64_t, std::uint32_t, std::array<double, kGroupColumns>>;
+  constexpr size_t kGroupColumns = 3;  // Grid_Size, Workgroup_Size, LDS_Per_Workgroup
+  using Key = std::tuple<int64_t, uint32_t, std::array<double, kGroupColumns>>;
   struct Group {
     std::array<double, kIdColumns.size() - 2> ids{};
-    std::int64_t gpu = 0;
-    std::vector<std::pair<double, std::uint64_t>> durations;  // of consecutive equal rows: duration, rows
+    int64_t gpu = 0;
+    std::vector<std::pair<double, uint64_t>> durations;  // of consecutive equal rows: duration, rows
   };
-  std::map<Key, std::uint32_t> group_numbers;
+  std::map<Key, uint32_t> group_numbers;
   std::vector<Group> groups;
   std::vector<const Key*> group_keys;
   NameTable counters;
@@ -331,19 +330,19 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     std::string accumulator;
     {
       const std::string file = path.substr(path.rfind('/') + 1);
-      const std::size_t from = file.find("SQ");
-      const std::size_t level = file.find("LEVEL");
+      const size_t from = file.find("SQ");
+      const size_t level = file.find("LEVEL");
       if (from != std::string::npos && level != std::string::npos && from < level)
         accumulator = fmt::format("{}_ACCUM",
                                   level_name(std::string_view(file).substr(from, file.find(".csv") - from)));
     }
-    const std::size_t name_at = header.find("Kernel_Name");
-    const std::size_t id_at = header.find("Dispatch_ID");
-    const std::size_t gpu_at = header.find("GPU_ID");
-    const std::size_t counter_at = header.find("Counter_Name");
-    const std::size_t value_at = header.find("Counter_Value");
-    const std::size_t start_at = header.find(kStart);
-    const std::size_t end_at = header.find(kEnd);
+    const size_t name_at = header.find("Kernel_Name");
+    const size_t id_at = header.find("Dispatch_ID");
+    const size_t gpu_at = header.find("GPU_ID");
+    const size_t counter_at = header.find("Counter_Name");
+    const size_t value_at = header.find("Counter_Value");
+    const size_t start_at = header.find(kStart);
+    const size_t end_at = header.find(kEnd);
     for (const auto& [at, what] : {std::pair{name_at, "Kernel_Name"},
                                    {id_at, "Dispatch_ID"},
                                    {counter_at, "Counter_Name"},
@@ -353,11 +352,11 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       if (at == Header::npos)
         return fail("{}: the header has no column {}; this is no counter file of rocprof-compute", path,
                     what);
-    std::array<std::size_t, kIdColumns.size() - 2> ids_at{};
-    for (std::size_t i = 0; i < ids_at.size(); ++i) ids_at[i] = header.find(kIdColumns[i]);
+    std::array<size_t, kIdColumns.size() - 2> ids_at{};
+    for (size_t i = 0; i < ids_at.size(); ++i) ids_at[i] = header.find(kIdColumns[i]);
 
     std::string last_name, last_counter;
-    std::uint32_t last_kernel = 0, last_counter_number = 0, group_number = 0;
+    uint32_t last_kernel = 0, last_counter_number = 0, group_number = 0;
     bool have_name = false, have_counter = false, have_group = false;
     Key last_key{};
     Progress progress("reading " + path);
@@ -373,7 +372,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
         log.add("last row does not end in a newline, so the file may have been cut off in its last value",
                 "kept; check that value", reader.row(), "");
       bool ok = true;
-      const std::int64_t id = integer_cell(fields[id_at], ok);
+      const int64_t id = integer_cell(fields[id_at], ok);
       if (!ok) {
         log.add("Dispatch_ID is not a number", kLeftOut, reader.row(), shown(fields[id_at]));
         continue;
@@ -384,7 +383,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
         have_name = true;
       }
       std::array<double, kIdColumns.size() - 2> ids{};
-      for (std::size_t i = 0; i < ids.size(); ++i)
+      for (size_t i = 0; i < ids.size(); ++i)
         ids[i] = ids_at[i] == Header::npos ? std::numeric_limits<double>::quiet_NaN()
                                            : parse_number(fields[ids_at[i]]).value;
       std::array<double, kGroupColumns> shape{ids[0], ids[1], ids[2]};
@@ -392,7 +391,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
         if (std::isnan(value)) value = -1;  // NaN has no order
       const Key key{id, last_kernel, shape};
       if (!have_group || key != last_key) {
-        const auto [place, added] = group_numbers.try_emplace(key, static_cast<std::uint32_t>(groups.size()));
+        const auto [place, added] = group_numbers.try_emplace(key, static_cast<uint32_t>(groups.size()));
         if (added) {
           groups.emplace_back();
           groups.back().ids = ids;
@@ -405,12 +404,12 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
         have_group = true;
       }
       Group& group = groups[group_number];
-      std::int64_t start = 0, end = 0;
+      int64_t start = 0, end = 0;
       double start_fraction = 0, end_fraction = 0;
       if (parse_timestamp(fields[start_at], start, start_fraction) &&
           parse_timestamp(fields[end_at], end, end_fraction)) {
-        const double duration = static_cast<double>(static_cast<std::int64_t>(
-                                    static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start))) +
+        const double duration = static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(end) -
+                                                                         static_cast<uint64_t>(start))) +
                                 (end_fraction - start_fraction);
         if (!group.durations.empty() && group.durations.back().first == duration) {
           ++group.durations.back().second;
@@ -434,8 +433,7 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
       if (!number.ok)
         log.add("value is not a number", kMissing, reader.row(),
                 fmt::format("{}: '{}'", counter, shown(fields[value_at])));
-      cells.data(0)[cell_count] =
-          std::bit_cast<double>((std::uint64_t{group_number} << 32) | last_counter_number);
+      cells.data(0)[cell_count] = std::bit_cast<double>((uint64_t{group_number} << 32) | last_counter_number);
       cells.data(1)[cell_count] = number.value;
       ++cell_count;
     }
@@ -445,15 +443,15 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
     return fail("{}: there is a header but not one dispatch; the file is empty or cut off", first_name);
 
   // Dispatches in the order of their ids (then kernel names), numbered from 0; GPUs likewise.
-  std::vector<std::uint32_t> order(groups.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::vector<uint32_t> order(groups.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const auto& [id_a, kernel_a, shape_a] = *group_keys[a];
     const auto& [id_b, kernel_b, shape_b] = *group_keys[b];
     return std::tie(id_a, kernels.names()[kernel_a], shape_a) <
            std::tie(id_b, kernels.names()[kernel_b], shape_b);
   });
-  std::vector<std::int64_t> gpus;
+  std::vector<int64_t> gpus;
   for (const Group& group : groups) gpus.push_back(group.gpu);
   std::sort(gpus.begin(), gpus.end());
   gpus.erase(std::unique(gpus.begin(), gpus.end()), gpus.end());
@@ -461,42 +459,42 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
   RawTable table;
   table.file = first_name;
   std::vector<std::string> names(kIdColumns.begin(), kIdColumns.end());
-  std::vector<std::size_t> column_of(counters.names().size());
-  for (std::size_t c = 0; c < column_of.size(); ++c) {
+  std::vector<size_t> column_of(counters.names().size());
+  for (size_t c = 0; c < column_of.size(); ++c) {
     if (counter_wanted[c] == 0) continue;
     column_of[c] = names.size();
     names.push_back(counters.names()[c]);
   }
   TACHO_ASSIGN(table.counters, CounterTable::create(std::move(names), groups.size()));
-  std::vector<std::uint32_t> row_of(groups.size());
-  std::uint64_t ids_shared = 0;
-  for (std::size_t r = 0; r < order.size(); ++r) {
+  std::vector<uint32_t> row_of(groups.size());
+  uint64_t ids_shared = 0;
+  for (size_t r = 0; r < order.size(); ++r) {
     Group& group = groups[order[r]];
-    row_of[order[r]] = static_cast<std::uint32_t>(r);
+    row_of[order[r]] = static_cast<uint32_t>(r);
     const auto gpu = std::lower_bound(gpus.begin(), gpus.end(), group.gpu) - gpus.begin();
-    table.dispatches.push_back({static_cast<std::int64_t>(r), gpu, std::get<1>(*group_keys[order[r]])});
+    table.dispatches.push_back({static_cast<int64_t>(r), gpu, std::get<1>(*group_keys[order[r]])});
     if (r > 0 && std::get<0>(*group_keys[order[r]]) == std::get<0>(*group_keys[order[r - 1]])) ++ids_shared;
-    for (std::size_t i = 0; i < group.ids.size(); ++i) table.counters.data(i)[r] = group.ids[i];
+    for (size_t i = 0; i < group.ids.size(); ++i) table.counters.data(i)[r] = group.ids[i];
     table.counters.data(kIdColumns.size() - 2)[r] = 0;
     // The median over the rows, of which equal neighbours were counted together.
     std::sort(group.durations.begin(), group.durations.end());
-    std::uint64_t total = 0;
+    uint64_t total = 0;
     for (const auto& [duration, count] : group.durations) total += count;
     double middle[2] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-    std::uint64_t before = 0;
+    uint64_t before = 0;
     for (const auto& [duration, count] : group.durations) {
-      for (const std::uint64_t wanted : {(total - 1) / 2, total / 2})
+      for (const uint64_t wanted : {(total - 1) / 2, total / 2})
         if (wanted >= before && wanted < before + count) middle[wanted == total / 2 ? 1 : 0] = duration;
       before += count;
     }
     if (total % 2 == 1) middle[0] = middle[1];
     table.counters.data(kIdColumns.size() - 1)[r] = total == 0 ? middle[1] : (middle[0] + middle[1]) / 2;
   }
-  std::uint64_t contradictions = 0;
+  uint64_t contradictions = 0;
   std::string contradiction;
-  for (std::size_t i = 0; i < cell_count; ++i) {
-    const auto where = std::bit_cast<std::uint64_t>(cells.data(0)[i]);
-    const auto counter = static_cast<std::uint32_t>(where);
+  for (size_t i = 0; i < cell_count; ++i) {
+    const auto where = std::bit_cast<uint64_t>(cells.data(0)[i]);
+    const auto counter = static_cast<uint32_t>(where);
     double& value = table.counters.data(column_of[counter])[row_of[where >> 32]];
     if (!std::isnan(value) && value != cells.data(1)[i] && contradictions++ == 0)
       contradiction = fmt::format("{} of dispatch {}: {} and {}", counters.names()[counter],
@@ -518,13 +516,13 @@ Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOpti
 namespace {
 
 // The running number of every dispatch among those of the same kernel and grid size, as a key.
-std::vector<std::tuple<std::string_view, double, std::uint32_t>> join_keys(const RawTable& table,
-                                                                           const NameTable& kernels) {
+std::vector<std::tuple<std::string_view, double, uint32_t>> join_keys(const RawTable& table,
+                                                                      const NameTable& kernels) {
   const std::span<const double> grid = table.counters.column("Grid_Size");
-  std::map<std::pair<std::string_view, double>, std::uint32_t> next;
-  std::vector<std::tuple<std::string_view, double, std::uint32_t>> keys;
+  std::map<std::pair<std::string_view, double>, uint32_t> next;
+  std::vector<std::tuple<std::string_view, double, uint32_t>> keys;
   keys.reserve(table.dispatches.size());
-  for (std::size_t r = 0; r < table.dispatches.size(); ++r) {
+  for (size_t r = 0; r < table.dispatches.size(); ++r) {
     const std::string_view name = plain_kernel_name(kernels.names()[table.dispatches[r].kernel]);
     const double size = grid.empty() || std::isnan(grid[r]) ? -1 : grid[r];
     keys.emplace_back(name, size, next[{name, size}]++);
@@ -534,13 +532,13 @@ std::vector<std::tuple<std::string_view, double, std::uint32_t>> join_keys(const
 
 }  // namespace
 
-std::vector<std::uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels) {
+std::vector<uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels) {
   const auto wanted = join_keys(main, kernels);
   const auto given = join_keys(other, kernels);
-  std::map<std::tuple<std::string_view, double, std::uint32_t>, std::uint32_t> rows;
-  for (std::size_t r = 0; r < given.size(); ++r) rows.emplace(given[r], static_cast<std::uint32_t>(r));
-  std::vector<std::uint32_t> order(wanted.size(), CounterTable::kNoRow);
-  for (std::size_t r = 0; r < wanted.size(); ++r)
+  std::map<std::tuple<std::string_view, double, uint32_t>, uint32_t> rows;
+  for (size_t r = 0; r < given.size(); ++r) rows.emplace(given[r], static_cast<uint32_t>(r));
+  std::vector<uint32_t> order(wanted.size(), CounterTable::kNoRow);
+  for (size_t r = 0; r < wanted.size(); ++r)
     if (const auto found = rows.find(wanted[r]); found != rows.end()) order[r] = found->second;
   return order;
 }
@@ -548,10 +546,10 @@ std::vector<std::uint32_t> match_rows(const RawTable& main, const RawTable& othe
 Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
                              std::vector<std::string>& warnings) {
   // rows[p][r]: the row of pass p that is dispatch r of the first pass.
-  std::vector<std::vector<std::uint32_t>> rows;
+  std::vector<std::vector<uint32_t>> rows;
   for (const RawTable& pass : passes) rows.push_back(match_rows(passes.front(), pass, kernels));
-  std::vector<std::uint32_t> kept;
-  for (std::uint32_t r = 0; r < passes.front().dispatches.size(); ++r) {
+  std::vector<uint32_t> kept;
+  for (uint32_t r = 0; r < passes.front().dispatches.size(); ++r) {
     bool everywhere = true;
     for (const auto& order : rows) everywhere = everywhere && order[r] != CounterTable::kNoRow;
     if (everywhere) kept.push_back(r);
@@ -569,10 +567,10 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
         passes.front().file);
 
   std::vector<std::string> names;
-  std::vector<std::pair<std::size_t, std::size_t>> sources;  // pass, column
+  std::vector<std::pair<size_t, size_t>> sources;  // pass, column
   StringMap<char> seen;
-  for (std::size_t p = 0; p < passes.size(); ++p)
-    for (std::size_t c = 0; c < passes[p].counters.column_count(); ++c) {
+  for (size_t p = 0; p < passes.size(); ++p)
+    for (size_t c = 0; c < passes[p].counters.column_count(); ++c) {
       const std::string& name = passes[p].counters.names()[c];
       if (!seen.emplace(name, 0).second) continue;
       names.push_back(name);
@@ -581,14 +579,14 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
   RawTable joined;
   joined.file = passes.front().file;
   TACHO_ASSIGN(joined.counters, CounterTable::create(names, kept.size()));
-  for (const std::uint32_t r : kept) joined.dispatches.push_back(passes.front().dispatches[r]);
-  for (std::size_t c = 0; c < names.size(); ++c) {
+  for (const uint32_t r : kept) joined.dispatches.push_back(passes.front().dispatches[r]);
+  for (size_t c = 0; c < names.size(); ++c) {
     double* to = joined.counters.data(c);
     if (names[c] == kStart || names[c] == kEnd) {
-      for (std::size_t i = 0; i < kept.size(); ++i) {
+      for (size_t i = 0; i < kept.size(); ++i) {
         double sum = 0;
-        std::size_t count = 0;
-        for (std::size_t p = 0; p < passes.size(); ++p)
+        size_t count = 0;
+        for (size_t p = 0; p < passes.size(); ++p)
           if (const auto column = passes[p].counters.column(names[c]);
               !column.empty() && !std::isnan(column[rows[p][kept[i]]])) {
             sum += column[rows[p][kept[i]]];
@@ -600,12 +598,12 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
     }
     const auto& [p, column] = sources[c];
     const double* from = passes[p].counters.data(column);
-    for (std::size_t i = 0; i < kept.size(); ++i) to[i] = from[rows[p][kept[i]]];
+    for (size_t i = 0; i < kept.size(); ++i) to[i] = from[rows[p][kept[i]]];
     if (is_id_column(names[c]))
       for (const RawTable& pass : passes)
         if (const auto other = pass.counters.column(names[c]); !other.empty())
-          for (std::size_t i = 0; i < kept.size(); ++i) {
-            const double value = other[rows[static_cast<std::size_t>(&pass - passes.data())][kept[i]]];
+          for (size_t i = 0; i < kept.size(); ++i) {
+            const double value = other[rows[static_cast<size_t>(&pass - passes.data())][kept[i]]];
             if (value == to[i] || (std::isnan(value) && std::isnan(to[i]))) continue;
             warnings.push_back(fmt::format(
                 "{}: {} of dispatch {} is {}, but {} in {}; the passes contradict each other, the "

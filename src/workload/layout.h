@@ -14,12 +14,12 @@ namespace tacho::workload {
 /// Names seen once, numbered in order of appearance.
 class NameTable {
  public:
-  std::uint32_t add(std::string_view name);
+  uint32_t add(std::string_view name);
   const std::vector<std::string>& names() const { return names_; }
 
  private:
   std::vector<std::string> names_;
-  StringMap<std::uint32_t> index_;
+  StringMap<uint32_t> index_;
 };
 
 /// Faults of one file, counted by kind, so that ten thousand bad cells give one sentence.
@@ -27,13 +27,13 @@ class FaultLog {
  public:
   explicit FaultLog(std::string file) : file_(std::move(file)) {}
   /// `consequence` says what happened to what was wrong ("they were left out").
-  void add(std::string_view kind, std::string_view consequence, std::uint64_t row, std::string detail);
+  void add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail);
   void report(std::vector<std::string>& warnings) const;
 
  private:
   struct Fault {
     std::string kind, consequence, detail;
-    std::uint64_t first_row, count;
+    uint64_t first_row, count;
   };
   std::string file_;
   std::vector<Fault> faults_;
@@ -72,6 +72,6 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
                              std::vector<std::string>& warnings);
 
 /// For every dispatch of `main` the row of `other` that is the same dispatch, or CounterTable::kNoRow.
-std::vector<std::uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels);
+std::vector<uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels);
 
 }  // namespace tacho::workload

@@ -14,12 +14,12 @@ namespace tacho::workload {
 
 namespace {
 
-constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-constexpr std::size_t kMostInstructions = std::size_t{1} << 20;
+constexpr size_t kNowhere = static_cast<size_t>(-1);
+constexpr size_t kMostInstructions = size_t{1} << 20;
 
-std::size_t position(const std::vector<std::string>& header, std::string_view name) {
+size_t position(const std::vector<std::string>& header, std::string_view name) {
   const auto found = std::find(header.begin(), header.end(), name);
-  return found == header.end() ? kNowhere : static_cast<std::size_t>(found - header.begin());
+  return found == header.end() ? kNowhere : static_cast<size_t>(found - header.begin());
 }
 
 Result<std::vector<std::string>> read_names(CsvReader& reader) {
@@ -35,7 +35,7 @@ Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
   if (access(path.c_str(), R_OK) != 0) return kernels;
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
-  const std::size_t id = position(header, "Dispatch_Id"), name = position(header, "Kernel_Name");
+  const size_t id = position(header, "Dispatch_Id"), name = position(header, "Kernel_Name");
   if (id == kNowhere || name == kNowhere)
     return fail("{}: the header has no Dispatch_Id or no Kernel_Name; this is no kernel trace of rocprofv3",
                 path);
@@ -50,8 +50,7 @@ Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
 // "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY" -> "alu dependency"
 std::string reason_of(std::string_view text) {
   constexpr std::string_view kMark = "REASON_";
-  if (const std::size_t at = text.find(kMark); at != std::string_view::npos)
-    text.remove_prefix(at + kMark.size());
+  if (const size_t at = text.find(kMark); at != std::string_view::npos) text.remove_prefix(at + kMark.size());
   std::string out(text);
   for (char& c : out) c = c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   return out;
@@ -73,18 +72,16 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
                kernels_of_dispatches(folder + "/ps_file_kernel_trace.csv"));
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(result.file));
   TACHO_ASSIGN(const std::vector<std::string> header, read_names(reader));
-  const std::size_t instruction = position(header, "Instruction"),
-                    source = position(header, "Instruction_Comment"),
-                    dispatch = position(header, "Dispatch_Id"),
-                    issued = position(header, "Wave_Issued_Instruction"),
-                    stall = position(header, "Stall_Reason"),
-                    counts = position(header, "Samples");  // ours: a row stands for so many
+  const size_t instruction = position(header, "Instruction"),
+               source = position(header, "Instruction_Comment"), dispatch = position(header, "Dispatch_Id"),
+               issued = position(header, "Wave_Issued_Instruction"), stall = position(header, "Stall_Reason"),
+               counts = position(header, "Samples");  // ours: a row stands for so many
   if (instruction == kNowhere || dispatch == kNowhere)
     return fail("{}: the header has no Instruction or no Dispatch_Id; these are no PC samples of rocprofv3",
                 result.file);
   FaultLog log(result.file);
-  StringMap<std::size_t> known;
-  std::vector<StringMap<std::uint64_t>> stalls;
+  StringMap<size_t> known;
+  std::vector<StringMap<uint64_t>> stalls;
   std::vector<std::string_view> fields;
   std::string key;
   for (;;) {
@@ -96,11 +93,11 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
               "left out", reader.row(), fmt::format("{} of {} fields", fields.size(), header.size()));
       continue;
     }
-    std::uint64_t count = 1;
+    uint64_t count = 1;
     if (counts != kNowhere) {
       const std::string_view text = fields[counts];
       if (std::from_chars(text.data(), text.data() + text.size(), count).ec != std::errc() ||
-          count > (std::uint64_t{1} << 48)) {
+          count > (uint64_t{1} << 48)) {
         log.add("row has no number of samples", "left out", reader.row(), std::string(text));
         continue;
       }
@@ -140,7 +137,7 @@ Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
   }
   log.report(warnings);
   if (result.samples == 0) return fail("{}: there is not one sample in it", result.file);
-  for (std::size_t i = 0; i < stalls.size(); ++i) {
+  for (size_t i = 0; i < stalls.size(); ++i) {
     auto& reasons = result.instructions[i].stalls;
     for (const auto& [reason, count] : stalls[i]) reasons.emplace_back(reason_of(reason), count);
     std::sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
@@ -157,8 +154,8 @@ void sort_by_source(PcSamples& samples) {
   // "file.cpp:42" -> ("file.cpp", 42)
   const auto place = [](const SampledInstruction& each) {
     const std::string_view text = each.source;
-    const std::size_t colon = text.rfind(':');
-    std::uint64_t line = 0;
+    const size_t colon = text.rfind(':');
+    uint64_t line = 0;
     if (colon != std::string_view::npos)
       std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
     return std::tuple(std::string_view(each.kernel), text.substr(0, colon), line);

@@ -16,15 +16,15 @@ struct SampledInstruction {
   std::string kernel;       ///< "" when ps_file_kernel_trace.csv does not know the dispatch
   std::string instruction;  ///< "s_waitcnt vmcnt(0)"
   std::string source;       ///< "vcopy.cpp:42", "" without line tables
-  std::uint64_t samples = 0;
-  std::uint64_t issued = 0;  ///< samples in which the wave issued it; stochastic only
-  std::vector<std::pair<std::string, std::uint64_t>> stalls;  ///< why it was not issued, most frequent first
+  uint64_t samples = 0;
+  uint64_t issued = 0;  ///< samples in which the wave issued it; stochastic only
+  std::vector<std::pair<std::string, uint64_t>> stalls;  ///< why it was not issued, most frequent first
 };
 
 struct PcSamples {
   std::string file;
   bool stochastic = false;  ///< knows issued and stalls
-  std::uint64_t samples = 0;
+  uint64_t samples = 0;
   std::vector<SampledInstruction> instructions;  ///< by falling number of samples
 };
 

@@ -29,7 +29,7 @@ void append_string(std::string& out, std::string_view text) {
 
 void append_list(std::string& out, const std::vector<std::string>& list) {
   out += '[';
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (size_t i = 0; i < list.size(); ++i) {
     if (i > 0) out += ", ";
     append_string(out, list[i]);
   }
@@ -89,7 +89,7 @@ class LineReader {
     blanks();
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
     if (error != std::errc()) return false;
-    at_ = static_cast<std::size_t>(end - text_.data());
+    at_ = static_cast<size_t>(end - text_.data());
     return true;
   }
   bool boolean(bool& out) {
@@ -104,14 +104,14 @@ class LineReader {
     }
     return false;
   }
-  std::size_t column() const { return at_ + 1; }
+  size_t column() const { return at_ + 1; }
 
  private:
   void blanks() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
   }
   std::string_view text_;
-  std::size_t at_ = 0;
+  size_t at_ = 0;
 };
 
 bool read_entry(LineReader& reader, RunEntry& run) {
@@ -166,9 +166,9 @@ bool read_entry(LineReader& reader, RunEntry& run) {
 Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view file) {
   std::vector<RunEntry> runs;
   bool inside = false;
-  std::size_t line_number = 0;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t to = std::min(text.find('\n', from), text.size());
+  size_t line_number = 0;
+  for (size_t from = 0; from < text.size();) {
+    const size_t to = std::min(text.find('\n', from), text.size());
     std::string_view line = text.substr(from, to - from);
     from = to + 1;
     ++line_number;
@@ -177,7 +177,7 @@ Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view
       continue;
     }
     if (!inside) continue;
-    const std::size_t dash = line.find_first_not_of(' ');
+    const size_t dash = line.find_first_not_of(' ');
     if (dash == std::string_view::npos || line[dash] == '#') continue;
     if (line[dash] != '-') break;
     LineReader reader(line.substr(dash + 1));
@@ -197,7 +197,7 @@ Result<std::vector<RunEntry>> read_runs(const std::string& folder) {
   if (!file) return std::vector<RunEntry>();
   std::ostringstream text;
   text << file.rdbuf();
-  if (text.view().size() > std::size_t{16} << 20) return fail("{}: larger than such a file can be", path);
+  if (text.view().size() > size_t{16} << 20) return fail("{}: larger than such a file can be", path);
   return parse_runs(text.view(), path);
 }
 
@@ -267,9 +267,9 @@ std::string describe(const RunEntry& run) {
   return filters.empty() ? text : fmt::format("{} ({})", text, filters);
 }
 
-Result<std::vector<std::size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
-                                             std::string_view folder) {
-  std::vector<std::size_t> chosen;
+Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
+                                        std::string_view folder) {
+  std::vector<size_t> chosen;
   if (runs.empty()) {
     if (wanted > 0)
       return fail("{}: its runs are not numbered (it was not written by tacho profile)", folder);
@@ -282,8 +282,8 @@ Result<std::vector<std::size_t>> choose_runs(const std::vector<RunEntry>& runs, 
     return fail("{}: there is no run {}; it has runs {} to {}", folder, wanted, runs.front().number,
                 runs.back().number);
   if (like == nullptr) return fail("{}: none of its {} runs measured anything", folder, runs.size());
-  chosen.push_back(static_cast<std::size_t>(like - runs.data()));
-  for (std::size_t i = runs.size(); i-- > 0;)
+  chosen.push_back(static_cast<size_t>(like - runs.data()));
+  for (size_t i = runs.size(); i-- > 0;)
     if (&runs[i] != like && runs[i].same_target(*like) && !runs[i].files.empty()) chosen.push_back(i);
   return chosen;
 }

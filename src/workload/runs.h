@@ -15,8 +15,8 @@ Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view
 
 /// Indices of the runs that are read together, newest first: all with the target of run number `wanted` (0 = of the
 /// newest run). The error names the numbers there are.
-Result<std::vector<std::size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
-                                             std::string_view folder);
+Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
+                                        std::string_view folder);
 
 /// "run 2: vcopy -n 16 (-k vecCopy)" for lists.
 std::string describe(const RunEntry& run);

@@ -107,7 +107,7 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
     return fail("{}: row {} has {} fields, the header has {}; the file is cut off or damaged", path,
                 reader.row(), fields.size(), names.size());
   SysInfo info;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < names.size(); ++i) {
     std::string_view name = names[i];
     for (const Rename& rename : kRenames)
       if (rename.old_name == name) name = rename.name;

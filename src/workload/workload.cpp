@@ -28,8 +28,7 @@ bool has_csv_ending(std::string_view name) {
 }
 
 std::string_view stem(std::string_view name) {
-  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos)
-    name.remove_prefix(slash + 1);
+  if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
   if (name.ends_with(".gz")) name.remove_suffix(3);
   if (name.ends_with(".csv")) name.remove_suffix(4);
   return name;
@@ -154,10 +153,10 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
     if (line.starts_with("filter_blocks:")) {
       inside = true;
       std::string rest = line.substr(14);
-      if (const std::size_t open = rest.find_first_of("[{"); open != std::string::npos) {
+      if (const size_t open = rest.find_first_of("[{"); open != std::string::npos) {
         rest = rest.substr(open + 1, rest.find_first_of("]}") - open - 1);
-        for (std::size_t from = 0; from <= rest.size();) {
-          const std::size_t to = std::min(rest.find(',', from), rest.size());
+        for (size_t from = 0; from <= rest.size();) {
+          const size_t to = std::min(rest.find(',', from), rest.size());
           const std::string item = rest.substr(from, to - from);
           add(item.substr(0, item.find(':')));
           from = to + 1;
@@ -165,7 +164,7 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
         inside = false;
       }
     } else if (inside) {
-      const std::size_t first = line.find_first_not_of(' ');
+      const size_t first = line.find_first_not_of(' ');
       if (first != std::string::npos && line[first] == '-') {
         add(line.substr(first + 1));
       } else if (first != std::string::npos && first > 0) {
@@ -180,10 +179,10 @@ std::vector<std::string> read_recorded_blocks(const std::string& path) {
 
 // Of a folder with several runs of tacho profile only the files of those that go together are read, the newest first.
 void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
-                  const std::vector<std::size_t>& chosen, Files& files, Workload& workload) {
+                  const std::vector<size_t>& chosen, Files& files, Workload& workload) {
   files = {};
   bool everything = false, roofline_only = true;
-  for (const std::size_t index : chosen) {
+  for (const size_t index : chosen) {
     const RunEntry& run = runs[index];
     workload.estimated = workload.estimated || run.estimated;
     everything = everything || run.blocks.empty();
@@ -213,8 +212,8 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
   workload.sysinfo.set("timestamp", runs[chosen.front()].timestamp);
   workload.sysinfo.set("ip_blocks", roofline_only ? "roofline" : "all");
   std::string others;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i)
+  size_t count = 0;
+  for (size_t i = 0; i < runs.size(); ++i)
     if (std::find(chosen.begin(), chosen.end(), i) == chosen.end() && ++count <= 5)
       others += (others.empty() ? "" : "; ") + describe(runs[i]);
   if (count > 0)
@@ -228,9 +227,9 @@ void choose_files(const std::string& folder, const std::vector<RunEntry>& runs,
 }
 
 // Rows of the result in the order given; dispatches and every pass alike.
-Status keep_rows(Workload& workload, const std::vector<std::uint32_t>& rows) {
+Status keep_rows(Workload& workload, const std::vector<uint32_t>& rows) {
   std::vector<Dispatch> dispatches;
-  for (const std::uint32_t row : rows) dispatches.push_back(workload.dispatches[row]);
+  for (const uint32_t row : rows) dispatches.push_back(workload.dispatches[row]);
   workload.dispatches = std::move(dispatches);
   for (Pass& pass : workload.passes) {
     TACHO_ASSIGN(pass.counters, pass.counters.reordered(rows));
@@ -244,11 +243,11 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
   const auto start = counters.column("Start_Timestamp");
   const auto end = counters.column("End_Timestamp");
   const auto active = counters.column("GRBM_GUI_ACTIVE");
-  const std::size_t count = workload.dispatches.size();
+  const size_t count = workload.dispatches.size();
   const bool roofline_only = workload.sysinfo.get("ip_blocks") == "roofline";
-  std::vector<std::uint32_t> kept;
-  std::size_t idle = 0, backwards = 0, first_idle = 0, first_backwards = 0;
-  for (std::uint32_t r = 0; r < count; ++r) {
+  std::vector<uint32_t> kept;
+  size_t idle = 0, backwards = 0, first_idle = 0, first_backwards = 0;
+  for (uint32_t r = 0; r < count; ++r) {
     const bool is_idle = !active.empty() && active[r] == 0 && !roofline_only;
     const bool is_backwards = !compat && !start.empty() && !end.empty() && end[r] < start[r];
     if (is_idle && idle++ == 0) first_idle = r;
@@ -297,7 +296,7 @@ Result<std::string> find_workload(const std::string& given) {
   if (found.size() == 1) return found.front();
   if (found.empty()) return fail("{}: no profiling data found: {}", given, guess(path));
   std::string list;
-  for (std::size_t i = 0; i < found.size() && i < 12; ++i) list += (i == 0 ? "" : ", ") + found[i];
+  for (size_t i = 0; i < found.size() && i < 12; ++i) list += (i == 0 ? "" : ", ") + found[i];
   if (found.size() > 12) list += ", ...";
   return fail("{}: holds no counter data itself but {} profile folders; give one of them with -p: {}", given,
               found.size(), list);
@@ -308,7 +307,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   Workload workload;
   workload.path = folder;
   TACHO_ASSIGN(const std::vector<RunEntry> runs, read_runs(folder));
-  TACHO_ASSIGN(const std::vector<std::size_t> chosen, choose_runs(runs, options.run, folder));
+  TACHO_ASSIGN(const std::vector<size_t> chosen, choose_runs(runs, options.run, folder));
   workload.sysinfo = std::move(sysinfo);
   if (!chosen.empty()) choose_files(folder, runs, chosen, files, workload);
   NameTable kernels;
@@ -340,7 +339,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       TACHO_ASSIGN(main, read_long(sources, options, kernels, workload.warnings));
     } else {
       std::vector<RawTable> passes;
-      for (std::size_t i = 0; i < files.passes.size(); ++i) {
+      for (size_t i = 0; i < files.passes.size(); ++i) {
         TACHO_ASSIGN(RawTable pass,
                      is_long[i] ? read_long({CsvSource{files.passes[i]}}, options, kernels, workload.warnings)
                                 : read_wide({files.passes[i]}, options, kernels, workload.warnings));
@@ -388,10 +387,10 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
       }
       if (!levels_joined)
         workload.warnings.insert(workload.warnings.end(), level_warnings.begin(), level_warnings.end());
-      std::vector<std::uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
+      std::vector<uint32_t> order(main.dispatches.size(), CounterTable::kNoRow);
       bool same = read->dispatches.size() == order.size();
-      for (std::size_t r = 0; r < order.size() && r < read->dispatches.size(); ++r) {
-        order[r] = static_cast<std::uint32_t>(r);
+      for (size_t r = 0; r < order.size() && r < read->dispatches.size(); ++r) {
+        order[r] = static_cast<uint32_t>(r);
         same = same && plain_kernel_name(kernels.names()[main.dispatches[r].kernel]) ==
                            plain_kernel_name(kernels.names()[read->dispatches[r].kernel]);
       }

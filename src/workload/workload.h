@@ -36,9 +36,9 @@ class SysInfo {
 
 /// One kernel dispatch; its counters are in row i of every pass.
 struct Dispatch {
-  std::int64_t id = 0;       ///< Dispatch_ID of the file
-  std::int64_t gpu = 0;      ///< GPU_ID
-  std::uint32_t kernel = 0;  ///< index into Workload::kernels
+  int64_t id = 0;       ///< Dispatch_ID of the file
+  int64_t gpu = 0;      ///< GPU_ID
+  uint32_t kernel = 0;  ///< index into Workload::kernels
 };
 
 /// The counters that were recorded together. "pmc_perf" holds the joined passes; a level pass
@@ -61,7 +61,7 @@ struct Workload {
   bool estimated = false;                    ///< values were extrapolated from some of the work-groups
 
   const Pass* pass(std::string_view name) const;
-  std::string_view kernel_name(std::size_t dispatch) const { return kernels[dispatches[dispatch].kernel]; }
+  std::string_view kernel_name(size_t dispatch) const { return kernels[dispatches[dispatch].kernel]; }
 };
 
 struct ReadOptions {

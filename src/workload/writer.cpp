@@ -41,7 +41,7 @@ std::string csv_number(double value) {
 
 std::string expand_placeholders(std::string_view text, Placeholders& values) {
   std::string out;
-  for (std::size_t i = 0; i < text.size();) {
+  for (size_t i = 0; i < text.size();) {
     const auto take = [&](std::string_view word, const std::string& value) {
       if (!text.substr(i).starts_with(word)) return false;
       out += value;
@@ -55,7 +55,7 @@ std::string expand_placeholders(std::string_view text, Placeholders& values) {
       continue;
     }
     if (text.substr(i).starts_with("%env{")) {
-      const std::size_t end = text.find("}%", i + 5);
+      const size_t end = text.find("}%", i + 5);
       if (end != std::string_view::npos) {
         const char* const value = std::getenv(std::string(text.substr(i + 5, end - i - 5)).c_str());
         if (value != nullptr) out += value;
@@ -92,7 +92,7 @@ int pass_number(std::string_view name) {
     name.remove_prefix(start.size());
     int number = -1;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+    const std::string_view rest(end, static_cast<size_t>(name.data() + name.size() - end));
     if (error == std::errc() && (rest == ".csv" || rest == ".csv.gz" || rest == ".db")) return number;
   }
   return -1;

@@ -16,11 +16,11 @@ namespace {
 
 class Listener : public Observer {
  public:
-  void run_begins(std::span<const std::size_t>, std::size_t, std::size_t) override { ++runs; }
+  void run_begins(std::span<const size_t>, size_t, size_t) override { ++runs; }
   void note(std::string_view) override {}
   void warn(std::string_view sentence) override { warnings += std::string(sentence) + "\n"; }
   void target_output(int, std::string_view) override {}
-  void progress(std::uint64_t, std::uint64_t) override {}
+  void progress(uint64_t, uint64_t) override {}
   Status pass_done(const PassResult& result) override {
     passes[result.pass] = result;
     return {};
@@ -28,7 +28,7 @@ class Listener : public Observer {
 
   int runs = 0;
   std::string warnings;
-  std::map<std::size_t, PassResult> passes;
+  std::map<size_t, PassResult> passes;
 };
 
 class CpuPasses : public ::testing::Test {
@@ -58,7 +58,7 @@ class CpuPasses : public ::testing::Test {
   }
   static std::vector<bool> measured(const PassResult& pass) {
     std::vector<bool> there;
-    for (std::size_t row = 0; row < pass.dispatches.size(); ++row)
+    for (size_t row = 0; row < pass.dispatches.size(); ++row)
       there.push_back(!std::isnan(pass.values[row * pass.counters.size()]));
     return there;
   }

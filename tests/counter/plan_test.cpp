@@ -35,7 +35,7 @@ std::string block_of(const std::string& counter) {
 
 TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
   const auto provider = make_amd_provider();
-  const std::pair<const char*, std::size_t> most[] = {
+  const std::pair<const char*, size_t> most[] = {
       {"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
   for (const auto& [architecture, passes] : most) {
     const Plan plan = plan_of(*provider, architecture);
@@ -63,7 +63,7 @@ TEST(AmdPlan, NoPassExceedsABlock) {
       std::map<std::string, int> used;
       std::set<std::string> channels;
       for (const std::string& counter : pass.counters) {
-        if (const std::size_t bracket = counter.find('['); bracket != std::string::npos) {
+        if (const size_t bracket = counter.find('['); bracket != std::string::npos) {
           if (!channels.insert(counter.substr(0, bracket)).second) continue;  // all channels cost one slot
         }
         ++used[block_of(counter)];
@@ -151,8 +151,8 @@ TEST(Filter, KernelsBySubstringDispatchesByInclusiveRange) {
   filter.dispatches = {{0, 0}, {4, 6}};
   EXPECT_TRUE(filter.kernel("vecCopy"));
   EXPECT_FALSE(filter.kernel("veccopy"));
-  for (const std::uint64_t index : {0u, 4u, 6u}) EXPECT_TRUE(filter.dispatch(index));
-  for (const std::uint64_t index : {1u, 3u, 7u}) EXPECT_FALSE(filter.dispatch(index));
+  for (const uint64_t index : {0u, 4u, 6u}) EXPECT_TRUE(filter.dispatch(index));
+  for (const uint64_t index : {1u, 3u, 7u}) EXPECT_FALSE(filter.dispatch(index));
 }
 
 TEST(FolderModel, IsTheMarketingNameWithoutTheVendor) {

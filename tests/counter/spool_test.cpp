@@ -11,15 +11,15 @@
 namespace tacho::counter {
 namespace {
 
-std::string record(const std::string& name, const std::vector<double>& values, std::uint64_t index) {
+std::string record(const std::string& name, const std::vector<double>& values, uint64_t index) {
   spool::SpoolRecord head{};
   head.magic = spool::kSpoolMagic;
   head.index = index;
   head.selected = 1;
-  head.name_bytes = static_cast<std::uint32_t>(name.size());
-  head.values = static_cast<std::uint32_t>(values.size());
-  const std::size_t space = (name.size() + 7) / 8 * 8;
-  head.bytes = static_cast<std::uint32_t>(sizeof head + space + values.size() * 8);
+  head.name_bytes = static_cast<uint32_t>(name.size());
+  head.values = static_cast<uint32_t>(values.size());
+  const size_t space = (name.size() + 7) / 8 * 8;
+  head.bytes = static_cast<uint32_t>(sizeof head + space + values.size() * 8);
   std::string out(head.bytes, '\0');
   std::memcpy(out.data(), &head, sizeof head);
   std::memcpy(out.data() + sizeof head, name.data(), name.size());
@@ -48,7 +48,7 @@ TEST(Spool, ReadsWhatWasWritten) {
 
 TEST(Spool, KeepsWhatIsWholeOfACutFile) {
   const std::string whole = record("first", {1}, 0), text = whole + record("second", {2}, 1);
-  for (std::size_t size = whole.size() + 1; size < text.size(); ++size) {
+  for (size_t size = whole.size() + 1; size < text.size(); ++size) {
     std::vector<SpooledDispatch> out;
     EXPECT_FALSE(parse_records(std::string_view(text).substr(0, size), out)) << size;
     EXPECT_EQ(out.size(), 1u) << size;

@@ -26,7 +26,7 @@ void use(const Catalog& catalog) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] % 4 == 0) {
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   use(*catalog);
   // The same file again: known slugs are changed, nothing may be lost.
-  const std::size_t before = catalog->metric_count();
+  const size_t before = catalog->metric_count();
   if (add_yaml(*catalog, text, "again.yaml").has_value() && catalog->metric_count() > before) std::abort();
   use(*catalog);
   return 0;

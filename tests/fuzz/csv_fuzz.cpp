@@ -18,7 +18,7 @@ using namespace tacho::workload;
 void read_records(std::string_view text) {
   CsvReader reader = CsvReader::from_text(std::string(text), "fuzz.csv");
   std::vector<std::string_view> fields;
-  std::size_t bytes = 0;
+  size_t bytes = 0;
   for (;;) {
     const auto more = reader.next(fields);
     if (!more) {
@@ -29,7 +29,7 @@ void read_records(std::string_view text) {
     for (const std::string_view field : fields) {
       bytes += field.size();
       (void)parse_number(field);
-      std::int64_t whole = 0;
+      int64_t whole = 0;
       double fraction = 0;
       (void)parse_timestamp(field, whole, fraction);
     }
@@ -39,9 +39,9 @@ void read_records(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const std::uint8_t mode = data[0];
+  const uint8_t mode = data[0];
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   read_records(text);
   for (int shape = 0; shape < 2; ++shape) {

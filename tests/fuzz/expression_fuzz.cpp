@@ -8,7 +8,7 @@
 #include "../metric/runs.h"
 #include "metric/program.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tacho::metric;
   static const tacho::workload::Workload run =
       testing::make_run({{"A", {1, 2, 4}},
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                          {"max_sclk", "0"}},
                         {{"SQ_LEVEL_WAVES", {{"A", {1, 1, 1}}, {"SQ_ACCUM_PREV_HIRES", {3, 6, 9}}}}});
   if (size == 0) return 0;
-  const std::uint8_t mode = data[0];
+  const uint8_t mode = data[0];
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const auto formula = parse_formula(text);
   if (!formula) {
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   environment.workload = &run;
   environment.sum_ratios = (mode & 1) != 0;
   environment.compat = (mode & 2) != 0;
-  if ((mode & 4) != 0) environment.rows = std::vector<std::uint32_t>{0, 2};
+  if ((mode & 4) != 0) environment.rows = std::vector<uint32_t>{0, 2};
   if ((mode & 8) != 0) environment.normalisation = "per_wave";
   Program program(environment);
   const Context context{(mode & 16) != 0 ? "SQ_LEVEL_WAVES" : "", (mode & 32) != 0 ? 1 : -1};

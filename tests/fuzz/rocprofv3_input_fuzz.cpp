@@ -21,8 +21,7 @@ constexpr const char* kDocuments[] = {
     "\"absolute\"}]}"};
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   // The first byte says which kind of file it is.
   const unsigned kind = size == 0 || seed % 16 == 0 ? seed / 16 % 3 : data[0] % 3;
   std::string text =
@@ -34,7 +33,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return tacho::fuzz::put(std::string(1, static_cast<char>(kind)) + text, data);
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tacho::cli::rocprofv3;
   if (size == 0) return 0;
   const auto jobs =

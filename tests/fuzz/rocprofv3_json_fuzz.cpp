@@ -84,8 +84,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   return 0;
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
-                                               unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   static const std::string document = test::rocprofv3_document();
   return fuzz::put(fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
                                       {"kind", "operation", "handle", "internal", "external", "value", "key",
@@ -96,7 +95,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                    data);
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (ftruncate(g_file, 0) != 0 || pwrite(g_file, data, size, 0) != static_cast<ssize_t>(size)) std::abort();
   CheckingWriter writer;
   const Status read = format::rocprofv3::read_into(g_path, writer);

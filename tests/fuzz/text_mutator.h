@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 namespace tacho::fuzz {
 
@@ -24,7 +24,7 @@ inline bool word_byte(char c) {
 /// number; a stretch between separators is doubled, moved or removed; or bytes change at random. Empty texts
 /// become `document`.
 inline std::string mutated_text(std::string text, std::string_view document,
-                                std::initializer_list<std::string_view> words, std::size_t max_size,
+                                std::initializer_list<std::string_view> words, size_t max_size,
                                 unsigned seed) {
   std::minstd_rand random(seed);
   if (text.size() < 4 || random() % 64 == 0) text = document;
@@ -50,7 +50,7 @@ inline std::string mutated_text(std::string text, std::string_view document,
                                                   "\"\\u0000\"",
                                                   "\"\\ud800\"",
                                                   "0x7fffffff"};
-  const auto word_at = [&](std::size_t from, std::size_t& begin, std::size_t& end) {
+  const auto word_at = [&](size_t from, size_t& begin, size_t& end) {
     for (begin = from; begin < text.size() && !word_byte(text[begin]); ++begin) {
     }
     for (end = begin; end < text.size() && word_byte(text[end]); ++end) {
@@ -58,8 +58,8 @@ inline std::string mutated_text(std::string text, std::string_view document,
     return end > begin;
   };
   for (auto changes = 1 + random() % 3; changes > 0 && !text.empty(); --changes) {
-    const std::size_t at = random() % text.size();
-    std::size_t begin = 0, end = 0, other_begin = 0, other_end = 0;
+    const size_t at = random() % text.size();
+    size_t begin = 0, end = 0, other_begin = 0, other_end = 0;
     switch (random() % 6) {
       case 0:
         if (word_at(at, begin, end))
@@ -80,7 +80,7 @@ inline std::string mutated_text(std::string text, std::string_view document,
         end = text.find_first_of(kSeparators, begin + 1 + random() % 200);
         if (end == std::string::npos) break;
         const std::string stretch = text.substr(begin, end - begin);
-        const std::size_t place = text.find_first_of(kSeparators, random() % text.size());
+        const size_t place = text.find_first_of(kSeparators, random() % text.size());
         if (place != std::string::npos) text.insert(place, stretch);
         break;
       }
@@ -91,9 +91,9 @@ inline std::string mutated_text(std::string text, std::string_view document,
         if (end != std::string::npos) text.erase(begin, end - begin);
         break;
       default: {
-        const std::size_t size = text.size();
+        const size_t size = text.size();
         text.resize(size + 8);
-        text.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(text.data()), size, text.size()));
+        text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), size, text.size()));
       }
     }
   }
@@ -102,7 +102,7 @@ inline std::string mutated_text(std::string text, std::string_view document,
 }
 
 /// For LLVMFuzzerCustomMutator: puts `text` into the buffer.
-inline std::size_t put(std::string_view text, std::uint8_t* data) {
+inline size_t put(std::string_view text, uint8_t* data) {
   std::memcpy(data, text.data(), text.size());
   return text.size();
 }

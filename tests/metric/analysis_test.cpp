@@ -89,7 +89,7 @@ TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
     for (const ComparedRow& row : table.rows)
       for (const ComparedValue& value : row.columns) {
         ASSERT_EQ(value.values.size(), 4U);
-        for (std::size_t r = 1; r < 4; ++r)
+        for (size_t r = 1; r < 4; ++r)
           if (value.values[0] && value.values[r] && *value.values[0] == *value.values[r]) {
             EXPECT_EQ(value.percent[r], 0);
           }

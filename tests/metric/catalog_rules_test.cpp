@@ -113,7 +113,7 @@ TEST(Rules, each_fires_when_its_conditions_hold_and_only_then) {
 
 TEST(Rules, severity_grows_with_the_evidence) {
   const auto book = load_rules(*load_catalog("gfx950"));
-  std::size_t compared = 0;
+  size_t compared = 0;
   for (const Rule& rule : book->rules) {
     for (const RuleRamp& ramp : rule.severity) {
       Values values = firing(rule);
@@ -167,7 +167,7 @@ TEST(Rules, errors_name_file_line_and_column) {
 TEST(Rules, a_rule_with_a_known_name_replaces_it) {
   const Catalog catalog = *load_catalog("gfx950");
   auto book = *load_rules(catalog);
-  const std::size_t before = book.rules.size();
+  const size_t before = book.rules.size();
   auto more = parse_rules(
       "rules:\n  - {rule: divergence, title: New, when: ipc > 1, severity: ipc 1..2, meaning: M., try: [A.]}",
       "r.yaml", &catalog);

@@ -56,8 +56,8 @@ void each_metric(const Catalog& catalog, Visit visit) {
 }
 
 TEST(Catalog, has_at_least_the_metrics_of_the_reference) {
-  const std::map<std::string_view, std::size_t> reference = {
-      {"gfx908", 322}, {"gfx90a", 368}, {"gfx940", 369}, {"gfx941", 369}, {"gfx942", 370}, {"gfx950", 440}};
+  const std::map<std::string_view, size_t> reference = {{"gfx908", 322}, {"gfx90a", 368}, {"gfx940", 369},
+                                                        {"gfx941", 369}, {"gfx942", 370}, {"gfx950", 440}};
   ASSERT_EQ(architectures().size(), reference.size());
   for (const std::string_view architecture : architectures()) {
     const auto catalog = load_catalog(architecture);
@@ -65,7 +65,7 @@ TEST(Catalog, has_at_least_the_metrics_of_the_reference) {
     ASSERT_TRUE(reference.contains(architecture));
     EXPECT_GE(catalog->metric_count(), reference.at(architecture)) << architecture;
     std::set<int> blocks;
-    std::size_t tables = 0;
+    size_t tables = 0;
     for (const Block& block : catalog->blocks) {
       blocks.insert(block.number);
       tables += block.tables.size();
@@ -120,12 +120,12 @@ TEST(Catalog, units_suit_kinds) {
 
 /// Each value that the catalog shows has a formula, except where it says so.
 TEST(Catalog, cells_have_formulas) {
-  std::size_t unavailable = 0;
+  size_t unavailable = 0;
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
     each_metric(catalog, [&](const Block&, const Table& table, const Metric& metric) {
       bool any = false;
-      for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      for (size_t i = 0; i < table.columns.size(); ++i) {
         const Column& column = table.columns[i];
         const Cell& cell = metric.cells[i];
         if (column.role == ColumnRole::Name || column.role == ColumnRole::Unit) {
@@ -162,8 +162,8 @@ std::vector<std::pair<std::string, YAML::Node>> catalog_files() {
 
 TEST(Catalog, formulas_are_written_once) {
   std::map<std::string, std::vector<std::string>> written;
-  std::size_t overrides = 0;
-  std::size_t metrics = 0;
+  size_t overrides = 0;
+  size_t metrics = 0;
   for (const auto& [file, root] : catalog_files()) {
     if (!root["tables"]) continue;
     for (const auto& table : root["tables"]) {
@@ -220,7 +220,7 @@ TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
   NEED_DATA(path);
   const YAML::Node golden = YAML::Load(read(path));  // JSON is YAML
   const Catalog catalog = *load_catalog(architecture);
-  std::size_t rows = 0;
+  size_t rows = 0;
   for (const auto& golden_table : golden["tables"]) {
     const auto id = parse_metric_id(golden_table["id"].as<std::string>());
     ASSERT_TRUE(id.has_value());
@@ -247,7 +247,7 @@ TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
       continue;
     }
     ASSERT_EQ(index.size(), table->metrics.size()) << golden_table["id"];
-    for (std::size_t i = 0; i < index.size(); ++i, ++rows) {
+    for (size_t i = 0; i < index.size(); ++i, ++rows) {
       const Metric& metric = table->metrics[i];
       EXPECT_EQ(to_string(metric.id), index[i]);
       EXPECT_EQ(metric.compat_name.empty() ? metric.name : metric.compat_name,
@@ -391,7 +391,7 @@ TEST(Catalog, formulas_are_expanded_and_renamed) {
 }
 
 TEST(Catalog, knows_what_3_3_0_computes_differently) {
-  const auto compat = [](std::string_view architecture, std::string_view slug, std::size_t column) {
+  const auto compat = [](std::string_view architecture, std::string_view slug, size_t column) {
     const Catalog catalog = *load_catalog(architecture);
     const Metric* metric = catalog.metric(slug);
     return metric->compat_cells.empty() ? std::string("-") : formula_text(metric->compat_cells[column]);
@@ -444,7 +444,7 @@ TEST(Blob, refuses_damaged_bytes) {
   EXPECT_FALSE(decode_catalog(blob.substr(0, blob.size() / 2), "gfx942").has_value());
   // Any changed byte gives an error or another catalog, never a crash.
   std::string changed = blob;
-  for (std::size_t at = 8; at < changed.size(); at += changed.size() / 300) {
+  for (size_t at = 8; at < changed.size(); at += changed.size() / 300) {
     const char before = changed[at];
     changed[at] = static_cast<char>(~before);
     (void)decode_catalog(changed, "gfx950");

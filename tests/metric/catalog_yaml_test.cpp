@@ -34,7 +34,7 @@ tables:
 
 std::string replaced(std::string_view from, std::string_view to) {
   std::string text(kGood);
-  const std::size_t at = text.find(from);
+  const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
 }
@@ -144,7 +144,7 @@ TEST(CatalogYaml, hostile_input_ends_in_a_sentence) {
 
 TEST(CatalogYaml, adds_to_and_changes_the_built_in_catalog) {
   Catalog catalog = *load_catalog("gfx942");
-  const std::size_t before = catalog.metric_count();
+  const size_t before = catalog.metric_count();
   ASSERT_TRUE(add_yaml(catalog, kGood, "f.yaml").has_value());
   EXPECT_EQ(catalog.metric_count(), before + 1);
 

@@ -180,7 +180,7 @@ TEST(Formula, LevelPassesHaveTheirOwnCountersButSharedCycles) {
 
 TEST(Formula, ChosenDispatches) {
   Environment environment;
-  environment.rows = std::vector<std::uint32_t>{0, 2};
+  environment.rows = std::vector<uint32_t>{0, 2};
   EXPECT_EQ(number("AVG(A)", environment), 2.5);
   EXPECT_EQ(number("MAX(TCC_HIT[2])", environment), 300);
 }
@@ -231,16 +231,16 @@ TEST(Formula, LongSumsNeedNoDepth) {
 TEST(Formula, AgreesWithDirectComputation) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 50; ++round) {
-    const std::size_t n = 1 + random() % 700;
+    const size_t n = 1 + random() % 700;
     std::vector<double> x(n), y(n);
-    for (std::size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; ++i) {
       x[i] = random() % 9 == 0 ? kNaN : static_cast<double>(random() % 1000000);
       y[i] = static_cast<double>(random() % 50);
     }
     const workload::Workload run = make_run({{"X", x}, {"Y", y}});
     std::vector<double> ratio;
     double sum = 0;
-    for (std::size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; ++i)
       if (y[i] != 0 && !std::isnan(x[i])) {
         ratio.push_back(x[i] / y[i]);
         sum += ratio.back();
@@ -253,7 +253,7 @@ TEST(Formula, AgreesWithDirectComputation) {
     for (const double value : ratio) squares += (value - mean) * (value - mean);
     const auto quantile = [&](double q) {
       const double at = q * static_cast<double>(ratio.size() - 1);
-      const auto low = static_cast<std::size_t>(at);
+      const auto low = static_cast<size_t>(at);
       return ratio[low] +
              (low + 1 < ratio.size() ? (ratio[low + 1] - ratio[low]) * (at - static_cast<double>(low)) : 0);
     };
@@ -292,20 +292,20 @@ TEST(Program, DroppedColumnsAreComputedAgain) {
     for (int budget = 0; budget < 2; ++budget) {
       Environment environment;
       environment.workload = &run;
-      environment.column_budget = budget == 0 ? 0 : std::size_t{1} << 30;
-      if (chosen) environment.rows = std::vector<std::uint32_t>{0, 3, 4, 20, 49};
+      environment.column_budget = budget == 0 ? 0 : size_t{1} << 30;
+      if (chosen) environment.rows = std::vector<uint32_t>{0, 3, 4, 20, 49};
       Program program(environment);
       std::vector<Program::Node> nodes;
       for (int half = 0; half < 2; ++half) {
-        for (std::size_t i = half == 0 ? 0 : texts.size() / 2;
-             i < (half == 0 ? texts.size() / 2 : texts.size()); ++i)
+        for (size_t i = half == 0 ? 0 : texts.size() / 2; i < (half == 0 ? texts.size() / 2 : texts.size());
+             ++i)
           nodes.push_back(program.add(*parse_formula(texts[i]), {}));
         program.run();  // in two parts, as the second may need what the first has freed
       }
       for (const Program::Node node : nodes) results[budget].push_back(program.value(node).number);
     }
     ASSERT_EQ(results[0].size(), texts.size());
-    for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(results[0][i], results[1][i]) << texts[i];
+    for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(results[0][i], results[1][i]) << texts[i];
   }
 }
 

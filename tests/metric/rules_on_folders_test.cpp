@@ -36,13 +36,13 @@ std::string changed_csv(const std::string& path, const std::vector<Change>& chan
         const auto at = [&](const std::string& name) {
           const auto found = std::find(header.begin(), header.end(), name);
           EXPECT_NE(found, header.end()) << name << " in " << path;
-          return static_cast<std::size_t>(found - header.begin());
+          return static_cast<size_t>(found - header.begin());
         };
         const double times = change.times.empty() ? 1 : workload::parse_number(row[at(change.times)]).value;
         row[at(change.column)] = fmt::format("{:.0f}", change.factor * times);
       }
     }
-    for (std::size_t i = 0; i < row.size(); ++i) out += (i > 0 ? "," : "") + report::csv_quoted(row[i]);
+    for (size_t i = 0; i < row.size(); ++i) out += (i > 0 ? "," : "") + report::csv_quoted(row[i]);
     out += '\n';
   }
   return out;
@@ -129,7 +129,7 @@ TEST(RulesOnFolders, AtMostFiveAKernelAndNoneWithoutEvidence) {
   TACHO_NEED_DATA(data);
   const auto analysis = Analysis::run(data + "/workloads/synth_a/MI200", {});
   ASSERT_TRUE(analysis) << analysis.error().message;
-  std::map<std::uint32_t, int> count;
+  std::map<uint32_t, int> count;
   double last = std::numeric_limits<double>::infinity();
   for (const Finding& finding : analysis->findings()) {
     EXPECT_LE(++count[finding.kernel], 5);

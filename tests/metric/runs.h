@@ -19,13 +19,13 @@ inline workload::Workload make_run(const Columns& columns,
   workload::Workload run;
   run.path = "memory";
   run.kernels = {"kernel"};
-  const std::size_t rows = columns.begin()->second.size();
-  for (std::size_t r = 0; r < rows; ++r) run.dispatches.push_back({static_cast<std::int64_t>(r), 0, 0});
+  const size_t rows = columns.begin()->second.size();
+  for (size_t r = 0; r < rows; ++r) run.dispatches.push_back({static_cast<int64_t>(r), 0, 0});
   const auto add = [&](const std::string& name, const Columns& of) {
     std::vector<std::string> names;
     for (const auto& [column, values] : of) names.push_back(column);
     auto table = workload::CounterTable::create(names, rows);
-    std::size_t c = 0;
+    size_t c = 0;
     for (const auto& [column, values] : of) std::copy(values.begin(), values.end(), table->data(c++));
     run.passes.push_back({name, std::move(*table)});
   };

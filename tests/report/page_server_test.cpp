@@ -43,7 +43,7 @@ TEST(PageServer, RefusesWhatIsNoRequestForThePage) {
             std::string::npos);
 }
 
-std::string request(std::uint16_t port, const std::string& text) {
+std::string request(uint16_t port, const std::string& text) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -57,7 +57,7 @@ std::string request(std::uint16_t port, const std::string& text) {
   std::string out;
   char buffer[65536];
   for (ssize_t got; (got = recv(socket, buffer, sizeof buffer, 0)) > 0;)
-    out.append(buffer, static_cast<std::size_t>(got));
+    out.append(buffer, static_cast<size_t>(got));
   close(socket);
   return out;
 }

@@ -80,8 +80,8 @@ TEST(Table, PlainAlignsAndFits) {
   table.columns[1].shrink = true;
   const std::string fitted = to_text(table, style);
   EXPECT_NE(fitted.find("1.96M"), std::string::npos) << fitted;
-  for (std::size_t from = 0; from < fitted.size();) {
-    const std::size_t to = fitted.find('\n', from);
+  for (size_t from = 0; from < fitted.size();) {
+    const size_t to = fitted.find('\n', from);
     EXPECT_LE(display_width(fitted.substr(from, to - from)), 64U) << fitted;
     from = to + 1;
   }
@@ -108,7 +108,7 @@ TEST(Json, NumbersInFullAndWordsForInfinity) {
       .key("a")
       .begin_array()
       .value(0.1)
-      .value(std::int64_t{7})
+      .value(int64_t{7})
       .value(kInf)
       .value(std::nan(""))
       .null();

@@ -80,8 +80,8 @@ DeviceCeilings device() {
 }
 
 TEST(RooflineNumbers, HalvesAreThemselves) {
-  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
-    const double value = from_half(static_cast<std::uint16_t>(bits));
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const double value = from_half(static_cast<uint16_t>(bits));
     if (!std::isfinite(value)) continue;
     ASSERT_EQ(to_half(value), bits) << value;
   }
@@ -157,12 +157,12 @@ class FakeDevice : public Device {
     Result<Sample> run() override { return Sample{unit_.durations[count_++ % unit_.durations.size()], 1000}; }
     Status check() override { return unit_.check_error.empty() ? Status() : fail("{}", unit_.check_error); }
     double work() const override { return 1e9; }
-    std::uint32_t group_size() const override { return 256; }
-    std::uint32_t groups() const override { return 10; }
+    uint32_t group_size() const override { return 256; }
+    uint32_t groups() const override { return 10; }
 
    private:
     Unit unit_;
-    std::size_t count_ = 0;
+    size_t count_ = 0;
   };
   explicit FakeDevice(std::vector<Unit> units, double experiment_time = 0)
       : units_(std::move(units)), experiment_time_(experiment_time) {
@@ -183,7 +183,7 @@ class FakeDevice : public Device {
     return list;
   }
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
-    const Unit& unit = units_[static_cast<std::size_t>(offer.index)];
+    const Unit& unit = units_[static_cast<size_t>(offer.index)];
     if (!unit.prepare_error.empty()) return fail("{}", unit.prepare_error);
     return std::make_unique<Runs>(unit);
   }
@@ -461,7 +461,7 @@ TEST(RooflinePeaks, KnownChips) {
         {Element::Bfloat, 2516.6},
         {Element::E4m3, 5033.2},
         {Element::Int8, 5033.2}}}};
-  std::size_t seen = 0;
+  size_t seen = 0;
   for (const MfmaKind& kind : mfma_kinds())
     for (const Sheet& sheet : sheets)
       if (sheet.architecture == kind.architecture) {
@@ -559,18 +559,18 @@ TEST_P(RooflineMfmaCompiles, ToTheInstructionsThatAreCounted) {
   if (clang.empty())
     GTEST_SKIP() << "no clang on this machine compiles for " << GetParam()
                  << " (TACHO_CLANG names another one)";
-  std::size_t kernels = 0;
+  size_t kernels = 0;
   for (const MfmaKind& kind : mfma_kinds()) {
     if (kind.architecture != GetParam()) continue;
     const std::string text = compiled(clang, mfma_source(kind));
     ++kernels;
     // The body of the kernel: as many of the instruction as one trip of its loop has, and no other.
-    const std::size_t from = text.find(fmt::format("\n{}:", kMfmaEntry));
-    const std::size_t to = text.find("s_endpgm", from);
+    const size_t from = text.find(fmt::format("\n{}:", kMfmaEntry));
+    const size_t to = text.find("s_endpgm", from);
     ASSERT_NE(from, std::string::npos) << kind.instruction;
     ASSERT_NE(to, std::string::npos) << kind.instruction;
     std::istringstream lines(text.substr(from, to - from));
-    std::uint32_t wanted = 0, all = 0;
+    uint32_t wanted = 0, all = 0;
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
       std::string word;

@@ -127,7 +127,7 @@ TEST(ParseNumber, NumbersWordsAndNonsense) {
 }
 
 TEST(ParseTimestamp, KeepsDifferencesOfLargeTimesExact) {
-  std::int64_t whole = 0;
+  int64_t whole = 0;
   double fraction = 0;
   ASSERT_TRUE(parse_timestamp("13386742234691895", whole, fraction));
   EXPECT_EQ(whole, 13386742234691895);

@@ -70,14 +70,14 @@ TEST(Runs, HostileTextIsAnErrorAndNothingElse) {
 TEST(Runs, OfEqualCommandAndFiltersGoTogether) {
   const std::vector<RunEntry> runs = {entry(1, {"a"}), entry(2, {"b"}), entry(3, {"a"}),
                                       entry(4, {"a"}, {"k"})};
-  EXPECT_EQ(*choose_runs(runs, 0, "f"), (std::vector<std::size_t>{3}));
-  EXPECT_EQ(*choose_runs(runs, 1, "f"), (std::vector<std::size_t>{0, 2}));
-  EXPECT_EQ(*choose_runs(runs, 2, "f"), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(*choose_runs(runs, 0, "f"), (std::vector<size_t>{3}));
+  EXPECT_EQ(*choose_runs(runs, 1, "f"), (std::vector<size_t>{0, 2}));
+  EXPECT_EQ(*choose_runs(runs, 2, "f"), (std::vector<size_t>{1}));
   EXPECT_FALSE(choose_runs(runs, 9, "f").has_value());
   std::vector<RunEntry> failed = runs;
   failed.push_back(entry(5, {"z"}));
   failed.back().files.clear();  // measured nothing
-  EXPECT_EQ(*choose_runs(failed, 0, "f"), (std::vector<std::size_t>{3}));
+  EXPECT_EQ(*choose_runs(failed, 0, "f"), (std::vector<size_t>{3}));
 }
 
 TEST(Placeholders, AreFilledIn) {

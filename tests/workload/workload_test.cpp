@@ -573,7 +573,7 @@ TEST(BadInput, ABrokenLevelFileOnlyCostsItsMetrics) {
 }
 
 TEST(Large, TablesAboveTheLimitStandInATemporaryFile) {
-  const std::size_t rows = CounterTable::kSpillBytes / sizeof(double) / 4 + 1000;
+  const size_t rows = CounterTable::kSpillBytes / sizeof(double) / 4 + 1000;
   auto table = CounterTable::create({"a", "b", "c", "d"}, rows);
   ASSERT_TRUE(table) << table.error().message;
   table->data(3)[rows - 1] = 42;

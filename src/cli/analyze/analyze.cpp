@@ -63,11 +63,11 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
 
 Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> corrections;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t to = std::min(text.find(',', from), text.size());
+  for (size_t from = 0; from < text.size();) {
+    const size_t to = std::min(text.find(',', from), text.size());
     const std::string item = text.substr(from, to - from);
     from = to + 1;
-    const std::size_t colon = item.find(':');
+    const size_t colon = item.find(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == item.size())
       return fail("--specs-correction '{}': expected name:value,name:value, as in max_sclk:2100", item);
     const std::string name = item.substr(0, colon), value = item.substr(colon + 1);
@@ -229,8 +229,8 @@ std::string with_ending(const std::string& name, std::string_view format) {
                                   : format == "svg"  ? ".svg"
                                   : format == "csv"  ? ".csv"
                                                      : ".txt";
-  const std::size_t slash = name.rfind('/');
-  const std::size_t dot = name.rfind('.');
+  const size_t slash = name.rfind('/');
+  const size_t dot = name.rfind('.');
   if (dot != std::string::npos && (slash == std::string::npos || dot > slash)) return name;
   return name + std::string(ending);
 }
@@ -254,13 +254,13 @@ Status print(std::string_view text) {
 }
 
 // The port behind --gui, nothing where none was given.
-Result<std::optional<std::uint16_t>> parse_port(const std::string& text) {
-  if (text.empty()) return std::optional<std::uint16_t>();
-  std::uint16_t port = 0;
+Result<std::optional<uint16_t>> parse_port(const std::string& text) {
+  if (text.empty()) return std::optional<uint16_t>();
+  uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc{} || end != text.data() + text.size() || port == 0)
     return fail("--gui {}: a port is a number from 1 to 65535", text);
-  return std::optional<std::uint16_t>(port);
+  return std::optional<uint16_t>(port);
 }
 
 // The page with the roofline alone, in the current directory, as rocprof-compute leaves one; never in the workload.
@@ -287,7 +287,7 @@ Status write_roofline_page(const Arguments& a, const metric::Analysis& run) {
   return {};
 }
 
-Status serve(std::string page, std::optional<std::uint16_t> port, bool anywhere) {
+Status serve(std::string page, std::optional<uint16_t> port, bool anywhere) {
   TACHO_ASSIGN(report::PageServer server, anywhere ? report::PageServer::listen_anywhere(std::move(page))
                                                    : report::PageServer::listen(std::move(page), port));
   TACHO_TRY(print(server.url() + "\n"));
@@ -330,8 +330,8 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     return fail("--errors are those of means over dispatches; --ratio sum has no such means");
   if (a.fail_above && a.paths.size() < 2)
     return fail("--fail-above compares runs; give at least two with -p");
-  for (std::size_t i = 0; i < a.paths.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
+  for (size_t i = 0; i < a.paths.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
       if (a.paths[i] == a.paths[j])
         return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
@@ -362,7 +362,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     TACHO_ASSIGN(output, OutputFile::create(file, a.overwrite));
   }
 
-  std::optional<std::uint16_t> port;
+  std::optional<uint16_t> port;
   if (a.gui || a.random_port) {
     TACHO_ASSIGN(port, parse_port(a.gui.value_or("")));
     if (a.random_port && port) return fail("--gui {} and --random-port contradict each other", *port);

@@ -156,7 +156,7 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
   std::string out;
-  for (std::size_t i = 0; i < words.size(); ++i) out += (i > 0 ? std::string(separator) : "") + words[i];
+  for (size_t i = 0; i < words.size(); ++i) out += (i > 0 ? std::string(separator) : "") + words[i];
   return out;
 }
 
@@ -164,7 +164,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 std::string python_list(const std::vector<std::string>& words) {
   if (words.empty()) return "None";
   std::string out = "[";
-  for (std::size_t i = 0; i < words.size(); ++i) out += fmt::format("{}'{}'", i > 0 ? ", " : "", words[i]);
+  for (size_t i = 0; i < words.size(); ++i) out += fmt::format("{}'{}'", i > 0 ? ", " : "", words[i]);
   return out + "]";
 }
 
@@ -475,7 +475,7 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
   const std::string best = nearest(small(wanted), small_names);
   const auto found = std::find(small_names.begin(), small_names.end(), best);
   if (best.empty() || found == small_names.end()) return {};
-  return fmt::format("; did you mean {}?", names[static_cast<std::size_t>(found - small_names.begin())]);
+  return fmt::format("; did you mean {}?", names[static_cast<size_t>(found - small_names.begin())]);
 }
 
 // What the filters asked for and the program did not launch; what it launched, if nothing of that was measured.
@@ -492,7 +492,7 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
                      [&](const std::string& kernel) { return kernel.find(wanted) != std::string::npos; }))
       sentences.push_back(fmt::format("-k {}: no kernel of that name was launched{}", wanted,
                                       nearest_kernel(wanted, outcome.seen_kernels)));
-  for (std::size_t i = 0; i < ranges.size(); ++i)
+  for (size_t i = 0; i < ranges.size(); ++i)
     if (ranges[i].first >= outcome.seen)
       sentences.push_back(fmt::format("-d {}: no such dispatch; the program launched {}, numbered from 0",
                                       a.dispatches[i], outcome.seen));
@@ -500,11 +500,11 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
   if (a.kernels.empty() && a.dispatches.empty())
     return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
   std::string names;
-  for (std::size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
+  for (size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
     // Names of templates can be pages long.
-    constexpr std::size_t kLongest = 80;
+    constexpr size_t kLongest = 80;
     const std::string& name = outcome.seen_kernels[i];
-    std::size_t end = std::min(name.size(), kLongest);
+    size_t end = std::min(name.size(), kLongest);
     while (end < name.size() && (name[end] & 0xc0) == 0x80) --end;
     names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
   }
@@ -690,7 +690,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   entry.roofline_only = a.roof_only;
   entry.exit_code = outcome->exit_code;
   if (outcome->left_out != 0) {
-    constexpr std::uint64_t kMost = std::numeric_limits<int>::max();
+    constexpr uint64_t kMost = std::numeric_limits<int>::max();
     entry.seen = static_cast<int>(std::min(kMost, outcome->measured + outcome->left_out));
     entry.measured = static_cast<int>(std::min(kMost, outcome->measured));
   }
@@ -731,7 +731,7 @@ int profile(int argc, char** argv, ProfileFace face) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]) == "--") {
-      own.resize(static_cast<std::size_t>(i));
+      own.resize(static_cast<size_t>(i));
       arguments.command.assign(argv + i + 1, argv + argc);
       break;
     }

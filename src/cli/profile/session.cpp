@@ -21,21 +21,19 @@ using workload::csv_number;
 
 namespace {
 
-std::uint64_t product(const std::array<std::uint64_t, 3>& sizes) {
-  std::uint64_t result = 1;
-  for (const std::uint64_t size : sizes) result *= std::max<std::uint64_t>(1, size);
+uint64_t product(const std::array<uint64_t, 3>& sizes) {
+  uint64_t result = 1;
+  for (const uint64_t size : sizes) result *= std::max<uint64_t>(1, size);
   return result;
 }
 
 // Numbers for the kernels in order of appearance, as Kernel_ID has them.
 class KernelNumbers {
  public:
-  std::size_t of(const std::string& name) {
-    return numbers_.try_emplace(name, numbers_.size()).first->second;
-  }
+  size_t of(const std::string& name) { return numbers_.try_emplace(name, numbers_.size()).first->second; }
 
  private:
-  std::map<std::string, std::size_t> numbers_;
+  std::map<std::string, size_t> numbers_;
 };
 
 }  // namespace
@@ -48,12 +46,12 @@ std::string wide_csv(const counter::PassResult& result) {
   for (const std::string& counter : result.counters) out += "," + csv_cell(counter);
   out += ",Start_Timestamp,End_Timestamp\n";
   KernelNumbers kernels;
-  for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+  for (size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
     out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_cell(d.kernel), d.gpu,
                        product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr,
                        d.sgpr, d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
-    for (std::size_t c = 0; c < result.counters.size(); ++c)
+    for (size_t c = 0; c < result.counters.size(); ++c)
       out += "," + csv_number(result.values[row * result.counters.size() + c]);
     // Without a time there is none, which is not a time of zero.
     out += d.end > d.start ? fmt::format(",{},{}\n", d.start, d.end) : std::string(",,\n");
@@ -67,13 +65,13 @@ std::string long_csv(const counter::PassResult& result) {
       "VGPR,SGPR,"
       "Kernel_Name,Start_Timestamp,End_Timestamp,Kernel_ID,Counter_Name,Counter_Value\n";
   KernelNumbers kernels;
-  for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+  for (size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
     const std::string head = fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
         d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_cell(d.kernel),
         d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
-    for (std::size_t c = 0; c < result.counters.size(); ++c) {
+    for (size_t c = 0; c < result.counters.size(); ++c) {
       const double value = result.values[row * result.counters.size() + c];
       if (!std::isnan(value))
         out += fmt::format("{},{},{}\n", head, csv_cell(result.counters[c]), csv_number(value));
@@ -95,7 +93,7 @@ std::string pc_samples_csv(const std::vector<counter::PcSample>& samples) {
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
   std::string out = "Dispatch_Id,Kernel_Name\n";
   KernelNumbers kernels;
-  std::size_t told = 0;
+  size_t told = 0;
   for (const counter::PcSample& each : samples)
     if (kernels.of(each.kernel) == told) out += fmt::format("{},{}\n", told++, csv_cell(each.kernel));
   return out;
@@ -127,12 +125,12 @@ ProfileSession::~ProfileSession() {
   if (log_ != nullptr) std::fclose(log_);
 }
 
-std::string ProfileSession::file_stem(std::size_t pass) const {
+std::string ProfileSession::file_stem(size_t pass) const {
   return folder_.stem(plan_.passes[pass].name, options_.rocpd);
 }
 
 Status ProfileSession::write_inputs(const counter::Filter& filter) {
-  for (std::size_t i = 0; i < plan_.passes.size(); ++i) {
+  for (size_t i = 0; i < plan_.passes.size(); ++i) {
     std::string text = "pmc:";
     for (const std::string& counter : plan_.passes[i].counters) text += " " + counter;
     text += "\n\ngpu:\nrange:";
@@ -140,7 +138,7 @@ Status ProfileSession::write_inputs(const counter::Filter& filter) {
       text += range.first == range.last ? fmt::format(" {}", range.first)
                                         : fmt::format(" {}:{}", range.first, range.last);
     text += "\nkernel:";
-    for (std::size_t k = 0; k < filter.kernels.size(); ++k) text += (k == 0 ? " " : ",") + filter.kernels[k];
+    for (size_t k = 0; k < filter.kernels.size(); ++k) text += (k == 0 ? " " : ",") + filter.kernels[k];
     text += "\n";
     const std::string stem = "perfmon/" + file_stem(i);
     TACHO_TRY(folder_.write(stem + ".txt", text, true));
@@ -177,14 +175,14 @@ void ProfileSession::header(std::string_view line) {
   if (!options_.quiet) fmt::print(stderr, "{}\n", line);
 }
 
-void ProfileSession::run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) {
+void ProfileSession::run_begins(std::span<const size_t> passes, size_t number, size_t total) {
   const std::lock_guard guard(lock_);
   run_ = number - 1;
   runs_ = total;
   if (passes.empty()) return;
   std::string line =
       passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
-  for (std::size_t i = 0; i < passes.size(); ++i)
+  for (size_t i = 0; i < passes.size(); ++i)
     line += fmt::format("{}{}/perfmon/{}.txt", i > 0 ? ", " : "", folder_.folder(), file_stem(passes[i]));
   log(line);
   if (options_.quiet) return;
@@ -218,8 +216,8 @@ void ProfileSession::target_output(int stream, std::string_view bytes) {
   line_taken_ = !bytes.ends_with('\n');
   std::string& partial = partial_[std::clamp(stream, 0, 2)];
   partial += bytes;
-  for (std::size_t from = 0;;) {
-    const std::size_t to = partial.find('\n', from);
+  for (size_t from = 0;;) {
+    const size_t to = partial.find('\n', from);
     if (to == std::string::npos) {
       partial.erase(0, from);
       break;
@@ -234,18 +232,18 @@ void ProfileSession::target_output(int stream, std::string_view bytes) {
   }
 }
 
-void ProfileSession::progress(std::uint64_t done, std::uint64_t total) {
+void ProfileSession::progress(uint64_t done, uint64_t total) {
   if (!terminal_ || !options_.quiet || total == 0) return;
   const std::lock_guard guard(lock_);
   const double share =
       (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
-      static_cast<double>(std::max<std::size_t>(1, runs_));
+      static_cast<double>(std::max<size_t>(1, runs_));
   const int percent = static_cast<int>(100 * share);
   if (line_taken_ || percent == drawn_percent_) return;
   drawn_percent_ = percent;
   bar_ = true;
   const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
-  const auto filled = static_cast<std::size_t>(percent * 40 / 100);
+  const auto filled = static_cast<size_t>(percent * 40 / 100);
   fmt::print(stderr, "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'),
              std::string(40 - filled, ' '),
              share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share))

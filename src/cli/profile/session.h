@@ -35,13 +35,13 @@ class ProfileSession : public counter::Observer {
   /// A line of the header: to the log and, without --quiet, to stderr.
   void header(std::string_view line);
 
-  void run_begins(std::span<const std::size_t> passes, std::size_t number, std::size_t total) override;
+  void run_begins(std::span<const size_t> passes, size_t number, size_t total) override;
   void note(std::string_view line) override;
   void warn(std::string_view sentence) override;
   void target_started() override { folder_.started(); }
   void target_writes() override;
   void target_output(int stream, std::string_view bytes) override;
-  void progress(std::uint64_t done, std::uint64_t total) override;
+  void progress(uint64_t done, uint64_t total) override;
   Status pass_done(const counter::PassResult& result) override;
 
   /// Names of the files written so far, "pmc_perf_0.csv".
@@ -52,7 +52,7 @@ class ProfileSession : public counter::Observer {
   void finish();
 
  private:
-  std::string file_stem(std::size_t pass) const;
+  std::string file_stem(size_t pass) const;
   Status write_database(const counter::PassResult& result) const;
   void log(std::string_view line);
   void show(std::string_view line);
@@ -66,11 +66,11 @@ class ProfileSession : public counter::Observer {
   std::string partial_[3];
   std::vector<std::string> files_;
   std::vector<counter::Dispatch> dispatches_;
-  std::size_t run_ = 0, runs_ = 1;
+  size_t run_ = 0, runs_ = 1;
   bool bar_ = false, terminal_ = false;
   bool line_taken_ = false;  // by the target, which has not ended it
   int drawn_percent_ = -1;
-  std::int64_t began_ = 0;
+  int64_t began_ = 0;
 };
 
 /// The wide csv of one pass: one row a dispatch.

@@ -21,7 +21,7 @@ std::string value_in(const char* path, std::string_view key, char separator) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with(key)) continue;
-    const std::size_t at = line.find(separator);
+    const size_t at = line.find(separator);
     if (at == std::string::npos) continue;
     std::string value = line.substr(at + 1);
     value.erase(0, value.find_first_not_of(" \t\""));

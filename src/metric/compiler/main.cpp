@@ -54,11 +54,11 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
   std::string source =
       "// Made by tacho_catalog_compiler from catalog/*/*.yaml. Do not edit.\n"
       "#include \"metric/catalog_embedded.h\"\n\nnamespace tacho::metric {\n\n"
-      "const std::size_t kEmbeddedCatalogSize = " +
+      "const size_t kEmbeddedCatalogSize = " +
       std::to_string(blob.size()) + ";\nconst unsigned char kEmbeddedCatalog[] =";
   // A string literal compiles many times faster than a list of numbers; octal escapes cannot swallow what
   // follows.
-  std::size_t column = 0;
+  size_t column = 0;
   for (const char c : blob) {
     if (column == 0) source += "\n    \"";
     const auto byte = static_cast<unsigned char>(c);

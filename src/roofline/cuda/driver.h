@@ -12,7 +12,7 @@ namespace tacho::roofline {
 
 struct CudaDriver {
   using Code = int;
-  using Pointer = std::uint64_t;
+  using Pointer = uint64_t;
   using Handle = void*;
 
   // Attributes of a device (CUdevice_attribute).
@@ -37,25 +37,25 @@ struct CudaDriver {
   Code (*DeviceGet)(int*, int) = nullptr;
   Code (*DeviceGetName)(char*, int, int) = nullptr;
   Code (*DeviceGetAttribute)(int*, int, int) = nullptr;
-  Code (*DeviceTotalMem)(std::size_t*, int) = nullptr;
+  Code (*DeviceTotalMem)(size_t*, int) = nullptr;
   Code (*PrimaryCtxRetain)(Handle*, int) = nullptr;
   Code (*PrimaryCtxRelease)(int) = nullptr;
   Code (*CtxSetCurrent)(Handle) = nullptr;
   Code (*CtxSynchronize)() = nullptr;
-  Code (*MemGetInfo)(std::size_t*, std::size_t*) = nullptr;
-  Code (*MemAlloc)(Pointer*, std::size_t) = nullptr;
+  Code (*MemGetInfo)(size_t*, size_t*) = nullptr;
+  Code (*MemAlloc)(Pointer*, size_t) = nullptr;
   Code (*MemFree)(Pointer) = nullptr;
-  Code (*MemcpyHtoD)(Pointer, const void*, std::size_t) = nullptr;
-  Code (*MemcpyDtoH)(void*, Pointer, std::size_t) = nullptr;
-  Code (*MemcpyDtoD)(Pointer, Pointer, std::size_t) = nullptr;
-  Code (*MemsetD32)(Pointer, unsigned, std::size_t) = nullptr;
+  Code (*MemcpyHtoD)(Pointer, const void*, size_t) = nullptr;
+  Code (*MemcpyDtoH)(void*, Pointer, size_t) = nullptr;
+  Code (*MemcpyDtoD)(Pointer, Pointer, size_t) = nullptr;
+  Code (*MemsetD32)(Pointer, unsigned, size_t) = nullptr;
   Code (*ModuleLoadDataEx)(Handle*, const void*, unsigned, int*, void**) = nullptr;
   Code (*ModuleUnload)(Handle) = nullptr;
   Code (*ModuleGetFunction)(Handle*, Handle, const char*) = nullptr;
   Code (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
                        void**, void**) = nullptr;
   Code (*FuncSetAttribute)(Handle, int, int) = nullptr;
-  Code (*Occupancy)(int*, Handle, int, std::size_t) = nullptr;
+  Code (*Occupancy)(int*, Handle, int, size_t) = nullptr;
   Code (*EventCreate)(Handle*, unsigned) = nullptr;
   Code (*EventRecord)(Handle, Handle) = nullptr;
   Code (*EventSynchronize)(Handle) = nullptr;

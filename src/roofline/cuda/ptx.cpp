@@ -38,7 +38,7 @@ constexpr std::array<WgmmaKind, 5> kWgmmas = {{
 }};
 
 // Parameters, the thread's numbers, and the clocks of block 0.
-std::string begin(std::string_view version, std::string_view target, std::uint32_t threads) {
+std::string begin(std::string_view version, std::string_view target, uint32_t threads) {
   return fmt::format(R"(.version {}
 .target {}
 .address_size 64
@@ -89,10 +89,9 @@ constexpr std::string_view kNext = R"(  sub.u32 %count, %count, 1;
 constexpr std::string_view kEnd = "  ret;\n}\n";
 
 // "{%a0, %a1}"
-std::string registers(std::string_view name, std::uint32_t first, std::uint32_t count) {
+std::string registers(std::string_view name, uint32_t first, uint32_t count) {
   std::string text = "{";
-  for (std::uint32_t i = 0; i < count; ++i)
-    text += fmt::format("{}%{}{}", i == 0 ? "" : ", ", name, first + i);
+  for (uint32_t i = 0; i < count; ++i) text += fmt::format("{}%{}{}", i == 0 ? "" : ", ", name, first + i);
   return text + "}";
 }
 
@@ -115,7 +114,7 @@ std::string vector_ptx(const VectorKind& kind) {
     text += fmt::format("  mul.wide.u32 %p, {}, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} {}, [%p];\n",
                         index, kind.bytes, kind.type, to);
   };
-  for (std::uint32_t k = 0; k < kChains; ++k) {
+  for (uint32_t k = 0; k < kChains; ++k) {
     text +=
         fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", kChains, k, kStarts - 1);
     load(fmt::format("%a{}", k), "%x");
@@ -126,14 +125,14 @@ std::string vector_ptx(const VectorKind& kind) {
   load("%c", "%x");
   text += kStartClock;
   text += kLoop;
-  for (std::uint32_t u = 0; u < kVectorUnroll; ++u)
-    for (std::uint32_t k = 0; k < kChains; ++k)
+  for (uint32_t u = 0; u < kVectorUnroll; ++u)
+    for (uint32_t k = 0; k < kChains; ++k)
       text += fmt::format("  {} %a{}, %a{}, %b, {};\n", kind.instruction, k, k,
                           kind.name == "fp64" ? fmt::format("%a{}", k) : std::string("%c"));
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kChains * kind.bytes);
-  for (std::uint32_t k = 0; k < kChains; ++k)
+  for (uint32_t k = 0; k < kChains; ++k)
     text += fmt::format("  st.global.{} [%p+{}], %a{};\n", kind.type, k * kind.bytes, k);
   text += kEnd;
   return text;
@@ -145,12 +144,11 @@ std::string memory_ptx(std::string_view name) {
   std::string text = begin("7.4", "sm_70", small ? kSmallThreads : 256);
   const std::string_view type = is_float ? "f32" : "u32";
   text += fmt::format("  .reg .{} %v<{}>, %w<{}>, %s<4>;\n", type, 4 * kMemoryUnroll, 4 * kMemoryUnroll);
-  const auto load = [&](std::string_view how, std::string_view reg, std::uint32_t j,
-                        std::string_view address) {
+  const auto load = [&](std::string_view how, std::string_view reg, uint32_t j, std::string_view address) {
     text += fmt::format("  {}.v4.{} {}, [{}];\n", how, type, registers(reg, 4 * j, 4), address);
   };
   const auto add_up = [&] {
-    for (std::uint32_t j = 0; j < 4 * kMemoryUnroll; ++j)
+    for (uint32_t j = 0; j < 4 * kMemoryUnroll; ++j)
       text += fmt::format("  add.u32 %s{}, %s{}, %v{};\n", j % 4, j % 4, j);
   };
   // Four sums a thread, put together and stored for the check.
@@ -163,7 +161,7 @@ std::string memory_ptx(std::string_view name) {
   };
   if (name.starts_with("dram_")) {
     const bool reads = name != "dram_write", writes = name != "dram_read";
-    constexpr std::uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
+    constexpr uint32_t kStep = kDramThreads * 16, kPiece = kStep * kMemoryUnroll;
     text += fmt::format(
         "  mul.wide.u32 %q, %block, {};\n  mul.wide.u32 %p, %local, 16;\n  add.u64 %q, %q, %p;\n", kPiece);
     text += fmt::format("  mul.wide.u32 %s, %blocks, {};\n", kPiece);
@@ -179,13 +177,13 @@ std::string memory_ptx(std::string_view name) {
     }
     text += kStartClock;
     text += kLoop;
-    for (std::uint32_t j = 0; reads && j < kMemoryUnroll; ++j)
+    for (uint32_t j = 0; reads && j < kMemoryUnroll; ++j)
       load("ld.global.L1::no_allocate", "v", j, fmt::format("%p+{}", j * kStep));
-    for (std::uint32_t j = 0; is_float && j < kMemoryUnroll; ++j)
+    for (uint32_t j = 0; is_float && j < kMemoryUnroll; ++j)
       load("ld.global.L1::no_allocate", "w", j, fmt::format("%r+{}", j * kStep));
-    for (std::uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
+    for (uint32_t j = 0; is_float && j < 4 * kMemoryUnroll; ++j)
       text += fmt::format("  fma.rn.f32 %v{}, %w{}, 0f{:08X}, %v{};\n", j, j, 0x3F400000U, j);
-    for (std::uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
+    for (uint32_t j = 0; writes && j < kMemoryUnroll; ++j)
       text += fmt::format("  st.global.v4.{} [%q+{}], {};\n", type, j * kStep,
                           registers("v", reads ? 4 * j : 0, 4));
     if (reads) text += "  add.u64 %p, %p, %s;\n";
@@ -206,7 +204,7 @@ std::string memory_ptx(std::string_view name) {
 )";
     text += kStartClock;
     text += kLoop;
-    for (std::uint32_t j = 0; j < kMemoryUnroll; ++j) {
+    for (uint32_t j = 0; j < kMemoryUnroll; ++j) {
       text += "  and.b32 %x, %y, %extra;\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n";
       load("ld.global.cg", "v", j, "%p");
       text += "  mad.lo.u32 %y, %threads, 16, %y;\n";
@@ -223,7 +221,7 @@ std::string memory_ptx(std::string_view name) {
     if (shared) {
       text += fmt::format("  .shared .align 128 .b8 set[{}];\n", kSmallSet);
       text += "  .reg .b32 %base;\n  mov.u32 %base, set;\n";
-      for (std::uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
+      for (uint32_t j = 0; j < kSmallSet / (16 * kSmallThreads); ++j) {
         text += fmt::format(
             "  mad.lo.u32 %x, %local, 16, {};\n  cvt.u64.u32 %p, %x;\n  add.u64 %p, %p, %table;\n",
             j * 16 * kSmallThreads);
@@ -236,7 +234,7 @@ std::string memory_ptx(std::string_view name) {
     text += "  mul.lo.u32 %y, %local, 16;\n";
     text += kStartClock;
     text += kLoop;
-    for (std::uint32_t j = 0; j < kMemoryUnroll; ++j) {
+    for (uint32_t j = 0; j < kMemoryUnroll; ++j) {
       text += fmt::format("  and.b32 %x, %y, {};\n", kSmallSet - 1);
       if (shared) {
         text += "  add.u32 %x, %x, %base;\n";
@@ -260,26 +258,26 @@ std::string mma_ptx(const MmaKind& kind) {
   const bool wide = kind.element == Element::Double;
   const std::string_view operand = wide ? "f64" : "b32";
   const std::string_view result = wide ? "f64" : kind.element == Element::Int8 ? "s32" : "f32";
-  const std::uint32_t bytes = wide ? 8 : 4;
+  const uint32_t bytes = wide ? 8 : 4;
   std::string text = begin(kind.version, kind.target, 256);
   text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a,
                       kind.b * kind.tiles, result, kind.c * kind.tiles);
-  const std::uint32_t loads = kind.a + kind.b * kind.tiles;
-  for (std::uint32_t r = 0; r < loads; ++r) {
+  const uint32_t loads = kind.a + kind.b * kind.tiles;
+  for (uint32_t r = 0; r < loads; ++r) {
     text += fmt::format("  mad.lo.u32 %x, %thread, {}, {};\n  and.b32 %x, %x, {};\n", loads, r, kStarts - 1);
     text +=
         fmt::format("  mul.wide.u32 %p, %x, {};\n  add.u64 %p, %p, %table;\n  ld.global.{} %{}{}, [%p];\n",
                     bytes, operand, r < kind.a ? "a" : "b", r < kind.a ? r : r - kind.a);
   }
-  for (std::uint32_t i = 0; i < kind.c * kind.tiles; ++i)
+  for (uint32_t i = 0; i < kind.c * kind.tiles; ++i)
     text += fmt::format("  mov.{} %d{}, {};\n", result, i,
                         result == "s32" ? "0"
                         : wide          ? "0d0000000000000000"
                                         : "0f00000000");
   text += kStartClock;
   text += kLoop;
-  for (std::uint32_t u = 0; u < kMmaUnroll; ++u)
-    for (std::uint32_t t = 0; t < kind.tiles; ++t) {
+  for (uint32_t u = 0; u < kMmaUnroll; ++u)
+    for (uint32_t t = 0; t < kind.tiles; ++t) {
       const std::string d = registers("d", t * kind.c, kind.c);
       text += fmt::format("  mma.sync.aligned.{} {}, {}, {}, {};\n", kind.instruction, d,
                           registers("a", 0, kind.a), registers("b", t * kind.b, kind.b), d);
@@ -288,14 +286,14 @@ std::string mma_ptx(const MmaKind& kind) {
   text += kStopClock;
   text +=
       fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kind.c * kind.tiles * bytes);
-  for (std::uint32_t i = 0; i < kind.c * kind.tiles; ++i)
+  for (uint32_t i = 0; i < kind.c * kind.tiles; ++i)
     text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * bytes, i);
   text += kEnd;
   return text;
 }
 
 std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
-  constexpr std::uint32_t kAccumulators = 128, kTileA = 2048, kTileB = 8192, kCopies = kWgmmaSet / (16 * 256);
+  constexpr uint32_t kAccumulators = 128, kTileA = 2048, kTileB = 8192, kCopies = kWgmmaSet / (16 * 256);
   const bool integer = kind.element == Element::Int8;
   const std::string_view result = integer ? "s32" : "f32";
   std::string text = begin("8.0", "sm_90a", 256);
@@ -318,7 +316,7 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   mad.lo.u32 %to, %local, 16, %to;
 )",
                         kWgmmaSet);
-    for (std::uint32_t j = 0; j < kCopies; ++j)
+    for (uint32_t j = 0; j < kCopies; ++j)
       text += fmt::format("  cp.async.cg.shared.global [%to+{}], [%p+{}], 16;\n", j * 16 * 256, j * 16 * 256);
     text += "  cp.async.commit_group;\n";
   };
@@ -330,8 +328,8 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   // Matrix descriptors, in units of 16 bytes:
   //    63 62 | 61 52 | 51 49 | 48 46 | 45        32 | 31 30 | 29       16 | 15 14 | 13      0
   //  swizzle |       | offset|       | 8 rows on    |       | 16 B of K on|       | address
-  const auto descriptor = [&](std::string_view to, std::uint32_t rows, std::uint32_t at) {
-    const std::uint64_t strides = std::uint64_t{128 / 16} << 32 | std::uint64_t{rows / 8 * 128 / 16} << 16;
+  const auto descriptor = [&](std::string_view to, uint32_t rows, uint32_t at) {
+    const uint64_t strides = uint64_t{128 / 16} << 32 | uint64_t{rows / 8 * 128 / 16} << 16;
     text += fmt::format(R"(  add.u32 %y, %z, {};
   shr.u32 %y, %y, 4;
   and.b32 %y, %y, 16383;
@@ -341,11 +339,11 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
                         at, to, to, to, strides);
   };
   text += fmt::format("  shr.u32 %x, %local, 7;\n  mad.lo.u32 %z, %x, {}, %base;\n", kTileA * kWgmmaSteps);
-  for (std::uint32_t s = 0; s < kWgmmaSteps; ++s) descriptor(fmt::format("%a{}", s), 64, s * kTileA);
+  for (uint32_t s = 0; s < kWgmmaSteps; ++s) descriptor(fmt::format("%a{}", s), 64, s * kTileA);
   text += "  mov.u32 %z, %base;\n";
-  for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
+  for (uint32_t s = 0; s < kWgmmaSteps; ++s)
     descriptor(fmt::format("%b{}", s), 256, 2 * kWgmmaSteps * kTileA + s * kTileB);
-  for (std::uint32_t i = 0; i < kAccumulators; ++i)
+  for (uint32_t i = 0; i < kAccumulators; ++i)
     text += fmt::format("  mov.{} %d{}, {};\n", result, i, integer ? "0" : "0f00000000");
   text += "  setp.eq.u32 %keep, 0, 0;\n";
   text += kArrived;
@@ -357,8 +355,8 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
                                 : kind.element == Element::Half || kind.element == Element::Bfloat
                                     ? ", 1, 1, 0, 0"
                                     : ", 1, 1";
-  for (std::uint32_t u = 0; u < kWgmmaUnroll; ++u)
-    for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
+  for (uint32_t u = 0; u < kWgmmaUnroll; ++u)
+    for (uint32_t s = 0; s < kWgmmaSteps; ++s)
       text += fmt::format("  wgmma.mma_async.sync.aligned.{} {}, %a{}, %b{}, %keep{};\n", kind.instruction, d,
                           s, s, tail);
   text += "  wgmma.commit_group.sync.aligned;\n";
@@ -377,14 +375,14 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += "  wgmma.wait_group.sync.aligned 0;\n";
   if (streamed) {
     text += fmt::format("  shl.b64 %s, %half, 1;\n  sub.u64 %s, %s, {};\n", kWgmmaSet / 16);
-    for (std::uint32_t s = 0; s < kWgmmaSteps; ++s)
+    for (uint32_t s = 0; s < kWgmmaSteps; ++s)
       text += fmt::format("  add.u64 %a{0}, %a{0}, %s;\n  add.u64 %b{0}, %b{0}, %s;\n", s);
     text += kArrived;
   }
   text += kNext;
   text += kStopClock;
   text += fmt::format("  mul.wide.u32 %p, %thread, {};\n  add.u64 %p, %p, %out;\n", kAccumulators * 4);
-  for (std::uint32_t i = 0; i < kAccumulators; ++i)
+  for (uint32_t i = 0; i < kAccumulators; ++i)
     text += fmt::format("  st.global.{} [%p+{}], %d{};\n", result, i * 4, i);
   text += kEnd;
   return text;

@@ -21,16 +21,16 @@ namespace tacho::roofline {
 // --- vector units: a_k = a_k * b + c in kChains independent chains a thread, kVectorUnroll times a trip.
 // fp64 is a_k = a_k * b + a_k: three different 64-bit sources are more than the registers can deliver at the
 // full rate.
-inline constexpr std::uint32_t kChains = 8, kVectorUnroll = 32;
+inline constexpr uint32_t kChains = 8, kVectorUnroll = 32;
 /// Elements of the table: kStarts values for a, then kFactors for b, then kFactors for c.
-inline constexpr std::uint32_t kStarts = 1U << 16, kFactors = 1024;
+inline constexpr uint32_t kStarts = 1U << 16, kFactors = 1024;
 
 struct VectorKind {
   std::string_view name;         ///< "fp32"
   std::string_view instruction;  ///< "fma.rn.f32"
   std::string_view type;         ///< of the registers: "f32"
-  std::uint32_t bytes;           ///< of an element
-  std::uint32_t operations;      ///< of one instruction in one thread
+  uint32_t bytes;                ///< of an element
+  uint32_t operations;           ///< of one instruction in one thread
 };
 /// fp32, fp64, fp16 (two halves), i32, i64, i8 (dot product of four)
 std::span<const VectorKind> vector_kinds();
@@ -38,11 +38,11 @@ std::string vector_ptx(const VectorKind& kind);
 
 // --- memory: 16 bytes a thread and access. The dram kernels take pieces of kDramThreads x kMemoryUnroll
 // vectors a block: block b the pieces b, b + blocks, ...
-inline constexpr std::uint32_t kMemoryUnroll = 4, kDramThreads = 256;
+inline constexpr uint32_t kMemoryUnroll = 4, kDramThreads = 256;
 /// "dram_read", "dram_write", "dram_copy", "dram_triad", "l2", "l1", "shared"
 std::string memory_ptx(std::string_view name);
 /// Bytes of one block's working set in the l1 and shared kernels, whose blocks have kSmallThreads threads.
-inline constexpr std::uint32_t kSmallSet = 32 * 1024, kSmallThreads = 512;
+inline constexpr uint32_t kSmallSet = 32 * 1024, kSmallThreads = 512;
 inline constexpr float kTriadFactor = 0.75F;
 
 // --- matrix units
@@ -53,11 +53,11 @@ struct MmaKind {
   std::string_view instruction;  ///< without "mma.sync.aligned."
   std::string_view version, target;
   Element element;
-  std::uint32_t m, n, k;
-  std::uint32_t a, b, c;  ///< registers
-  std::uint32_t tiles;    ///< independent accumulators, each with a b of its own
+  uint32_t m, n, k;
+  uint32_t a, b, c;  ///< registers
+  uint32_t tiles;    ///< independent accumulators, each with a b of its own
 };
-inline constexpr std::uint32_t kMmaUnroll = 4;
+inline constexpr uint32_t kMmaUnroll = 4;
 std::span<const MmaKind> mma_kinds();
 std::string mma_ptx(const MmaKind& kind);
 
@@ -74,9 +74,9 @@ struct WgmmaKind {
   std::string_view name;  ///< "wgmma_bf16"
   std::string_view instruction;
   Element element;
-  std::uint32_t k;
+  uint32_t k;
 };
-inline constexpr std::uint32_t kWgmmaSteps = 4, kWgmmaUnroll = 2, kWgmmaSet = 48 * 1024, kWgmmaSets = 16;
+inline constexpr uint32_t kWgmmaSteps = 4, kWgmmaUnroll = 2, kWgmmaSet = 48 * 1024, kWgmmaSets = 16;
 std::span<const WgmmaKind> wgmma_kinds();
 std::string wgmma_ptx(const WgmmaKind& kind, bool streamed);
 

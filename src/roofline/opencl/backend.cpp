@@ -80,7 +80,7 @@ DeviceInfo describe(cl_device_id device) {
 }
 
 // Data cache of the first CPU in bytes; 0 where sysfs does not tell.
-std::uint64_t cpu_cache(int level) {
+uint64_t cpu_cache(int level) {
   for (int i = 0; i < 8; ++i) {
     const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
     int found = 0;
@@ -89,7 +89,7 @@ std::uint64_t cpu_cache(int level) {
     std::ifstream(folder + "type") >> type;
     std::ifstream(folder + "size") >> size;
     if (found != level || type == "Instruction") continue;
-    const std::uint64_t value = std::strtoull(size.c_str(), nullptr, 10);
+    const uint64_t value = std::strtoull(size.c_str(), nullptr, 10);
     return value * (size.ends_with("M") ? 1 << 20 : 1024);
   }
   return 0;
@@ -97,12 +97,12 @@ std::uint64_t cpu_cache(int level) {
 
 // Fused multiply-adds of a whole vector register that a core of this machine starts in a cycle: two, as server and desktop cores
 // of the last ten years do; one of 64 bytes on AMD's Zen 4 (family 25), which does them in two halves.
-double cpu_fma_units(std::uint32_t vector_bytes) {
+double cpu_fma_units(uint32_t vector_bytes) {
   std::ifstream file("/proc/cpuinfo");
   std::string vendor;
   int family = 0;
   for (std::string line; std::getline(file, line) && !line.empty();) {
-    const std::size_t colon = line.find(": ");
+    const size_t colon = line.find(": ");
     if (colon == std::string::npos) continue;
     if (line.starts_with("vendor_id")) vendor = line.substr(colon + 2);
     if (line.starts_with("cpu family")) family = std::atoi(line.c_str() + colon + 2);
@@ -131,13 +131,13 @@ constexpr std::array<Plan, 13> kPlans = {{{Kind::DramRead, "HBMReadBw", "(read)"
                                           {Kind::Vector, "I64Ops", "Peak IOPs (I64)", "long"},
                                           {Kind::Vector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
-std::uint64_t l1_size(const Session& session) {
-  const std::uint64_t known = session.cpu ? cpu_cache(1) : amd_caches(session.info.architecture).l1;
+uint64_t l1_size(const Session& session) {
+  const uint64_t known = session.cpu ? cpu_cache(1) : amd_caches(session.info.architecture).l1;
   return known != 0 ? known : 32 * 1024;
 }
-std::uint64_t l2_size(const Session& session) {
-  if (session.cpu) return std::max<std::uint64_t>(cpu_cache(2), 256 * 1024);
-  const std::uint64_t known = amd_caches(session.info.architecture).l2;
+uint64_t l2_size(const Session& session) {
+  if (session.cpu) return std::max<uint64_t>(cpu_cache(2), 256 * 1024);
+  const uint64_t known = amd_caches(session.info.architecture).l2;
   return known != 0 ? known : session.info.cache;
 }
 
@@ -156,10 +156,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
                                                                 : 4;
     // Registers of a CPU hold 16 to 64 bytes; GPUs want accesses of 16 bytes and scalar arithmetic.
     const auto native = device_value<cl_uint>(session_->device, CL_DEVICE_NATIVE_VECTOR_WIDTH_INT, 4);
-    const std::uint32_t bytes = session_->cpu ? std::clamp<std::uint32_t>(native * 4, 16, 64)
-                                : vector      ? element_
-                                              : 16;
-    lanes_ = std::clamp<std::uint32_t>(bytes / element_, 1, 16);
+    const uint32_t bytes = session_->cpu ? std::clamp<uint32_t>(native * 4, 16, 64) : vector ? element_ : 16;
+    lanes_ = std::clamp<uint32_t>(bytes / element_, 1, 16);
     TACHO_TRY(build());
     return vector ? prepare_vector() : prepare_memory();
   }
@@ -171,7 +169,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       const double factor = target / std::max(sample.duration, 1.0);
       if (round > 0 && factor < 1.5 && factor > 0.67) break;
       const double wanted = std::clamp(count_ * factor, static_cast<double>(step_), 1e9);
-      count_ = std::max(step_, static_cast<std::uint32_t>(wanted) / step_ * step_);
+      count_ = std::max(step_, static_cast<uint32_t>(wanted) / step_ * step_);
     }
     return {};
   }
@@ -203,8 +201,8 @@ class OpenClBenchmark : public Benchmark, ClKernel {
         return items * kClMemoryUnroll * lanes_ * element_ * count_;
     }
   }
-  std::uint32_t group_size() const override { return group_size_; }
-  std::uint32_t groups() const override { return groups_; }
+  uint32_t group_size() const override { return group_size_; }
+  uint32_t groups() const override { return groups_; }
 
   Status check() override { return plan_.kind == Kind::Vector ? check_vector() : check_memory(); }
 
@@ -228,7 +226,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     static constexpr std::array<const char*, 8> kNames = {"dram_read",  "dram_write",  "dram_copy",
                                                           "dram_triad", "cached",      "cached",
                                                           "local_set",  "vector_units"};
-    return ClKernel::build(kOpenClSource, options, kNames[static_cast<std::size_t>(plan_.kind)]);
+    return ClKernel::build(kOpenClSource, options, kNames[static_cast<size_t>(plan_.kind)]);
   }
 
   // Arguments of every kernel: table, second table, target, out, count, then four numbers.
@@ -242,10 +240,10 @@ class OpenClBenchmark : public Benchmark, ClKernel {
 
   Status prepare_vector() {
     // Starting values of all chains of 1024 work-items, then factors and summands for one vector each.
-    const std::uint32_t starts = 1024 * kClChains * lanes_, elements = starts + 2 * lanes_;
-    host_.resize(std::size_t{elements} * element_);
-    for (std::uint32_t i = 0; i < elements; ++i) {
-      const std::uint32_t bits = random_bits(i), more = random_bits(std::uint64_t{1} << 40 | i);
+    const uint32_t starts = 1024 * kClChains * lanes_, elements = starts + 2 * lanes_;
+    host_.resize(size_t{elements} * element_);
+    for (uint32_t i = 0; i < elements; ++i) {
+      const uint32_t bits = random_bits(i), more = random_bits(uint64_t{1} << 40 | i);
       const bool factor = i >= starts && i < starts + lanes_;
       const double unit = 0.5 + 1.5 * bits / 4294967296.0;
       if (plan_.type == "float")
@@ -257,7 +255,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       else if (plan_.type == "int")
         put(i, factor ? bits | 1 : bits);
       else if (plan_.type == "long")
-        put(i, (std::uint64_t{bits} << 32 | more) | (factor ? 1 : 0));
+        put(i, (uint64_t{bits} << 32 | more) | (factor ? 1 : 0));
       else
         put(i, static_cast<unsigned char>(factor ? bits | 1 : bits));
     }
@@ -265,36 +263,36 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     TACHO_TRY(allocate(0, host_.size(), host_.data()));
     TACHO_TRY(allocate(1, 64, nullptr));
     TACHO_TRY(allocate(2, 64, nullptr));
-    return allocate(3, std::size_t{groups_} * group_size_ * kClChains * lanes_ * element_, nullptr);
+    return allocate(3, size_t{groups_} * group_size_ * kClChains * lanes_ * element_, nullptr);
   }
 
   // Some chains of some work-items again on the host.
   Status check_vector() {
-    const std::uint32_t items = groups_ * group_size_, starts = 1024 * kClChains * lanes_;
+    const uint32_t items = groups_ * group_size_, starts = 1024 * kClChains * lanes_;
     for (const auto& [item, chain, lane] : {std::array{0U, 0U, 0U}, {items - 1, kClChains - 1, lanes_ - 1}}) {
-      const std::size_t at = (std::size_t{item} * kClChains + chain) * lanes_ + lane;
+      const size_t at = (size_t{item} * kClChains + chain) * lanes_ + lane;
       TACHO_ASSIGN(const std::vector<unsigned char> got, download<unsigned char>(3, at * element_, element_));
-      const std::uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane,
-                          c = b + lanes_;
-      const std::uint64_t steps = std::uint64_t{count_} * kClVectorUnroll;
+      const uint32_t a = ((item % 1024) * kClChains + chain) * lanes_ + lane, b = starts + lane,
+                     c = b + lanes_;
+      const uint64_t steps = uint64_t{count_} * kClVectorUnroll;
       std::array<unsigned char, 8> expected{};
       const auto save = [&](auto value) { std::memcpy(expected.data(), &value, sizeof value); };
       if (plan_.type == "float") {
         auto x = get<float>(a);
-        for (std::uint64_t i = 0; i < steps; ++i) x = std::fmaf(x, get<float>(b), get<float>(c));
+        for (uint64_t i = 0; i < steps; ++i) x = std::fmaf(x, get<float>(b), get<float>(c));
         save(x);
       } else if (plan_.type == "double") {
         auto x = get<double>(a);
-        for (std::uint64_t i = 0; i < steps; ++i) x = std::fma(x, get<double>(b), get<double>(c));
+        for (uint64_t i = 0; i < steps; ++i) x = std::fma(x, get<double>(b), get<double>(c));
         save(x);
       } else if (plan_.type == "half") {
-        auto x = get<std::uint16_t>(a);
-        for (std::uint64_t i = 0; i < steps; ++i)
-          x = to_half(from_half(x) * from_half(get<std::uint16_t>(b)) + from_half(get<std::uint16_t>(c)));
+        auto x = get<uint16_t>(a);
+        for (uint64_t i = 0; i < steps; ++i)
+          x = to_half(from_half(x) * from_half(get<uint16_t>(b)) + from_half(get<uint16_t>(c)));
         save(x);
       } else {
-        std::uint64_t x = whole(a);
-        for (std::uint64_t i = 0; i < steps; ++i)
+        uint64_t x = whole(a);
+        for (uint64_t i = 0; i < steps; ++i)
           x = x * whole(b) + whole(c);  // the low bits are those of narrow types
         save(x);
       }
@@ -306,27 +304,27 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   }
 
   Status prepare_memory() {
-    const std::uint32_t vector = lanes_ * 4;
-    std::uint32_t items = groups_ * group_size_;
+    const uint32_t vector = lanes_ * 4;
+    uint32_t items = groups_ * group_size_;
     if (plan_.kind <= Kind::DramTriad) {
       // Larger than every cache, a whole number of trips for every work-item.
       // A CPU's run takes one of several parts of the arrays, the next run the next: runs are short, and no part is in a cache
       // any more when its turn comes again.
       parts_ = session_->cpu ? 16 : 1;
-      const std::uint64_t trip = std::uint64_t{items} * kClMemoryUnroll * vector * parts_;
+      const uint64_t trip = uint64_t{items} * kClMemoryUnroll * vector * parts_;
       const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
-      const std::uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad  ? 3
-                                                                 : plan_.kind == Kind::DramCopy ? 2
-                                                                                                : 1;
-      std::uint64_t wanted = session_->cpu ? std::max<std::uint64_t>(3 * cache, 64 << 20)
-                                           : std::max<std::uint64_t>(16 * cache, 512 << 20);
-      wanted = std::min({wanted, std::uint64_t{most}, session_->info.memory / (2 * arrays),
-                         std::max(std::uint64_t{1} << 30, 3 * cache)});
+      const uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad  ? 3
+                                                            : plan_.kind == Kind::DramCopy ? 2
+                                                                                           : 1;
+      uint64_t wanted =
+          session_->cpu ? std::max<uint64_t>(3 * cache, 64 << 20) : std::max<uint64_t>(16 * cache, 512 << 20);
+      wanted = std::min({wanted, uint64_t{most}, session_->info.memory / (2 * arrays),
+                         std::max(uint64_t{1} << 30, 3 * cache)});
       // Runs go through all arrays in turn: together they have to be larger than what the caches hold.
       if (wanted < cache || arrays * wanted < 2 * cache)
         return fail("{} MiB of device memory are too little for arrays that do not fit into its caches",
                     session_->info.memory >> 20);
-      count_ = static_cast<std::uint32_t>(wanted / trip);
+      count_ = static_cast<uint32_t>(wanted / trip);
       size_ = count_ * trip;
       // CPUs: each core its own piece; GPUs: neighbours next to each other.
       first_ = session_->cpu ? parts_ * count_ * kClMemoryUnroll : 1;
@@ -334,34 +332,33 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     } else {
       // A CPU's cores have sets of their own. All groups of a GPU read the same one, so that those that share a cache fit into it.
       const bool local = plan_.kind == Kind::Local, own = session_->cpu;
-      const std::uint64_t limit = local ? std::min<std::uint64_t>(session_->info.local_memory / 2, 16 * 1024)
-                                  : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
-                                  : session_->cpu          ? l2_size(*session_) / 2
-                                                           : l2_size(*session_) / 4;
-      for (; !session_->cpu && group_size_ > 64 &&
-             std::uint64_t{group_size_} * kClMemoryUnroll * vector > limit;
+      const uint64_t limit = local ? std::min<uint64_t>(session_->info.local_memory / 2, 16 * 1024)
+                             : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
+                             : session_->cpu          ? l2_size(*session_) / 2
+                                                      : l2_size(*session_) / 4;
+      for (; !session_->cpu && group_size_ > 64 && uint64_t{group_size_} * kClMemoryUnroll * vector > limit;
            group_size_ /= 2)
         groups_ *= 2;
       items = groups_ * group_size_;
-      const std::uint64_t least = std::uint64_t{group_size_} * kClMemoryUnroll * vector;
-      std::uint64_t set = 1024;
+      const uint64_t least = uint64_t{group_size_} * kClMemoryUnroll * vector;
+      uint64_t set = 1024;
       while (set * 2 <= limit) set *= 2;
       if (set < least) {
         if (local || set * 4 < least) return fail("its {} KiB are too little for a work-group", limit >> 10);
         set = least;
       }
-      mask_ = static_cast<std::uint32_t>(set / vector - 1);
-      region_ = own && !local ? static_cast<std::uint32_t>(set / vector) : 0;
+      mask_ = static_cast<uint32_t>(set / vector - 1);
+      region_ = own && !local ? static_cast<uint32_t>(set / vector) : 0;
       stride_ = group_size_;
-      step_ = static_cast<std::uint32_t>(set / least);
+      step_ = static_cast<uint32_t>(set / least);
       count_ = step_ * 16;
       size_ = region_ != 0 ? set * groups_ : set;
       if (local) TACHO_TRY(local_argument(9, set));
     }
-    std::vector<std::uint32_t> words(size_ / 4);
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
+    std::vector<uint32_t> words(size_ / 4);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
     const bool reads = plan_.kind != Kind::DramWrite;
-    TACHO_TRY(allocate(0, reads ? size_ : std::size_t{items} * vector, words.data()));
+    TACHO_TRY(allocate(0, reads ? size_ : size_t{items} * vector, words.data()));
     if (plan_.kind == Kind::DramTriad) {
       std::reverse(words.begin(), words.end());
       TACHO_TRY(allocate(1, size_, words.data()));
@@ -371,47 +368,45 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     const bool writes =
         plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad;
     TACHO_TRY(allocate(2, writes ? size_ : 64, nullptr));
-    return allocate(3, std::size_t{items} * 4, nullptr);
+    return allocate(3, size_t{items} * 4, nullptr);
   }
 
   // Words that are floats in [0.5, 2).
-  static std::uint32_t word_of(std::uint64_t i) {
-    return 0x3F000000U | (random_bits(i % (1U << 20)) & 0x00FFFFFFU);
-  }
+  static uint32_t word_of(uint64_t i) { return 0x3F000000U | (random_bits(i % (1U << 20)) & 0x00FFFFFFU); }
 
   Status check_memory() {
-    const std::uint32_t items = groups_ * group_size_;
+    const uint32_t items = groups_ * group_size_;
     if (plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad) {
       for (cl_uint i = 0; parts_ > 1 && i < parts_; ++i) TACHO_TRY(run());
-      const std::uint64_t words = size_ / 4;
-      for (std::uint64_t piece = 0; piece < 8; ++piece) {
-        constexpr std::size_t kWords = 8192;
-        const std::uint64_t first = (words - kWords) / 7 * piece;
-        TACHO_ASSIGN(const std::vector<std::uint32_t> got, download<std::uint32_t>(2, first * 4, kWords));
-        for (std::size_t i = 0; i < kWords; ++i) {
-          const std::uint64_t at = first + i;
-          std::uint32_t expected = word_of(at);
+      const uint64_t words = size_ / 4;
+      for (uint64_t piece = 0; piece < 8; ++piece) {
+        constexpr size_t kWords = 8192;
+        const uint64_t first = (words - kWords) / 7 * piece;
+        TACHO_ASSIGN(const std::vector<uint32_t> got, download<uint32_t>(2, first * 4, kWords));
+        for (size_t i = 0; i < kWords; ++i) {
+          const uint64_t at = first + i;
+          uint32_t expected = word_of(at);
           if (plan_.kind == Kind::DramWrite) {
-            const std::uint64_t vector = at / lanes_, item = session_->cpu ? vector / first_ : vector % items;
+            const uint64_t vector = at / lanes_, item = session_->cpu ? vector / first_ : vector % items;
             expected = word_of(item * lanes_ + at % lanes_);
           } else if (plan_.kind == Kind::DramTriad) {
-            expected = std::bit_cast<std::uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)),
-                                                              0.75F, std::bit_cast<float>(word_of(at))));
+            expected = std::bit_cast<uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F,
+                                                         std::bit_cast<float>(word_of(at))));
           }
           if (got[i] != expected) return fail("word {} is {:08x} and must be {:08x}", at, got[i], expected);
         }
       }
       return {};
     }
-    TACHO_ASSIGN(const std::vector<std::uint32_t> sums, download<std::uint32_t>(3, 0, items));
-    std::uint32_t got = 0, expected = 0;
-    for (const std::uint32_t sum : sums) got += sum;
+    TACHO_ASSIGN(const std::vector<uint32_t> sums, download<uint32_t>(3, 0, items));
+    uint32_t got = 0, expected = 0;
+    for (const uint32_t sum : sums) got += sum;
     if (parts_ > 1) {  // what the last run read, of each work-item's piece
-      const std::uint64_t words = std::uint64_t{count_} * kClMemoryUnroll * lanes_;
-      for (std::uint64_t item = 0; item < items; ++item)
-        for (std::uint64_t i = 0; i < words; ++i) expected += word_of((item * first_ + region_) * lanes_ + i);
+      const uint64_t words = uint64_t{count_} * kClMemoryUnroll * lanes_;
+      for (uint64_t item = 0; item < items; ++item)
+        for (uint64_t i = 0; i < words; ++i) expected += word_of((item * first_ + region_) * lanes_ + i);
     } else {
-      for (std::uint64_t i = 0; i < size_ / 4; ++i) expected += word_of(i);
+      for (uint64_t i = 0; i < size_ / 4; ++i) expected += word_of(i);
     }
     if (plan_.kind != Kind::DramRead) expected *= count_ / step_ * (region_ != 0 ? 1 : groups_);
     if (got != expected) return fail("the sum of what was read is {:08x} and must be {:08x}", got, expected);
@@ -419,27 +414,27 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   }
 
   template <typename T>
-  void put(std::uint32_t i, T value) {
-    std::memcpy(host_.data() + std::size_t{i} * sizeof value, &value, sizeof value);
+  void put(uint32_t i, T value) {
+    std::memcpy(host_.data() + size_t{i} * sizeof value, &value, sizeof value);
   }
   template <typename T>
-  T get(std::uint32_t i) const {
+  T get(uint32_t i) const {
     T value;
-    std::memcpy(&value, host_.data() + std::size_t{i} * sizeof value, sizeof value);
+    std::memcpy(&value, host_.data() + size_t{i} * sizeof value, sizeof value);
     return value;
   }
-  std::uint64_t whole(std::uint32_t i) const {
-    std::uint64_t value = 0;
-    std::memcpy(&value, host_.data() + std::size_t{i} * element_, element_);
+  uint64_t whole(uint32_t i) const {
+    uint64_t value = 0;
+    std::memcpy(&value, host_.data() + size_t{i} * element_, element_);
     return value;
   }
 
   Plan plan_;
   std::vector<unsigned char> host_;
-  std::uint32_t element_ = 4, lanes_ = 1;
+  uint32_t element_ = 4, lanes_ = 1;
   cl_uint parts_ = 1, part_ = 0;
   cl_uint count_ = 1, step_ = 1, first_ = 0, stride_ = 1, mask_ = 0, region_ = 0;
-  std::uint64_t size_ = 0;
+  uint64_t size_ = 0;
 };
 
 // The chain that a CPU's clock is found with.
@@ -448,10 +443,10 @@ class ClockChain : ClKernel {
   explicit ClockChain(std::shared_ptr<Session> session) : ClKernel(std::move(session)) {}
   Status prepare() {
     TACHO_TRY(build(kOpenClClock, "", "chain"));
-    return allocate(0, std::size_t{session_->info.units} * 4, nullptr);
+    return allocate(0, size_t{session_->info.units} * 4, nullptr);
   }
   // MHz of `cores` cores; 0 where the device's times make no sense.
-  Result<double> clock(std::uint32_t cores) {
+  Result<double> clock(uint32_t cores) {
     groups_ = cores;
     // Short, so that some of them are not interrupted by other programs.
     constexpr cl_uint kShort = 40'000, kLong = 4 * kShort;
@@ -483,7 +478,7 @@ class OpenClDevice : public Device {
 
   std::vector<Offer> offers() const override {
     std::vector<Offer> list;
-    for (std::size_t i = 0; i < kPlans.size(); ++i) {
+    for (size_t i = 0; i < kPlans.size(); ++i) {
       const Plan& plan = kPlans[i];
       Offer& offer = list.emplace_back();
       offer.index = static_cast<int>(i);
@@ -522,10 +517,9 @@ class OpenClDevice : public Device {
 
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
     if (session_->cpu) TACHO_TRY(find_clock());
-    if (const auto index = static_cast<std::size_t>(offer.index); index >= kPlans.size())
+    if (const auto index = static_cast<size_t>(offer.index); index >= kPlans.size())
       return prepare_matrix(session_, mfma_kinds()[index - kPlans.size()]);
-    auto benchmark =
-        std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<std::size_t>(offer.index)]);
+    auto benchmark = std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<size_t>(offer.index)]);
     TACHO_TRY(benchmark->prepare());
     return benchmark;
   }
@@ -567,7 +561,7 @@ class OpenClDevice : public Device {
       m.label = fmt::format("Peak MFMA {} ({})", integer ? "IOPs" : "FLOPs", type);
       m.unit = integer ? "GOP/s" : "GFLOP/s";
       if (kind != kinds.end()) {
-        offer.index = static_cast<int>(kPlans.size() + static_cast<std::size_t>(kind - kinds.begin()));
+        offer.index = static_cast<int>(kPlans.size() + static_cast<size_t>(kind - kinds.begin()));
         offer.peak_per_clock = kind->per_cycle * session_->info.units * 1e-3;
         m.path = kind->instruction;
       } else if (known) {
@@ -608,10 +602,10 @@ std::vector<DeviceEntry> opencl_devices(std::string& note) {
 Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   std::string note;
   const std::vector<Found> found = find_devices(note);
-  if (index < 0 || static_cast<std::size_t>(index) >= found.size())
+  if (index < 0 || static_cast<size_t>(index) >= found.size())
     return fail("there is no OpenCL device {}", index);
   auto session = std::make_shared<Session>();
-  session->device = found[static_cast<std::size_t>(index)].device;
+  session->device = found[static_cast<size_t>(index)].device;
   session->info = describe(session->device);
   session->cpu = session->info.kind == "CPU";
   session->extensions = device_text(session->device, CL_DEVICE_EXTENSIONS);
@@ -620,7 +614,7 @@ Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   cl_int code = 0;
   const std::array<cl_context_properties, 3> properties = {
       CL_CONTEXT_PLATFORM,
-      reinterpret_cast<cl_context_properties>(found[static_cast<std::size_t>(index)].platform), 0};
+      reinterpret_cast<cl_context_properties>(found[static_cast<size_t>(index)].platform), 0};
   session->context = opencl().CreateContext(properties.data(), 1, &session->device, nullptr, nullptr, &code);
   TACHO_TRY(check("clCreateContext", code));
   session->queue =

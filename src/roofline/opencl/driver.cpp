@@ -44,7 +44,7 @@ Status check(const char* call, cl_int code) {
 }
 
 std::string device_text(cl_device_id device, cl_device_info what) {
-  std::size_t size = 0;
+  size_t size = 0;
   if (opencl().GetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0 || size > 1 << 20)
     return {};
   std::string text(size, '\0');
@@ -63,13 +63,13 @@ ClKernel::~ClKernel() {
 
 Status ClKernel::build(std::string_view source, const std::string& options, const char* kernel) {
   const char* text = source.data();
-  const std::size_t length = source.size();
+  const size_t length = source.size();
   cl_int code = 0;
   program_ = opencl().CreateProgramWithSource(session_->context, 1, &text, &length, &code);
   TACHO_TRY(check("clCreateProgramWithSource", code));
   code = opencl().BuildProgram(program_, 1, &session_->device, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) {
-    std::size_t size = 0;
+    size_t size = 0;
     std::string log;
     if (opencl().GetProgramBuildInfo(program_, session_->device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) ==
             CL_SUCCESS &&
@@ -80,7 +80,7 @@ Status ClKernel::build(std::string_view source, const std::string& options, cons
         log.clear();
       log.resize(std::strlen(log.c_str()));
     }
-    const std::size_t at = log.find("error");
+    const size_t at = log.find("error");
     return fail("the device's compiler refuses the kernel ({}): {}", code,
                 at == std::string::npos ? "no message" : log.substr(at, log.find('\n', at) - at));
   }
@@ -88,9 +88,9 @@ Status ClKernel::build(std::string_view source, const std::string& options, cons
   return check("clCreateKernel", code);
 }
 
-Status ClKernel::allocate(int which, std::size_t size, const void* data) {
+Status ClKernel::allocate(int which, size_t size, const void* data) {
   cl_int code = 0;
-  cl_mem& memory = memory_[static_cast<std::size_t>(which)];
+  cl_mem& memory = memory_[static_cast<size_t>(which)];
   memory = opencl().CreateBuffer(session_->context, CL_MEM_READ_WRITE, size, nullptr, &code);
   if (code != CL_SUCCESS)
     return fail("{} KiB of device memory: {}", size >> 10, check("clCreateBuffer", code).error().message);
@@ -99,14 +99,14 @@ Status ClKernel::allocate(int which, std::size_t size, const void* data) {
                                                                    data, 0, nullptr, nullptr));
 }
 
-Status ClKernel::read(int which, std::size_t offset, std::size_t size, void* to) {
+Status ClKernel::read(int which, size_t offset, size_t size, void* to) {
   return check("clEnqueueReadBuffer",
-               opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<std::size_t>(which)], CL_TRUE,
+               opencl().EnqueueReadBuffer(session_->queue, memory_[static_cast<size_t>(which)], CL_TRUE,
                                           offset, size, to, 0, nullptr, nullptr));
 }
 
 Result<double> ClKernel::launch() {
-  const std::size_t global = std::size_t{groups_} * group_size_, local = group_size_;
+  const size_t global = size_t{groups_} * group_size_, local = group_size_;
   cl_event event = nullptr;
   TACHO_TRY(
       check("clEnqueueNDRangeKernel", opencl().EnqueueNDRangeKernel(session_->queue, kernel_, 1, nullptr,

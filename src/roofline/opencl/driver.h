@@ -91,9 +91,9 @@ class ClKernel {
   /// The error has the first line of the compiler's log that holds an error.
   Status build(std::string_view source, const std::string& options, const char* kernel);
   /// Buffer `which`, filled when there is data.
-  Status allocate(int which, std::size_t size, const void* data);
+  Status allocate(int which, size_t size, const void* data);
   template <typename T>
-  Result<std::vector<T>> download(int which, std::size_t offset, std::size_t count) {
+  Result<std::vector<T>> download(int which, size_t offset, size_t count) {
     std::vector<T> values(count);
     TACHO_TRY(read(which, offset, count * sizeof(T), values.data()));
     return values;
@@ -102,7 +102,7 @@ class ClKernel {
   Status argument(cl_uint index, const T& value) {
     return roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, sizeof value, &value));
   }
-  Status local_argument(cl_uint index, std::size_t size) {
+  Status local_argument(cl_uint index, size_t size) {
     return roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, size, nullptr));
   }
   /// Runs groups_ work-groups of group_size_ items; ns.
@@ -110,10 +110,10 @@ class ClKernel {
 
   std::shared_ptr<Session> session_;
   std::array<cl_mem, 4> memory_{};
-  std::uint32_t group_size_ = 1, groups_ = 1;
+  uint32_t group_size_ = 1, groups_ = 1;
 
  private:
-  Status read(int which, std::size_t offset, std::size_t size, void* to);
+  Status read(int which, size_t offset, size_t size, void* to);
 
   cl_program program_ = nullptr;
   cl_kernel kernel_ = nullptr;

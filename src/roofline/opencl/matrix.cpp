@@ -9,7 +9,7 @@
 namespace tacho::roofline {
 namespace {
 
-constexpr std::uint32_t kWave = 64;
+constexpr uint32_t kWave = 64;
 
 class MatrixBenchmark : public Benchmark, ClKernel {
  public:
@@ -24,16 +24,16 @@ class MatrixBenchmark : public Benchmark, ClKernel {
       if (built.error().message.find(kMfmaUnknown) == std::string::npos) return built;
       return fail("the device's compiler does not know {}", kind_.builtin);
     }
-    const std::size_t words = std::size_t{kMfmaTable} * kind_.operand_words();
+    const size_t words = size_t{kMfmaTable} * kind_.operand_words();
     host_.resize(words * 4);
-    const std::size_t word = kind_.wide() ? 8 : 4;
-    for (std::size_t i = 0; i < host_.size() / word; ++i) {
-      const std::uint64_t bits = random_word(kind_.element, i);
+    const size_t word = kind_.wide() ? 8 : 4;
+    for (size_t i = 0; i < host_.size() / word; ++i) {
+      const uint64_t bits = random_word(kind_.element, i);
       std::memcpy(host_.data() + i * word, &bits, word);  // little endian
     }
     TACHO_TRY(allocate(0, host_.size(), host_.data()));
-    TACHO_TRY(allocate(1, std::size_t{kMfmaItems} * kMfmaTiles * kind_.results() * result_size(), nullptr));
-    return allocate(2, std::size_t{groups_} * 24, nullptr);
+    TACHO_TRY(allocate(1, size_t{kMfmaItems} * kMfmaTiles * kind_.results() * result_size(), nullptr));
+    return allocate(2, size_t{groups_} * 24, nullptr);
   }
 
   Status calibrate(double target) override {
@@ -52,8 +52,7 @@ class MatrixBenchmark : public Benchmark, ClKernel {
     TACHO_TRY(argument(3, count_));
     Sample sample;
     TACHO_ASSIGN(sample.duration, launch());
-    TACHO_ASSIGN(const std::vector<std::uint64_t> times,
-                 download<std::uint64_t>(2, 0, std::size_t{3} * groups_));
+    TACHO_ASSIGN(const std::vector<uint64_t> times, download<uint64_t>(2, 0, size_t{3} * groups_));
     sample.clock = clock_of(times, sample.duration);
     return sample;
   }
@@ -63,24 +62,24 @@ class MatrixBenchmark : public Benchmark, ClKernel {
            kind_.m * kind_.n * kind_.k;
   }
 
-  std::uint32_t group_size() const override { return group_size_; }
-  std::uint32_t groups() const override { return groups_; }
+  uint32_t group_size() const override { return group_size_; }
+  uint32_t groups() const override { return groups_; }
 
   Status check() override {
-    const std::uint32_t waves = std::min(kMfmaItems, groups_ * kMfmaGroup) / kWave;
+    const uint32_t waves = std::min(kMfmaItems, groups_ * kMfmaGroup) / kWave;
     TACHO_TRY(check_wave(0));
     return check_wave(waves - 1);
   }
 
  private:
-  std::size_t result_size() const { return kind_.wide() ? 8 : 4; }
+  size_t result_size() const { return kind_.wide() ? 8 : 4; }
 
   // MHz: the groups' cycles for each of their ticks, whose length the run's duration tells. Unknown where that makes no
   // sense, as when the two clocks are one.
-  double clock_of(const std::vector<std::uint64_t>& times, double duration) const {
+  double clock_of(const std::vector<uint64_t>& times, double duration) const {
     double cycles = 0, ticks = 0;
-    std::uint64_t first = UINT64_MAX, last = 0;
-    for (std::size_t i = 0; i + 2 < times.size(); i += 3) {
+    uint64_t first = UINT64_MAX, last = 0;
+    for (size_t i = 0; i + 2 < times.size(); i += 3) {
       if (times[i + 2] <= times[i + 1]) return kUnknown;
       cycles += static_cast<double>(times[i]);
       ticks += static_cast<double>(times[i + 2] - times[i + 1]);
@@ -93,28 +92,27 @@ class MatrixBenchmark : public Benchmark, ClKernel {
   }
 
   // All elements of the products of one wave.
-  Status check_wave(std::uint32_t wave) {
-    const std::uint32_t size = size_of(kind_.element), bytes = kind_.operand_words() * 4,
-                        depth = bytes / size;
-    const std::size_t lane_size = std::size_t{kMfmaTiles} * kind_.results() * result_size();
+  Status check_wave(uint32_t wave) {
+    const uint32_t size = size_of(kind_.element), bytes = kind_.operand_words() * 4, depth = bytes / size;
+    const size_t lane_size = size_t{kMfmaTiles} * kind_.results() * result_size();
     TACHO_ASSIGN(const std::vector<unsigned char> got,
-                 download<unsigned char>(1, std::size_t{wave} * kWave * lane_size, kWave * lane_size));
-    const auto value = [&](std::uint32_t operand, std::uint32_t line, std::uint32_t k) {
-      const std::uint32_t item = wave * kWave + k / depth * kind_.m + line;
-      const std::size_t at = std::size_t{(item * (1 + kMfmaTiles) + operand) % kMfmaTable} * bytes;
-      return value_of(kind_.element, host_.data() + at + std::size_t{k % depth} * size);
+                 download<unsigned char>(1, size_t{wave} * kWave * lane_size, kWave * lane_size));
+    const auto value = [&](uint32_t operand, uint32_t line, uint32_t k) {
+      const uint32_t item = wave * kWave + k / depth * kind_.m + line;
+      const size_t at = size_t{(item * (1 + kMfmaTiles) + operand) % kMfmaTable} * bytes;
+      return value_of(kind_.element, host_.data() + at + size_t{k % depth} * size);
     };
-    for (std::uint32_t tile = 0; tile < kMfmaTiles; ++tile)
-      for (std::uint32_t lane = 0; lane < kWave; ++lane)
-        for (std::uint32_t r = 0; r < kind_.results(); ++r) {
-          const std::uint32_t row = kind_.row_of(lane, r), column = lane % kind_.n;
+    for (uint32_t tile = 0; tile < kMfmaTiles; ++tile)
+      for (uint32_t lane = 0; lane < kWave; ++lane)
+        for (uint32_t r = 0; r < kind_.results(); ++r) {
+          const uint32_t row = kind_.row_of(lane, r), column = lane % kind_.n;
           double product = 0, magnitude = 0;
-          for (std::uint32_t k = 0; k < kind_.k; ++k) {
+          for (uint32_t k = 0; k < kind_.k; ++k) {
             const double term = value(0, row, k) * value(1 + tile, column, k);
             product += term;
             magnitude += std::fabs(term);
           }
-          const std::size_t at = lane * lane_size + (std::size_t{tile} * kind_.results() + r) * result_size();
+          const size_t at = lane * lane_size + (size_t{tile} * kind_.results() + r) * result_size();
           TACHO_TRY(compare_product(kind_.element, kind_.instruction, product, magnitude,
                                     static_cast<double>(count_) * kMfmaUnroll, got.data() + at, row, column));
         }

@@ -6,7 +6,7 @@
 
 namespace tacho::roofline {
 
-inline constexpr std::uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
+inline constexpr uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
 
 /// Every kernel: tables, target, out, count, first, stride, mask, region; local_set has its memory as tenth
 /// argument. The region is where the dram kernels begin, in vectors.

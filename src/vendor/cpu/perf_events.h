@@ -9,8 +9,8 @@ namespace tacho::vendor {
 
 struct PerfEvent {
   const char* name;
-  std::uint32_t type;
-  std::uint64_t config;
+  uint32_t type;
+  uint64_t config;
   const char* text;
 };
 

@@ -9,8 +9,7 @@
 namespace tacho::plugin {
 namespace {
 
-WaveAccess access(std::uint32_t size, const std::function<std::uint64_t(unsigned)>& address,
-                  std::uint32_t mask = ~0u) {
+WaveAccess access(uint32_t size, const std::function<uint64_t(unsigned)>& address, uint32_t mask = ~0u) {
   WaveAccess result;
   result.mask = mask;
   result.size = size;
@@ -19,9 +18,8 @@ WaveAccess access(std::uint32_t size, const std::function<std::uint64_t(unsigned
 }
 
 GlobalCost cost_of(const WaveAccess& one) {
-  std::set<std::uint64_t> lines;
-  const GlobalCost cost =
-      global_cost(one, [&](std::uint64_t line) { EXPECT_TRUE(lines.insert(line).second); });
+  std::set<uint64_t> lines;
+  const GlobalCost cost = global_cost(one, [&](uint64_t line) { EXPECT_TRUE(lines.insert(line).second); });
   EXPECT_EQ(lines.size(), cost.lines);
   return cost;
 }

@@ -62,13 +62,13 @@ ACCUMULATOR multiply(OPERAND a, OPERAND b, ACCUMULATOR c, local uint* all) {
 // `source` with its matrix builtin, if it has one, replaced.
 inline std::string emulated(std::string source, bool twisted) {
   const std::string prefix = "__builtin_amdgcn_mfma_";
-  const std::size_t at = source.find(prefix);
+  const size_t at = source.find(prefix);
   if (at == std::string::npos) return source;
   const std::string builtin = source.substr(at, source.find_first_of("\"( ", at) - at);
   const bool scaled = builtin.find("_scale_") != std::string::npos,
              gfx942 = builtin.find("_fp8_fp8") != std::string::npos;
   // i32_32x32x8i8, f32_32x32x8bf16_1k, scale_f32_32x32x64_f8f6f4
-  const std::size_t shape =
+  const size_t shape =
       builtin.find("x32x") != std::string::npos ? builtin.find("_32x32x") : builtin.find("_16x16x");
   const int m = std::atoi(builtin.c_str() + shape + 1), k = std::atoi(builtin.c_str() + shape + 7);
   const std::string of = builtin.substr(shape + 8);
@@ -90,8 +90,8 @@ inline std::string emulated(std::string source, bool twisted) {
       "#define BIAS " + std::string(gfx942 ? "8" : "7") + "\n#define TWIST " + (twisted ? "1" : "0") + "\n";
   head += "#define SCALAR " + std::string(value == "F64" ? "double" : value == "I8" ? "int" : "float") + "\n";
   if (value == "F64") head += "#define ROWS_APART\n";
-  const std::size_t kernel = source.find("kernel __attribute__");
-  const std::size_t body = source.find("{\n", kernel) + 2;
+  const size_t kernel = source.find("kernel __attribute__");
+  const size_t body = source.find("{\n", kernel) + 2;
   return head + source.substr(0, kernel) + kEmulation + source.substr(kernel, body - kernel) +
          "  local uint all[256 * 16];\n" + source.substr(body);
 }

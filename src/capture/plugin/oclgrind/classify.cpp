@@ -18,7 +18,7 @@ using llvm::Instruction;
 
 enum AddressSpace : unsigned { kPrivate = 0, kGlobal = 1, kConstant = 2, kLocal = 3 };
 
-std::uint32_t elements_of(const llvm::Type* type) {
+uint32_t elements_of(const llvm::Type* type) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   return vector != nullptr ? vector->getNumElements() : 1;
 }
@@ -71,9 +71,9 @@ unsigned pointer_space(const llvm::CallInst& call) {
 // "_Z13get_global_idj" -> "get_global_id"; other names as they are.
 std::string_view plain_name(std::string_view name) {
   if (!name.starts_with("_Z")) return name;
-  std::size_t at = 2, length = 0;
+  size_t at = 2, length = 0;
   while (at < name.size() && name[at] >= '0' && name[at] <= '9')
-    length = length * 10 + static_cast<std::size_t>(name[at++] - '0');
+    length = length * 10 + static_cast<size_t>(name[at++] - '0');
   return length > 0 && at + length <= name.size() ? name.substr(at, length) : name;
 }
 

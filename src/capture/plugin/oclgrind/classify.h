@@ -11,7 +11,7 @@ class Instruction;
 namespace tacho::plugin {
 
 /// In the order of V_INST_* in counters.def.
-enum class InstructionClass : std::uint8_t {
+enum class InstructionClass : uint8_t {
   kFpAdd,
   kFpMul,
   kFpFma,
@@ -41,7 +41,7 @@ enum class InstructionClass : std::uint8_t {
 };
 
 /// In the order of V_OPS_* in counters.def.
-enum class Operation : std::uint8_t {
+enum class Operation : uint8_t {
   kAddF16,
   kMulF16,
   kFmaF16,
@@ -62,7 +62,7 @@ enum class Operation : std::uint8_t {
 struct Classified {
   InstructionClass kind = InstructionClass::kOther;
   Operation operation = Operation::kEnd;  ///< kEnd: no arithmetic
-  std::uint32_t elements = 0;             ///< operations of one execution
+  uint32_t elements = 0;                  ///< operations of one execution
 };
 
 Classified classify(const llvm::Instruction& instruction);

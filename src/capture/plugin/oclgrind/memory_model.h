@@ -17,16 +17,16 @@ inline constexpr unsigned kBankBytes = 4;
 
 /// One memory instruction of a wave: the address of each active work-item (bit of `mask`), all of `size` bytes.
 struct WaveAccess {
-  std::uint32_t mask = 0;
-  std::uint32_t size = 0;
-  std::array<std::uint64_t, kWaveSize> address;
+  uint32_t mask = 0;
+  uint32_t size = 0;
+  std::array<uint64_t, kWaveSize> address;
 };
 
 struct GlobalCost {
-  std::uint64_t bytes = 0;       ///< asked for by all work-items
-  std::uint64_t used_bytes = 0;  ///< distinct bytes among them
-  std::uint64_t sectors = 0, lines = 0;
-  std::uint64_t conflicts = 0;  ///< work-items whose address an earlier one had: what atomics serialise on
+  uint64_t bytes = 0;       ///< asked for by all work-items
+  uint64_t used_bytes = 0;  ///< distinct bytes among them
+  uint64_t sectors = 0, lines = 0;
+  uint64_t conflicts = 0;  ///< work-items whose address an earlier one had: what atomics serialise on
 };
 
 /// Calls line(number) for every distinct line of 128 bytes, ascending.
@@ -34,33 +34,33 @@ template <typename OnLine>
 GlobalCost global_cost(const WaveAccess& access, OnLine&& line) {
   GlobalCost cost;
   if (access.size == 0) return cost;
-  std::array<std::uint64_t, kWaveSize> sorted;
-  std::size_t count = 0;
+  std::array<uint64_t, kWaveSize> sorted;
+  size_t count = 0;
   bool ascending = true;
   for (unsigned lane = 0; lane < kWaveSize; ++lane)
     if ((access.mask >> lane & 1) != 0) {
       if (count > 0 && access.address[lane] < sorted[count - 1]) ascending = false;
       sorted[count++] = access.address[lane];
     }
-  if (!ascending) std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
-  cost.bytes = static_cast<std::uint64_t>(count) * access.size;
-  std::uint64_t next_byte = 0, next_sector = 0, next_line = 0;  // first ones not counted yet
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t first = sorted[i], end = first + access.size;
+  if (!ascending) std::sort(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(count));
+  cost.bytes = static_cast<uint64_t>(count) * access.size;
+  uint64_t next_byte = 0, next_sector = 0, next_line = 0;  // first ones not counted yet
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t first = sorted[i], end = first + access.size;
     if (i > 0 && sorted[i] == sorted[i - 1]) {
       ++cost.conflicts;
       continue;
     }
-    const std::uint64_t from = std::max(first, next_byte);
+    const uint64_t from = std::max(first, next_byte);
     if (end > from) cost.used_bytes += end - from;
     next_byte = std::max(next_byte, end);
-    const std::uint64_t first_sector = std::max(first / kSectorBytes, next_sector),
-                        end_sector = (end - 1) / kSectorBytes + 1;
+    const uint64_t first_sector = std::max(first / kSectorBytes, next_sector),
+                   end_sector = (end - 1) / kSectorBytes + 1;
     if (end_sector > first_sector) cost.sectors += end_sector - first_sector;
     next_sector = std::max(next_sector, end_sector);
-    const std::uint64_t first_line = std::max(first / kLineBytes, next_line),
-                        end_line = (end - 1) / kLineBytes + 1;
-    for (std::uint64_t each = first_line; each < end_line; ++each) {
+    const uint64_t first_line = std::max(first / kLineBytes, next_line),
+                   end_line = (end - 1) / kLineBytes + 1;
+    for (uint64_t each = first_line; each < end_line; ++each) {
       ++cost.lines;
       line(each);
     }
@@ -70,9 +70,9 @@ GlobalCost global_cost(const WaveAccess& access, OnLine&& line) {
 }
 
 struct LocalCost {
-  std::uint64_t bytes = 0;
-  std::uint64_t cycles = 0;     ///< in which the banks served the instruction
-  std::uint64_t conflicts = 0;  ///< of these, beyond one for each phase
+  uint64_t bytes = 0;
+  uint64_t cycles = 0;     ///< in which the banks served the instruction
+  uint64_t conflicts = 0;  ///< of these, beyond one for each phase
 };
 
 /// A bank delivers one word of 4 bytes a cycle, to all work-items that want it. Work-items that ask for more than one
@@ -87,22 +87,22 @@ inline LocalCost local_cost(const WaveAccess& access, bool atomic) {
     const unsigned end = std::min(begin + lanes, kWaveSize);
     // Words wanted, sorted by (bank, word), then counted by bank. A phase wants at most 64 words when its accesses are
     // unaligned; larger types go lane by lane.
-    std::array<std::uint64_t, 512> wanted;
-    std::size_t count = 0;
+    std::array<uint64_t, 512> wanted;
+    size_t count = 0;
     unsigned active = 0;
     for (unsigned lane = begin; lane < end; ++lane) {
       if ((access.mask >> lane & 1) == 0) continue;
       ++active;
-      const std::uint64_t first = access.address[lane] / kBankBytes;
-      const std::uint64_t last = (access.address[lane] + access.size - 1) / kBankBytes;
-      for (std::uint64_t word = first; word <= last && count < wanted.size(); ++word)
+      const uint64_t first = access.address[lane] / kBankBytes;
+      const uint64_t last = (access.address[lane] + access.size - 1) / kBankBytes;
+      for (uint64_t word = first; word <= last && count < wanted.size(); ++word)
         wanted[count++] = (word % kBanks) << 56 | (word & 0x00FFFFFFFFFFFFFFull);
     }
     if (active == 0) continue;
-    cost.bytes += static_cast<std::uint64_t>(active) * access.size;
-    std::sort(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(count));
-    std::uint64_t busiest = 0, here = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    cost.bytes += static_cast<uint64_t>(active) * access.size;
+    std::sort(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(count));
+    uint64_t busiest = 0, here = 0;
+    for (size_t i = 0; i < count; ++i) {
       const bool same_bank = i > 0 && wanted[i] >> 56 == wanted[i - 1] >> 56;
       if (!same_bank) here = 0;
       if (atomic || !same_bank || wanted[i] != wanted[i - 1]) ++here;
@@ -110,18 +110,18 @@ inline LocalCost local_cost(const WaveAccess& access, bool atomic) {
     }
     cost.cycles += busiest;
     // An access wider than all banks together needs several cycles even without conflicts.
-    cost.conflicts += busiest - std::min<std::uint64_t>(busiest, std::max(1u, words / kBanks));
+    cost.conflicts += busiest - std::min<uint64_t>(busiest, std::max(1u, words / kBanks));
   }
   return cost;
 }
 
 /// Distinct words of 4 bytes: what a constant cache delivers one after the other.
-inline std::uint64_t distinct_words(const WaveAccess& access) {
+inline uint64_t distinct_words(const WaveAccess& access) {
   WaveAccess aligned = access;
   for (unsigned lane = 0; lane < kWaveSize; ++lane)
-    if ((access.mask >> lane & 1) != 0) aligned.address[lane] &= ~std::uint64_t{kBankBytes - 1};
+    if ((access.mask >> lane & 1) != 0) aligned.address[lane] &= ~uint64_t{kBankBytes - 1};
   aligned.size = (access.size + kBankBytes - 1) / kBankBytes * kBankBytes;
-  return global_cost(aligned, [](std::uint64_t) {}).used_bytes / kBankBytes;
+  return global_cost(aligned, [](uint64_t) {}).used_bytes / kBankBytes;
 }
 
 }  // namespace tacho::plugin

@@ -40,16 +40,16 @@
 namespace tacho::plugin {
 namespace {
 
-enum Counter : std::size_t {
+enum Counter : size_t {
 #define TACHO_VIRTUAL_COUNTER(name, text) name,
 #include "vendor/virtual/counters.def"
 #undef TACHO_VIRTUAL_COUNTER
   kCounters
 };
-using Counts = std::array<std::uint64_t, kCounters>;
+using Counts = std::array<uint64_t, kCounters>;
 
-constexpr std::size_t kClasses = static_cast<std::size_t>(InstructionClass::kEnd);
-constexpr std::size_t kOperations = static_cast<std::size_t>(Operation::kEnd);
+constexpr size_t kClasses = static_cast<size_t>(InstructionClass::kEnd);
+constexpr size_t kOperations = static_cast<size_t>(Operation::kEnd);
 static_assert(V_INST_OTHER - V_INST_FP_ADD + 1 == kClasses);
 static_assert(V_OPS_INT64 - V_OPS_ADD_F16 + 1 == kOperations);
 
@@ -62,23 +62,23 @@ struct Reach {
 GroupList group_list();
 template struct Reach<&oclgrind::KernelInvocation::m_workGroups>;
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t x = a ^ (b + 0x9E3779B97F4A7C15ull + (a << 12) + (a >> 4));
+uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a ^ (b + 0x9E3779B97F4A7C15ull + (a << 12) + (a >> 4));
   x ^= x >> 31;
   x *= 0x7FB5D329728EA185ull;
   x ^= x >> 27;
   x *= 0x81DADEF4BC2DD44Dull;
   return x ^ x >> 33;
 }
-std::uint64_t mix(std::uint64_t a, const void* b) {
-  return mix(a, reinterpret_cast<std::uintptr_t>(b));
+uint64_t mix(uint64_t a, const void* b) {
+  return mix(a, reinterpret_cast<uintptr_t>(b));
 }
 
 struct Identity {
-  std::size_t operator()(std::uint64_t key) const { return key; }  // keys are mixed already
+  size_t operator()(uint64_t key) const { return key; }  // keys are mixed already
 };
 
-std::int64_t raw_now() {
+int64_t raw_now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
@@ -91,11 +91,11 @@ struct CodeBlock {
   int loop = -1;             // innermost, index into Function::loops
   bool header = false;       // of that loop
   bool conditional = false;  // ends in a branch with more than one successor
-  std::array<std::uint32_t, kClasses> classes{};
-  std::array<std::uint32_t, kOperations> operations{};
-  std::uint32_t instructions = 0;
+  std::array<uint32_t, kClasses> classes{};
+  std::array<uint32_t, kOperations> operations{};
+  uint32_t instructions = 0;
   // Filled while the dispatch runs.
-  std::uint64_t thread_entries = 0, wave_entries = 0;
+  uint64_t thread_entries = 0, wave_entries = 0;
 };
 
 struct CodeLoop {
@@ -112,26 +112,26 @@ struct CodeFunction {
 
 struct LoopPlace {
   int loop;
-  std::uint64_t iteration;
-  std::uint64_t outer;  // hash of everything around the loop
+  uint64_t iteration;
+  uint64_t outer;  // hash of everything around the loop
 };
 
 struct Frame {
   const llvm::Function* function = nullptr;
   CodeFunction* code = nullptr;
   CodeBlock* block = nullptr;
-  std::uint64_t base = 0;   // hash of the calls that lead here
-  std::uint64_t place = 0;  // hash of base, loops and iterations
-  std::uint64_t key = 0;    // of the block's instance: place and block
+  uint64_t base = 0;   // hash of the calls that lead here
+  uint64_t place = 0;  // hash of base, loops and iterations
+  uint64_t key = 0;    // of the block's instance: place and block
   std::vector<LoopPlace> loops;
 };
 
 struct Lane {
   std::vector<Frame> frames;
-  std::size_t depth = 0;  // frames in use; the rest keep their memory
+  size_t depth = 0;  // frames in use; the rest keep their memory
   const llvm::Instruction* call = nullptr;
   unsigned number = 0;  // in its wave
-  std::size_t wave = 0;
+  size_t wave = 0;
 };
 
 struct Instance {
@@ -140,8 +140,8 @@ struct Instance {
 };
 
 struct Pending {
-  std::uint64_t address;
-  std::uint32_t size;
+  uint64_t address;
+  uint32_t size;
   InstructionClass kind;
 };
 
@@ -152,7 +152,7 @@ struct PlacedAccess {
 
 struct Config {
   std::vector<std::string> kernels;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> dispatches;
+  std::vector<std::pair<uint64_t, uint64_t>> dispatches;
   double fraction = 1;
 };
 
@@ -203,14 +203,14 @@ class Spool {
 
   void setting(std::string line) {
     while (!line.empty() && line.back() == '\n') line.pop_back();
-    const std::size_t equals = line.find('=');
+    const size_t equals = line.find('=');
     if (equals == std::string::npos) return;
     const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
     if (key == "kernel") config_.kernels.push_back(value);
     if (key == "fraction") config_.fraction = std::strtod(value.c_str(), nullptr);
     if (key == "dispatch") {
       char* end = nullptr;
-      const std::uint64_t first = std::strtoull(value.c_str(), &end, 10);
+      const uint64_t first = std::strtoull(value.c_str(), &end, 10);
       config_.dispatches.emplace_back(first, *end == ':' ? std::strtoull(end + 1, nullptr, 10) : first);
     }
   }
@@ -269,9 +269,9 @@ class VirtualGpu : public oclgrind::Plugin {
     if (!counting_) return;
     const oclgrind::Size3 size = group->getGroupSize();
     group_size_ = size;
-    const std::size_t items = size.x * size.y * size.z;
+    const size_t items = size.x * size.y * size.z;
     if (lanes_.size() < items) lanes_.resize(items);
-    for (std::size_t i = 0; i < items; ++i) {
+    for (size_t i = 0; i < items; ++i) {
       lanes_[i].depth = 0;
       lanes_[i].call = nullptr;
       lanes_[i].number = static_cast<unsigned>(i % kWaveSize);
@@ -309,7 +309,7 @@ class VirtualGpu : public oclgrind::Plugin {
                         size_t address, size_t size) override {
     // The load part comes for every atomic, the store part only where something is written.
     if (counting_)
-      pending_.push_back({address, static_cast<std::uint32_t>(size),
+      pending_.push_back({address, static_cast<uint32_t>(size),
                           memory->getAddressSpace() == oclgrind::AddrSpaceLocal
                               ? InstructionClass::kLocalAtomic
                               : InstructionClass::kGlobalAtomic});
@@ -360,10 +360,10 @@ class VirtualGpu : public oclgrind::Plugin {
     if (!(fraction < 1)) return;
     auto& list = const_cast<oclgrind::KernelInvocation*>(invocation)->*group_list();
     if (list.size() != groups_) return;  // OCLGRIND_QUICK chose already
-    const auto wanted = std::max<std::size_t>(
-        1, static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(list.size()))));
+    const auto wanted =
+        std::max<size_t>(1, static_cast<size_t>(std::ceil(fraction * static_cast<double>(list.size()))));
     std::vector<oclgrind::Size3> chosen;
-    for (std::size_t i = 0; i < wanted; ++i) chosen.push_back(list[i * list.size() / wanted]);
+    for (size_t i = 0; i < wanted; ++i) chosen.push_back(list[i * list.size() / wanted]);
     list = std::move(chosen);
     groups_run_ = wanted;
   }
@@ -404,9 +404,9 @@ class VirtualGpu : public oclgrind::Plugin {
         const Classified classified = classify(instruction);
         if (classified.kind == InstructionClass::kNothing) continue;
         ++made->instructions;
-        ++made->classes[static_cast<std::size_t>(classified.kind)];
+        ++made->classes[static_cast<size_t>(classified.kind)];
         if (classified.operation != Operation::kEnd)
-          made->operations[static_cast<std::size_t>(classified.operation)] += classified.elements;
+          made->operations[static_cast<size_t>(classified.operation)] += classified.elements;
       }
       blocks_[&block] = made.get();
       entry->blocks.push_back(std::move(made));
@@ -415,14 +415,14 @@ class VirtualGpu : public oclgrind::Plugin {
   }
 
   static bool inside(const CodeFunction& code, int loop, int outer) {
-    while (loop >= 0 && code.loops[static_cast<std::size_t>(loop)].depth >
-                            code.loops[static_cast<std::size_t>(outer)].depth)
-      loop = code.loops[static_cast<std::size_t>(loop)].parent;
+    while (loop >= 0 &&
+           code.loops[static_cast<size_t>(loop)].depth > code.loops[static_cast<size_t>(outer)].depth)
+      loop = code.loops[static_cast<size_t>(loop)].parent;
     return loop == outer;
   }
 
   Frame& push(Lane& lane, const llvm::Function* function) {
-    const std::uint64_t base =
+    const uint64_t base =
         lane.depth == 0 ? mix(0, function) : mix(lane.frames[lane.depth - 1].key, lane.call);
     if (lane.frames.size() == lane.depth) lane.frames.emplace_back();
     Frame& frame = lane.frames[lane.depth++];
@@ -454,9 +454,9 @@ class VirtualGpu : public oclgrind::Plugin {
         else
           loops.push_back({next->loop, 0, 0});
       }
-      std::uint64_t place = frame.base;
+      uint64_t place = frame.base;
       for (const LoopPlace& each : loops)
-        place = mix(mix(place, static_cast<std::uint64_t>(each.loop) + 1), each.iteration);
+        place = mix(mix(place, static_cast<uint64_t>(each.loop) + 1), each.iteration);
       frame.place = place;
     }
     frame.block = next;
@@ -497,23 +497,23 @@ class VirtualGpu : public oclgrind::Plugin {
           if (place.value() == InstructionClass::kConstantLoad) kind = InstructionClass::kConstantLoad;
         }
     }
-    pending_.push_back({address, static_cast<std::uint32_t>(size), kind});
+    pending_.push_back({address, static_cast<uint32_t>(size), kind});
   }
 
   void group_access(const oclgrind::Memory* memory, size_t address, size_t size, bool store) {
     if (memory->getAddressSpace() == oclgrind::AddrSpaceLocal) return;
     counts_[V_ASYNC_COPY_BYTES] += size;
     if (size == 0) return;
-    for (std::size_t line = address / kLineBytes; line <= (address + size - 1) / kLineBytes; ++line)
+    for (size_t line = address / kLineBytes; line <= (address + size - 1) / kLineBytes; ++line)
       (store ? lines_written_ : lines_read_).insert(line);
   }
 
   void place_accesses(const Lane& lane, const llvm::Instruction* instruction) {
-    const std::uint64_t key = lane.depth > 0 ? lane.frames[lane.depth - 1].key : 0;
-    std::uint64_t place = mix(key, instruction);
+    const uint64_t key = lane.depth > 0 ? lane.frames[lane.depth - 1].key : 0;
+    uint64_t place = mix(key, instruction);
     for (const Pending& each : pending_) {
-      place = mix(place, static_cast<std::uint64_t>(each.kind) << 32 | each.size);
-      const auto [found, added] = access_index_.try_emplace(place, static_cast<std::uint32_t>(access_count_));
+      place = mix(place, static_cast<uint64_t>(each.kind) << 32 | each.size);
+      const auto [found, added] = access_index_.try_emplace(place, static_cast<uint32_t>(access_count_));
       if (added) {
         if (access_count_ == accesses_.size()) accesses_.emplace_back();
         PlacedAccess& fresh = accesses_[access_count_++];
@@ -530,7 +530,7 @@ class VirtualGpu : public oclgrind::Plugin {
 
   // Everything that the work-items of one wave did up to a barrier or their end.
   void flush_wave() {
-    for (std::size_t i = 0; i < access_count_; ++i) charge(accesses_[i]);
+    for (size_t i = 0; i < access_count_; ++i) charge(accesses_[i]);
     access_count_ = 0;
     if (!access_index_.empty()) access_index_.clear();
     if (!instances_.empty()) instances_.clear();
@@ -538,20 +538,20 @@ class VirtualGpu : public oclgrind::Plugin {
 
   void charge(const PlacedAccess& placed) {
     const WaveAccess& access = placed.access;
-    const auto global = [&](std::size_t bytes, tsl::robin_set<std::uint64_t>& lines) {
-      const GlobalCost cost = global_cost(access, [&](std::uint64_t line) { lines.insert(line); });
+    const auto global = [&](size_t bytes, tsl::robin_set<uint64_t>& lines) {
+      const GlobalCost cost = global_cost(access, [&](uint64_t line) { lines.insert(line); });
       counts_[bytes] += cost.bytes;
       counts_[bytes + 1] += cost.used_bytes;
       counts_[bytes + 2] += cost.sectors;
       counts_[bytes + 3] += cost.lines;
     };
-    const auto local = [&](std::size_t bytes, std::size_t cycles, std::size_t conflicts, bool atomic) {
+    const auto local = [&](size_t bytes, size_t cycles, size_t conflicts, bool atomic) {
       const LocalCost cost = local_cost(access, atomic);
       counts_[bytes] += cost.bytes;
       counts_[cycles] += cost.cycles;
       counts_[conflicts] += cost.conflicts;
     };
-    const auto bytes = static_cast<std::uint64_t>(__builtin_popcount(access.mask)) * access.size;
+    const auto bytes = static_cast<uint64_t>(__builtin_popcount(access.mask)) * access.size;
     switch (placed.kind) {
       case InstructionClass::kGlobalLoad:
         global(V_GLOBAL_LOAD_BYTES, lines_read_);
@@ -560,7 +560,7 @@ class VirtualGpu : public oclgrind::Plugin {
         global(V_GLOBAL_STORE_BYTES, lines_written_);
         break;
       case InstructionClass::kGlobalAtomic: {
-        const GlobalCost cost = global_cost(access, [&](std::uint64_t line) {
+        const GlobalCost cost = global_cost(access, [&](uint64_t line) {
           lines_read_.insert(line);
           lines_written_.insert(line);
         });
@@ -599,9 +599,9 @@ class VirtualGpu : public oclgrind::Plugin {
       for (const std::unique_ptr<CodeBlock>& block : code->blocks) {
         counts_[V_INST] += block->wave_entries * block->instructions;
         counts_[V_THREAD_INST] += block->thread_entries * block->instructions;
-        for (std::size_t i = 0; i < kClasses; ++i)
+        for (size_t i = 0; i < kClasses; ++i)
           counts_[V_INST_FP_ADD + i] += block->wave_entries * block->classes[i];
-        for (std::size_t i = 0; i < kOperations; ++i)
+        for (size_t i = 0; i < kOperations; ++i)
           counts_[V_OPS_ADD_F16 + i] += block->thread_entries * block->operations[i];
       }
     counts_[V_GLOBAL_LINES_READ] = lines_read_.size();
@@ -613,8 +613,8 @@ class VirtualGpu : public oclgrind::Plugin {
   void write_record(const oclgrind::KernelInvocation* invocation) {
     spool::SpoolRecord head{};
     head.magic = spool::kSpoolMagic;
-    head.pid = static_cast<std::uint32_t>(getpid());
-    head.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    head.pid = static_cast<uint32_t>(getpid());
+    head.tid = static_cast<uint32_t>(syscall(SYS_gettid));
     head.index = index_;
     head.start = begin_;
     head.end = raw_now();
@@ -626,18 +626,18 @@ class VirtualGpu : public oclgrind::Plugin {
     head.lds = invocation->getKernel()->getLocalMemorySize();
     head.groups = groups_;
     head.groups_run = groups_run_;
-    head.name_bytes = static_cast<std::uint32_t>(name_.size());
-    head.values = counting_ ? static_cast<std::uint32_t>(kCounters) : 0;
+    head.name_bytes = static_cast<uint32_t>(name_.size());
+    head.values = counting_ ? static_cast<uint32_t>(kCounters) : 0;
     head.selected = counting_ ? 1 : 0;
-    const std::size_t name_space = (name_.size() + 7) / 8 * 8;
-    head.bytes = static_cast<std::uint32_t>(sizeof head + name_space + head.values * sizeof(double));
+    const size_t name_space = (name_.size() + 7) / 8 * 8;
+    head.bytes = static_cast<uint32_t>(sizeof head + name_space + head.values * sizeof(double));
     std::string record(head.bytes, '\0');
     std::memcpy(record.data(), &head, sizeof head);
     std::memcpy(record.data() + sizeof head, name_.data(), name_.size());
     // An estimate: what was counted stands for all work-groups.
     const double scale =
         groups_run_ > 0 ? static_cast<double>(groups_) / static_cast<double>(groups_run_) : 1;
-    for (std::size_t i = 0; i < head.values; ++i) {
+    for (size_t i = 0; i < head.values; ++i) {
       double value = static_cast<double>(counts_[i]);
       if (i != V_WORK_GROUPS_RUN && scale != 1) value = std::round(value * scale);
       std::memcpy(record.data() + sizeof head + name_space + i * sizeof value, &value, sizeof value);
@@ -647,8 +647,8 @@ class VirtualGpu : public oclgrind::Plugin {
 
   Spool& spool_;
   bool counting_ = false, selected_ = false;
-  std::uint64_t index_ = 0, groups_ = 0, groups_run_ = 0;
-  std::int64_t begin_ = 0;
+  uint64_t index_ = 0, groups_ = 0, groups_run_ = 0;
+  int64_t begin_ = 0;
   std::string name_;
   Counts counts_{};
 
@@ -661,11 +661,11 @@ class VirtualGpu : public oclgrind::Plugin {
   Lane* lane_ = nullptr;
   const oclgrind::WorkItem* last_item_ = nullptr;
   std::vector<Pending> pending_;
-  tsl::robin_map<std::uint64_t, Instance, Identity> instances_;
-  tsl::robin_map<std::uint64_t, std::uint32_t, Identity> access_index_;
+  tsl::robin_map<uint64_t, Instance, Identity> instances_;
+  tsl::robin_map<uint64_t, uint32_t, Identity> access_index_;
   std::vector<PlacedAccess> accesses_;
-  std::size_t access_count_ = 0;
-  tsl::robin_set<std::uint64_t> lines_read_, lines_written_;
+  size_t access_count_ = 0;
+  tsl::robin_set<uint64_t> lines_read_, lines_written_;
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ namespace {
 
 cl_icd_dispatch g_next, g_table;
 
-std::int64_t raw_now() {
+int64_t raw_now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &time);
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
@@ -43,21 +43,21 @@ struct State {
   std::vector<std::vector<unsigned>> passes;
   std::string policy = "0";
   std::vector<std::string> kernels;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> dispatches;
-  std::map<std::string, std::uint64_t> turns;  // of kernels, where passes alternate
+  std::vector<std::pair<uint64_t, uint64_t>> dispatches;
+  std::map<std::string, uint64_t> turns;  // of kernels, where passes alternate
   int records = -1;
   pid_t pid = 0;
 
   void setting(std::string line) {
     while (!line.empty() && line.back() == '\n') line.pop_back();
-    const std::size_t equals = line.find('=');
+    const size_t equals = line.find('=');
     if (equals == std::string::npos) return;
     const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
     char* end = nullptr;
     if (key == "kernel") kernels.push_back(value);
     if (key == "policy") policy = value;
     if (key == "dispatch") {
-      const std::uint64_t first = strtoull(value.c_str(), &end, 10);
+      const uint64_t first = strtoull(value.c_str(), &end, 10);
       dispatches.emplace_back(first, *end == ':' ? strtoull(end + 1, nullptr, 10) : first);
     }
     if (key == "pass") {
@@ -89,7 +89,7 @@ struct State {
     return !passes.empty();
   }
 
-  bool selected(const std::string& name, std::uint64_t index) const {
+  bool selected(const std::string& name, uint64_t index) const {
     bool kernel = kernels.empty(), dispatch = dispatches.empty();
     for (const std::string& part : kernels) kernel = kernel || name.find(part) != std::string::npos;
     for (const auto& [first, last] : dispatches) dispatch = dispatch || (index >= first && index <= last);
@@ -113,7 +113,7 @@ class Counters {
       const int tid = atoi(entry->d_name);
       if (tid <= 0) continue;
       ++threads_;
-      for (std::size_t i = 0; i < events_.size(); ++i) {
+      for (size_t i = 0; i < events_.size(); ++i) {
         if (events_[i] >= vendor::kPerfEventCount) continue;
         perf_event_attr attributes{};
         attributes.size = sizeof attributes;
@@ -151,12 +151,12 @@ class Counters {
   }
   /// Values in the order of the events; NaN where no thread could be counted.
   std::vector<double> stop() {
-    const std::int64_t end = raw_now();
+    const int64_t end = raw_now();
     for (auto each = files_.rbegin(); each != files_.rend(); ++each)
       ioctl(each->file, PERF_EVENT_IOC_DISABLE, 0);
     std::vector<double> values(events_.size(), __builtin_nan(""));
     for (const auto& [file, event, own] : files_) {
-      std::uint64_t read_back[3] = {};
+      uint64_t read_back[3] = {};
       if (read(file, read_back, sizeof read_back) != static_cast<ssize_t>(sizeof read_back)) continue;
       double value = static_cast<double>(read_back[0]);
       // The kernel took turns between counters: what was counted stands for the whole time.
@@ -164,7 +164,7 @@ class Counters {
         value *= static_cast<double>(read_back[1]) / static_cast<double>(read_back[2]);
       values[event] = (values[event] == values[event] ? values[event] : 0) + value;
     }
-    for (std::size_t i = 0; i < events_.size(); ++i) {
+    for (size_t i = 0; i < events_.size(); ++i) {
       if (events_[i] == vendor::kPerfWallIndex) values[i] = static_cast<double>(end - begin_);
       if (events_[i] == vendor::kPerfThreadsIndex) values[i] = threads_;
     }
@@ -175,16 +175,16 @@ class Counters {
   const std::vector<unsigned>& events_;
   struct File {
     int file;
-    std::size_t event;  // index into events_
-    bool own;           // of the thread that counts
+    size_t event;  // index into events_
+    bool own;      // of the thread that counts
   };
   std::vector<File> files_;
   int threads_ = 0;
-  std::int64_t begin_ = 0;
+  int64_t begin_ = 0;
 };
 
 std::string kernel_name(cl_kernel kernel) {
-  std::size_t size = 0;
+  size_t size = 0;
   if (g_next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) != CL_SUCCESS || size == 0 ||
       size > 1 << 20)
     return {};
@@ -196,12 +196,12 @@ std::string kernel_name(cl_kernel kernel) {
 
 void append(State& s, spool::SpoolRecord head, const std::string& name, const std::vector<double>& values) {
   head.magic = spool::kSpoolMagic;
-  head.pid = static_cast<std::uint32_t>(getpid());
-  head.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
-  head.name_bytes = static_cast<std::uint32_t>(name.size());
-  head.values = static_cast<std::uint32_t>(values.size());
-  const std::size_t name_space = (name.size() + 7) / 8 * 8;
-  head.bytes = static_cast<std::uint32_t>(sizeof head + name_space + values.size() * sizeof(double));
+  head.pid = static_cast<uint32_t>(getpid());
+  head.tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  head.name_bytes = static_cast<uint32_t>(name.size());
+  head.values = static_cast<uint32_t>(values.size());
+  const size_t name_space = (name.size() + 7) / 8 * 8;
+  head.bytes = static_cast<uint32_t>(sizeof head + name_space + values.size() * sizeof(double));
   std::string record(head.bytes, '\0');
   memcpy(record.data(), &head, sizeof head);
   memcpy(record.data() + sizeof head, name.data(), name.size());
@@ -217,22 +217,22 @@ void append(State& s, spool::SpoolRecord head, const std::string& name, const st
     s.shared->failures.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::size_t pass_of(State& s, const std::string& name, const spool::SpoolRecord& head) {
+size_t pass_of(State& s, const std::string& name, const spool::SpoolRecord& head) {
   if (s.policy == "kernel" || s.policy == "launch") {
     std::string key = name;
     if (s.policy == "launch")
-      for (const std::uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0],
-                                       head.workgroup[1], head.workgroup[2], head.lds})
+      for (const uint64_t size : {head.grid[0], head.grid[1], head.grid[2], head.workgroup[0],
+                                  head.workgroup[1], head.workgroup[2], head.lds})
         key += " " + std::to_string(size);
     return s.turns[key]++ % s.passes.size();
   }
-  const auto pass = static_cast<std::size_t>(strtoul(s.policy.c_str(), nullptr, 10));
+  const auto pass = static_cast<size_t>(strtoul(s.policy.c_str(), nullptr, 10));
   return pass < s.passes.size() ? pass : 0;
 }
 
-cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
-                           const std::size_t* offset, const std::size_t* global, const std::size_t* local,
-                           cl_uint waits, const cl_event* wait_list, cl_event* event) {
+cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t* offset,
+                           const size_t* global, const size_t* local, cl_uint waits,
+                           const cl_event* wait_list, cl_event* event) {
   State& s = state();
   if (s.shared == nullptr || global == nullptr || dimensions < 1 || dimensions > 3)
     return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list,
@@ -250,7 +250,7 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
                                       nullptr) == CL_SUCCESS)
     head.lds = bytes;
   head.index = s.shared->dispatches.fetch_add(1, std::memory_order_relaxed);
-  head.queue = reinterpret_cast<std::uintptr_t>(queue);
+  head.queue = reinterpret_cast<uintptr_t>(queue);
   const std::string name = kernel_name(kernel);
   if (!s.selected(name, head.index)) {
     append(s, head, name, {});
@@ -275,7 +275,7 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
 
 cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
                                 const cl_event* wait_list, cl_event* event) {
-  const std::size_t one = 1;
+  const size_t one = 1;
   return enqueue(queue, kernel, 1, nullptr, &one, &one, waits, wait_list, event);
 }
 
@@ -283,9 +283,8 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uin
 }  // namespace tacho::plugin
 
 extern "C" __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
-                                                                                    std::size_t size,
-                                                                                    void* value,
-                                                                                    std::size_t* size_ret) {
+                                                                                    size_t size, void* value,
+                                                                                    size_t* size_ret) {
   if (name != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
   if (size_ret != nullptr) *size_ret = sizeof(cl_layer_api_version);
   if (value != nullptr) {

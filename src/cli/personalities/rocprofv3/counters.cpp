@@ -18,11 +18,11 @@ namespace {
 class Collected : public counter::Observer {
  public:
   explicit Collected(const std::function<void(std::string_view)>& say) : say_(say) {}
-  void run_begins(std::span<const std::size_t>, std::size_t, std::size_t) override {}
+  void run_begins(std::span<const size_t>, size_t, size_t) override {}
   void note(std::string_view) override {}
   void warn(std::string_view sentence) override { say_(sentence); }
   void target_output(int, std::string_view) override {}
-  void progress(std::uint64_t, std::uint64_t) override {}
+  void progress(uint64_t, uint64_t) override {}
   Status pass_done(const counter::PassResult& result) override {
     results.push_back(result);
     return {};
@@ -57,7 +57,7 @@ class Pattern {
 Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<std::string>& texts) {
   std::vector<counter::Filter::Range> ranges;
   for (const std::string& text : texts)
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
       if (text[at] == '[' || text[at] == ']' || text[at] == ',' || text[at] == ' ') {
         ++at;
         continue;
@@ -75,7 +75,7 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
         return fail("--kernel-iteration-range '{}': expected numbers from 1 and ranges, as in [1-3],[5]",
                     text);
       ranges.push_back(range);
-      at = static_cast<std::size_t>(next - text.data());
+      at = static_cast<size_t>(next - text.data());
     }
   return ranges;
 }
@@ -134,21 +134,20 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
     counter::PassResult kept;
     kept.pass = result.pass;
     kept.counters = result.counters;
-    std::map<std::string, std::uint64_t> iteration;
-    for (std::size_t row = 0; row < result.dispatches.size(); ++row) {
+    std::map<std::string, uint64_t> iteration;
+    for (size_t row = 0; row < result.dispatches.size(); ++row) {
       const std::string& kernel = result.dispatches[row].kernel;
       if (include.given() && !include.matches(kernel)) continue;
       if (exclude.given() && exclude.matches(kernel)) continue;
-      const std::uint64_t number = ++iteration[kernel];
+      const uint64_t number = ++iteration[kernel];
       const bool wanted = plan.iterations.empty() ||
                           std::any_of(plan.iterations.begin(), plan.iterations.end(), [&](const auto& range) {
                             return number >= range.first && number <= range.last;
                           });
       if (!wanted) continue;
       kept.dispatches.push_back(result.dispatches[row]);
-      const auto begin = result.values.begin() + static_cast<std::ptrdiff_t>(row * result.counters.size());
-      kept.values.insert(kept.values.end(), begin,
-                         begin + static_cast<std::ptrdiff_t>(result.counters.size()));
+      const auto begin = result.values.begin() + static_cast<ptrdiff_t>(row * result.counters.size());
+      kept.values.insert(kept.values.end(), begin, begin + static_cast<ptrdiff_t>(result.counters.size()));
     }
     result = std::move(kept);
   }

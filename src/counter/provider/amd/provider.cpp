@@ -103,7 +103,7 @@ class AmdProvider : public Provider {
     std::set<std::string> plain, levels;
     std::map<std::string, std::set<std::string>> with_level;
     for (const std::string& given : counters) {
-      const std::size_t colon = given.find(':');
+      const size_t colon = given.find(':');
       const std::string level = colon == std::string::npos ? "" : given.substr(0, colon);
       const std::string counter = colon == std::string::npos ? given : given.substr(colon + 1);
       // The accumulator comes with its level.
@@ -180,7 +180,7 @@ class AmdProvider : public Provider {
     const auto wanted = wanted_counters(*catalog, everything);
     if (!wanted) return known;
     for (const std::string& counter : wanted->counters) {
-      const std::size_t colon = counter.find(':');
+      const size_t colon = counter.find(':');
       known.insert(colon == std::string::npos ? counter : counter.substr(colon + 1));
     }
     known.insert(wanted->levels.begin(), wanted->levels.end());

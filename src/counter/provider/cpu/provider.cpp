@@ -30,7 +30,7 @@ using vendor::kPerfEventCount;
 using vendor::kPerfEvents;
 
 // Hardware counters that a CPU has at least; more events than these are read in several passes.
-constexpr std::size_t kHardwareCounters = 4;
+constexpr size_t kHardwareCounters = 4;
 
 std::string_view name_of(unsigned event) {
   return event == vendor::kPerfWallIndex      ? std::string_view(vendor::kPerfWall)
@@ -70,8 +70,7 @@ std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name"))
-      if (const std::size_t colon = line.find(": "); colon != std::string::npos)
-        return line.substr(colon + 2);
+      if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
   return "CPU";
 }
 
@@ -136,13 +135,11 @@ class CpuProvider : public Provider {
         (kPerfEvents[*event].type == PERF_TYPE_HARDWARE ? hardware : software.counters).push_back(counter);
       }
     }
-    const std::size_t passes =
-        std::max<std::size_t>(1, (hardware.size() + kHardwareCounters - 1) / kHardwareCounters);
-    for (std::size_t i = 0; i < passes; ++i) {
+    const size_t passes = std::max<size_t>(1, (hardware.size() + kHardwareCounters - 1) / kHardwareCounters);
+    for (size_t i = 0; i < passes; ++i) {
       Pass pass{fmt::format("pmc_perf_{}", i), {}, ""};
       if (i == 0) pass.counters = software.counters;
-      for (std::size_t k = i * kHardwareCounters; k < std::min(hardware.size(), (i + 1) * kHardwareCounters);
-           ++k)
+      for (size_t k = i * kHardwareCounters; k < std::min(hardware.size(), (i + 1) * kHardwareCounters); ++k)
         pass.counters.push_back(hardware[k]);
       std::sort(pass.counters.begin(), pass.counters.end());
       plan.passes.push_back(std::move(pass));
@@ -160,12 +157,12 @@ class CpuProvider : public Provider {
                                                      Observer& observer) const override {
     Outcome outcome;
     const bool multiplexed = request.multiplex != Multiplex::None && plan.passes.size() > 1;
-    const std::size_t runs = multiplexed ? 1 : plan.passes.size();
+    const size_t runs = multiplexed ? 1 : plan.passes.size();
     std::vector<std::string> kernels_before;
-    for (std::size_t run = 0; run < runs; ++run) {
-      std::vector<std::size_t> passes;
+    for (size_t run = 0; run < runs; ++run) {
+      std::vector<size_t> passes;
       if (multiplexed)
-        for (std::size_t i = 0; i < plan.passes.size(); ++i) passes.push_back(i);
+        for (size_t i = 0; i < plan.passes.size(); ++i) passes.push_back(i);
       else
         passes = {run};
       observer.run_begins(passes, run + 1, runs);
@@ -186,7 +183,7 @@ class CpuProvider : public Provider {
 
  private:
   tl::expected<void, launch::LaunchError> one_run(const Plan& plan, const CollectRequest& request,
-                                                  bool multiplexed, std::size_t number, Observer& observer,
+                                                  bool multiplexed, size_t number, Observer& observer,
                                                   Outcome& outcome,
                                                   std::vector<std::string>& kernels_before) const {
     const auto own_error = [](std::string message) {
@@ -228,11 +225,11 @@ class CpuProvider : public Provider {
     ++outcome.runs;
     outcome.exit_code = run->result.exit_code;
     outcome.signal = run->result.signal;
-    std::size_t cut = 0;
+    size_t cut = 0;
     auto records = spool->read(cut);
     if (!records) return own_error(records.error().message);
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    const std::uint64_t lost = spool->state().failures.load();
+    const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
       observer.warn(
           fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
@@ -262,20 +259,20 @@ class CpuProvider : public Provider {
     join_times(dispatches, run->dispatches);
     if (multiplexed) warn_of_missing(*records, plan, request.multiplex, observer);
 
-    std::uint64_t measured = 0;
-    for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+    uint64_t measured = 0;
+    for (size_t i = 0; i < plan.passes.size(); ++i) {
       if (!multiplexed && i != number) continue;
       PassResult result;
       result.pass = i;
       result.counters = plan.passes[i].counters;
-      for (std::size_t row = 0; row < records->size(); ++row) {
+      for (size_t row = 0; row < records->size(); ++row) {
         const SpooledDispatch& record = (*records)[row];
         if (!record.selected) continue;
         ++measured;
         result.dispatches.push_back(dispatches[row]);
         // A dispatch that read another pass is there too, without values, so that all passes have the same rows.
         const bool here = record.pass == i && record.values.size() == result.counters.size();
-        for (std::size_t c = 0; c < result.counters.size(); ++c)
+        for (size_t c = 0; c < result.counters.size(); ++c)
           result.values.push_back(here ? record.values[c] : std::numeric_limits<double>::quiet_NaN());
       }
       if (!result.dispatches.empty())
@@ -287,8 +284,8 @@ class CpuProvider : public Provider {
 
   static void warn_of_missing(const std::vector<SpooledDispatch>& records, const Plan& plan, Multiplex policy,
                               Observer& observer) {
-    const std::size_t passes = plan.passes.size();
-    std::map<std::string, std::size_t> seen;
+    const size_t passes = plan.passes.size();
+    std::map<std::string, size_t> seen;
     for (const SpooledDispatch& record : records) {
       if (!record.selected) continue;
       std::string key = record.dispatch.kernel;
@@ -300,7 +297,7 @@ class CpuProvider : public Provider {
     for (const auto& [key, count] : seen) {
       if (count >= passes) continue;
       std::string lost;
-      for (std::size_t i = count; i < passes; ++i)
+      for (size_t i = count; i < passes; ++i)
         for (const std::string& counter : plan.passes[i].counters)
           lost += (lost.empty() ? "" : ", ") + counter;
       observer.warn(

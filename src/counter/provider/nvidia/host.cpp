@@ -124,8 +124,7 @@ Result<std::vector<std::string>> Host::chips() {
   return std::vector<std::string>(chips.names, chips.names + chips.count);
 }
 
-Result<std::unique_ptr<Host>> Host::open(const std::string& chip,
-                                         std::span<const std::uint8_t> availability) {
+Result<std::unique_ptr<Host>> Host::open(const std::string& chip, std::span<const uint8_t> availability) {
   TACHO_TRY(need_library());
   std::unique_ptr<Host> host(new Host);
   host->chip_ = chip;
@@ -155,7 +154,7 @@ Result<std::vector<MetricInfo>> Host::base_metrics(bool properties) const {
     metrics.type = type;
     if (const int result = call(library_once().base_metrics, metrics); result != 0)
       return fail("CUPTI does not list the metrics of {}: {}", chip_, text_of(result));
-    for (std::size_t i = 0; i < metrics.count; ++i) list.push_back({metrics.names[i], {}, {}, type});
+    for (size_t i = 0; i < metrics.count; ++i) list.push_back({metrics.names[i], {}, {}, type});
   }
   if (properties)
     for (MetricInfo& metric : list) {
@@ -177,7 +176,7 @@ std::vector<std::string> Host::submetrics(const MetricInfo& base) const {
   metrics.name = base.name.c_str();
   if (call(library_once().submetrics, metrics) != 0) return {};
   std::vector<std::string> list;
-  for (std::size_t i = 0; i < metrics.count; ++i) {
+  for (size_t i = 0; i < metrics.count; ++i) {
     const char* name = metrics.names[i];
     list.emplace_back(*name == '.' ? name + 1 : name);
   }
@@ -231,14 +230,14 @@ bool Host::knows(const std::string& metric) const {
   return call(library_once().add_metrics, add) == 0;
 }
 
-std::size_t Host::ranges(std::span<const std::uint8_t> image) const {
+size_t Host::ranges(std::span<const uint8_t> image) const {
   abi::DataInfo info{};
   info.image = image.data();
   info.bytes = image.size();
   return call(library_once().info, info) == 0 ? info.ranges : 0;
 }
 
-Result<std::vector<double>> Host::evaluate(std::span<const std::uint8_t> image, std::size_t range,
+Result<std::vector<double>> Host::evaluate(std::span<const uint8_t> image, size_t range,
                                            std::span<const std::string> metrics) const {
   std::vector<double> values(metrics.size(), std::numeric_limits<double>::quiet_NaN());
   std::vector<const char*> names = pointers(metrics);

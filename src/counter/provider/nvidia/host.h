@@ -29,7 +29,7 @@ class Host {
   /// A host object for a chip; `availability` is the device's counter availability image, empty without the device.
   /// Errors: no CUPTI, an unknown chip.
   static Result<std::unique_ptr<Host>> open(const std::string& chip,
-                                            std::span<const std::uint8_t> availability = {});
+                                            std::span<const uint8_t> availability = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -47,16 +47,16 @@ class Host {
   std::vector<std::string> submetrics(const MetricInfo& base) const;
 
   struct Config {
-    std::vector<std::uint8_t> image;
-    std::size_t passes = 0;
+    std::vector<uint8_t> image;
+    size_t passes = 0;
   };
   /// What the in-process half needs to collect these. Error: names a metric that the chip does not have.
   Result<Config> config(std::span<const std::string> metrics) const;
 
   /// Ranges in a counter data image, 0 for anything that is none.
-  std::size_t ranges(std::span<const std::uint8_t> image) const;
+  size_t ranges(std::span<const uint8_t> image) const;
   /// Values of `metrics` for one range; config() must have been asked for them before. NaN = not computable.
-  Result<std::vector<double>> evaluate(std::span<const std::uint8_t> image, std::size_t range,
+  Result<std::vector<double>> evaluate(std::span<const uint8_t> image, size_t range,
                                        std::span<const std::string> metrics) const;
 
   /// File that the library was loaded from, "" = none is installed.
@@ -65,7 +65,7 @@ class Host {
  private:
   Host() = default;
   std::string chip_;
-  std::vector<std::uint8_t> availability_;
+  std::vector<uint8_t> availability_;
   void* object_ = nullptr;
 };
 

@@ -9,43 +9,43 @@ namespace tacho::counter::nvidia::abi {
 inline constexpr int kRangeProfiler = 0;  // CUpti_ProfilerType
 
 struct Initialize {
-  std::size_t size;
+  size_t size;
   void* priv;
   int type;
   const char* chip;
-  const std::uint8_t* availability;
+  const uint8_t* availability;
   void* object;
 };
 struct Deinitialize {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
 };
 struct Chips {
-  std::size_t size;
+  size_t size;
   void* priv;
-  std::size_t count;
+  size_t count;
   const char* const* names;
 };
 struct BaseMetrics {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
   int type;
   const char** names;
-  std::size_t count;
+  size_t count;
 };
 struct SubMetrics {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
   int type;
   const char* name;
-  std::size_t count;
+  size_t count;
   const char** names;
 };
 struct Properties {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
   const char* name;
@@ -55,52 +55,52 @@ struct Properties {
   int type;
 };
 struct AddMetrics {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
   const char** names;
-  std::size_t count;
+  size_t count;
 };
 struct ConfigImageSize {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
-  std::size_t bytes;
+  size_t bytes;
 };
 struct ConfigImage {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
-  std::size_t bytes;
-  std::uint8_t* image;
+  size_t bytes;
+  uint8_t* image;
 };
 struct Passes {
-  std::size_t size;
+  size_t size;
   void* priv;
-  std::size_t bytes;
-  std::uint8_t* image;
-  std::size_t passes;
+  size_t bytes;
+  uint8_t* image;
+  size_t passes;
 };
 struct Evaluate {
-  std::size_t size;
+  size_t size;
   void* priv;
   void* object;
-  const std::uint8_t* image;
-  std::size_t bytes, range;
+  const uint8_t* image;
+  size_t bytes, range;
   const char** names;
-  std::size_t count;
+  size_t count;
   double* values;
 };
 struct DataInfo {
-  std::size_t size;
+  size_t size;
   void* priv;
-  const std::uint8_t* image;
-  std::size_t bytes, ranges;
+  const uint8_t* image;
+  size_t bytes, ranges;
 };
 
 template <typename T>
-inline constexpr std::size_t kSizeOf = sizeof(T);
+inline constexpr size_t kSizeOf = sizeof(T);
 template <>
-inline constexpr std::size_t kSizeOf<Properties> = offsetof(Properties, type) + sizeof(int);
+inline constexpr size_t kSizeOf<Properties> = offsetof(Properties, type) + sizeof(int);
 
 }  // namespace tacho::counter::nvidia::abi

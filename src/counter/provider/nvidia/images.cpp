@@ -25,18 +25,18 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
     memcpy(&record, bytes.data(), sizeof record);
     if (record.magic != spool::kCounterRecordMagic || record.bytes > bytes.size() ||
         record.name_bytes > record.bytes ||
-        sizeof record + (std::uint64_t{record.name_bytes} + 7) / 8 * 8 != record.bytes)
+        sizeof record + (uint64_t{record.name_bytes} + 7) / 8 * 8 != record.bytes)
       return false;
     Launch& launch = out.emplace_back();
     Dispatch& dispatch = launch.dispatch;
     dispatch.index = record.index;
     dispatch.pid = record.pid;
     dispatch.tid = record.tid;
-    dispatch.queue = static_cast<std::int64_t>(record.queue);
+    dispatch.queue = static_cast<int64_t>(record.queue);
     dispatch.gpu = record.device;
     dispatch.kernel = demangle(bytes.substr(sizeof record, record.name_bytes));
-    for (std::size_t i = 0; i < 3; ++i) {
-      dispatch.grid[i] = std::uint64_t{record.grid[i]} * record.block[i];
+    for (size_t i = 0; i < 3; ++i) {
+      dispatch.grid[i] = uint64_t{record.grid[i]} * record.block[i];
       dispatch.workgroup[i] = record.block[i];
     }
     dispatch.lds = record.shared;
@@ -56,7 +56,7 @@ bool parse_launches(std::string_view bytes, std::vector<Launch>& out) {
   return true;
 }
 
-Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t& cut) {
+Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut) {
   std::vector<Launch> launches;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -79,10 +79,10 @@ Status Evaluator::take(bool keep) {
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().extension() != ".image") continue;
     const std::string name = entry.path().stem().string();  // "<process>.<number>.<device>"
-    std::uint32_t parts[3] = {};
+    uint32_t parts[3] = {};
     const char *at = name.data(), *const end = at + name.size();
     bool whole = true;
-    for (std::uint32_t& part : parts) {
+    for (uint32_t& part : parts) {
       const auto read = std::from_chars(at, end, part);
       whole = whole && read.ec == std::errc() &&
               (&part == &parts[2] ? read.ptr == end : read.ptr != end && *read.ptr == '.');
@@ -93,7 +93,7 @@ Status Evaluator::take(bool keep) {
     std::ifstream file(entry.path(), std::ios::binary | std::ios::ate);
     const std::streamoff size = file.tellg();
     if (size <= 0) continue;
-    std::vector<std::uint8_t> image(static_cast<std::size_t>(size));
+    std::vector<uint8_t> image(static_cast<size_t>(size));
     file.seekg(0);
     if (!file.read(reinterpret_cast<char*>(image.data()), size))
       return fail("{}: cannot be read", entry.path().string());
@@ -103,8 +103,8 @@ Status Evaluator::take(bool keep) {
     if (host == nullptr) {
       TACHO_ASSIGN(host, host_.another());
     }
-    const std::size_t count = host->ranges(image);
-    for (std::size_t range = 0; range < count; ++range) {
+    const size_t count = host->ranges(image);
+    for (size_t range = 0; range < count; ++range) {
       TACHO_ASSIGN(std::vector<double> row, host->evaluate(image, range, metrics_));
       ranges.push_back(std::move(row));
     }
@@ -115,7 +115,7 @@ Status Evaluator::take(bool keep) {
 
 const std::vector<double>* Evaluator::values(const Launch& launch) const {
   const auto found =
-      values_.find({{launch.process, static_cast<std::uint32_t>(launch.dispatch.gpu)}, launch.image});
+      values_.find({{launch.process, static_cast<uint32_t>(launch.dispatch.gpu)}, launch.image});
   if (!launch.measured || found == values_.end() || launch.range >= found->second.size()) return nullptr;
   return &found->second[launch.range];
 }

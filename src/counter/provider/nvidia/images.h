@@ -17,18 +17,18 @@ namespace tacho::counter::nvidia {
 /// One launch; where it was measured, `image` and `range` say in which counter data.
 struct Launch {
   Dispatch dispatch;  ///< start only; end comes from the counters
-  std::uint32_t process = 0, image = 0, range = 0, samples = 0;
+  uint32_t process = 0, image = 0, range = 0, samples = 0;
   bool selected = false, measured = false;
   /// What multiplexing counts by beside the kernel: grid, block and shared memory in words.
   std::string shape;
 
   /// Launches of the program that the record stands for.
-  std::size_t samples_seen() const { return dispatch.index == ~std::uint64_t{0} ? samples : 1; }
+  size_t samples_seen() const { return dispatch.index == ~uint64_t{0} ? samples : 1; }
 };
 
 /// All records of all processes by index, those that stand for launches without one at the end. Records cut off at the end of a
 /// file are counted in `cut`.
-Result<std::vector<Launch>> read_launches(const std::string& folder, std::size_t& cut);
+Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut);
 /// The records in one file's bytes; false when something is wrong from some point on.
 bool parse_launches(std::string_view bytes, std::vector<Launch>& out);
 
@@ -46,8 +46,8 @@ class Evaluator {
   const Host& host_;
   std::vector<std::string> metrics_;
   std::string folder_;
-  using Gpu = std::pair<std::uint32_t, std::uint32_t>;                                // of a process
-  std::map<std::pair<Gpu, std::uint32_t>, std::vector<std::vector<double>>> values_;  // by image
+  using Gpu = std::pair<uint32_t, uint32_t>;                                     // of a process
+  std::map<std::pair<Gpu, uint32_t>, std::vector<std::vector<double>>> values_;  // by image
   std::map<Gpu, std::unique_ptr<Host>> hosts_;
 };
 

@@ -57,10 +57,10 @@ Machine inspect() {
                           d.warp_size, d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes,
                           d.threads_per_sm, d.blocks_per_sm, d.registers_per_sm, d.shared_per_sm,
                           d.shared_reserved);
-    for (std::size_t at = 0; at < text.size();) {
+    for (size_t at = 0; at < text.size();) {
       const ssize_t written = write(ends[1], text.data() + at, text.size() - at);
       if (written <= 0) break;
-      at += static_cast<std::size_t>(written);
+      at += static_cast<size_t>(written);
     }
     _exit(0);
   }
@@ -70,7 +70,7 @@ Machine inspect() {
   for (ssize_t got; child > 0 && (got = read(ends[0], part, sizeof part)) != 0;) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) break;
-    text.append(part, static_cast<std::size_t>(got));
+    text.append(part, static_cast<size_t>(got));
   }
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
@@ -83,7 +83,7 @@ Machine inspect() {
     if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
     if (words.size() != 17 || words[0] != "device") continue;
     launch::NvidiaDevice d;
-    const auto number = [&](std::size_t at) {
+    const auto number = [&](size_t at) {
       return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10));
     };
     d.name = words[1];
@@ -138,7 +138,7 @@ launch::NvidiaDevice typical_device(std::string_view architecture) {
   return d;
 }
 
-Device device_from(const launch::NvidiaDevice& d, std::size_t ordinal, const std::string& driver) {
+Device device_from(const launch::NvidiaDevice& d, size_t ordinal, const std::string& driver) {
   Device device;
   device.id = std::to_string(ordinal);
   device.vendor = "nvidia";
@@ -188,7 +188,7 @@ class NvidiaProvider : public Provider {
   std::vector<Device> devices(std::string& why) const override {
     std::vector<Device> list;
     const Machine& here = machine();
-    for (std::size_t i = 0; i < here.devices.size(); ++i) {
+    for (size_t i = 0; i < here.devices.size(); ++i) {
       Device device = device_from(here.devices[i], i, here.driver);
       if (chip_of(device).empty()) {
         why = fmt::format(
@@ -272,7 +272,7 @@ class NvidiaProvider : public Provider {
     auto host = Host::open(chip_of(device));
     if (!host) return own_error(host.error().message);
     Outcome outcome;
-    for (std::size_t group = 0; group < plan.passes.size(); ++group) {
+    for (size_t group = 0; group < plan.passes.size(); ++group) {
       const auto status = collect_group(**host, plan, group, request, observer, outcome);
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());
       if (outcome.exit_code != 0) break;
@@ -310,7 +310,7 @@ class NvidiaProvider : public Provider {
       return {};
     }
     outcome.seen = std::max(outcome.seen, spool->state().dispatches.load());
-    std::uint64_t count = 0;
+    uint64_t count = 0;
     for (const PcSample& row : *rows) count += row.count;
     if (count == 0 && spool->state().refused.load() == 0)
       observer.warn("there is not one PC sample: the kernels may be too short, or none was launched");
@@ -319,7 +319,7 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
-  tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, std::size_t group,
+  tl::expected<void, launch::LaunchError> collect_group(const Host& host, const Plan& plan, size_t group,
                                                         const CollectRequest& request, Observer& observer,
                                                         Outcome& outcome) const {
     const auto own_error = [](std::string message) {
@@ -331,7 +331,7 @@ class NvidiaProvider : public Provider {
 
     const bool multiplex = request.multiplex != Multiplex::None && config->passes > 1;
     const bool application = !multiplex && request.replay == Replay::Application && config->passes > 1;
-    const std::size_t runs = application ? config->passes : 1;
+    const size_t runs = application ? config->passes : 1;
     observer.note(multiplex ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
                                           metrics.size(), config->passes)
                   : application
@@ -346,7 +346,7 @@ class NvidiaProvider : public Provider {
       observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
 
     std::vector<nvidia::Launch> launches;
-    std::uint64_t begun = 0;
+    uint64_t begun = 0;
     std::vector<std::pair<std::string, std::string>> settings = {
         {"mode", multiplex     ? "multiplex"
                  : application ? "application"
@@ -358,9 +358,9 @@ class NvidiaProvider : public Provider {
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
-    const std::size_t all[] = {group};
+    const size_t all[] = {group};
     bool whole = true;  // every run came to its end
-    for (std::size_t run_number = 0; run_number < runs; ++run_number) {
+    for (size_t run_number = 0; run_number < runs; ++run_number) {
       auto run_settings = settings;
       run_settings.emplace_back("pass", std::to_string(run_number));
       auto spool = Spool::create(request.folder, request.filter, run_settings);
@@ -401,7 +401,7 @@ class NvidiaProvider : public Provider {
             "the program ended with code {}{}; what was measured until then is kept", run->result.exit_code,
             run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
       }
-      std::size_t cut = 0;
+      size_t cut = 0;
       auto seen = nvidia::read_launches(folder, cut);
       if (!seen) {
         observer.warn(seen.error().message);
@@ -409,11 +409,11 @@ class NvidiaProvider : public Provider {
       }
       if (cut > 0)
         observer.warn("records were cut off where the program was killed; those launches are left out");
-      if (const std::uint64_t lost = spools.back()->state().failures.load(); lost > 0)
+      if (const uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
       // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
       const bool crashed = run->result.exit_code != 0 && application;
-      begun = std::max<std::uint64_t>(begun, spools.back()->state().dispatches.load());
+      begun = std::max<uint64_t>(begun, spools.back()->state().dispatches.load());
       if (run_number == 0) {
         launches = std::move(*seen);
       } else if (crashed) {
@@ -427,7 +427,7 @@ class NvidiaProvider : public Provider {
         whole = false;
         break;
       }
-      if (const std::uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
+      if (const uint64_t lost = spools.back()->state().failures_of_replay.load(); lost > 0)
         observer.warn(fmt::format(
             "{} batches of launches could not be run again: those launches have no values", lost));
       if (spools.back()->state().attached.load() == 0 && spools.back()->state().refused.load() == 0)
@@ -458,7 +458,7 @@ class NvidiaProvider : public Provider {
     if (whole) warn_missing(result, observer);  // else why values are missing has been said
     if (group == 0) {
       outcome.measured = result.dispatches.size();
-      std::uint64_t passed = 0;
+      uint64_t passed = 0;
       for (const nvidia::Launch& launch : launches)
         if (launch.selected) passed += launch.samples_seen();
       outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
@@ -483,9 +483,9 @@ class NvidiaProvider : public Provider {
   }
 
   static bool same_launches(const std::vector<nvidia::Launch>& first,
-                            const std::vector<nvidia::Launch>& again, std::size_t run, Observer& observer) {
-    const std::size_t common = std::min(first.size(), again.size());
-    for (std::size_t i = 0; i < common; ++i)
+                            const std::vector<nvidia::Launch>& again, size_t run, Observer& observer) {
+    const size_t common = std::min(first.size(), again.size());
+    for (size_t i = 0; i < common; ++i)
       if (first[i].dispatch.kernel != again[i].dispatch.kernel || first[i].shape != again[i].shape) {
         observer.warn(fmt::format("run {} launched {} ({}) as dispatch {}, the first run {} ({})", run + 1,
                                   again[i].dispatch.kernel, again[i].shape, i, first[i].dispatch.kernel,
@@ -503,7 +503,7 @@ class NvidiaProvider : public Provider {
     PassResult result;
     result.counters = metrics;
     const auto duration =
-        static_cast<std::size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
+        static_cast<size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
     // Multiplexed values of a shape differ by which launches were combined: their spread is the error of each.
     std::map<std::string, std::vector<const std::vector<double>*>> groups;
     std::vector<const std::string*> keys;
@@ -512,7 +512,7 @@ class NvidiaProvider : public Provider {
       if (values == nullptr) continue;
       Dispatch dispatch = launch.dispatch;
       if (duration < values->size() && std::isfinite((*values)[duration]))
-        dispatch.end = dispatch.start + static_cast<std::int64_t>((*values)[duration]);
+        dispatch.end = dispatch.start + static_cast<int64_t>((*values)[duration]);
       result.dispatches.push_back(std::move(dispatch));
       result.values.insert(result.values.end(), values->begin(), values->end());
       if (multiplex) {
@@ -525,7 +525,7 @@ class NvidiaProvider : public Provider {
     std::map<const std::string*, std::vector<double>> spreads;
     for (const auto& [key, members] : groups) {
       std::vector<double>& spread = spreads[&key];
-      for (std::size_t m = 0; m < metrics.size(); ++m) {
+      for (size_t m = 0; m < metrics.size(); ++m) {
         double sum = 0, squares = 0;
         for (const auto* values : members) sum += (*values)[m];
         const double count = static_cast<double>(members.size()), mean = sum / count;
@@ -544,15 +544,15 @@ class NvidiaProvider : public Provider {
   // Ranges that CUPTI counted and gave no values of: those are empty cells, which must not go by unseen.
   static void warn_missing(const PassResult& result, Observer& observer) {
     struct Count {
-      std::size_t dispatches = 0, incomplete = 0;
-      std::set<std::size_t> counters;
+      size_t dispatches = 0, incomplete = 0;
+      std::set<size_t> counters;
     };
-    std::map<std::int64_t, Count> gpus;
-    for (std::size_t d = 0; d < result.dispatches.size(); ++d) {
+    std::map<int64_t, Count> gpus;
+    for (size_t d = 0; d < result.dispatches.size(); ++d) {
       Count& count = gpus[result.dispatches[d].gpu];
       ++count.dispatches;
       bool whole = true;
-      for (std::size_t m = 0; m < result.counters.size(); ++m)
+      for (size_t m = 0; m < result.counters.size(); ++m)
         if (std::isnan(result.values[d * result.counters.size() + m])) {
           whole = false;
           count.counters.insert(m);
@@ -567,10 +567,9 @@ class NvidiaProvider : public Provider {
   }
 
   static void warn_incomplete(const std::vector<nvidia::Launch>& launches,
-                              const std::vector<std::string>& metrics, std::size_t passes,
-                              Observer& observer) {
+                              const std::vector<std::string>& metrics, size_t passes, Observer& observer) {
     struct Count {
-      std::size_t seen = 0, measured = 0;
+      size_t seen = 0, measured = 0;
     };
     std::map<std::string, Count> kernels;
     for (const nvidia::Launch& launch : launches) {
@@ -581,7 +580,7 @@ class NvidiaProvider : public Provider {
     }
     // The first round of passes holds each over up to eight launches.
     std::string lost;
-    for (std::size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
+    for (size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
     if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);
     for (const auto& [kernel, count] : kernels)
       if (count.measured == 0)

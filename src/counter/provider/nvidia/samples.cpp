@@ -60,18 +60,18 @@ std::string output_of(const std::string& command) {
   FILE* const pipe = popen(command.c_str(), "re");
   if (pipe == nullptr) return out;
   char part[65536];
-  for (std::size_t got; (got = std::fread(part, 1, sizeof part, pipe)) != 0;) out.append(part, got);
+  for (size_t got; (got = std::fread(part, 1, sizeof part, pipe)) != 0;) out.append(part, got);
   pclose(pipe);
   return out;
 }
 
 struct Correlation {  // CUpti_GetSassToSourceCorrelationParams
-  std::size_t size;
+  size_t size;
   const void* cubin;
   const char* function;
-  std::size_t bytes;
-  std::uint32_t line;
-  std::uint64_t offset;
+  size_t bytes;
+  uint32_t line;
+  uint64_t offset;
   char *file, *folder;
 };
 
@@ -80,19 +80,18 @@ struct Correlation {  // CUpti_GetSassToSourceCorrelationParams
 std::string reason_of(std::string_view name) {
   if (name.ends_with("_not_issued") || name.find("pcsamp_sample") != std::string_view::npos) return {};
   constexpr std::string_view kMark = "stalled_";
-  if (const std::size_t at = name.find(kMark); at != std::string_view::npos)
-    name.remove_prefix(at + kMark.size());
+  if (const size_t at = name.find(kMark); at != std::string_view::npos) name.remove_prefix(at + kMark.size());
   return std::string(name);
 }
 
 }  // namespace
 
-std::map<std::uint32_t, std::string> parse_reasons(std::string_view text) {
-  std::map<std::uint32_t, std::string> reasons;
+std::map<uint32_t, std::string> parse_reasons(std::string_view text) {
+  std::map<uint32_t, std::string> reasons;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
-    std::uint32_t index = 0;
+    uint32_t index = 0;
     const auto [at, error] = std::from_chars(line.data(), line.data() + line.size(), index);
     if (error == std::errc() && at != line.data() + line.size() && *at == ' ')
       reasons[index] = std::string(at + 1, line.data() + line.size());
@@ -101,24 +100,23 @@ std::map<std::uint32_t, std::string> parse_reasons(std::string_view text) {
   return reasons;
 }
 
-bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons,
-                   RawSamples& out) {
-  std::map<std::tuple<std::uint64_t, std::string, std::uint64_t>, std::size_t> known;
-  for (std::size_t i = 0; i < out.places.size(); ++i)
+bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>& reasons, RawSamples& out) {
+  std::map<std::tuple<uint64_t, std::string, uint64_t>, size_t> known;
+  for (size_t i = 0; i < out.places.size(); ++i)
     known[{out.places[i].cubin, out.places[i].function, out.places[i].offset}] = i;
   while (!bytes.empty()) {
     spool::SampleRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
-    const std::uint64_t need =
-        sizeof record + std::uint64_t{record.reasons} * 8 + (std::uint64_t{record.name_bytes} + 7) / 8 * 8;
+    const uint64_t need =
+        sizeof record + uint64_t{record.reasons} * 8 + (uint64_t{record.name_bytes} + 7) / 8 * 8;
     if (record.magic != spool::kSampleMagic || record.bytes != need || need > bytes.size()) return false;
     if (record.function == spool::kNoSamples) {
       out.total += record.total;
       out.dropped += record.dropped;
     } else {
       const std::string_view name =
-          bytes.substr(sizeof record + std::size_t{record.reasons} * 8, record.name_bytes);
+          bytes.substr(sizeof record + size_t{record.reasons} * 8, record.name_bytes);
       const auto [place, fresh] =
           known.try_emplace({record.cubin, std::string(name), record.offset}, out.places.size());
       if (fresh) {
@@ -127,9 +125,9 @@ bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::st
         added.offset = record.offset;
         added.function = std::string(name);
       }
-      for (std::uint32_t r = 0; r < record.reasons; ++r) {
-        std::uint32_t pair[2];
-        memcpy(pair, bytes.data() + sizeof record + std::size_t{r} * 8, sizeof pair);
+      for (uint32_t r = 0; r < record.reasons; ++r) {
+        uint32_t pair[2];
+        memcpy(pair, bytes.data() + sizeof record + size_t{r} * 8, sizeof pair);
         if (pair[1] == 0) continue;
         const auto reason = reasons.find(pair[0]);
         out.places[place->second]
@@ -143,13 +141,13 @@ bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::st
 
 Disassembly parse_disassembly(std::string_view text) {
   Disassembly result;
-  std::map<std::uint64_t, std::string>* function = nullptr;
+  std::map<uint64_t, std::string>* function = nullptr;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     constexpr std::string_view kFunction = "Function : ";
-    if (const std::size_t at = line.find(kFunction); at != std::string_view::npos) {
+    if (const size_t at = line.find(kFunction); at != std::string_view::npos) {
       std::string_view name = line.substr(at + kFunction.size());
       while (!name.empty() && (name.back() == '\r' || name.back() == ' ')) name.remove_suffix(1);
       function = &result[std::string(name)];
@@ -157,17 +155,17 @@ Disassembly parse_disassembly(std::string_view text) {
     }
     // "        /*0120*/                   LDG.E R2, [R4.64] ;      /* 0x... */"; lines with the second half
     // of the code word have no instruction.
-    const std::size_t open = line.find_first_not_of(" \t");
+    const size_t open = line.find_first_not_of(" \t");
     if (function == nullptr || open == std::string_view::npos || line.substr(open, 2) != "/*") continue;
-    std::uint64_t offset = 0;
+    uint64_t offset = 0;
     const char* const begin = line.data() + open + 2;
     const auto [at, error] = std::from_chars(begin, line.data() + line.size(), offset, 16);
     if (error != std::errc() ||
-        std::string_view(at, static_cast<std::size_t>(line.data() + line.size() - at)).substr(0, 2) != "*/")
+        std::string_view(at, static_cast<size_t>(line.data() + line.size() - at)).substr(0, 2) != "*/")
       continue;
-    std::string_view rest(at + 2, static_cast<std::size_t>(line.data() + line.size() - at - 2));
-    const std::size_t semicolon = rest.find(';');
-    const std::size_t first = rest.find_first_not_of(" \t");
+    std::string_view rest(at + 2, static_cast<size_t>(line.data() + line.size() - at - 2));
+    const size_t semicolon = rest.find(';');
+    const size_t first = rest.find_first_not_of(" \t");
     if (semicolon == std::string_view::npos || first == std::string_view::npos || first >= semicolon)
       continue;
     rest = rest.substr(first, semicolon - first);
@@ -177,7 +175,7 @@ Disassembly parse_disassembly(std::string_view text) {
   return result;
 }
 
-std::string source_line(std::string_view cubin, const std::string& function, std::uint64_t offset) {
+std::string source_line(std::string_view cubin, const std::string& function, uint64_t offset) {
   using Correlate = int (*)(Correlation*);
   static const Correlate correlate = [] {
     const std::string path = Host::library();
@@ -201,7 +199,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
                                            std::vector<std::string>& notes) {
   RawSamples raw;
   std::error_code error;
-  std::size_t cut = 0;
+  size_t cut = 0;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() != ".samples") continue;
     fs::path names = entry.path();
@@ -224,7 +222,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
   std::string cubin;
   Disassembly sass;
   bool without_lines = false;
-  for (std::size_t i = 0; i < raw.places.size(); ++i) {
+  for (size_t i = 0; i < raw.places.size(); ++i) {
     const SampledPlace& place = raw.places[i];
     if (i == 0 || place.cubin != raw.places[i - 1].cubin) {
       const std::string path = fmt::format("{}/{:x}.cubin", folder, place.cubin);

@@ -15,29 +15,28 @@ namespace tacho::counter::nvidia {
 
 /// One instruction of one function of one module.
 struct SampledPlace {
-  std::uint64_t cubin = 0, offset = 0;
-  std::string function;                          ///< mangled
-  std::map<std::string, std::uint64_t> reasons;  ///< samples by reason, as CUPTI calls them
+  uint64_t cubin = 0, offset = 0;
+  std::string function;                     ///< mangled
+  std::map<std::string, uint64_t> reasons;  ///< samples by reason, as CUPTI calls them
 };
 
 struct RawSamples {
   std::vector<SampledPlace> places;  ///< by cubin, function and offset
-  std::uint64_t total = 0, dropped = 0;
+  uint64_t total = 0, dropped = 0;
 };
 
 /// Adds the records in one file's bytes; `reasons` by CUPTI's index. False when something is wrong from some
 /// point on.
-bool parse_samples(std::string_view bytes, const std::map<std::uint32_t, std::string>& reasons,
-                   RawSamples& out);
+bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>& reasons, RawSamples& out);
 /// "3 smsp__pcsamp_..." a line.
-std::map<std::uint32_t, std::string> parse_reasons(std::string_view text);
+std::map<uint32_t, std::string> parse_reasons(std::string_view text);
 
 /// SASS by function and offset, from what `cuobjdump -sass` prints.
-using Disassembly = std::map<std::string, std::map<std::uint64_t, std::string>, std::less<>>;
+using Disassembly = std::map<std::string, std::map<uint64_t, std::string>, std::less<>>;
 Disassembly parse_disassembly(std::string_view text);
 
 /// "gemm.cu:42" for an instruction of a module compiled with -lineinfo, "" without; needs CUPTI, no GPU.
-std::string source_line(std::string_view cubin, const std::string& function, std::uint64_t offset);
+std::string source_line(std::string_view cubin, const std::string& function, uint64_t offset);
 
 /// Rows of a run's folder: kernels that pass `filter` only. `notes` gets what could not be told.
 Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,

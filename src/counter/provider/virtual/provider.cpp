@@ -35,8 +35,8 @@ constexpr std::array kCounters = {
 #undef TACHO_VIRTUAL_COUNTER
 };
 
-std::size_t index_of(std::string_view counter) {
-  for (std::size_t i = 0; i < kCounters.size(); ++i)
+size_t index_of(std::string_view counter) {
+  for (size_t i = 0; i < kCounters.size(); ++i)
     if (kCounters[i].name == counter) return i;
   return kCounters.size();
 }
@@ -72,7 +72,7 @@ double estimate_seconds(const std::vector<Dispatch>& dispatches) {
   double seconds = 0;
   for (const Dispatch& each : dispatches) {
     double items = 1;
-    for (const std::uint64_t size : each.grid) items *= static_cast<double>(std::max<std::uint64_t>(1, size));
+    for (const uint64_t size : each.grid) items *= static_cast<double>(std::max<uint64_t>(1, size));
     const double native = static_cast<double>(each.end - each.start) * 1e-9;
     seconds += std::max(items * kPerWorkItem,
                         std::min(native * cores * kAgainstOneCore, items * kPerWorkItem * 200));
@@ -135,7 +135,7 @@ class VirtualProvider : public Provider {
     auto plugin = find_plugin();
     if (!plugin) return own_error(plugin.error().message);
     Outcome outcome;
-    const std::size_t all[] = {0};
+    const size_t all[] = {0};
 
     // How long the kernels take: PoCL.
     std::vector<Dispatch> timed;
@@ -208,12 +208,11 @@ class VirtualProvider : public Provider {
     options.folder = request.folder;
     options.tick = [&] {
       const spool::SpoolState& state = spool->state();
-      const std::uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
+      const uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
       // Steps within a dispatch, so that one long kernel shows progress too.
-      const std::uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
+      const uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
       const bool running = state.dispatches.load() > done;
-      observer.progress(done * 1000 + (running ? within : 0),
-                        std::max<std::uint64_t>(timed.size(), done) * 1000);
+      observer.progress(done * 1000 + (running ? within : 0), std::max<uint64_t>(timed.size(), done) * 1000);
     };
     observer.run_begins(all, timed.empty() && outcome.runs == 0 ? 1 : 2,
                         timed.empty() && outcome.runs == 0 ? 1 : 2);
@@ -230,14 +229,14 @@ class VirtualProvider : public Provider {
       outcome.signal = outcome.signal == 0 ? run->result.signal : outcome.signal;
     }
 
-    std::size_t cut = 0;
+    size_t cut = 0;
     auto records = spool->read(cut);
     if (!records) {
       observer.warn(records.error().message);
       return outcome;
     }
     if (cut > 0) observer.warn("a record was cut off where the program was killed; it is left out");
-    const std::uint64_t lost = spool->state().failures.load();
+    const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
       observer.warn(
           fmt::format("{} dispatch{} could not be recorded (disk full?)", lost, lost == 1 ? "" : "es"));
@@ -252,31 +251,30 @@ class VirtualProvider : public Provider {
 
     PassResult result;
     result.counters = plan.passes.front().counters;
-    std::vector<std::size_t> columns;
+    std::vector<size_t> columns;
     for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
     std::set<std::string> names;
     // Times are joined before the filter, so that running numbers mean the same in both runs.
     std::vector<Dispatch> dispatches;
     for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
-    const std::size_t untimed = join_times(dispatches, timed);
+    const size_t untimed = join_times(dispatches, timed);
     if (untimed > 0 && !timed.empty()) {
       const auto first = std::find_if(dispatches.begin(), dispatches.end(),
                                       [](const Dispatch& each) { return each.end == each.start; });
-      observer.warn(
-          fmt::format("{} of {} dispatches of the counted run have no counterpart in the timed one (first: "
-                      "{} of {} work-items): "
-                      "they have counts and no time",
-                      untimed, records->size(), first->kernel,
-                      first->grid[0] * std::max<std::uint64_t>(1, first->grid[1]) *
-                          std::max<std::uint64_t>(1, first->grid[2])));
+      observer.warn(fmt::format(
+          "{} of {} dispatches of the counted run have no counterpart in the timed one (first: "
+          "{} of {} work-items): "
+          "they have counts and no time",
+          untimed, records->size(), first->kernel,
+          first->grid[0] * std::max<uint64_t>(1, first->grid[1]) * std::max<uint64_t>(1, first->grid[2])));
     }
-    for (std::size_t i = 0; i < records->size(); ++i) {
+    for (size_t i = 0; i < records->size(); ++i) {
       const SpooledDispatch& record = (*records)[i];
       if (names.size() < Outcome::kMostNames) names.insert(record.dispatch.kernel);
       if (!record.selected || record.values.size() != kCounters.size()) continue;
       if (record.groups_run < record.groups) outcome.estimated = true;
       result.dispatches.push_back(dispatches[i]);
-      for (const std::size_t column : columns) result.values.push_back(record.values[column]);
+      for (const size_t column : columns) result.values.push_back(record.values[column]);
     }
     outcome.seen_kernels.assign(names.begin(), names.end());
     outcome.measured = result.dispatches.size();
@@ -294,11 +292,11 @@ class VirtualProvider : public Provider {
   static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
                             Observer& observer) {
     if (timed.empty()) return;
-    std::map<std::string, std::pair<std::size_t, std::size_t>> launches;
+    std::map<std::string, std::pair<size_t, size_t>> launches;
     for (const Dispatch& each : timed) ++launches[each.kernel].first;
     for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
     std::string differing;
-    std::size_t count = 0;
+    size_t count = 0;
     for (const auto& [kernel, numbers] : launches)
       if (numbers.first != numbers.second && ++count <= 3)
         differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel,

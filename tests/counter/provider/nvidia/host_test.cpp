@@ -109,7 +109,7 @@ TEST_P(NvidiaHost, PlanKeepsLinksApart) {
     EXPECT_FALSE(counter.starts_with("pcie__")) << counter;
   const auto again = provider->plan(*device, wanted->counters);
   ASSERT_TRUE(again);
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(again->passes[i].counters, plan->passes[i].counters);
     EXPECT_EQ(again->passes[i].definitions, plan->passes[i].definitions);
   }
@@ -130,18 +130,17 @@ TEST_P(NvidiaHost, ListsMetrics) {
 }
 
 TEST_P(NvidiaHost, NoImageIsNoCrash) {
-  const std::vector<std::uint8_t> zeros(4096);
+  const std::vector<uint8_t> zeros(4096);
   EXPECT_EQ(host->ranges(zeros), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chips, NvidiaHost, testing::ValuesIn(kArchitectures));
 
-std::string record_bytes(std::uint64_t index, const std::string& name, std::uint32_t image,
-                         std::uint32_t samples) {
+std::string record_bytes(uint64_t index, const std::string& name, uint32_t image, uint32_t samples) {
   spool::CounterRecord record{};
-  const std::size_t padded = (name.size() + 7) / 8 * 8;
+  const size_t padded = (name.size() + 7) / 8 * 8;
   record.magic = spool::kCounterRecordMagic;
-  record.bytes = static_cast<std::uint32_t>(sizeof record + padded);
+  record.bytes = static_cast<uint32_t>(sizeof record + padded);
   record.index = index;
   record.pid = 7;
   record.grid[0] = 10;
@@ -154,14 +153,14 @@ std::string record_bytes(std::uint64_t index, const std::string& name, std::uint
   record.range = 3;
   record.selected = 1;
   record.samples = samples;
-  record.name_bytes = static_cast<std::uint32_t>(name.size());
+  record.name_bytes = static_cast<uint32_t>(name.size());
   std::string bytes(reinterpret_cast<const char*>(&record), sizeof record);
   return bytes + name + std::string(padded - name.size(), '\0');
 }
 
 TEST(NvidiaLaunches, AreRead) {
-  const std::string bytes = record_bytes(5, "_Z3addPfi", 2, 1) +
-                            record_bytes(~std::uint64_t{0}, "_Z3mulPfi", spool::kNotMeasured, 900);
+  const std::string bytes =
+      record_bytes(5, "_Z3addPfi", 2, 1) + record_bytes(~uint64_t{0}, "_Z3mulPfi", spool::kNotMeasured, 900);
   std::vector<Launch> launches;
   ASSERT_TRUE(parse_launches(bytes, launches));
   ASSERT_EQ(launches.size(), 2u);
@@ -177,12 +176,12 @@ TEST(NvidiaLaunches, AreRead) {
 
 TEST(NvidiaLaunches, CutOffAndWrongRecords) {
   const std::string bytes = record_bytes(5, "_Z3addPfi", 2, 1);
-  for (std::size_t length = 1; length < bytes.size(); ++length) {
+  for (size_t length = 1; length < bytes.size(); ++length) {
     std::vector<Launch> launches;
     EXPECT_FALSE(parse_launches(bytes.substr(0, length), launches)) << length;
     EXPECT_TRUE(launches.empty());
   }
-  for (const std::size_t at : {std::size_t{0}, std::size_t{4}, offsetof(spool::CounterRecord, name_bytes)}) {
+  for (const size_t at : {size_t{0}, size_t{4}, offsetof(spool::CounterRecord, name_bytes)}) {
     std::string wrong = bytes;
     wrong[at] = static_cast<char>(wrong[at] ^ 0x55);
     wrong[at + 3] = 0x7f;

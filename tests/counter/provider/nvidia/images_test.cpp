@@ -44,7 +44,7 @@ class NvidiaImages : public testing::Test {
     const std::string packed{std::istreambuf_iterator<char>(file), {}};
     const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > 1u << 20) return {};
-    std::string image(static_cast<std::size_t>(size), '\0');
+    std::string image(static_cast<size_t>(size), '\0');
     return ZSTD_decompress(image.data(), image.size(), packed.data(), packed.size()) == image.size()
                ? image
                : std::string();
@@ -52,7 +52,7 @@ class NvidiaImages : public testing::Test {
   void put(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder / name, std::ios::binary) << bytes;
   }
-  static Launch launch(std::uint32_t process, std::uint32_t image, std::uint32_t range, int gpu = 0) {
+  static Launch launch(uint32_t process, uint32_t image, uint32_t range, int gpu = 0) {
     Launch made;
     made.process = process;
     made.dispatch.gpu = gpu;

@@ -17,16 +17,16 @@ namespace {
 using namespace tacho::counter;
 using tacho::spool::SampleRecord;
 
-std::string record(std::uint64_t cubin, std::uint64_t offset, std::string name,
-                   std::vector<std::pair<std::uint32_t, std::uint32_t>> reasons) {
+std::string record(uint64_t cubin, uint64_t offset, std::string name,
+                   std::vector<std::pair<uint32_t, uint32_t>> reasons) {
   SampleRecord head{};
   head.magic = tacho::spool::kSampleMagic;
   head.cubin = cubin;
   head.offset = offset;
-  head.reasons = static_cast<std::uint32_t>(reasons.size());
-  head.name_bytes = static_cast<std::uint32_t>(name.size());
+  head.reasons = static_cast<uint32_t>(reasons.size());
+  head.name_bytes = static_cast<uint32_t>(name.size());
   name.resize((name.size() + 7) / 8 * 8);
-  head.bytes = static_cast<std::uint32_t>(sizeof head + reasons.size() * 8 + name.size());
+  head.bytes = static_cast<uint32_t>(sizeof head + reasons.size() * 8 + name.size());
   std::string out(reinterpret_cast<const char*>(&head), sizeof head);
   for (const auto& [index, count] : reasons) {
     out.append(reinterpret_cast<const char*>(&index), 4);
@@ -35,7 +35,7 @@ std::string record(std::uint64_t cubin, std::uint64_t offset, std::string name,
   return out + name;
 }
 
-const std::map<std::uint32_t, std::string> kReasons = {{1, "stalled_wait"}, {2, "stalled_selected"}};
+const std::map<uint32_t, std::string> kReasons = {{1, "stalled_wait"}, {2, "stalled_selected"}};
 
 TEST(PcSamples, RecordsOfOnePlaceAreAddedUp) {
   nvidia::RawSamples raw;
@@ -45,7 +45,7 @@ TEST(PcSamples, RecordsOfOnePlaceAreAddedUp) {
   ASSERT_TRUE(nvidia::parse_samples(bytes, kReasons, raw));
   ASSERT_EQ(raw.places.size(), 3u);
   EXPECT_EQ(raw.places[0].reasons,
-            (std::map<std::string, std::uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
+            (std::map<std::string, uint64_t>{{"stalled_wait", 7}, {"stalled_selected", 5}}));
   EXPECT_EQ(raw.places[1].reasons.begin()->first, "reason 9");
 }
 
@@ -65,12 +65,12 @@ TEST(PcSamples, LossesAreTold) {
 
 TEST(PcSamples, EveryPrefixIsRefusedOrWhole) {
   const std::string whole = record(7, 16, "kernel", {{1, 3}});
-  for (std::size_t size = 1; size < whole.size(); ++size) {
+  for (size_t size = 1; size < whole.size(); ++size) {
     nvidia::RawSamples raw;
     EXPECT_FALSE(nvidia::parse_samples(std::string_view(whole).substr(0, size), kReasons, raw)) << size;
   }
   std::string wrong = whole;
-  const std::uint32_t many = 0x7fffffff;
+  const uint32_t many = 0x7fffffff;
   std::memcpy(wrong.data() + offsetof(SampleRecord, reasons), &many, sizeof many);
   nvidia::RawSamples raw;
   EXPECT_FALSE(nvidia::parse_samples(wrong, kReasons, raw));
@@ -78,7 +78,7 @@ TEST(PcSamples, EveryPrefixIsRefusedOrWhole) {
 
 TEST(PcSamples, Reasons) {
   EXPECT_EQ(nvidia::parse_reasons("3 wait\nnonsense\n12 long name\n5"),
-            (std::map<std::uint32_t, std::string>{{3, "wait"}, {12, "long name"}}));
+            (std::map<uint32_t, std::string>{{3, "wait"}, {12, "long name"}}));
 }
 
 TEST(PcSamples, Disassembly) {
@@ -96,7 +96,7 @@ TEST(PcSamples, Disassembly) {
 )");
   ASSERT_EQ(sass.size(), 2u);
   EXPECT_EQ(sass.at("_Z4axpyfPKfPfi"),
-            (std::map<std::uint64_t, std::string>{{0, "LDC R1, c[0x0][0x28]"}, {16, "@!P0 EXIT"}}));
+            (std::map<uint64_t, std::string>{{0, "LDC R1, c[0x0][0x28]"}, {16, "@!P0 EXIT"}}));
   EXPECT_EQ(sass.at("other").at(0), "BRA 0x0");
 }
 
@@ -107,7 +107,7 @@ TEST(PcSamples, SourceLinesOfARealModule) {
   text << file.rdbuf();
   ASSERT_FALSE(text.view().empty());
   std::set<std::string> lines;
-  for (std::uint64_t offset = 0; offset < 0x200; offset += 16)
+  for (uint64_t offset = 0; offset < 0x200; offset += 16)
     lines.insert(nvidia::source_line(text.view(), "_Z4axpyfPKfPfi", offset));
   EXPECT_TRUE(lines.contains("lines.cu:4")) << *lines.begin();
   EXPECT_EQ(nvidia::source_line(text.view(), "no_such_function", 0), "");

@@ -15,18 +15,16 @@ constinit Session g_sessions[kMaxSessions] = {};
 
 namespace {
 
-constexpr std::size_t kPasses = 3;
+constexpr size_t kPasses = 3;
 
 struct Recorded {
-  std::vector<std::vector<std::uint64_t>>
-      passes;                          // shapes of the ranges of each pass since the image was made
-  std::size_t made = 0, disabled = 0;  // objects
+  std::vector<std::vector<uint64_t>> passes;  // shapes of the ranges of each pass since the image was made
+  size_t made = 0, disabled = 0;              // objects
 };
 std::map<void*, Recorded> g_recorded;
-std::map<void*, std::uint32_t> g_gpu_of;
-std::vector<std::pair<std::uint32_t, std::vector<std::uint64_t>>>
-    g_images;              // GPU and shapes of what was written whole
-std::size_t g_uneven = 0;  // ranges that combine unlike launches
+std::map<void*, uint32_t> g_gpu_of;
+std::vector<std::pair<uint32_t, std::vector<uint64_t>>> g_images;  // GPU and shapes of what was written whole
+size_t g_uneven = 0;                                               // ranges that combine unlike launches
 spool::SpoolState g_state{};
 
 }  // namespace
@@ -58,14 +56,14 @@ void disable(Session& session, bool) {
   session.context = nullptr;
   session.running = false;
 }
-std::size_t ranges() {
+size_t ranges() {
   return kMaxRanges;
 }
 bool fresh_image(Session& session) {
   g_recorded[session.context].passes.clear();
   return true;
 }
-bool configure(Session&, int, std::size_t) {
+bool configure(Session&, int, size_t) {
   return true;
 }
 bool start(Session& session) {
@@ -81,7 +79,7 @@ bool stop(Session& session) {
 bool decode(Session& session) {
   return g_recorded[session.context].passes.size() == kPasses;
 }
-std::size_t add_record(Bytes& records, const spool::CounterRecord& record, const char*) {
+size_t add_record(Bytes& records, const spool::CounterRecord& record, const char*) {
   if (!records.reserve(records.used + sizeof record)) return SIZE_MAX;
   *record_at(records, records.used) = record;
   records.used += sizeof record;
@@ -91,9 +89,9 @@ void write_records(Bytes& records) {
   records.used = 0;
 }
 void write_image(Session& session) {
-  std::vector<std::uint64_t> shapes;
+  std::vector<uint64_t> shapes;
   const auto& passes = g_recorded[session.context].passes;
-  for (std::size_t at = 0; at < session.records.used; at += sizeof(spool::CounterRecord)) {
+  for (size_t at = 0; at < session.records.used; at += sizeof(spool::CounterRecord)) {
     const spool::CounterRecord& record = *record_at(session.records, at);
     if (record.image == spool::kNotMeasured) continue;
     shapes.push_back(record.queue);
@@ -103,9 +101,9 @@ void write_image(Session& session) {
   g_images.emplace_back(session.device, shapes);
   write_records(session.records);
 }
-bool Bytes::reserve(std::size_t want) {
-  static std::map<Bytes*, std::vector<std::uint8_t>> s_memory;
-  std::vector<std::uint8_t>& memory = s_memory[this];
+bool Bytes::reserve(size_t want) {
+  static std::map<Bytes*, std::vector<uint8_t>> s_memory;
+  std::vector<uint8_t>& memory = s_memory[this];
   if (memory.size() < want) memory.resize(want * 2 + 4096);
   data = memory.data();
   size = memory.size();
@@ -129,11 +127,11 @@ class Multiplexing : public testing::Test {
     g_collection.passes = kPasses;
     g_collection.state = &g_state;
     // Shapes are remembered for a GPU as long as the process lives: each test has its own GPUs.
-    static std::uint32_t s_gpu = 0;
+    static uint32_t s_gpu = 0;
     for (auto& context : contexts) g_gpu_of[&context] = ++s_gpu;
   }
   // Launches are as long as a switch, so that no cycle has to be waited out.
-  void launch(int gpu, std::uint64_t shape) {
+  void launch(int gpu, uint64_t shape) {
     void* const context = &contexts[gpu];
     Session* const session = multiplex::begin_launch(context, shape);
     if (session == nullptr) return;
@@ -146,15 +144,15 @@ class Multiplexing : public testing::Test {
     g_recorded[context].passes.back().push_back(shape);
     multiplex::end_launch(*session, 1'000'000'000);
   }
-  std::map<std::uint64_t, std::size_t> complete(int gpu) const {
-    std::map<std::uint64_t, std::size_t> counts;
+  std::map<uint64_t, size_t> complete(int gpu) const {
+    std::map<uint64_t, size_t> counts;
     for (const auto& [device, shapes] : g_images)
       if (device == g_gpu_of[const_cast<char*>(&contexts[gpu])])
-        for (const std::uint64_t shape : shapes) ++counts[shape];
+        for (const uint64_t shape : shapes) ++counts[shape];
     return counts;
   }
   char contexts[4] = {};
-  std::size_t measured = 0;
+  size_t measured = 0;
 };
 
 TEST_F(Multiplexing, OneKernelIsCompleteAfterAsManyLaunchesAsPasses) {
@@ -166,14 +164,14 @@ TEST_F(Multiplexing, OneKernelIsCompleteAfterAsManyLaunchesAsPasses) {
 
 TEST_F(Multiplexing, RangesCombineLikeLaunchesOnly) {
   for (int i = 0; i < 200; ++i)
-    for (const std::uint64_t shape : {1, 2, 2, 3}) launch(0, shape);
+    for (const uint64_t shape : {1, 2, 2, 3}) launch(0, shape);
   const auto counts = complete(0);
   EXPECT_EQ(counts.size(), 3u);
   EXPECT_EQ(g_uneven, 0u);
 }
 
 TEST_F(Multiplexing, NorWhereTheOrderOfLaunchesDoesNotRepeat) {
-  std::uint32_t random = 1;
+  uint32_t random = 1;
   for (int i = 0; i < 3000; ++i) {
     random = random * 1664525 + 1013904223;
     launch(0, 1 + (random >> 16) % 3);
@@ -185,7 +183,7 @@ TEST_F(Multiplexing, NorWhereTheOrderOfLaunchesDoesNotRepeat) {
 TEST_F(Multiplexing, AKernelThatComesOnceDoesNotHoldUpTheOthers) {
   launch(0, 99);
   for (int i = 0; i < 60; ++i)
-    for (const std::uint64_t shape : {1, 2}) launch(0, shape);
+    for (const uint64_t shape : {1, 2}) launch(0, shape);
   const auto counts = complete(0);
   EXPECT_TRUE(counts.count(1) != 0 && counts.count(2) != 0);
   EXPECT_EQ(counts.count(99), 0u);
@@ -194,7 +192,7 @@ TEST_F(Multiplexing, AKernelThatComesOnceDoesNotHoldUpTheOthers) {
 
 TEST_F(Multiplexing, LongPeriodsAreWaitedFor) {
   for (int i = 0; i < 60; ++i)
-    for (std::uint64_t shape = 1; shape <= 500; ++shape) launch(0, shape);
+    for (uint64_t shape = 1; shape <= 500; ++shape) launch(0, shape);
   EXPECT_GT(complete(0).size(), 60u);
   EXPECT_EQ(g_uneven, 0u);
 }
@@ -211,7 +209,7 @@ TEST_F(Multiplexing, GpusInTurnHaveCyclesOfTheirOwn) {
   for (int gpu : {0, 1}) launch(gpu, 99);
   for (int i = 0; i < 100; ++i)
     for (int gpu : {0, 1})
-      for (const std::uint64_t shape : {1, 2}) launch(gpu, shape);
+      for (const uint64_t shape : {1, 2}) launch(gpu, shape);
   for (int gpu : {0, 1}) {
     const auto counts = complete(gpu);
     EXPECT_TRUE(counts.count(1) != 0 && counts.count(2) != 0) << gpu;

@@ -1,5 +1,6 @@
 # What an installation (and the package of scripts/package.sh) consists of.
 include(GNUInstallDirs)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # only the target "product" is installed
 if(NOT TACHO_FUZZ)
   install(TARGETS tacho RUNTIME DESTINATION bin)
   install(TARGETS tacho_target LIBRARY DESTINATION lib)
@@ -14,6 +15,11 @@ if(NOT TACHO_FUZZ)
   install(FILES LICENSE README.md DESTINATION share/doc/tacho)
   install(DIRECTORY docs/ DESTINATION share/doc/tacho/docs FILES_MATCHING PATTERN "*.md")
   install(DIRECTORY examples/ DESTINATION share/sample USE_SOURCE_PERMISSIONS PATTERN "CMakeLists.txt" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+  configure_file(share/tacho.pc.in ${CMAKE_BINARY_DIR}/tacho.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/tacho.pc DESTINATION share/pkgconfig)
+  install(FILES share/completion/tacho.bash DESTINATION share/bash-completion/completions RENAME tacho)
+  install(FILES share/completion/_tacho DESTINATION share/zsh/vendor-completions)
+  install(FILES share/completion/tacho.fish DESTINATION share/fish/vendor_completions.d)
   configure_file(cmake/modulefile.lua.in ${CMAKE_BINARY_DIR}/tacho.lua @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/tacho.lua DESTINATION share/modulefiles/tacho RENAME ${PROJECT_VERSION}.lua)
 
@@ -28,4 +34,29 @@ if(NOT TACHO_FUZZ)
     install(CODE "file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/libexec/tacho/personalities\")
 file(CREATE_LINK ../../../bin/tacho \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/libexec/tacho/personalities/${name}\" SYMBOLIC)")
   endforeach()
+
+  # Man pages from docs/commands, where lowdown is installed (scripts/packages.sh package).
+  find_program(TACHO_LOWDOWN lowdown)
+  if(TACHO_LOWDOWN)
+    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+    install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/man_pages.py
+  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\" ${PROJECT_VERSION} COMMAND_ERROR_IS_FATAL ANY)")
+  endif()
+
+  # The Debian package: cpack -G DEB, by scripts/package.sh.
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME tacho)
+  set(CPACK_PACKAGE_CONTACT "tacho maintainers <maintainers@users.noreply.tacho.example>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "profiler for GPU programs")
+  set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "tacho traces, samples and counts what GPU programs do, on NVIDIA and AMD GPUs, any OpenCL device, and a
+machine without a GPU. It reads and writes the formats of rocprofv3, ROCm Systems Profiler, rocmProfileData, ROCm
+Compute Profiler, Perfetto and torch.profiler.")
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34)")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS "ocl-icd-libopencl1, pocl-opencl-icd, oclgrind, python3")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/DebianLayout.cmake)
+  include(CPack)
 endif()

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Configures and builds with a CMake preset: scripts/build.sh [preset], default release. Quiet unless it fails.
+# Configures and builds with a CMake preset: scripts/build.sh [preset] [target], default release and everything. Quiet unless
+# it fails. The target "product" is what a user runs: no tests, no benchmarks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
+target=${2:-all}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! cmake --preset "$preset" >"$log" 2>&1; then
   cat "$log" >&2
   exit 1
 fi
-if ! cmake --build --preset "$preset" >"$log" 2>&1; then
+if ! cmake --build --preset "$preset" --target "$target" >"$log" 2>&1; then
   grep -E 'error|Error|FAILED|undefined' "$log" >&2 || tail -40 "$log" >&2
   exit 1
 fi

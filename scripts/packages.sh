@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing tacho needs. Does nothing, silently, when all are there.
-#   scripts/packages.sh [build] [run] [test]      default: build run; test also fetches DuckDB's library with npm
+#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library with npm
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache pkg-config
@@ -10,6 +10,7 @@ build=(g++ cmake ninja-build ccache pkg-config
 run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
 test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
   openmpi-bin sqlite3 clang clang-19 llvm debootstrap chromium fonts-dejavu-core)
+package=(lowdown dpkg-dev)
 
 [ $# -gt 0 ] || set -- build run
 wanted=()
@@ -17,8 +18,9 @@ for group in "$@"; do
   case "$group" in
     build) wanted+=("${build[@]}") ;;
     run) wanted+=("${run[@]}") ;;
-    test) wanted+=("${test[@]}") ;;
-    *) echo "packages.sh: no group '$group' (build, run, test)" >&2; exit 2 ;;
+    test) wanted+=("${test[@]}" "${package[@]}") ;;
+    package) wanted+=("${package[@]}") ;;
+    *) echo "packages.sh: no group '$group' (build, run, test, package)" >&2; exit 2 ;;
   esac
 done
 

@@ -20,6 +20,11 @@ DEBIAN_PYTHON = "/usr/bin/python3"
 TRIES = int(os.environ.get("TACHO_TEST_TRIES", "1"))
 
 
+def sanitized():
+    """Whether this build is one for a sanitizer."""
+    return b"__asan_init" in TACHO.read_bytes() or b"__tsan_init" in TACHO.read_bytes()
+
+
 def need_data():
     if DATA.is_dir():
         return

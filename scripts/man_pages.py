@@ -36,6 +36,10 @@ def main():
         name = f"tacho-{source.stem}"
         (out / f"{name}.1").write_bytes(man_page(name, summary, body, version))
         pages.append((name, summary))
+        # A page about two commands ("# tacho top, tacho busy") has the second one's name too.
+        for other in re.findall(r"tacho ([a-z]+)", title):
+            if other != source.stem:
+                (out / f"tacho-{other}.1").write_text(f".so man1/{name}.1\n")
     listing = "\n".join(f"- **{name}**(1): {summary}" for name, summary in pages)
     body = ("tacho traces, samples and counts what GPU programs do, and answers questions about the recordings. "
             "`tacho --help` lists its commands, `tacho COMMAND --help` the options of one.\n\n# PAGES\n\n" + listing)

@@ -8,10 +8,25 @@ if(TACHO_SANITIZE)
   target_link_options(tacho_flags INTERFACE -fsanitize=${TACHO_SANITIZE})
 endif()
 
-# tacho_library(folder [RECURSE] [USES target...]): the static library of src/<folder>, with RECURSE of all folders below
-# too; its name is tacho_<folder with _>.
+# tacho_unity(target [BATCH n]): with TACHO_UNITY, n (10) files of a target are compiled as one, which parses their headers
+# and instantiates their templates once. Files with compile options of their own stay alone. Names in anonymous namespaces
+# must therefore differ within a folder.
+function(tacho_unity target)
+  cmake_parse_arguments(A "" "BATCH" "" ${ARGN})
+  if(TACHO_UNITY)
+    if(NOT A_BATCH)
+      set(A_BATCH 10)
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${A_BATCH})
+    # Anonymous namespaces are meant for the main file there, which they are not in.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# tacho_library(folder [RECURSE] [SEPARATE] [USES target...]): the static library of src/<folder>, with RECURSE of all folders
+# below too; its name is tacho_<folder with _>. SEPARATE: its files are always compiled one by one.
 function(tacho_library folder)
-  cmake_parse_arguments(A "RECURSE" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSE;SEPARATE" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "tacho_${folder}")
   set(glob GLOB)
   if(A_RECURSE)
@@ -21,19 +36,24 @@ function(tacho_library folder)
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC tacho_flags ${A_USES})
+    if(NOT A_SEPARATE)
+      tacho_unity(${name})
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE tacho_flags ${A_USES})
   endif()
 endfunction()
 
-# tacho_test(folder [RECURSIVE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
-# tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case.
-# RECURSIVE: the folders below are part of it. SERIAL: nothing else runs beside its tests, because they measure time.
+# tacho_test(folder [RECURSE] [SEPARATE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
+# tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not optimised: that halves
+# what compiling it costs, and the code that it tries is.
+# RECURSE: the folders below are part of it. SEPARATE: its files are always compiled one by one. SERIAL: nothing else runs
+# beside its tests, because they measure time; their own code is optimised too.
 function(tacho_test folder)
-  cmake_parse_arguments(A "RECURSIVE;SERIAL" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSE;SEPARATE;SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
-  if(A_RECURSIVE)
+  if(A_RECURSE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
   else()
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
@@ -47,6 +67,12 @@ function(tacho_test folder)
     target_link_libraries(tacho_test_main PUBLIC tacho_flags GTest::gtest)
   endif()
   add_executable(${name} ${sources})
+  if(NOT A_SEPARATE)
+    tacho_unity(${name})
+  endif()
+  if(NOT A_SERIAL)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   target_link_libraries(${name} PRIVATE ${A_USES} tacho_test_main)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "analysis/accumulate.h"
+#include "analysis/names.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
 #include "event/schema.h"
@@ -207,9 +208,6 @@ struct Named {
     return high != other.high ? high < other.high : low != other.low ? low < other.low : dim < other.dim;
   }
 };
-
-// Up to so many names, rows of equal time are sorted by name; beyond, by the order of their appearance.
-constexpr size_t kSortedByName = 20'000;
 
 }  // namespace
 

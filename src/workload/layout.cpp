@@ -14,38 +14,38 @@ namespace tacho::workload {
 
 namespace {
 
-struct Rename {
+struct ColumnRename {
   std::string_view old_name;
   std::string_view name;
 };
 
 // rocprof v1/v2 and rocprofv3 headers beside those of pmc_perf.csv.
-constexpr std::array kRenames = {
-    Rename{"KernelName", "Kernel_Name"},
-    Rename{"Index", "Dispatch_ID"},
-    Rename{"Dispatch_Id", "Dispatch_ID"},
-    Rename{"gpu-id", "GPU_ID"},
-    Rename{"grd", "Grid_Size"},
-    Rename{"GRD", "Grid_Size"},
-    Rename{"wgr", "Workgroup_Size"},
-    Rename{"WGR", "Workgroup_Size"},
-    Rename{"lds", "LDS_Per_Workgroup"},
-    Rename{"LDS", "LDS_Per_Workgroup"},
-    Rename{"LDS_Block_Size", "LDS_Per_Workgroup"},
-    Rename{"scr", "Scratch_Per_Workitem"},
-    Rename{"SCR", "Scratch_Per_Workitem"},
-    Rename{"Scratch_Size", "Scratch_Per_Workitem"},
-    Rename{"sgpr", "SGPR"},
-    Rename{"SGPR_Count", "SGPR"},
-    Rename{"vgpr", "Arch_VGPR"},
-    Rename{"arch_vgpr", "Arch_VGPR"},
-    Rename{"ARCH_VGPR", "Arch_VGPR"},
-    Rename{"VGPR_Count", "Arch_VGPR"},
-    Rename{"accum_vgpr", "Accum_VGPR"},
-    Rename{"ACCUM_VGPR", "Accum_VGPR"},
-    Rename{"Accum_VGPR_Count", "Accum_VGPR"},
-    Rename{"BeginNs", "Start_Timestamp"},
-    Rename{"EndNs", "End_Timestamp"},
+constexpr std::array kColumnRenames = {
+    ColumnRename{"KernelName", "Kernel_Name"},
+    ColumnRename{"Index", "Dispatch_ID"},
+    ColumnRename{"Dispatch_Id", "Dispatch_ID"},
+    ColumnRename{"gpu-id", "GPU_ID"},
+    ColumnRename{"grd", "Grid_Size"},
+    ColumnRename{"GRD", "Grid_Size"},
+    ColumnRename{"wgr", "Workgroup_Size"},
+    ColumnRename{"WGR", "Workgroup_Size"},
+    ColumnRename{"lds", "LDS_Per_Workgroup"},
+    ColumnRename{"LDS", "LDS_Per_Workgroup"},
+    ColumnRename{"LDS_Block_Size", "LDS_Per_Workgroup"},
+    ColumnRename{"scr", "Scratch_Per_Workitem"},
+    ColumnRename{"SCR", "Scratch_Per_Workitem"},
+    ColumnRename{"Scratch_Size", "Scratch_Per_Workitem"},
+    ColumnRename{"sgpr", "SGPR"},
+    ColumnRename{"SGPR_Count", "SGPR"},
+    ColumnRename{"vgpr", "Arch_VGPR"},
+    ColumnRename{"arch_vgpr", "Arch_VGPR"},
+    ColumnRename{"ARCH_VGPR", "Arch_VGPR"},
+    ColumnRename{"VGPR_Count", "Arch_VGPR"},
+    ColumnRename{"accum_vgpr", "Accum_VGPR"},
+    ColumnRename{"ACCUM_VGPR", "Accum_VGPR"},
+    ColumnRename{"Accum_VGPR_Count", "Accum_VGPR"},
+    ColumnRename{"BeginNs", "Start_Timestamp"},
+    ColumnRename{"EndNs", "End_Timestamp"},
 };
 
 constexpr std::string_view kStart = "Start_Timestamp";
@@ -153,7 +153,7 @@ void FaultLog::report(std::vector<std::string>& warnings) const {
 }
 
 std::string_view canonical_column(std::string_view name) {
-  for (const Rename& rename : kRenames)
+  for (const ColumnRename& rename : kColumnRenames)
     if (rename.old_name == name) return rename.name;
   return name;
 }

@@ -10,41 +10,41 @@ namespace tacho::workload {
 
 namespace {
 
-struct Rename {
+struct FieldRename {
   std::string_view old_name;
   std::string_view name;
 };
 
 // Omniperf 1.x and the years around it; 3.8 renamed num_hbm_channels.
-constexpr std::array kRenames = {
-    Rename{"host_name", "hostname"},
-    Rename{"host_cpu", "cpu_model"},
-    Rename{"host_distro", "linux_distro"},
-    Rename{"host_kernel", "linux_kernel_version"},
-    Rename{"host_rocmver", "rocm_version"},
-    Rename{"date", "timestamp"},
-    Rename{"gpu_soc", "gpu_arch"},
-    Rename{"name", "gpu_model"},
-    Rename{"GPU", "gpu_model"},
-    Rename{"arch", "gpu_arch"},
-    Rename{"numSE", "se_per_gpu"},
-    Rename{"numCU", "cu_per_gpu"},
-    Rename{"numSIMD", "simd_per_cu"},
-    Rename{"waveSize", "wave_size"},
-    Rename{"maxWavesPerCU", "max_waves_per_cu"},
-    Rename{"maxWorkgroupSize", "workgroup_max_size"},
-    Rename{"L1", "gpu_l1"},
-    Rename{"L2", "gpu_l2"},
-    Rename{"sclk", "max_sclk"},
-    Rename{"mclk", "max_mclk"},
-    Rename{"L2Banks", "total_l2_chan"},
-    Rename{"totalL2Banks", "total_l2_chan"},
-    Rename{"LDSBanks", "lds_banks_per_cu"},
-    Rename{"numSQC", "sqc_per_gpu"},
-    Rename{"numPipes", "pipes_per_gpu"},
-    Rename{"hbmBW", "hbm_bw"},
-    Rename{"numXCD", "num_xcd"},
-    Rename{"num_memory_channels", "num_hbm_channels"},
+constexpr std::array kFieldRenames = {
+    FieldRename{"host_name", "hostname"},
+    FieldRename{"host_cpu", "cpu_model"},
+    FieldRename{"host_distro", "linux_distro"},
+    FieldRename{"host_kernel", "linux_kernel_version"},
+    FieldRename{"host_rocmver", "rocm_version"},
+    FieldRename{"date", "timestamp"},
+    FieldRename{"gpu_soc", "gpu_arch"},
+    FieldRename{"name", "gpu_model"},
+    FieldRename{"GPU", "gpu_model"},
+    FieldRename{"arch", "gpu_arch"},
+    FieldRename{"numSE", "se_per_gpu"},
+    FieldRename{"numCU", "cu_per_gpu"},
+    FieldRename{"numSIMD", "simd_per_cu"},
+    FieldRename{"waveSize", "wave_size"},
+    FieldRename{"maxWavesPerCU", "max_waves_per_cu"},
+    FieldRename{"maxWorkgroupSize", "workgroup_max_size"},
+    FieldRename{"L1", "gpu_l1"},
+    FieldRename{"L2", "gpu_l2"},
+    FieldRename{"sclk", "max_sclk"},
+    FieldRename{"mclk", "max_mclk"},
+    FieldRename{"L2Banks", "total_l2_chan"},
+    FieldRename{"totalL2Banks", "total_l2_chan"},
+    FieldRename{"LDSBanks", "lds_banks_per_cu"},
+    FieldRename{"numSQC", "sqc_per_gpu"},
+    FieldRename{"numPipes", "pipes_per_gpu"},
+    FieldRename{"hbmBW", "hbm_bw"},
+    FieldRename{"numXCD", "num_xcd"},
+    FieldRename{"num_memory_channels", "num_hbm_channels"},
 };
 
 std::string number_text(double value) {
@@ -109,7 +109,7 @@ Result<SysInfo> read_sysinfo(const std::string& folder) {
   SysInfo info;
   for (size_t i = 0; i < names.size(); ++i) {
     std::string_view name = names[i];
-    for (const Rename& rename : kRenames)
+    for (const FieldRename& rename : kFieldRenames)
       if (rename.old_name == name) name = rename.name;
     if (info.get(name).empty()) info.set(name, std::string(fields[i]));
   }

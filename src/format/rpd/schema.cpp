@@ -9,7 +9,7 @@ namespace {
 
 struct TableColumns {
   std::string_view name;
-  std::string_view columns;  // "name:type" separated by spaces; see column()
+  std::string_view columns;  // "name:type" separated by spaces; see column_definition()
 };
 
 // Types: k = integer primary key counted by the file, p>TABLE = primary key that is a row of TABLE, i = integer, b = flag,
@@ -57,7 +57,7 @@ constexpr TableColumns kTables3[] = {
     {"rocpd_stackframe", "id:k api_ptr_id:>api depth:i name_id:>string"},
 };
 
-std::string column(std::string_view name, std::string_view type, int version) {
+std::string column_definition(std::string_view name, std::string_view type, int version) {
   std::string text = "\"" + std::string(name) + "\" ";
   const std::string_view whole = version >= 3 ? "bigint" : "integer";
   const auto reference = [](std::string_view table) {
@@ -179,7 +179,7 @@ std::string table_schema(int version) {
       const size_t space = rest.find(' ');
       const std::string_view one = rest.substr(0, space);
       const size_t colon = one.find(':');
-      sql += (first ? "" : ", ") + column(one.substr(0, colon), one.substr(colon + 1), version);
+      sql += (first ? "" : ", ") + column_definition(one.substr(0, colon), one.substr(colon + 1), version);
       first = false;
       rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
     }

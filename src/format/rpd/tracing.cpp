@@ -84,7 +84,7 @@ bool plain(std::string_view text) {
   return true;
 }
 
-constexpr size_t kMostKnown = 1 << 16;  // texts and beginnings of lines that are kept ready
+constexpr size_t kMostKeptTexts = 1 << 16;  // texts and beginnings of lines that are kept ready
 
 struct Window {
   bool has_from = false, has_to = false;
@@ -244,7 +244,7 @@ uint32_t Tracer::place(int64_t gpu, int64_t queue) {
 const std::string& Tracer::name(int64_t id) {
   const auto found = names_.find(id);
   if (found != names_.end()) return found->second;
-  if (names_.size() >= kMostKnown) names_.clear();
+  if (names_.size() >= kMostKeptTexts) names_.clear();
   return names_.emplace(id, strings_->seek(id) ? escaped(strings_->string(1)) : std::string()).first->second;
 }
 
@@ -322,7 +322,7 @@ Status Tracer::operations() {
     const int64_t description = scan.number(4), type = scan.number(5);
     if (lines.empty() || lines[last].key[0] != at || lines[last].key[1] != description ||
         lines[last].key[2] != type) {
-      if (lines.size() >= kMostKnown) {
+      if (lines.size() >= kMostKeptTexts) {
         index.clear();
         lines.clear();
       }

@@ -13,7 +13,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-Files exported(const trace::Trace& trace, format::ExportOptions options = {},
+Files files_of(const trace::Trace& trace, format::ExportOptions options = {},
                const std::string& prefix = "77") {
   Folder folder;
   std::vector<std::string> written;
@@ -81,7 +81,7 @@ std::shared_ptr<const trace::Trace> sample(bool amd) {
 TEST(Csv, FilesAndHeaders) {
   format::ExportOptions options;
   options.statistics = true;
-  const Files files = exported(*sample(true), options);
+  const Files files = files_of(*sample(true), options);
   std::vector<std::string> names;
   for (const auto& [name, text] : files) names.push_back(name), static_cast<void>(text);
   EXPECT_EQ(names,
@@ -98,7 +98,7 @@ TEST(Csv, FilesAndHeaders) {
 }
 
 TEST(Csv, KernelTraceOfAmd) {
-  const Files files = exported(*sample(true));
+  const Files files = files_of(*sample(true));
   EXPECT_EQ(files.at("77_kernel_trace.csv"),
             "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
             "\"Kernel_Name\",\"Correlation_Id\","
@@ -115,7 +115,7 @@ TEST(Csv, KernelTraceOfAmd) {
 }
 
 TEST(Csv, KernelTraceElsewhere) {
-  const auto rows = fields(exported(*sample(false)).at("77_kernel_trace.csv"));
+  const auto rows = fields(files_of(*sample(false)).at("77_kernel_trace.csv"));
   EXPECT_EQ(rows[1][3], "0") << "no stream: 0 as rocprofv3";
   EXPECT_EQ(rows[1][11], "100") << "shared memory as it is, not in AMD's units";
   EXPECT_EQ(rows[1][13], "");
@@ -123,7 +123,7 @@ TEST(Csv, KernelTraceElsewhere) {
 
 TEST(Csv, OtherTraces) {
   format::ExportOptions options;
-  Files files = exported(*sample(true), options);
+  Files files = files_of(*sample(true), options);
   EXPECT_EQ(files.at("77_memory_copy_trace.csv"),
             "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_"
             "Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
@@ -154,7 +154,7 @@ TEST(Csv, OtherTraces) {
             "\"MEMORY_FILL\",\"Agent 1\",3,0,1500,1507,64\n");
   options.extra_columns = true;
   options.agent_index = format::AgentIndex::kTypeRelative;
-  files = exported(*sample(true), options);
+  files = files_of(*sample(true), options);
   const auto copies = fields(files.at("77_memory_copy_trace.csv"));
   EXPECT_EQ(copies[0].back(), "Size_Bytes");
   EXPECT_EQ(copies[1].back(), "4096");
@@ -165,7 +165,7 @@ TEST(Csv, OtherTraces) {
 TEST(Csv, Statistics) {
   format::ExportOptions options;
   options.statistics = true;
-  const Files files = exported(*sample(true), options);
+  const Files files = files_of(*sample(true), options);
   EXPECT_EQ(
       files.at("77_kernel_stats.csv"),
       "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n"
@@ -212,7 +212,7 @@ TEST(Csv, CounterCollection) {
   for (int instance = 0; instance < 3; ++instance) made.counter_value(queue, 100, 0, hits, instance, 1.5);
   made.counter_value(queue, 100, 0, waves, 0, 32);
   made.counter_value(queue, 200, 1, waves, 0, 0.25);
-  const auto rows = fields(exported(*made.open()).at("77_counter_collection.csv"));
+  const auto rows = fields(files_of(*made.open()).at("77_counter_collection.csv"));
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].size(), 19u);
   EXPECT_EQ(rows[1],
@@ -235,7 +235,7 @@ TEST(Csv, KernelRenameChangesTraceAndStatistics) {
   made.dispatch(queue, 2000, 30, kernel, 2);
   format::ExportOptions options;
   options.kernel_rename = options.statistics = true;
-  const Files files = exported(*made.open(), options);
+  const Files files = files_of(*made.open(), options);
   const auto rows = fields(files.at("77_kernel_trace.csv"));
   EXPECT_EQ(rows[1][7], "phase \"A\"");
   EXPECT_EQ(rows[2][7], "k");
@@ -258,7 +258,7 @@ TEST(Csv, NamesOfAnyBytesAndLength) {
     made.marker(thread, time, 5, made.label(name));
     made.call(thread, time, 5, made.function(name), 1);
   }
-  const Files files = exported(*made.open());
+  const Files files = files_of(*made.open());
   for (size_t i = 0; i < std::size(names); ++i) {
     EXPECT_EQ(fields(files.at("77_kernel_trace.csv"))[i + 1][7], names[i]);
     EXPECT_EQ(fields(files.at("77_marker_api_trace.csv"))[i + 1][1], names[i]);
@@ -276,12 +276,12 @@ TEST(Csv, OneProcessOfSeveralAndMinimum) {
   format::ExportOptions options;
   options.process = 2;
   options.statistics = true;
-  Files files = exported(*trace, options, "p");
+  Files files = files_of(*trace, options, "p");
   EXPECT_EQ(fields(files.at("p_opencl_api_trace.csv")).size(), 2u);
   EXPECT_EQ(fields(files.at("p_opencl_api_trace.csv"))[1][2], "11");
   EXPECT_EQ(fields(files.at("p_opencl_api_stats.csv"))[1][2], "11");
   options.minimum_bytes = 1 << 20;
-  EXPECT_EQ(exported(*trace, options).size(), 0u);
+  EXPECT_EQ(files_of(*trace, options).size(), 0u);
 }
 
 TEST(Csv, AllOrNothing) {
@@ -309,7 +309,7 @@ TEST(Csv, AgentInfo) {
   made.writer().property(Table::kDevice, gpu, "local memory bytes", "65536");
   made.writer().property(Table::kDevice, gpu, "wave_front_size", "64");
   made.writer().property(Table::kEnd, 0, "cpus", "8");
-  const auto rows = fields(exported(*made.open()).at("77_agent_info.csv"));
+  const auto rows = fields(files_of(*made.open()).at("77_agent_info.csv"));
   ASSERT_EQ(rows.size(), 3u);
   const auto value = [&](size_t row, const std::string& name) {
     for (size_t i = 0; i < rows[0].size(); ++i)

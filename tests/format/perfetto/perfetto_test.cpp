@@ -12,7 +12,7 @@
 namespace tacho::test {
 namespace {
 
-PerfettoTrace exported(const trace::Trace& trace, const format::ExportOptions& options = {}) {
+PerfettoTrace perfetto_of(const trace::Trace& trace, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
   const Status done = format::write_perfetto(trace, {folder.file("t.pftrace"), "", ""}, options, written);
@@ -55,7 +55,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   made.dispatch(stream, 13'000, 1'000, made.kernel("_Z7vecCopyPdS_ii", 1024, 64, 24), 5, 0);
   made.dispatch(queue, 15'000, 1'000, made.kernel("other"), 0, 1);
   const auto trace = made.open();
-  const PerfettoTrace read = exported(*trace);
+  const PerfettoTrace read = perfetto_of(*trace);
 
   ASSERT_EQ(read.snapshots.size(), 2u);
   EXPECT_EQ(read.snapshots[0].at(6), 1'010'000);
@@ -109,7 +109,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   options.group_by_queue = true;
   options.agent_index = format::AgentIndex::kTypeRelative;
   options.mangled = true;
-  const PerfettoTrace grouped = exported(*trace, options);
+  const PerfettoTrace grouped = perfetto_of(*trace, options);
   ASSERT_NE(named(grouped, "_Z7vecCopyPdS_ii"), nullptr);
   EXPECT_EQ(grouped.tracks.at(named(grouped, "_Z7vecCopyPdS_ii")->track).name,
             "COMPUTE GPU [0] QUEUE [0] GPU");
@@ -132,7 +132,7 @@ TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
   made.call(thread, 150, 20, made.function("inner"), 2);
   made.call(thread, 200, 0, made.function("instantaneous"), 3);
   made.call(thread, 200, 5, made.function("after"), 4);
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   const auto kernels = read.of_category("kernel_dispatch");
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_NE(kernels[0]->track, kernels[1]->track);
@@ -162,7 +162,7 @@ TEST(Perfetto, UnknownEnds) {
   made.call(thread, 150, 10, made.function("inside"), 2);
   made.dispatch(queue, 120, kUnknown, made.kernel("lost"), 1);
   made.dispatch(queue, 130, 70, made.kernel("whole"), 2);
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   const PerfettoEvent* const open = named(read, "never returned");
   ASSERT_NE(open, nullptr);
   EXPECT_EQ(end_of(read, *open), 200) << "the end of the trace";
@@ -186,7 +186,7 @@ TEST(Perfetto, ClocksAndTimesThatMakeNoSense) {
   made.dispatch(queue, 0, 10, made.kernel("at zero"), 1);
   made.dispatch(queue, -500, 10, made.kernel("before zero"), 2);
   made.dispatch(queue, 100, std::numeric_limits<int64_t>::max() - 50, made.kernel("for ever"), 3);
-  const PerfettoTrace read = exported(*made.open());  // which checks order and balance
+  const PerfettoTrace read = perfetto_of(*made.open());  // which checks order and balance
   EXPECT_EQ(read.of_category("opencl_api").size(), 15u);
   EXPECT_EQ(read.of_category("kernel_dispatch").size(), 4u);
 }
@@ -207,7 +207,7 @@ TEST(Perfetto, Counters) {
   made.dispatch(queue, 200, 40, made.kernel("k"), 0, 0);
   const int64_t waves = made.counter("SQ_WAVES");
   for (int instance = 0; instance < 4; ++instance) made.counter_value(queue, 200, 0, waves, instance, 2.5);
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   const auto series = [&](const std::string& name) {
     std::vector<std::pair<int64_t, double>> values;
     for (const PerfettoEvent& event : read.events)
@@ -242,7 +242,7 @@ TEST(Perfetto, NamesOfAnyBytesAndLength) {
     made.marker(thread, time, 5, made.label("m" + name));
     time += 10;
   }
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   for (const std::string& name : names) {
     EXPECT_NE(named(read, name), nullptr);
     EXPECT_NE(named(read, "m" + name), nullptr);
@@ -258,7 +258,7 @@ TEST(Perfetto, SeveralProcessesAndEqualPids) {
     made.dispatch(made.queue_track(process, made.device("G"), 1), 150, 10, made.kernel("k"), 1);
   }
   const auto trace = made.open();
-  const PerfettoTrace read = exported(*trace);
+  const PerfettoTrace read = perfetto_of(*trace);
   std::set<int64_t> pids;
   std::set<std::string> names;
   for (const auto& [uuid, track] : read.tracks) {
@@ -273,7 +273,7 @@ TEST(Perfetto, SeveralProcessesAndEqualPids) {
   EXPECT_EQ(flows.size(), 3u);
   format::ExportOptions options;
   options.process = second;
-  EXPECT_EQ(exported(*trace, options).of_category("kernel_dispatch").size(), 1u);
+  EXPECT_EQ(perfetto_of(*trace, options).of_category("kernel_dispatch").size(), 1u);
 }
 
 TEST(Perfetto, TenThousandThreadsAndQueues) {
@@ -284,7 +284,7 @@ TEST(Perfetto, TenThousandThreadsAndQueues) {
     made.call(made.thread_track(process, 1 + i), i, 100'000, function, i + 1);
     made.dispatch(made.queue_track(process, gpu, i), 200'000 + i, 100'000, kernel, i + 1);
   }
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   EXPECT_EQ(read.of_category("kernel_dispatch").size(), 10'000u);
   EXPECT_EQ(read.of_category("opencl_api").size(), 10'000u);
   EXPECT_EQ(read.tracks.size(), 20'001u);
@@ -295,7 +295,7 @@ TEST(Perfetto, MostOverlapOfOneQueue) {
   const int64_t queue = made.queue_track(made.process(1), made.device("G"), 1), kernel = made.kernel("k");
   for (int i = 0; i < 2000; ++i)
     made.dispatch(queue, i, 100'000, kernel);  // all at the same time: more than there are lanes
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   const auto kernels = read.of_category("kernel_dispatch");
   EXPECT_EQ(kernels.size(), 2000u) << "what has no lane is an instant, not gone";
   EXPECT_GT(std::count_if(kernels.begin(), kernels.end(), [](const auto* event) { return event->type == 1; }),
@@ -318,7 +318,7 @@ TEST(Perfetto, KernelRename) {
   made.dispatch(queue, 1020, 10, kernel, 3);
   format::ExportOptions options;
   options.kernel_rename = true;
-  const PerfettoTrace read = exported(*made.open(), options);
+  const PerfettoTrace read = perfetto_of(*made.open(), options);
   const auto kernels = read.of_category("kernel_dispatch");
   ASSERT_EQ(kernels.size(), 3u);
   EXPECT_EQ(kernels[0]->name, "inner");
@@ -337,7 +337,7 @@ TEST(Perfetto, CallStacks) {
   const int64_t inner = made.writer().dimension(Table::kStack, {outer, frame("work", "")});
   made.writer().add(Table::kSample, {thread, 100, 1000, inner, 0});
   made.writer().add(Table::kSample, {thread, 200, 1000, outer, 0});
-  const PerfettoTrace read = exported(*made.open());
+  const PerfettoTrace read = perfetto_of(*made.open());
   ASSERT_EQ(read.samples.size(), 2u);
   EXPECT_EQ(read.samples[0].frames, (std::vector<std::string>{"main", "work"}));
   EXPECT_EQ(read.samples[1].frames, std::vector<std::string>{"main"});
@@ -357,7 +357,7 @@ TEST(Perfetto, DomainsCanBeLeftOut) {
   format::ExportOptions options;
   options.domains = 1ull << static_cast<unsigned>(event::Domain::kHipRuntime);
   options.tables = 1ull << static_cast<unsigned>(Table::kApi);
-  const PerfettoTrace read = exported(*trace, options);
+  const PerfettoTrace read = perfetto_of(*trace, options);
   EXPECT_EQ(read.of_category("opencl_api").size(), 0u);
   EXPECT_EQ(read.of_category("hip_api").size(), 1u);
   EXPECT_EQ(read.of_category("kernel_dispatch").size(), 0u);

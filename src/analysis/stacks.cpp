@@ -10,6 +10,7 @@
 
 #include "base/demangle.h"
 #include "base/format.h"
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace tacho::analysis {
@@ -556,7 +557,7 @@ std::string folded_stacks(const StackTree& tree, bool gpu) {
 
 std::string speedscope_json(const StackTree& tree, std::string_view name) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   json.begin_object();
   json.key("$schema").value("https://www.speedscope.app/file-format-schema.json");
   json.key("name").value(name);

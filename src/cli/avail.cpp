@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/run_target.h"
@@ -136,7 +137,7 @@ int run_avail(int argc, char** argv) {
 
   std::string out;
   if (format == "json") {
-    report::JsonWriter writer(out);
+    JsonWriter writer(out);
     writer.begin_object().key("devices");
     report::to_json(devices, writer);
     writer.key("sources");

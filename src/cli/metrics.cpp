@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <set>
 
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
 #include "metric/catalog.h"
@@ -303,7 +304,7 @@ class Printer {
   size_t width_;
 };
 
-void write_metric(report::JsonWriter& json, const Catalog& catalog, const Metric& metric) {
+void write_metric(JsonWriter& json, const Catalog& catalog, const Metric& metric) {
   const Table& table = catalog.table_of(metric);
   json.begin_object();
   json.key("id").value(to_string(metric.id)).key("slug").value(metric.slug).key("name").value(metric.name);
@@ -325,7 +326,7 @@ void write_metric(report::JsonWriter& json, const Catalog& catalog, const Metric
 
 Result<std::string> as_json(const Catalog& catalog, const Request& request) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   json.begin_object().key("schema").value("tacho-metrics/1").key("arch").value(catalog.architecture);
   json.key("metrics").begin_array();
   const auto write_table = [&](const Table& table) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
 #include "query/sql/session.h"
@@ -25,20 +26,19 @@ class Printer {
     if (format_ == "csv") {
       put(report::to_csv(table_));
     } else if (format_ == "json") {
-      std::string text = "{\"columns\":[";
-      for (size_t i = 0; i < names.size(); ++i) text += (i > 0 ? "," : "") + report::json_quoted(names[i]);
-      put(text + "],\"rows\":[");
+      json_.begin_object().name("columns").begin_array();
+      for (const std::string& name : names) json_.value(name);
+      json_.end_array().name("rows").begin_array();
+      put_json();
     }
   }
   bool row(std::span<const report::Cell> cells) {
     ++rows_;
     if (format_ == "json") {
-      text_ = rows_ == 1 ? "\n" : ",\n";
-      report::JsonWriter writer(text_);
-      writer.begin_array();
-      for (const report::Cell& cell : cells) writer.cell(cell);
-      writer.end_array();
-      put(text_);
+      json_.newline().begin_array();
+      for (const report::Cell& cell : cells) report::put_cell(json_, cell);
+      json_.end_array();
+      put_json();
       return !failed_;
     }
     table_.rows.emplace_back(cells.begin(), cells.end());
@@ -46,10 +46,12 @@ class Printer {
     return !failed_;
   }
   void end() {
-    if (format_ == "json")
-      put("\n]}\n");
-    else if (format_ == "csv" || rows_ == 0 || !table_.rows.empty())
+    if (format_ == "json") {
+      json_.end_line().end_array().end_object().end_line();
+      put_json();
+    } else if (format_ == "csv" || rows_ == 0 || !table_.rows.empty()) {
       flush();
+    }
     std::fflush(out_);
   }
   bool failed() const { return failed_; }
@@ -57,6 +59,10 @@ class Printer {
  private:
   void put(const std::string& text) {
     failed_ = failed_ || std::fwrite(text.data(), 1, text.size(), out_) != text.size();
+  }
+  void put_json() {
+    put(text_);
+    text_.clear();
   }
   void flush() {
     if (format_ == "csv") {
@@ -79,6 +85,7 @@ class Printer {
   report::Screen screen_;
   report::Table table_;
   std::string text_;
+  JsonWriter json_{text_, {.spaced = false, .infinities = true}};
   uint64_t rows_ = 0;
   bool failed_ = false;
 };

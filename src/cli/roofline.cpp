@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
@@ -80,7 +81,7 @@ std::string table_text(const DeviceCeilings& ceilings, const report::Screen& scr
 
 std::string json_text(const std::vector<DeviceCeilings>& all) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   json.begin_object().key("schema").value("tacho-roofline/1").key("devices").begin_array();
   for (const DeviceCeilings& ceilings : all) {
     const roofline::DeviceInfo& info = ceilings.device;

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "analysis/stacks.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
 #include "format/format.h"
@@ -171,7 +172,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   if (format == "csv") {
     out = report::to_csv(exact_stacks(rows, by));
   } else if (format == "json") {
-    report::JsonWriter writer(out);
+    JsonWriter writer(out);
     report::to_json(exact_stacks(rows, by), writer);
     out += "\n";
   } else if (rows.empty()) {
@@ -200,7 +201,7 @@ void print_rows(const analysis::StatTable& table, size_t count, bool bytes, cons
                 const std::string& nothing) {
   constexpr size_t kPage = 10'000;
   std::string out;
-  report::JsonWriter writer(out);
+  JsonWriter writer(out);
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   report::TextStyle style;
   style.width = screen.terminal ? screen.width : 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/stats.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/convert.h"
 #include "cli/shared/pages.h"
@@ -36,7 +37,7 @@ struct Output {
     if (format == "csv") {
       out = report::to_csv(exact);
     } else if (format == "json") {
-      report::JsonWriter writer(out);
+      JsonWriter writer(out);
       report::to_json(exact, writer);
       out += "\n";
     } else if (exact.rows.empty()) {

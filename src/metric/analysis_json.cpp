@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/json_writer.h"
 #include "metric/analysis_page.h"
 #include "metric/pc_sample_table.h"
 #include "metric/roofline_points.h"
@@ -13,8 +14,6 @@
 namespace tacho::metric {
 
 namespace {
-
-using report::JsonWriter;
 
 std::string_view scheme_name(IdScheme scheme) {
   return scheme == IdScheme::V33 ? "3.3" : "seed";
@@ -102,7 +101,7 @@ void write_pc_samples(JsonWriter& json, const Analysis& run) {
   write_table_head(json, table.id, table.title, table.title, columns);
   for (const std::vector<report::Cell>& row : table.rows) {
     json.newline().begin_object().key("cells").begin_array();
-    for (const report::Cell& cell : row) json.cell(cell);
+    for (const report::Cell& cell : row) report::put_cell(json, cell);
     json.end_array().end_object();
   }
   json.end_array().end_object();
@@ -123,7 +122,7 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
           .value(row.metric->slug)
           .key("cells")
           .begin_array();
-      for (const report::Cell& cell : row.cells) json.cell(cell);
+      for (const report::Cell& cell : row.cells) report::put_cell(json, cell);
       json.end_array();
       if (row.error) json.key("error").value(*row.error);
       json.end_object();

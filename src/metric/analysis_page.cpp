@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/json_writer.h"
+
 namespace tacho::metric {
 
 namespace {
-
-using report::JsonWriter;
 
 template <typename Values>
 void write_list(JsonWriter& json, std::string_view key, const Values& values) {
@@ -65,7 +65,7 @@ void write_fixed(JsonWriter& json, const Analysis& run, const PageProgram& page)
       for (const PageProgram::Place& at : page.places) {
         const ResultRow& row = evaluation.tables[at.table].rows[at.row];
         if (at.column < row.cells.size())
-          json.cell(row.cells[at.column]);
+          report::put_cell(json, row.cells[at.column]);
         else if (row.error)
           json.value(*row.error);
         else
@@ -166,7 +166,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
       json.newline().begin_object().key("id").value(row.id).key("metric").value(known[row.metric]);
       if (row.channel >= 0) json.key("channel").value(row.channel);
       json.key("cells").begin_array();
-      for (const report::Cell& cell : row.cells) json.cell(cell);
+      for (const report::Cell& cell : row.cells) report::put_cell(json, cell);
       json.end_array().end_object();
     }
     json.end_array().end_object();

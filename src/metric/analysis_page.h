@@ -2,6 +2,7 @@
 // any choice of dispatches.
 #pragma once
 
+#include "base/json_writer.h"
 #include "metric/analysis.h"
 #include "report/table.h"
 
@@ -19,7 +20,7 @@ namespace tacho::metric {
 ///   that are computed are null
 /// A run with more than kMostPageValues counter values has no nodes but "fixed": per kernel and normalisation
 /// the values of all places, for the longest kernels and for all together.
-void write_page(report::JsonWriter& json, const Analysis& run);
+void write_page(JsonWriter& json, const Analysis& run);
 
 constexpr size_t kMostPageValues = 4'000'000;
 

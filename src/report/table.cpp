@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/csv.h"
 #include "base/format.h"
 
 namespace tacho::report {
@@ -201,13 +202,13 @@ std::string to_text(const Table& table, const TextStyle& style) {
 std::string to_csv(const Table& table, bool header) {
   std::string out;
   for (size_t c = 0; header && c < table.columns.size(); ++c)
-    out += (c > 0 ? "," : "") + csv_quoted(table.columns[c].title);
+    out += (c > 0 ? "," : "") + csv_field(table.columns[c].title);
   if (header) out += '\n';
   for (const auto& row : table.rows) {
     for (size_t c = 0; c < table.columns.size(); ++c) {
       if (c > 0) out += ',';
       if (c >= row.size()) continue;
-      if (const auto* text = std::get_if<std::string>(&row[c])) out += csv_quoted(*text);
+      if (const auto* text = std::get_if<std::string>(&row[c])) out += csv_field(*text);
       if (const auto* whole = std::get_if<int64_t>(&row[c])) out += fmt::format("{}", *whole);
       if (const auto* number = std::get_if<double>(&row[c]); number != nullptr && !std::isnan(*number))
         out += format_exact(*number);
@@ -217,100 +218,15 @@ std::string to_csv(const Table& table, bool header) {
   return out;
 }
 
-void JsonWriter::separate() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (!first_) out_ += ",";
-  first_ = false;
-}
-
-JsonWriter& JsonWriter::begin_object() {
-  separate();
-  out_ += '{';
-  first_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::end_object() {
-  out_ += '}';
-  first_ = false;
-  return *this;
-}
-
-JsonWriter& JsonWriter::begin_array() {
-  separate();
-  out_ += '[';
-  first_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::end_array() {
-  out_ += ']';
-  first_ = false;
-  return *this;
-}
-
-JsonWriter& JsonWriter::key(std::string_view name) {
-  separate();
-  out_ += json_quoted(name);
-  out_ += ": ";
-  after_key_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::string_view text) {
-  separate();
-  out_ += json_quoted(text);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(double number) {
-  separate();
-  if (std::isnan(number)) {
-    out_ += "null";
-  } else if (std::isinf(number)) {
-    out_ += number > 0 ? "\"inf\"" : "\"-inf\"";
-  } else {
-    fmt::format_to(std::back_inserter(out_), "{}", number);
-  }
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(int64_t number) {
-  separate();
-  fmt::format_to(std::back_inserter(out_), "{}", number);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(bool boolean) {
-  separate();
-  out_ += boolean ? "true" : "false";
-  return *this;
-}
-
-JsonWriter& JsonWriter::null() {
-  separate();
-  out_ += "null";
-  return *this;
-}
-
-JsonWriter& JsonWriter::cell(const Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) return value(std::string_view(*text));
-  if (const auto* whole = std::get_if<int64_t>(&cell)) return value(*whole);
-  if (const auto* number = std::get_if<double>(&cell)) return value(*number);
-  return null();
-}
-
-JsonWriter& JsonWriter::newline() {
-  if (!first_ && !after_key_) {
-    out_ += ",\n";
-    first_ = true;
-  } else {
-    out_ += "\n";
-  }
-  return *this;
+void put_cell(JsonWriter& json, const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell))
+    json.value(*text);
+  else if (const auto* whole = std::get_if<int64_t>(&cell))
+    json.value(*whole);
+  else if (const auto* number = std::get_if<double>(&cell))
+    json.value(*number);
+  else
+    json.null();
 }
 
 void begin_json(const Table& table, JsonWriter& writer) {
@@ -328,7 +244,7 @@ void begin_json(const Table& table, JsonWriter& writer) {
 void rows_json(const Table& part, JsonWriter& writer) {
   for (const auto& row : part.rows) {
     writer.newline().begin_array();
-    for (size_t c = 0; c < part.columns.size(); ++c) writer.cell(c < row.size() ? row[c] : Cell{});
+    for (size_t c = 0; c < part.columns.size(); ++c) put_cell(writer, c < row.size() ? row[c] : Cell{});
     writer.end_array();
   }
 }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "report/text.h"
 
 namespace tacho::report {
@@ -57,35 +58,8 @@ std::string to_text(const Table& table, const TextStyle& style);
 /// A header line (unless it is a later part of a table) and the rows; numbers in full precision, no value = empty.
 std::string to_csv(const Table& table, bool header = true);
 
-/// Writes JSON step by step; commas and quoting are its business. Numbers are written in full precision, NaN
-/// as null, infinities as "inf" and "-inf".
-class JsonWriter {
- public:
-  explicit JsonWriter(std::string& out) : out_(out) {}
-  JsonWriter& begin_object();
-  JsonWriter& end_object();
-  JsonWriter& begin_array();
-  JsonWriter& end_array();
-  JsonWriter& key(std::string_view name);
-  JsonWriter& value(std::string_view text);
-  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
-  JsonWriter& value(double number);
-  JsonWriter& value(int64_t number);
-  JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
-  JsonWriter& value(size_t number) { return value(static_cast<int64_t>(number)); }
-  JsonWriter& value(bool boolean);
-  JsonWriter& null();
-  JsonWriter& cell(const Cell& cell);
-  /// Line breaks between the elements of objects and arrays, for readers who are people.
-  JsonWriter& newline();
-
- private:
-  void separate();
-  std::string& out_;
-  bool first_ = true;
-  bool after_key_ = false;
-};
-
+/// A cell as a JSON value; no value is null.
+void put_cell(JsonWriter& json, const Cell& cell);
 /// {"id", "title", "columns": [...], "rows": [[...], ...]}
 void to_json(const Table& table, JsonWriter& writer);
 /// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part, the end.

@@ -10,36 +10,11 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace tacho::report {
 
 namespace {
-
-// One code point; invalid bytes give U+FFFD and one byte of length.
-struct CodePoint {
-  char32_t value;
-  size_t length;
-  bool valid;
-};
-
-CodePoint next_code_point(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {first, 1, true};
-  const size_t length = first >= 0xf0 && first < 0xf5   ? 4
-                        : first >= 0xe0 && first < 0xf0 ? 3
-                        : first >= 0xc2 && first < 0xe0 ? 2
-                                                        : 0;
-  if (length == 0 || text.size() < length) return {0xfffd, 1, false};
-  char32_t value = first & (0x7fU >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {0xfffd, 1, false};
-    value = (value << 6) | (byte(i) & 0x3fU);
-  }
-  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-  if (overlong || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {0xfffd, 1, false};
-  return {value, length, true};
-}
 
 size_t width_of(char32_t c) {
   if ((c >= 0x300 && c < 0x370) || (c >= 0x200b && c <= 0x200f) || (c >= 0xfe00 && c <= 0xfe0f)) return 0;
@@ -175,51 +150,6 @@ std::string wrapped(std::string_view text, size_t width, size_t indent) {
     used += length;
   }
   return out;
-}
-
-std::string json_quoted(std::string_view text) {
-  std::string out = "\"";
-  out.reserve(text.size() + 2);
-  while (!text.empty()) {
-    const CodePoint point = next_code_point(text);
-    switch (point.value) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (point.value < 0x20 || point.value == 0x7f) {
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(point.value));
-        } else if (!point.valid) {
-          out += "\xEF\xBF\xBD";
-        } else {
-          out += text.substr(0, point.length);
-        }
-    }
-    text.remove_prefix(point.length);
-  }
-  return out + '"';
-}
-
-std::string csv_quoted(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
 }
 
 Screen screen_of(int descriptor) {

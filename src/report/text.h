@@ -1,5 +1,4 @@
-// Text for people and machines in one place: numbers, durations, sizes, display width, cleaning, colour, JSON
-// strings.
+// Text for people and machines in one place: numbers, durations, sizes, display width, cleaning, colour.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +33,6 @@ std::string padded_left(std::string_view text, size_t width);
 /// Broken at spaces into lines of at most `width` columns, joined by newlines and `indent` spaces; words
 /// longer than a line stay whole.
 std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
-
-/// A JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
-std::string json_quoted(std::string_view text);
-/// A csv field, quoted where needed.
-std::string csv_quoted(std::string_view text);
 
 /// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the
 /// terminal, or $COLUMNS, or 80; at least 60.

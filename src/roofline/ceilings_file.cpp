@@ -17,6 +17,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/csv.h"
 #include "base/output_file.h"
 #include "workload/ceilings.h"
 
@@ -38,13 +39,6 @@ constexpr std::array<Triple, 11> kUpstream = {{{"HBMBw", "HBMBwLow", "hbmBwHigh"
                                                {"MFMAF32Flops", "MFMAF32FlopsLow", "MFMAF32FlopsHigh"},
                                                {"MFMAF64Flops", "MFMAF64FlopsLow", "MFMAF64FlopsHigh"},
                                                {"MFMAI8Ops", "MFMAFI8OpsLow", "MFMAI8OpsHigh"}}};
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
 
 bool usable(const Measurement* m) {
   return m != nullptr && m->skipped.empty() && m->error.empty() && m->mean > 0;

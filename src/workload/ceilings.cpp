@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "workload/csv.h"
+#include "base/csv.h"
 #include "workload/layout.h"
 
 namespace tacho::workload {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workload/csv.h"
+#include "base/csv.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {

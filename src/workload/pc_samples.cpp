@@ -7,7 +7,7 @@
 #include <charconv>
 #include <tuple>
 
-#include "workload/csv.h"
+#include "base/csv.h"
 #include "workload/layout.h"
 
 namespace tacho::workload {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "workload/csv.h"
+#include "base/csv.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {

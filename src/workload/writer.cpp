@@ -22,16 +22,6 @@ namespace tacho::workload {
 
 namespace fs = std::filesystem;
 
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string csv_number(double value) {
   if (std::isnan(value)) return {};
   if (value == std::floor(value) && std::fabs(value) < 9.007199254740992e15)

@@ -39,8 +39,6 @@ Result<std::vector<RunEntry>> read_runs(const std::string& folder);
 /// profiling_config.yaml: rocprof-compute's keys of the newest run first, then `runs:`.
 std::string config_text(const std::vector<RunEntry>& runs);
 
-/// One csv cell, quoted where needed.
-std::string csv_cell(std::string_view text);
 /// A value as counter files have it: integers without a fraction, others with all their digits, NaN as nothing.
 std::string csv_number(double value);
 

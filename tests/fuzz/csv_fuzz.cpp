@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "workload/csv.h"
+#include "base/csv.h"
 #include "workload/layout.h"
 
 namespace {
 
+using namespace tacho;
 using namespace tacho::workload;
 
 // Cells of every record, however the text is cut into records.

@@ -7,10 +7,10 @@
 #include <sstream>
 
 #include "../workload/folders.h"
+#include "base/csv.h"
 #include "metric/analysis.h"
 #include "metric/rules.h"
 #include "report/text.h"
-#include "workload/csv.h"
 
 namespace tacho::metric {
 namespace {
@@ -23,7 +23,7 @@ struct Change {
 };
 
 std::string changed_csv(const std::string& path, const std::vector<Change>& changes) {
-  auto reader = workload::CsvReader::open(path);
+  auto reader = CsvReader::open(path);
   std::vector<std::string_view> fields;
   std::vector<std::string> header;
   std::string out;
@@ -38,11 +38,11 @@ std::string changed_csv(const std::string& path, const std::vector<Change>& chan
           EXPECT_NE(found, header.end()) << name << " in " << path;
           return static_cast<size_t>(found - header.begin());
         };
-        const double times = change.times.empty() ? 1 : workload::parse_number(row[at(change.times)]).value;
+        const double times = change.times.empty() ? 1 : parse_number(row[at(change.times)]).value;
         row[at(change.column)] = fmt::format("{:.0f}", change.factor * times);
       }
     }
-    for (size_t i = 0; i < row.size(); ++i) out += (i > 0 ? "," : "") + report::csv_quoted(row[i]);
+    for (size_t i = 0; i < row.size(); ++i) out += (i > 0 ? "," : "") + csv_field(row[i]);
     out += '\n';
   }
   return out;

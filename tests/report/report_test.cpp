@@ -41,12 +41,6 @@ TEST(Text, WidthCleaningAndCutting) {
   EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
 }
 
-TEST(Text, Quoting) {
-  EXPECT_EQ(json_quoted("a\"b\\c\n\x01\xff"), "\"a\\\"b\\\\c\\n\\u0001\xEF\xBF\xBD\"");
-  EXPECT_EQ(csv_quoted("plain"), "plain");
-  EXPECT_EQ(csv_quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
-}
-
 Table sample() {
   Table table;
   table.columns = {{"Metric_ID"}, {"Metric"}, {"Avg"}, {"Unit"}, {"Peak"}, {"Pct of Peak"}};
@@ -99,21 +93,6 @@ TEST(Table, MissingValuesAndLongNames) {
   EXPECT_NE(box.find("klmnopq..."), std::string::npos) << box;
   EXPECT_NE(box.find("—"), std::string::npos);
   EXPECT_EQ(to_csv(table), "name,value\nabcdefghijklmnopqrstuvwxyz,\nb,1.5\n");
-}
-
-TEST(Json, NumbersInFullAndWordsForInfinity) {
-  std::string out;
-  JsonWriter writer(out);
-  writer.begin_object()
-      .key("a")
-      .begin_array()
-      .value(0.1)
-      .value(int64_t{7})
-      .value(kInf)
-      .value(std::nan(""))
-      .null();
-  writer.value("x\"").end_array().key("b").value(true).end_object();
-  EXPECT_EQ(out, R"({"a": [0.1,7,"inf",null,null,"x\""],"b": true})");
 }
 
 }  // namespace

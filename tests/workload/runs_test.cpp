@@ -199,8 +199,6 @@ TEST(Writer, NamesTheFilesOfPasses) {
 }
 
 TEST(Csv, CellsAndNumbers) {
-  EXPECT_EQ(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
-  EXPECT_EQ(csv_cell("plain"), "plain");
   EXPECT_EQ(csv_number(1048576), "1048576");
   EXPECT_EQ(csv_number(0.1), "0.1");
   EXPECT_EQ(csv_number(std::numeric_limits<double>::quiet_NaN()), "");

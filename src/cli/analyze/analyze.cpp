@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/csv.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/profile/profile.h"
@@ -23,7 +24,6 @@
 #include "metric/compare.h"
 #include "metric/roofline_svg.h"
 #include "report/page_server.h"
-#include "workload/csv.h"
 
 namespace tacho::cli {
 
@@ -72,7 +72,7 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_corrections(const
       return fail("--specs-correction '{}': expected name:value,name:value, as in max_sclk:2100", item);
     const std::string name = item.substr(0, colon), value = item.substr(colon + 1);
     if (metric::is_specification(name)) {
-      const workload::CellNumber number = workload::parse_number(value);
+      const CellNumber number = parse_number(value);
       if (!number.ok || !(number.value >= 0) || !std::isfinite(number.value))
         return fail("--specs-correction {}: '{}' is not a number", name, value);
     } else if (name != "gpu_arch" && name != "gpu_model" && name != "gpu_series") {
@@ -320,7 +320,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     std::string text = a.fail_above_text;
     if (text.back() == '%') text.pop_back();
     while (!text.empty() && text.back() == ' ') text.pop_back();
-    const workload::CellNumber number = workload::parse_number(text);
+    const CellNumber number = parse_number(text);
     if (text.empty() || !number.ok || !(number.value >= 0) || !std::isfinite(number.value))
       return fail("--fail-above {}: expected a number of percent, as in 1 or 0.5%", a.fail_above_text);
     a.fail_above = number.value;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "base/csv.h"
 #include "base/format.h"
 #include "cli/export.h"
 #include "counter/to_trace.h"
@@ -16,7 +17,6 @@
 
 namespace tacho::cli {
 
-using workload::csv_cell;
 using workload::csv_number;
 
 namespace {
@@ -43,12 +43,12 @@ std::string wide_csv(const counter::PassResult& result) {
       "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_"
       "VGPR,"
       "Accum_VGPR,SGPR,Queue_ID,PID,TID,Correlation_ID,Kernel_ID";
-  for (const std::string& counter : result.counters) out += "," + csv_cell(counter);
+  for (const std::string& counter : result.counters) out += "," + csv_field(counter);
   out += ",Start_Timestamp,End_Timestamp\n";
   KernelNumbers kernels;
   for (size_t row = 0; row < result.dispatches.size(); ++row) {
     const counter::Dispatch& d = result.dispatches[row];
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_cell(d.kernel), d.gpu,
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", d.index, csv_field(d.kernel), d.gpu,
                        product(d.grid), product(d.workgroup), d.lds, d.scratch, d.arch_vgpr, d.accum_vgpr,
                        d.sgpr, d.queue, d.pid, d.tid, d.index + 1, kernels.of(d.kernel));
     for (size_t c = 0; c < result.counters.size(); ++c)
@@ -69,12 +69,12 @@ std::string long_csv(const counter::PassResult& result) {
     const counter::Dispatch& d = result.dispatches[row];
     const std::string head = fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{}", d.gpu, d.index, product(d.grid), product(d.workgroup), d.lds,
-        d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_cell(d.kernel),
+        d.scratch, d.arch_vgpr, d.accum_vgpr, d.sgpr, csv_field(d.kernel),
         d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","), kernels.of(d.kernel));
     for (size_t c = 0; c < result.counters.size(); ++c) {
       const double value = result.values[row * result.counters.size() + c];
       if (!std::isnan(value))
-        out += fmt::format("{},{},{}\n", head, csv_cell(result.counters[c]), csv_number(value));
+        out += fmt::format("{},{},{}\n", head, csv_field(result.counters[c]), csv_number(value));
     }
   }
   return out;
@@ -85,8 +85,8 @@ std::string pc_samples_csv(const std::vector<counter::PcSample>& samples) {
       "Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason,Samples\n";
   KernelNumbers kernels;
   for (const counter::PcSample& each : samples)
-    out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_cell(each.instruction),
-                       csv_cell(each.source), each.issued ? 1 : 0, csv_cell(each.reason), each.count);
+    out += fmt::format("{},{},{},{},{},{}\n", kernels.of(each.kernel), csv_field(each.instruction),
+                       csv_field(each.source), each.issued ? 1 : 0, csv_field(each.reason), each.count);
   return out;
 }
 
@@ -95,7 +95,7 @@ std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples) {
   KernelNumbers kernels;
   size_t told = 0;
   for (const counter::PcSample& each : samples)
-    if (kernels.of(each.kernel) == told) out += fmt::format("{},{}\n", told++, csv_cell(each.kernel));
+    if (kernels.of(each.kernel) == told) out += fmt::format("{},{}\n", told++, csv_field(each.kernel));
   return out;
 }
 
@@ -107,7 +107,7 @@ std::string timestamps_csv(std::string_view existing, int run,
         "Run,Dispatch_ID,Kernel_Name,GPU_ID,Queue_ID,PID,Grid_Size,Workgroup_Size,Start_Timestamp,End_"
         "Timestamp\n";
   for (const counter::Dispatch& d : dispatches)
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_cell(d.kernel), d.gpu, d.queue,
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", run, d.index, csv_field(d.kernel), d.gpu, d.queue,
                        d.pid, product(d.grid), product(d.workgroup),
                        d.end > d.start ? fmt::format("{},{}", d.start, d.end) : std::string(","));
   return out;

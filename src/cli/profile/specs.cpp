@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/csv.h"
 #include "report/table.h"
 #include "workload/workload.h"
 #include "workload/writer.h"
@@ -79,8 +80,8 @@ std::string sysinfo_csv(const counter::Device& device, const std::string& name, 
   for (auto& entry : facts(device)) list.push_back(std::move(entry));
   std::string header, row;
   for (const auto& [key, value] : list) {
-    header += (header.empty() ? "" : ",") + workload::csv_cell(key);
-    row += (&value == &list.front().second ? "" : ",") + workload::csv_cell(value);
+    header += (header.empty() ? "" : ",") + csv_field(key);
+    row += (&value == &list.front().second ? "" : ",") + csv_field(value);
   }
   return header + "\n" + row + "\n";
 }

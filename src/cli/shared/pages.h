@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -23,7 +24,7 @@ class Pages {
  private:
   enum class Format { Text, Csv, Json } format_;
   std::string when_empty_, out_;
-  report::JsonWriter writer_;
+  JsonWriter writer_;
   report::TextStyle style_;
   bool first_ = true;
 };

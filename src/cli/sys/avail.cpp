@@ -11,6 +11,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/csv.h"
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/shared/devices.h"
@@ -444,7 +446,7 @@ int avail(Face face, int argc, char** argv) {
 
   std::string out;
   if (view.format == "json") {
-    report::JsonWriter json(out);
+    JsonWriter json(out);
     json.begin_array();
     for (const report::Table& table : tables) report::to_json(table, json);
     json.end_array();
@@ -473,11 +475,11 @@ int avail(Face face, int argc, char** argv) {
       if (!out.empty()) out += "\n";
       if (view.csv) {
         for (size_t i = 0; i < table.columns.size(); ++i)
-          out += (i == 0 ? "" : view.separator) + report::csv_quoted(table.columns[i].title);
+          out += (i == 0 ? "" : view.separator) + csv_field(table.columns[i].title);
         out += "\n";
         for (const auto& row : table.rows) {
           for (size_t i = 0; i < row.size(); ++i)
-            out += (i == 0 ? "" : view.separator) + report::csv_quoted(std::get<std::string>(row[i]));
+            out += (i == 0 ? "" : view.separator) + csv_field(std::get<std::string>(row[i]));
           out += "\n";
         }
       } else if (view.markdown) {

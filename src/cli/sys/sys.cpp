@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "analysis/stats.h"
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/export.h"
@@ -794,7 +795,7 @@ Status write_text(const std::string& path, std::string_view text, std::vector<st
 std::string metadata_json(const trace::Trace& trace, const Request& request, int64_t process,
                           const std::vector<std::string>& written) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   const auto property = [&](const char* key) {
     return std::string(trace.property(Table::kEnd, 0, key).value_or(""));
   };

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "base/decimal.h"
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "format/view/agents.h"
 #include "format/view/clock.h"
@@ -14,7 +14,6 @@
 #include "format/view/names.h"
 #include "format/view/timeline.h"
 #include "format/view/tracks.h"
-#include "report/text.h"
 
 namespace tacho::format {
 
@@ -25,7 +24,7 @@ using event::Table;
 namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
-constexpr size_t kMostReady = 24 * 1024;      // longer texts are written piecewise
+constexpr size_t kMostOfBeginning = 512;      // characters of an event before what its dimension row says
 constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines that are no thread: above every Linux tid
 
 class Exporter {
@@ -34,6 +33,7 @@ class Exporter {
       : trace_(trace),
         options_(options),
         file_(file),
+        json_(file, kCompactJson),
         clock_(std::move(boottime)),
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
@@ -49,7 +49,7 @@ class Exporter {
     TACHO_TRY(write_head());
     TACHO_TRY(timeline_.run(*this));
     if (launches_ != nullptr) TACHO_TRY(launches_->status());
-    file_.write("\n]}\n");
+    json_.end_line().end_array().end_object().end_line();
     return {};
   }
 
@@ -70,10 +70,7 @@ class Exporter {
     const Line& line = lanes_[what.lane];
     if (what.table == Table::kApi && what.correlation != 0)
       calls_.add(tracks_.process(what.track), what.correlation, {what.track, what.start, 0});
-    char* at = start_event("{\"ph\":\"X\"", line, start);
-    at = append(at, ",\"dur\":");
-    at = write_microseconds(at, end - start);
-    file_.advance(static_cast<size_t>(at - begin_));
+    begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
     describe(what);
     if (what.table == Table::kDispatch || what.table == Table::kCopy || what.table == Table::kFill)
       flow(what, line, start);
@@ -84,14 +81,13 @@ class Exporter {
     const int64_t time = clock_(what.start);
     if (what.table == Table::kReading || what.table == Table::kCounterValue) return counter(what, time);
     const Line& line = what.table == Table::kSample ? sample_line(what.track) : lanes_[what.lane];
-    char* at = start_event("{\"ph\":\"i\",\"s\":\"t\"", line, time);
-    file_.advance(static_cast<size_t>(at - begin_));
+    begin_event("i", line, time, [](auto&) {});
     describe(what);
   }
 
  private:
   struct Line {
-    std::string numbers;  // ,"pid":1,"tid":2
+    std::string numbers;  // "pid":1,"tid":2
   };
 
   Status write_head() {
@@ -99,20 +95,17 @@ class Exporter {
     base_ = clock_(first);
     last_ = clock_(last);
     TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
-    std::string head = "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,";
-    if (realtime.known()) head += fmt::format("\"baseTimeNanoseconds\":{},", realtime(first));
-    head += fmt::format(
-        "\"metadata\":{{\"producer\":\"tacho {}\",\"boottimeOfZeroNanoseconds\":{}}},\n\"traceEvents\":[",
-        TACHO_PROGRAM_VERSION, base_);
-    file_.write(head);
+    json_.begin_object().name("displayTimeUnit").text("ns").member("schemaVersion", 1);
+    if (realtime.known()) json_.member("baseTimeNanoseconds", realtime(first));
+    json_.name("metadata").begin_object();
+    json_.member("producer", "tacho " TACHO_PROGRAM_VERSION).member("boottimeOfZeroNanoseconds", base_);
+    json_.end_object().newline().name("traceEvents").begin_array();
     return {};
   }
 
-  void meta(const char* kind, std::string_view numbers, std::string_view text) {
-    file_.write(first_event_ ? "\n" : ",\n");
-    first_event_ = false;
-    file_.write(fmt::format("{{\"ph\":\"M\",\"name\":\"{}\"{},\"args\":{{\"name\":{}}}}}", kind, numbers,
-                            report::json_quoted(text)));
+  void meta(JsonLiteral kind, std::string_view numbers, std::string_view text) {
+    json_.newline().begin_object().name("ph").text("M").name("name").text(kind).splice(numbers);
+    json_.name("args").begin_object().member("name", text).end_object().end_object();
   }
 
   const Line& sample_line(int64_t track) {
@@ -126,7 +119,7 @@ class Exporter {
     const int64_t pid = tracks_.pid(process);
     if (!named_processes_[static_cast<size_t>(process)]) {
       named_processes_[static_cast<size_t>(process)] = true;
-      meta("process_name", fmt::format(",\"pid\":{}", pid), tracks_.process_name(process));
+      meta("process_name", process_numbers(pid), tracks_.process_name(process));
     }
     return pid;
   }
@@ -138,7 +131,7 @@ class Exporter {
     // Distinct lines may overlap in that formula only when there are millions of tracks: numbers are then
     // given out.
     if (tid > 0x7fffffff) tid = next_line_--;
-    const Line line{fmt::format(",\"pid\":{},\"tid\":{}", pid, tid)};
+    const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); })};
     std::string name = tracks_.name(track);
     while (!name.empty() && name.back() == ' ') name.pop_back();
     if (index != 0) name += fmt::format(" ({})", index + 1);
@@ -146,60 +139,49 @@ class Exporter {
     return line;
   }
 
-  static char* append(char* at, std::string_view text) {
-    if (!text.empty()) std::memcpy(at, text.data(), text.size());
-    return at + text.size();
+  // Members, kept ready for splice().
+  template <typename Fill>
+  static std::string members(Fill fill) {
+    std::string out;
+    JsonWriter json(out, kCompactJson);
+    fill(json);
+    return out;
+  }
+  static std::string process_numbers(int64_t pid) {
+    return members([&](JsonWriter& json) { json.member("pid", pid); });
   }
 
-  // The part that every event has; at most 256 bytes. begin_ is where it began.
-  char* start_event(std::string_view head, const Line& line, int64_t time) {
-    begin_ = file_.reserve(512);
-    char* at = begin_;
-    if (!first_event_) *at++ = ',';
-    first_event_ = false;
-    *at++ = '\n';
-    at = append(at, head);
-    at = append(at, line.numbers);
-    at = append(at, ",\"ts\":");
-    return write_microseconds(at, time - base_);
+  // The part that every event has, and what `more` adds.
+  template <typename More>
+  void begin_event(JsonLiteral phase, const Line& line, int64_t time, More more) {
+    json_.burst(kMostOfBeginning, [&](auto& json) {
+      json.newline().begin_object().name("ph").text(phase);
+      if (phase.text() == "i") json.name("s").text("t");
+      json.splice(line.numbers).name("ts").microseconds(time - base_);
+      more(json);
+    });
   }
 
-  void write_text(std::string_view text) {
-    if (text.size() > kMostReady) return file_.write(text);
-    append(file_.reserve(text.size()), text);
-    file_.advance(text.size());
-  }
-  void write_number(std::string_view before, int64_t value, bool is_unsigned = false) {
-    char* const begin = file_.reserve(before.size() + kMostDigits);
-    char* at = append(begin, before);
-    at = is_unsigned ? write_unsigned(at, static_cast<uint64_t>(value)) : write_signed(at, value);
-    file_.advance(static_cast<size_t>(at - begin));
-  }
-
-  // ,"cat":..,"name":..,"args":{constants ... and then what differs from row to row.
+  // "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
   void describe(const Happening& what) {
-    write_text(remembered(what));
-    bool first = args_empty_;
-    const auto number = [&](const char* name, int64_t value, bool is_unsigned = false) {
-      write_number(fmt::format("{}\"{}\":", first ? "" : ",", name), value, is_unsigned);
-      first = false;
+    json_.splice(remembered(what));
+    const auto number = [&](JsonLiteral name, int64_t value) { json_.member(name, value); };
+    const auto count = [&](JsonLiteral name, int64_t value) {
+      json_.member(name, static_cast<uint64_t>(value));
     };
     switch (what.table) {
       case Table::kDispatch:
-        if (what.extra[0] != kUnknown)
-          write_number(first ? "\"dispatch\":" : ",\"dispatch\":", what.extra[0] + 1), first = false;
-        if (what.extra[1] != 0) number("graph node", what.extra[1], true);
-        if (tracks_.stream(what.track) != kUnknown)
-          write_number(first ? "\"stream\":" : ",\"stream\":", tracks_.stream(what.track), true),
-              first = false;
+        if (what.extra[0] != kUnknown) number("dispatch", what.extra[0] + 1);
+        if (what.extra[1] != 0) count("graph node", what.extra[1]);
+        if (tracks_.stream(what.track) != kUnknown) count("stream", tracks_.stream(what.track));
         break;
       case Table::kCopy:
       case Table::kFill:
-        write_number(first ? "\"bytes\":" : ",\"bytes\":", what.extra[0]), first = false;
+        number("bytes", what.extra[0]);
         break;
       case Table::kAllocation:
         if (what.extra[0] != kUnknown) number("bytes", what.extra[0]);
-        number("address", what.extra[1], true);
+        count("address", what.extra[1]);
         break;
       case Table::kApi:
         if (what.extra[0] != 0 && what.extra[0] != kUnknown) number("result", what.extra[0]);
@@ -207,25 +189,20 @@ class Exporter {
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);
         if (payload == static_cast<int64_t>(event::PayloadKind::kInteger)) number("payload", what.extra[0]);
-        if (payload == static_cast<int64_t>(event::PayloadKind::kDouble)) {
-          const auto value = std::bit_cast<double>(what.extra[0]);
-          file_.write(fmt::format("{}\"payload\":{}", first ? "" : ",",
-                                  std::isfinite(value) ? fmt::format("{}", value) : "null"));
-          first = false;
-        }
+        if (payload == static_cast<int64_t>(event::PayloadKind::kDouble))
+          json_.member("payload", std::bit_cast<double>(what.extra[0]));
         break;
       }
       default:
         break;
     }
-    if (what.correlation != 0)
-      write_number(first ? "\"correlation\":" : ",\"correlation\":", what.correlation, true), first = false;
+    if (what.correlation != 0) count("correlation", what.correlation);
     if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
-      file_.write(first ? "\"end\":\"not recorded\"" : ",\"end\":\"not recorded\"");
-    file_.write("}}");
+      json_.name("end").text("not recorded");
+    json_.end_object().end_object();
   }
 
-  // The constant part for a dimension row; sets args_empty_.
+  // The constant part for a dimension row.
   std::string_view remembered(const Happening& what) {
     auto& ready = ready_[static_cast<size_t>(what.table)];
     const bool renamed = what.table == Table::kDispatch && options_.kernel_rename;
@@ -233,21 +210,17 @@ class Exporter {
       const auto at = static_cast<size_t>(what.dim);
       if (ready.size() <= at) ready.resize(at + 1);
       if (ready[at].empty()) ready[at] = constant_part(what);
-      args_empty_ = ready[at].back() == '{';
       return ready[at];
     }
     scratch_ = constant_part(what);
-    args_empty_ = scratch_.back() == '{';
     return scratch_;
   }
 
   std::string constant_part(const Happening& what) {
     std::string category, name, args;
-    const auto arg = [&](const char* key, std::string_view value) {
-      args += fmt::format("{}\"{}\":{}", args.empty() ? "" : ",", key, report::json_quoted(value));
-    };
-    const auto number = [&](const char* key, int64_t value) {
-      if (value != kUnknown) args += fmt::format("{}\"{}\":{}", args.empty() ? "" : ",", key, value);
+    JsonWriter json(args, kCompactJson);
+    const auto number = [&](JsonLiteral key, int64_t value) {
+      if (value != kUnknown) json.member(key, value);
     };
     switch (what.table) {
       case Table::kDispatch: {
@@ -260,9 +233,9 @@ class Exporter {
             name = trace_.text(Table::kLabel, launch->label, column::Label::name);
         }
         const auto cell = [&](int at) { return trace_.cell(Table::kKernel, what.dim, at); };
-        const auto extent = [&](const char* key, int x, int y, int z) {
+        const auto extent = [&](JsonLiteral key, int x, int y, int z) {
           if (cell(x) == kUnknown || cell(y) == kUnknown || cell(z) == kUnknown) return;
-          args += fmt::format("{}\"{}\":[{},{},{}]", args.empty() ? "" : ",", key, cell(x), cell(y), cell(z));
+          json.name(key).begin_array().value(cell(x)).value(cell(y)).value(cell(z)).end_array();
         };
         // Work-items, as everywhere in tacho; torch.profiler's files count workgroups.
         extent("grid items", column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z);
@@ -277,8 +250,8 @@ class Exporter {
         category = "memory_copy";
         const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
         name = copy_direction_name(cell(column::CopyShape::direction));
-        arg("from", agents_.label(cell(column::CopyShape::source_device), options_.agent_index));
-        arg("to", agents_.label(cell(column::CopyShape::target_device), options_.agent_index));
+        json.member("from", agents_.label(cell(column::CopyShape::source_device), options_.agent_index));
+        json.member("to", agents_.label(cell(column::CopyShape::target_device), options_.agent_index));
         break;
       }
       case Table::kFill:
@@ -296,9 +269,9 @@ class Exporter {
         category = "marker_api";
         name = trace_.text(Table::kLabel, what.dim, column::Label::name);
         if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::domain); !text.empty())
-          arg("domain", text);
+          json.member("domain", text);
         if (const auto text = trace_.text(Table::kLabel, what.dim, column::Label::category); !text.empty())
-          arg("category", text);
+          json.member("category", text);
         break;
       case Table::kSync:
         category = "synchronization";
@@ -318,9 +291,9 @@ class Exporter {
                        static_cast<int64_t>(event::AllocationOperation::kFree)
                    ? "MEMORY_ALLOCATION_FREE"
                    : "MEMORY_ALLOCATION_ALLOCATE";
-        arg("agent",
-            agents_.label(trace_.cell(Table::kAllocationShape, what.dim, column::AllocationShape::device),
-                          options_.agent_index));
+        json.member("agent", agents_.label(trace_.cell(Table::kAllocationShape, what.dim,
+                                                       column::AllocationShape::device),
+                                           options_.agent_index));
         break;
       case Table::kSample: {
         category = "sample";
@@ -334,14 +307,15 @@ class Exporter {
           stack.append(depth == 0 ? "" : " < ")
               .append(trace_.text(Table::kFrame, trace_.cell(Table::kStack, row, column::Stack::frame),
                                   column::Frame::function));
-        arg("stack", stack);
+        json.member("stack", stack);
         break;
       }
       default:
         break;
     }
-    return fmt::format(",\"cat\":\"{}\",\"name\":{},\"args\":{{{}", category, report::json_quoted(name),
-                       args);
+    return members([&](JsonWriter& out) {
+      out.member("cat", category).member("name", name).name("args").begin_object().splice(args);
+    });
   }
 
   // An arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so
@@ -354,14 +328,16 @@ class Exporter {
     const int64_t call = clock_(launch->start);
     if (call > start) return;  // by the clocks' error: an arrow back in time would bind to other slices
     ++flows_;
-    char* at = start_event("{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\"", *caller, call);
-    file_.advance(static_cast<size_t>(at - begin_));
-    write_number(",\"id\":", flows_);
-    file_.write("}");
-    at = start_event("{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\"", line, start);
-    file_.advance(static_cast<size_t>(at - begin_));
-    write_number(",\"id\":", flows_);
-    file_.write("}");
+    const auto arrow = [&](JsonLiteral phase, const Line& place, int64_t time, bool end) {
+      json_.burst(kMostOfBeginning, [&](auto& json) {
+        json.newline().begin_object().name("ph").text(phase);
+        if (end) json.name("bp").text("e");
+        json.name("cat").text("ac2g").name("name").text("ac2g").splice(place.numbers);
+        json.name("ts").microseconds(time - base_).member("id", flows_).end_object();
+      });
+    };
+    arrow("s", *caller, call, false);
+    arrow("f", line, start, true);
   }
 
   const Line* line_of_thread(int64_t track) {
@@ -389,23 +365,21 @@ class Exporter {
         if (device != 0) ready += " " + agents_.label(device, options_.agent_index);
         if (const auto unit = trace_.text(Table::kCounter, counter, column::Counter::unit); !unit.empty())
           ready += fmt::format(" ({})", unit);
-        ready = report::json_quoted(ready);
       }
       name = ready;
     } else {
-      name = report::json_quoted(fmt::format("{} PMC {} [{}]", agents_.label(device, options_.agent_index),
-                                             trace_.text(Table::kCounter, what.dim, column::Counter::name),
-                                             what.extra[2]));
+      name = fmt::format("{} PMC {} [{}]", agents_.label(device, options_.agent_index),
+                         trace_.text(Table::kCounter, what.dim, column::Counter::name), what.extra[2]);
     }
-    const Line line{fmt::format(",\"pid\":{}", pid)};
-    char* const at = start_event("{\"ph\":\"C\"", line, time);
-    file_.advance(static_cast<size_t>(at - begin_));
-    file_.write(fmt::format(",\"name\":{},\"args\":{{\"value\":{}}}}}", name, value));
+    begin_event("C", Line{process_numbers(pid)}, time, [](auto&) {});
+    json_.member("name", name).name("args").begin_object().member("value", value);
+    json_.end_object().end_object();
   }
 
   const trace::Trace& trace_;
   ExportOptions options_;
   OutputFile& file_;
+  JsonFileWriter json_;
   ClockMap clock_;
   Agents agents_;
   Tracks tracks_;
@@ -421,8 +395,6 @@ class Exporter {
   std::vector<std::string> ready_[event::kFactTables];
   std::string scratch_;
   int64_t base_ = 0, last_ = 0, flows_ = 0, next_line_ = 0x7fffffff;
-  char* begin_ = nullptr;
-  bool first_event_ = true, args_empty_ = true;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "base/csv.h"
 #include "format/csv/parts.h"
 
 namespace tacho::format::csv {
@@ -124,7 +125,7 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
   out += ",\"Name\",\"Vendor_Name\",\"Product_Name\",\"Model_Name\"\n";
   for (const Agent& agent : agents.all()) {
     const auto text = [&](int at) { return trace.text(Table::kDevice, agent.device, at); };
-    out += fmt::format("{},{},{}", agent.node, agent.logical, quoted(type_word(agent.kind)));
+    out += fmt::format("{},{},{}", agent.node, agent.logical, csv_quoted(type_word(agent.kind)));
     const auto facts = agent_facts(trace, agent);
     auto fact = facts.begin();
     for (const std::string_view entry : kEntries) {
@@ -133,14 +134,14 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
     }
     if (agent.device == 0) {
       out += fmt::format(",{},\"\",\"\",\"\"\n",
-                         quoted(trace.property(Table::kEnd, 0, "machine").value_or("host")));
+                         csv_quoted(trace.property(Table::kEnd, 0, "machine").value_or("host")));
       continue;
     }
     const std::string_view name = text(column::Device::name),
                            architecture = text(column::Device::architecture);
-    out += fmt::format(",{},{},{},{}\n", quoted(architecture.empty() ? name : architecture),
-                       quoted(text(column::Device::vendor)), quoted(name),
-                       quoted(trace.property(Table::kDevice, agent.device, "model_name").value_or("")));
+    out += fmt::format(",{},{},{},{}\n", csv_quoted(architecture.empty() ? name : architecture),
+                       csv_quoted(text(column::Device::vendor)), csv_quoted(name),
+                       csv_quoted(trace.property(Table::kDevice, agent.device, "model_name").value_or("")));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "analysis/stats.h"
+#include "base/csv.h"
 #include "base/decimal.h"
 #include "base/output_file.h"
 #include "format/csv/parts.h"
@@ -200,7 +201,7 @@ class Exporter {
     const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
     KernelText text;
     text.before = fmt::format("{},", kernels_.id(kernel));
-    if (!options_.kernel_rename) text.before += quoted(kernels_.name(kernel)) + ",";
+    if (!options_.kernel_rename) text.before += csv_quoted(kernels_.name(kernel)) + ",";
     const auto add = [&](int64_t value) {
       text.after += value == kUnknown ? std::string(",") : fmt::format(",{}", value);
     };
@@ -243,10 +244,10 @@ class Exporter {
       const int64_t queue = tracks_.queue(track), stream = tracks_.stream(track);
       text.amd = amd(device);
       // Without streams (OpenCL) rocprofv3's column is 0.
-      text.text =
-          fmt::format("\"KERNEL_DISPATCH\",{},{},{},", quoted(agents_.label(device, options_.agent_index)),
-                      queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
-                      stream == kUnknown ? 0 : stream);
+      text.text = fmt::format(
+          "\"KERNEL_DISPATCH\",{},{},{},", csv_quoted(agents_.label(device, options_.agent_index)),
+          queue == kUnknown ? std::string() : fmt::format("{}", static_cast<uint64_t>(queue)),
+          stream == kUnknown ? 0 : stream);
     }
     return text;
   }
@@ -287,7 +288,7 @@ class Exporter {
           out.comma();
           out.text(text.before);
           if (options_.kernel_rename) {
-            out.text(quoted(renamed(launch, row[3])));
+            out.text(csv_quoted(renamed(launch, row[3])));
             out.comma();
             if (row[2] != kUnknown) renamed_[std::string(renamed(launch, row[3]))].add(row[2]);
           }
@@ -308,35 +309,36 @@ class Exporter {
     static constexpr int kColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
                                        column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
     std::unordered_map<int64_t, std::string> shapes;  // ,"Agent 0","Agent 1", by dimension
-    return rows(Table::kCopy, kColumns, "memory_copy_trace",
-                options_.extra_columns
-                    ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-                      "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n"
-                    : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-                      "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n",
-                [&](Row& out, std::span<const int64_t> row) {
-                  const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
-                  std::string& agents = shapes[row[3]];
-                  if (agents.empty())
-                    agents = fmt::format(
-                        ",{},{},",
-                        quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
-                        quoted(agents_.label(cell(column::CopyShape::target_device), options_.agent_index)));
-                  out.text("\"MEMORY_COPY\",\"");
-                  out.text(copy_direction_name(cell(column::CopyShape::direction)));
-                  out.text("\",");
-                  const int64_t stream = tracks_.stream(row[0]);
-                  out.unsigned_number(stream == kUnknown ? 0 : stream);
-                  out.text(agents);
-                  out.unsigned_number(row[4]);
-                  out.comma();
-                  times(out, row[1], row[2]);
-                  if (options_.extra_columns) {
-                    out.comma();
-                    out.known(row[5]);
-                  }
-                  out.end();
-                });
+    return rows(
+        Table::kCopy, kColumns, "memory_copy_trace",
+        options_.extra_columns
+            ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
+              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n"
+            : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
+              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n",
+        [&](Row& out, std::span<const int64_t> row) {
+          const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
+          std::string& agents = shapes[row[3]];
+          if (agents.empty())
+            agents = fmt::format(
+                ",{},{},",
+                csv_quoted(agents_.label(cell(column::CopyShape::source_device), options_.agent_index)),
+                csv_quoted(agents_.label(cell(column::CopyShape::target_device), options_.agent_index)));
+          out.text("\"MEMORY_COPY\",\"");
+          out.text(copy_direction_name(cell(column::CopyShape::direction)));
+          out.text("\",");
+          const int64_t stream = tracks_.stream(row[0]);
+          out.unsigned_number(stream == kUnknown ? 0 : stream);
+          out.text(agents);
+          out.unsigned_number(row[4]);
+          out.comma();
+          times(out, row[1], row[2]);
+          if (options_.extra_columns) {
+            out.comma();
+            out.known(row[5]);
+          }
+          out.end();
+        });
   }
 
   Status fills() {
@@ -348,8 +350,8 @@ class Exporter {
         "Bytes\"\n",
         [&](Row& out, std::span<const int64_t> row) {
           out.text("\"MEMORY_FILL\",");
-          out.text(quoted(agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device),
-                                        options_.agent_index)));
+          out.text(csv_quoted(agents_.label(trace_.cell(Table::kFillShape, row[3], column::FillShape::device),
+                                            options_.agent_index)));
           out.comma();
           const int64_t stream = tracks_.stream(row[0]);
           out.unsigned_number(stream == kUnknown ? 0 : stream);
@@ -377,9 +379,10 @@ class Exporter {
                   out.text("\"MEMORY_ALLOCATION\",\"");
                   out.text(allocation_name(operation));
                   out.text("\",");
-                  out.text(is_free(operation) ? std::string("\"\"")
-                                              : quoted(agents_.label(cell(column::AllocationShape::device),
-                                                                     options_.agent_index)));
+                  out.text(is_free(operation)
+                               ? std::string("\"\"")
+                               : csv_quoted(agents_.label(cell(column::AllocationShape::device),
+                                                          options_.agent_index)));
                   out.comma();
                   out.known(row[5]);
                   out.text(fmt::format(",\"0x{:016x}\",", static_cast<uint64_t>(row[6])));
@@ -443,8 +446,9 @@ class Exporter {
           sink.out = std::make_unique<Row>(*sink.file);
         }
         function.sink = &sink;
-        function.text = fmt::format("\"{}\",{},", api_domain_name(domain),
-                                    quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
+        function.text =
+            fmt::format("\"{}\",{},", api_domain_name(domain),
+                        csv_quoted(trace_.text(Table::kFunction, row[3], column::Function::name)));
       }
       Row& out = *function.sink->out;
       out.text(function.text);
@@ -466,7 +470,7 @@ class Exporter {
                   const bool mark = trace_.cell(Table::kLabel, row[3], column::Label::kind) ==
                                     static_cast<int64_t>(event::MarkerKind::kMark);
                   out.text(mark ? "\"MARKER_CORE_API\"," : "\"MARKER_CORE_RANGE_API\",");
-                  out.text(quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
+                  out.text(csv_quoted(trace_.text(Table::kLabel, row[3], column::Label::name)));
                   out.comma();
                   out.text(thread_text(row[0]));
                   out.unsigned_number(row[4]);
@@ -579,16 +583,16 @@ class Exporter {
     const auto text = [&](int64_t value) {
       return value == kUnknown ? std::string() : fmt::format("{}", value);
     };
-    const std::string head =
-        fmt::format("{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation),
-                    text(collected.ordinal == kUnknown ? kUnknown : collected.ordinal + 1),
-                    quoted(agents_.label(device, options_.agent_index)), text(tracks_.queue(collected.track)),
-                    text(trace_.cell(Table::kProcess, process, column::Process::pid)),
-                    text(launching_thread(launch, collected.track)),
-                    text(product(column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z)),
-                    kernel == 0 ? std::string() : fmt::format("{}", kernels_.id(kernel)),
-                    quoted(kernel == 0 ? std::string_view() : renamed(launch, kernel)),
-                    text(product(column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z)));
+    const std::string head = fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},", static_cast<uint64_t>(correlation),
+        text(collected.ordinal == kUnknown ? kUnknown : collected.ordinal + 1),
+        csv_quoted(agents_.label(device, options_.agent_index)), text(tracks_.queue(collected.track)),
+        text(trace_.cell(Table::kProcess, process, column::Process::pid)),
+        text(launching_thread(launch, collected.track)),
+        text(product(column::Kernel::grid_x, column::Kernel::grid_y, column::Kernel::grid_z)),
+        kernel == 0 ? std::string() : fmt::format("{}", kernels_.id(kernel)),
+        csv_quoted(kernel == 0 ? std::string_view() : renamed(launch, kernel)),
+        text(product(column::Kernel::group_x, column::Kernel::group_y, column::Kernel::group_z)));
     // LDS_Block_Size ... SGPR_Count are the first five of kernel_trace's tail.
     std::string sizes = ",,,,";
     if (kernel != 0) {
@@ -600,7 +604,8 @@ class Exporter {
     for (const auto& [counter, value] : collected.values) {
       out.text(head);
       out.text(sizes);
-      out.text(fmt::format(",{},{},", quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),
+      out.text(fmt::format(",{},{},",
+                           csv_quoted(trace_.text(Table::kCounter, counter, column::Counter::name)),
                            csv::counter_value(value)));
       times(out, dispatch != nullptr ? dispatch->start : collected.start,
             dispatch != nullptr ? dispatch->duration : kUnknown);
@@ -614,7 +619,7 @@ class Exporter {
     // Kernels of very many names go line by line from a table that keeps them in files.
     const bool many = !options_.kernel_rename && options_.wants(Table::kDispatch) &&
                       trace_.rows(Table::kKernel) > kMostRemembered;
-    std::vector<NamedSums> all;
+    std::vector<StatisticsRow> all;
     if (many) TACHO_TRY(statistics_of_many(all));
     TACHO_ASSIGN(auto domains, domain_sums(trace_, options_, kernels_,
                                            many ? std::optional(Table::kDispatch) : std::nullopt));
@@ -633,7 +638,7 @@ class Exporter {
     return {};
   }
 
-  Status statistics_of_many(std::vector<NamedSums>& domains) {
+  Status statistics_of_many(std::vector<StatisticsRow>& domains) {
     analysis::StatOptions options;
     options.mangled = options_.mangled;
     options.truncate = options_.truncate;

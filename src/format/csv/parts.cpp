@@ -4,19 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tacho::format::csv {
+#include "base/csv.h"
 
-std::string quoted(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 2);
-  out += '"';
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
-  return out;
-}
+namespace tacho::format::csv {
 
 std::string statistic(double value) {
   return value > 0.01 ? fmt::format("{:.6f}", value) : fmt::format("{:.8e}", value);
@@ -33,7 +23,7 @@ std::string counter_value(double value) {
 
 void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
                     double total) {
-  out += fmt::format("{},{},", quoted(name), sums.count + sums.unknown);
+  out += fmt::format("{},{},", csv_quoted(name), sums.count + sums.unknown);
   if (sums.count == 0) {
     out += ",,,,,\n";
     return;
@@ -43,12 +33,12 @@ void add_statistics(std::string& out, std::string_view name, const analysis::Sum
                      sums.max, statistic(stddev));
 }
 
-std::string statistics(std::vector<NamedSums> rows) {
-  std::sort(rows.begin(), rows.end(), [](const NamedSums& a, const NamedSums& b) {
+std::string statistics(std::vector<StatisticsRow> rows) {
+  std::sort(rows.begin(), rows.end(), [](const StatisticsRow& a, const StatisticsRow& b) {
     return a.sums.total != b.sums.total ? a.sums.total > b.sums.total : a.name < b.name;
   });
   double total = 0;
-  for (const NamedSums& row : rows) total += static_cast<double>(row.sums.total);
+  for (const StatisticsRow& row : rows) total += static_cast<double>(row.sums.total);
   std::string out(kStatisticsHeader);
   for (const auto& [name, sums] : rows) add_statistics(out, name, sums, sums.stddev(), total);
   return out;

@@ -1,4 +1,4 @@
-// Parts of the CSV writer that stand alone: quoting, number formats, statistics, agents.
+// Parts of the CSV writer that stand alone: number formats, statistics, agents.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,12 @@
 #include <vector>
 
 #include "analysis/accumulate.h"
+#include "base/csv.h"
 #include "format/view/agents.h"
 #include "format/view/names.h"
 #include "trace/trace.h"
 
 namespace tacho::format::csv {
-
-/// "text" with quotes inside doubled (RFC 4180; rocprofv3 leaves them as they are, which no reader can take
-/// apart).
-std::string quoted(std::string_view text);
 
 /// A number of a statistics file: above 0.01 six decimals, else scientific with eight.
 std::string statistic(double value);
@@ -24,13 +21,13 @@ std::string percentage(double value);
 /// A counter's value: from 1 six decimals, else scientific with eight.
 std::string counter_value(double value);
 
-struct NamedSums {
+struct StatisticsRow {
   std::string name;
   analysis::Sums sums;
 };
 /// "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev", longest total first.
 /// Rows whose duration is not known count as calls only.
-std::string statistics(std::vector<NamedSums> rows);
+std::string statistics(std::vector<StatisticsRow> rows);
 
 /// Its header, and one of its lines; `total`: ns, what percentages are of.
 inline constexpr std::string_view kStatisticsHeader =

@@ -14,9 +14,9 @@ namespace {
 
 // Rows of `table` by the name that `name` gives a dimension row; nullopt = not wanted.
 template <typename Name>
-Result<std::vector<NamedSums>> sums_by(const trace::Trace& trace, const ExportOptions& options, Table table,
-                                       Name name) {
-  std::vector<NamedSums> rows;
+Result<std::vector<StatisticsRow>> sums_by(const trace::Trace& trace, const ExportOptions& options,
+                                           Table table, Name name) {
+  std::vector<StatisticsRow> rows;
   TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
   std::unordered_map<std::string, size_t> places;
   std::unordered_map<int64_t, size_t> place_of_dim;
@@ -83,7 +83,7 @@ Result<std::vector<DomainSums>> domain_sums(const trace::Trace& trace, const Exp
 
 analysis::Sums total_of(const DomainSums& domain) {
   analysis::Sums all;
-  for (const NamedSums& row : domain.rows) {
+  for (const StatisticsRow& row : domain.rows) {
     trace::Summary part;
     part.count = row.sums.count;
     part.unknown = row.sums.unknown;

@@ -15,7 +15,7 @@ namespace tacho::format::csv {
 struct DomainSums {
   std::string file;    // "kernel", "hip_api": <prefix>_<file>_stats.csv
   std::string domain;  // "KERNEL_DISPATCH", "HIP_API"
-  std::vector<NamedSums> rows;
+  std::vector<StatisticsRow> rows;
 };
 /// Domains wanted by the options, in rocprofv3's order, without those that have no records. From summaries
 /// alone. `without`: a table that is left out.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/demangle.h"
+#include "base/json_writer.h"
 #include "base/sorted_file.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
@@ -388,11 +389,11 @@ int64_t Writer::symbol(int64_t process_row, int64_t kernel) {
         .known(cell(K::scalar_registers))
         .known(cell(K::registers))
         .known(cell(K::accum_registers));
-    info.text(fmt::format("{{\"kernel_id\": {}, \"formatted_kernel_name\": {}, \"demangled_kernel_name\": "
-                          "{}, \"truncated_kernel_name\": {}}}",
-                          id, report::json_quoted(readable), report::json_quoted(readable),
-                          report::json_quoted(truncated)))
-        .end();
+    std::string about;
+    JsonWriter json(about);
+    json.begin_object().member("kernel_id", id).member("formatted_kernel_name", readable);
+    json.member("demangled_kernel_name", readable).member("truncated_kernel_name", truncated).end_object();
+    info.text(about).end();
   }
   return known = id;
 }
@@ -447,9 +448,11 @@ Status Writer::regions() {
             .end();
         if (row[4] != 0) threads_.add(on.process, row[4], on.thread);
       } else {
-        extdata =
-            "{\"message\": " + report::json_quoted(trace_.text(Table::kLabel, row[3], column::Label::name)) +
-            "}";
+        extdata.clear();
+        JsonWriter(extdata)
+            .begin_object()
+            .member("message", trace_.text(Table::kLabel, row[3], column::Label::name))
+            .end_object();
         const int64_t about = event(marker_category, row[4], extdata);
         const auto kind =
             static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
@@ -675,10 +678,12 @@ Status Writer::counters() {
               .integer(found->value)
               .integer(known->second)
               .real(__builtin_bit_cast(double, columns[3][i]));
-          values
-              .text(columns[4][i] == 0 ? std::string("{}")
-                                       : fmt::format("{{\"instance\": {}}}", columns[4][i]))
-              .end();
+          std::string about;
+          JsonWriter json(about);
+          json.begin_object();
+          if (columns[4][i] != 0) json.member("instance", columns[4][i]);
+          json.end_object();
+          values.text(about).end();
         }
         return true;
       });

@@ -8,10 +8,10 @@
 #include <map>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/sorted_file.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/view/names.h"
-#include "workload/csv.h"
 
 namespace tacho::format::rocprofv3_csv {
 namespace {
@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using event::Domain;
 using event::kUnknown;
 using event::Table;
-using workload::CsvReader;
 
 constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 constexpr size_t kMostFiles = 100'000;
@@ -554,7 +553,7 @@ class Reader {
         }
         last = number;
       }
-      const workload::CellNumber cell = workload::parse_number(rows.text(value));
+      const CellNumber cell = parse_number(rows.text(value));
       if (!cell.ok) {
         writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
         return;

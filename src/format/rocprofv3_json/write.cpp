@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "base/decimal.h"
 #include "base/demangle.h"
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "format/csv/parts.h"
 #include "format/rocprofv3_json/bits.h"
@@ -16,7 +16,6 @@
 #include "format/view/launches.h"
 #include "format/view/timeline.h"
 #include "format/view/tracks.h"
-#include "report/text.h"
 
 namespace tacho::format::rocprofv3 {
 
@@ -26,10 +25,6 @@ using event::kUnknown;
 using event::Table;
 
 namespace {
-
-std::string quoted(std::string_view text) {
-  return report::json_quoted(text);
-}
 
 // Kinds of buffer records in rocprofv3's order; records refer to them by number.
 constexpr std::string_view kKinds[] = {"NONE",
@@ -76,12 +71,16 @@ constexpr std::string_view kMarkerOperations[] = {"roctxMarkA", "roctxRangePushA
 // A marker of ours has no correlation id; its text is found by its label's.
 constexpr int64_t kLabelIds = int64_t{1} << 62;
 
+constexpr size_t kMostOfBeginning = 512;  // characters of what every record begins with
+
 class Exporter {
  public:
-  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap clock)
+  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, JsonFileWriter& json,
+           ClockMap clock)
       : trace_(trace),
         options_(options),
         file_(file),
+        json_(json),
         clock_(std::move(clock)),
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
@@ -93,9 +92,15 @@ class Exporter {
     write_counters();
     TACHO_TRY(write_strings());
     write_symbols();
-    file_.write(",\n\"host_functions\":[],\"summary\":[]");
+    json_.newline()
+        .name("host_functions")
+        .begin_array()
+        .end_array()
+        .name("summary")
+        .begin_array()
+        .end_array();
     TACHO_TRY(write_callback_records());
-    file_.write(",\n\"buffer_records\":{");
+    json_.newline().name("buffer_records").begin_object();
     TACHO_TRY(write_dispatches());
     TACHO_TRY(write_calls());
     TACHO_TRY(write_markers());
@@ -103,8 +108,8 @@ class Exporter {
     TACHO_TRY(write_allocations());
     for (const char* empty :
          {"scratch_memory", "rocdecode_api", "rocjpeg_api", "pc_sample_host_trap", "pc_sample_stochastic"})
-      file_.write(fmt::format(",\n\"{}\":[]", empty));
-    file_.write("}}");
+      json_.newline().key(empty).begin_array().end_array();
+    json_.end_object().end_object();
     return {};
   }
 
@@ -117,90 +122,89 @@ class Exporter {
   int64_t end_of(int64_t start, int64_t duration) const {
     return duration == kUnknown ? 0 : clock_(time_after(start, duration));
   }
-  void comma(bool& first) {
-    if (!first) file_.write(",\n");
-    first = false;
+  // Every record has a line of its own.
+  JsonFileWriter& record() {
+    json_.newline_between();
+    return json_;
+  }
+  template <typename Json, std::integral Number>
+  static void put_handle(Json& json, JsonLiteral name, Number value) {
+    json.name(name).begin_object().member("handle", value).end_object();
   }
 
   void write_metadata() {
     const int64_t process = options_.process != 0 ? options_.process : 1;
     const auto cell = [&](int at) { return trace_.cell(Table::kProcess, process, at); };
     const auto [first, last] = trace_.time_range();
-    file_.write(
-        fmt::format("{{\"metadata\":{{\"node\":{{\"id\":0,\"hostname\":{}}},\"pid\":{},\"init_time\":{},"
-                    "\"fini_time\":{},\"command\":[",
-                    quoted(trace_.string(cell(column::Process::host))), known(cell(column::Process::pid)),
-                    clock_(first), clock_(last)));
+    record().begin_object().name("metadata").begin_object().name("node").begin_object().member("id", 0);
+    json_.member("hostname", trace_.string(cell(column::Process::host))).end_object();
+    json_.member("pid", known(cell(column::Process::pid)));
+    json_.member("init_time", clock_(first)).member("fini_time", clock_(last));
+    json_.name("command").begin_array();
     const std::string_view command = trace_.string(cell(column::Process::command));
-    bool any = false;
     for (size_t begin = 0; begin < command.size();) {
       const size_t end = std::min(command.find(' ', begin), command.size());
-      file_.write(fmt::format("{}{}", any ? "," : "", quoted(command.substr(begin, end - begin))));
-      any = true;
+      json_.value(command.substr(begin, end - begin));
       begin = end + 1;
     }
-    file_.write(fmt::format("],\"config\":{{\"producer\":\"tacho {}\"}}}}", TACHO_PROGRAM_VERSION));
+    json_.end_array().name("config").begin_object();
+    json_.member("producer", fmt::format("tacho {}", TACHO_PROGRAM_VERSION)).end_object().end_object();
   }
 
   void write_agents() {
-    file_.write(",\n\"agents\":[");
-    bool first = true;
+    json_.newline().name("agents").begin_array();
     for (const Agent& agent : agents_.all()) {
-      comma(first);
       const auto text = [&](int at) { return trace_.text(Table::kDevice, agent.device, at); };
       const bool host = agent.device == 0;
       const std::string name(host ? trace_.property(Table::kEnd, 0, "machine").value_or("host")
                                   : text(column::Device::name));
       const std::string architecture(text(column::Device::architecture));
-      file_.write(
-          fmt::format("{{\"id\":{{\"handle\":{}}},\"type\":{},\"name\":{},\"product_name\":{},\"vendor_"
-                      "name\":{},\"model_name\":{},"
-                      "\"node_id\":{},\"logical_node_id\":{},\"logical_node_type_id\":{}",
-                      handle(agent.device),
-                      agent.kind == event::DeviceKind::kGpu   ? 2
-                      : agent.kind == event::DeviceKind::kCpu ? 1
-                                                              : 0,
-                      quoted(architecture.empty() ? name : architecture), quoted(name),
-                      quoted(host ? "CPU" : text(column::Device::vendor)),
-                      quoted(trace_.property(Table::kDevice, agent.device, "model_name").value_or("")),
-                      agent.node, agent.logical, agent.of_type));
-      std::map<std::string, std::string> extents;
+      put_handle(record().begin_object(), "id", handle(agent.device));
+      json_.member("type", agent.kind == event::DeviceKind::kGpu   ? 2
+                           : agent.kind == event::DeviceKind::kCpu ? 1
+                                                                   : 0);
+      json_.member("name", architecture.empty() ? name : architecture).member("product_name", name);
+      json_.member("vendor_name", host ? std::string_view("CPU") : text(column::Device::vendor));
+      json_.member("model_name", trace_.property(Table::kDevice, agent.device, "model_name").value_or(""));
+      json_.member("node_id", agent.node).member("logical_node_id", agent.logical);
+      json_.member("logical_node_type_id", agent.of_type);
+      std::map<std::string, std::vector<std::pair<char, uint64_t>>> extents;
       for (const auto& [column, value] : csv::agent_facts(trace_, agent)) {
         std::string member(column);
         for (char& c : member) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
         if (const auto fields = bit_fields(member); !fields.empty()) {
-          file_.write(fmt::format(",\"{}\":{{", member));
+          json_.key(member).begin_object();
           int at = 0;
           for (const BitField& field : fields) {
-            file_.write(fmt::format("{}\"{}\":{}", at == 0 ? "" : ",", field.name,
-                                    value >> at & ((uint64_t{1} << field.width) - 1)));
+            json_.key(field.name).value(value >> at & ((uint64_t{1} << field.width) - 1));
             at += field.width;
           }
-          file_.write("}");
+          json_.end_object();
         } else if (member.find("_max_dim_") != std::string::npos) {
-          std::string& extent = extents[member.substr(0, member.size() - 2)];
-          extent += fmt::format("{}\"{}\":{}", extent.empty() ? "" : ",", member.back(), value);
+          extents[member.substr(0, member.size() - 2)].emplace_back(member.back(), value);
         } else {
-          file_.write(fmt::format(",\"{}\":{}", member, value));
+          json_.key(member).value(value);
         }
       }
-      for (const auto& [member, extent] : extents) file_.write(fmt::format(",\"{}\":{{{}}}", member, extent));
-      file_.write("}");
+      for (const auto& [member, extent] : extents) {
+        json_.key(member).begin_object();
+        for (const auto& [axis, size] : extent) json_.key({&axis, 1}).value(size);
+        json_.end_object();
+      }
+      json_.end_object();
     }
-    file_.write("]");
+    json_.end_array();
   }
 
   void write_counters() {
-    file_.write(",\n\"counters\":[");
-    bool first = true;
+    json_.newline().name("counters").begin_array();
     for (int64_t counter = 1; counter < trace_.rows(Table::kCounter); ++counter) {
-      comma(first);
-      const auto text = [&](int at) { return quoted(trace_.text(Table::kCounter, counter, at)); };
-      file_.write(fmt::format("{{\"id\":{{\"handle\":{}}},\"name\":{},\"description\":{},\"block\":{}}}",
-                              counter, text(column::Counter::name), text(column::Counter::text),
-                              text(column::Counter::block)));
+      const auto text = [&](int at) { return trace_.text(Table::kCounter, counter, at); };
+      put_handle(record().begin_object(), "id", counter);
+      json_.member("name", text(column::Counter::name)).member("description", text(column::Counter::text));
+      json_.member("block", text(column::Counter::block)).end_object();
     }
-    file_.write("]");
+    json_.end_array();
   }
 
   // ---- names that records refer to by number
@@ -246,27 +250,19 @@ class Exporter {
                                    "KERNEL_DISPATCH_COMPLETE"};
     operations[kMemoryAllocation] = {"MEMORY_ALLOCATION_NONE", "MEMORY_ALLOCATION_ALLOCATE",
                                      "MEMORY_ALLOCATION_VMEM_ALLOCATE", "MEMORY_ALLOCATION_FREE"};
-    file_.write(",\n\"strings\":{\"callback_records\":[],\"buffer_records\":[");
-    bool first = true;
+    json_.newline().name("strings").begin_object().name("callback_records").begin_array().end_array();
+    json_.name("buffer_records").begin_array();
     for (size_t kind = 0; kind < std::size(kKinds) + further_kinds_.size(); ++kind) {
-      comma(first);
-      file_.write(fmt::format(
-          "{{\"kind\":{},\"operations\":[",
-          quoted(kind < std::size(kKinds) ? kKinds[kind]
-                                          : std::string_view(further_kinds_[kind - std::size(kKinds)]))));
-      bool any = false;
-      for (const std::string_view operation : operations[kind]) {
-        file_.write(fmt::format("{}{}", any ? "," : "", quoted(operation)));
-        any = true;
-      }
-      file_.write("]}");
+      record().begin_object().member(
+          "kind", kind < std::size(kKinds) ? kKinds[kind] : further_kinds_[kind - std::size(kKinds)]);
+      json_.name("operations").begin_array();
+      for (const std::string_view operation : operations[kind]) json_.value(operation);
+      json_.end_array().end_object();
     }
-    file_.write("],\"marker_api\":[");
-    first = true;
+    json_.end_array().name("marker_api").begin_array();
     const auto message = [&](int64_t id, int64_t label) {
-      comma(first);
-      file_.write(fmt::format("{{\"key\":{},\"value\":{}}}", id,
-                              quoted(trace_.text(Table::kLabel, label, column::Label::name))));
+      record().begin_object().member("key", id);
+      json_.member("value", trace_.text(Table::kLabel, label, column::Label::name)).end_object();
     };
     for (int64_t label = 1; label < trace_.rows(Table::kLabel); ++label) message(kLabelIds + label, label);
     if (options_.wants(Table::kMarker)) {
@@ -277,60 +273,63 @@ class Exporter {
         if (const auto row = cursor.row(); of_process(row[0]) && row[3] != 0) message(row[3], row[2]);
       if (trace_.rows(Table::kMarker) > 0) TACHO_TRY(cursor.status());
     }
-    file_.write(
-        "],\"counters\":{\"dimension_ids\":[]},\"correlation_id\":{\"external\":[]},\"pc_sample_"
-        "instructions\":[],\"pc_sample_comments\":[]}");
+    const auto empty = [&](JsonLiteral name) { json_.name(name).begin_array().end_array(); };
+    json_.end_array().name("counters").begin_object();
+    empty("dimension_ids");
+    json_.end_object().name("correlation_id").begin_object();
+    empty("external");
+    json_.end_object();
+    empty("pc_sample_instructions");
+    empty("pc_sample_comments");
+    json_.end_object();
     return {};
   }
 
   void write_symbols() {
-    file_.write(",\n\"code_objects\":[],\n\"kernel_symbols\":[");
-    bool first = true;
+    json_.newline().name("code_objects").begin_array().end_array();
+    json_.newline().name("kernel_symbols").begin_array();
     std::unordered_map<int64_t, bool> seen;
     for (int64_t kernel = 1; kernel < trace_.rows(Table::kKernel); ++kernel) {
       const int64_t id = kernels_.id(kernel);
       if (!seen.try_emplace(id, true).second) continue;
-      comma(first);
       const auto cell = [&](int at) { return trace_.cell(Table::kKernel, kernel, at); };
       const std::string_view raw = trace_.string(cell(column::Kernel::name));
       const std::string plain = demangle(raw);
-      file_.write(fmt::format("{{\"kernel_id\":{},\"code_object_id\":0,\"kernel_name\":{}", id, quoted(raw)));
-      const auto number = [&](const char* name, int64_t value) {
-        if (value != kUnknown) file_.write(fmt::format(",\"{}\":{}", name, value));
+      record().begin_object().member("kernel_id", id).member("code_object_id", 0).member("kernel_name", raw);
+      const auto number = [&](JsonLiteral name, int64_t value) {
+        if (value != kUnknown) json_.member(name, value);
       };
       number("group_segment_size", cell(column::Kernel::shared_static));
       number("private_segment_size", cell(column::Kernel::private_bytes));
       number("sgpr_count", cell(column::Kernel::scalar_registers));
       number("arch_vgpr_count", cell(column::Kernel::registers));
       number("accum_vgpr_count", cell(column::Kernel::accum_registers));
-      file_.write(fmt::format(
-          ",\"formatted_kernel_name\":{},\"demangled_kernel_name\":{},\"truncated_kernel_name\":{}}}",
-          quoted(kernels_.name(kernel)), quoted(plain), quoted(short_name(plain))));
+      json_.member("formatted_kernel_name", kernels_.name(kernel)).member("demangled_kernel_name", plain);
+      json_.member("truncated_kernel_name", short_name(plain)).end_object();
     }
-    file_.write("]");
+    json_.end_array();
   }
 
   // ---- records
 
-  void write_times(int64_t start, int64_t duration) {
-    char* const begin = file_.reserve(128);
-    char* at = begin;
-    const auto text = [&](std::string_view part) {
-      std::memcpy(at, part.data(), part.size());
-      at += part.size();
-    };
-    text("\"start_timestamp\":");
-    at = write_signed(at, clock_(start));
-    text(",\"end_timestamp\":");
-    at = write_signed(at, end_of(start, duration));
-    file_.advance(static_cast<size_t>(at - begin));
+  template <typename Json>
+  void put_times(Json& json, int64_t start, int64_t duration) const {
+    json.member("start_timestamp", clock_(start)).member("end_timestamp", end_of(start, duration));
   }
-  void write_head(bool& first, size_t kind, size_t operation, int64_t thread, int64_t correlation) {
-    comma(first);
-    file_.write(
-        fmt::format("{{\"kind\":{},\"operation\":{},\"thread_id\":{},\"correlation_id\":{{\"internal\":{},"
-                    "\"external\":0}},",
-                    kind, operation, thread, static_cast<uint64_t>(correlation)));
+  template <typename Json>
+  static void put_correlation(Json& json, int64_t correlation) {
+    json.name("correlation_id").begin_object().member("internal", static_cast<uint64_t>(correlation));
+    json.member("external", 0).end_object();
+  }
+  // What every record begins with; the record's object stays open.
+  void begin_record(size_t kind, size_t operation, int64_t thread, int64_t correlation, int64_t start,
+                    int64_t duration) {
+    json_.burst(kMostOfBeginning, [&](auto& json) {
+      json.newline_between().begin_object();
+      json.member("kind", kind).member("operation", operation).member("thread_id", thread);
+      put_correlation(json, correlation);
+      put_times(json, start, duration);
+    });
   }
   int64_t thread_of(int64_t track) const {
     const int64_t tid = tracks_.tid(track);
@@ -345,19 +344,19 @@ class Exporter {
                                              column::Dispatch::correlation, column::Dispatch::ordinal};
 
   // What is not known is left out: it is not 0.
-  std::string dispatch_info(const DispatchRow& row) {
+  void put_dispatch_info(const DispatchRow& row) {
     const auto cell = [&](int at) { return trace_.cell(Table::kKernel, row.dim, at); };
-    std::string out = fmt::format(
-        "\"dispatch_info\":{{\"agent_id\":{{\"handle\":{}}},\"queue_id\":{{\"handle\":{}}},\"kernel_id\":{}",
-        handle(trace_.cell(Table::kTrack, row.track, column::Track::device)),
-        static_cast<uint64_t>(known(tracks_.queue(row.track))), kernels_.id(row.dim));
-    const auto number = [&](const char* name, int64_t value) {
-      if (value != kUnknown) out += fmt::format(",\"{}\":{}", name, value);
+    json_.name("dispatch_info").begin_object();
+    put_handle(json_, "agent_id", handle(trace_.cell(Table::kTrack, row.track, column::Track::device)));
+    put_handle(json_, "queue_id", static_cast<uint64_t>(known(tracks_.queue(row.track))));
+    json_.member("kernel_id", kernels_.id(row.dim));
+    const auto number = [&](JsonLiteral name, int64_t value) {
+      if (value != kUnknown) json_.member(name, value);
     };
-    const auto extent = [&](const char* name, int first) {
+    const auto extent = [&](JsonLiteral name, int first) {
       if (cell(first) == kUnknown || cell(first + 1) == kUnknown || cell(first + 2) == kUnknown) return;
-      out += fmt::format(",\"{}\":{{\"x\":{},\"y\":{},\"z\":{}}}", name, cell(first), cell(first + 1),
-                         cell(first + 2));
+      json_.name(name).begin_object().member("x", cell(first)).member("y", cell(first + 1));
+      json_.member("z", cell(first + 2)).end_object();
     };
     number("dispatch_id", row.ordinal == kUnknown ? kUnknown : row.ordinal + 1);
     number("private_segment_size", cell(column::Kernel::private_bytes));
@@ -366,41 +365,41 @@ class Exporter {
            fixed == kUnknown && dynamic == kUnknown ? kUnknown : known(fixed) + known(dynamic));
     extent("workgroup_size", column::Kernel::group_x);
     extent("grid_size", column::Kernel::grid_x);
-    return out + "}";
+    json_.end_object();
+  }
+  void put_stream(int64_t track) {
+    const int64_t stream = tracks_.stream(track);
+    put_handle(json_, "stream_id", stream == kUnknown ? 0 : stream);
   }
 
-  void write_dispatch(bool& first, const DispatchRow& row, Launches& launches) {
+  void write_dispatch(const DispatchRow& row, Launches& launches) {
     const Launch* const launch = launches.find(tracks_.process(row.track), row.correlation, row.start);
-    write_head(first, kKernelDispatch, 2, thread_of(launch != nullptr ? launch->track : row.track),
-               row.correlation);
-    write_times(row.start, row.duration);
-    file_.write(",");
-    file_.write(dispatch_info(row));
-    const int64_t stream = tracks_.stream(row.track);
-    file_.write(fmt::format(",\"stream_id\":{{\"handle\":{}}}}}", stream == kUnknown ? 0 : stream));
+    begin_record(kKernelDispatch, 2, thread_of(launch != nullptr ? launch->track : row.track),
+                 row.correlation, row.start, row.duration);
+    put_dispatch_info(row);
+    put_stream(row.track);
+    json_.end_object();
   }
 
   Status write_dispatches() {
-    file_.write("\"kernel_dispatch\":[");
+    json_.name("kernel_dispatch").begin_array();
     if (options_.wants(Table::kDispatch) && trace_.rows(Table::kDispatch) > 0) {
       trace::TimeCursor cursor(trace_, Table::kDispatch, kDispatchColumns);
       Launches launches(trace_, false);
-      bool first = true;
       while (cursor.next() && !file_.failed()) {
         const auto row = cursor.row();
-        if (of_process(row[0]))
-          write_dispatch(first, {row[0], row[1], row[2], row[3], row[4], row[5]}, launches);
+        if (of_process(row[0])) write_dispatch({row[0], row[1], row[2], row[3], row[4], row[5]}, launches);
       }
       TACHO_TRY(cursor.status());
       TACHO_TRY(launches.status());
     }
-    file_.write("]");
+    json_.end_array();
     return {};
   }
 
   // Counters come with their dispatch: both tables are in the order of the dispatches' starts.
   Status write_callback_records() {
-    file_.write(",\n\"callback_records\":{\"counter_collection\":[");
+    json_.newline().name("callback_records").begin_object().name("counter_collection").begin_array();
     if (options_.wants(Table::kCounterValue) && trace_.rows(Table::kCounterValue) > 0) {
       static constexpr int kValues[] = {column::CounterValue::track, column::CounterValue::start,
                                         column::CounterValue::ordinal, column::CounterValue::dim,
@@ -408,39 +407,33 @@ class Exporter {
       trace::TimeCursor values(trace_, Table::kCounterValue, kValues),
           dispatches(trace_, Table::kDispatch, kDispatchColumns);
       Launches launches(trace_, false);
-      bool more = values.next(), first = true;
+      bool more = values.next();
       while (more && dispatches.next() && !file_.failed()) {
         const auto at = dispatches.row();
         const DispatchRow row{at[0], at[1], at[2], at[3], at[4], at[5]};
         while (more && values.start() < row.start) more = values.next();  // of a dispatch that has no row
-        std::string records;
+        std::string values_json;
+        JsonWriter records(values_json, kCompactJson);
         while (more && values.start() == row.start) {
           const auto value = values.row();
           if (value[0] != row.track || value[2] != row.ordinal) break;
-          const auto number = std::bit_cast<double>(value[4]);
-          records +=
-              fmt::format("{}{{\"counter_id\":{{\"handle\":{}}},\"value\":{}}}", records.empty() ? "" : ",",
-                          value[3], std::isfinite(number) ? fmt::format("{}", number) : "null");
+          put_handle(records.begin_object(), "counter_id", value[3]);
+          records.member("value", std::bit_cast<double>(value[4])).end_object();
           more = values.next();
         }
-        if (records.empty() || !of_process(row.track)) continue;
+        if (values_json.empty() || !of_process(row.track)) continue;
         const Launch* const launch = launches.find(tracks_.process(row.track), row.correlation, row.start);
-        comma(first);
-        file_.write(fmt::format(
-            "{{\"thread_id\":{},\"dispatch_data\":{{\"correlation_id\":{{\"internal\":{},\"external\":0}},",
-            thread_of(launch != nullptr ? launch->track : row.track),
-            static_cast<uint64_t>(row.correlation)));
-        write_times(row.start, row.duration);
-        file_.write(",");
-        file_.write(dispatch_info(row));
-        file_.write("},\"records\":[");
-        file_.write(records);
-        file_.write("]}");
+        record().begin_object().member("thread_id", thread_of(launch != nullptr ? launch->track : row.track));
+        json_.name("dispatch_data").begin_object();
+        put_correlation(json_, row.correlation);
+        put_times(json_, row.start, row.duration);
+        put_dispatch_info(row);
+        json_.end_object().name("records").begin_array().splice(values_json).end_array().end_object();
       }
       TACHO_TRY(values.status());
       TACHO_TRY(dispatches.status());
     }
-    file_.write("]}");
+    json_.end_array().end_object();
     return {};
   }
 
@@ -456,12 +449,11 @@ class Exporter {
                                                                          << static_cast<unsigned>(domain);
     }
     for (const auto& [name, domains] : buffers) {
-      file_.write(fmt::format(",\n\"{}\":[", name));
+      json_.newline().key(name).begin_array();
       if (domains != 0 && options_.wants(Table::kApi) && trace_.rows(Table::kApi) > 0) {
         static constexpr int kColumns[] = {column::Api::track, column::Api::start, column::Api::duration,
                                            column::Api::dim, column::Api::correlation};
         trace::TimeCursor cursor(trace_, Table::kApi, kColumns);
-        bool first = true;
         while (cursor.next() && !file_.failed()) {
           const auto row = cursor.row();
           const auto domain = domain_of(trace_.cell(Table::kFunction, row[3], column::Function::domain));
@@ -470,51 +462,48 @@ class Exporter {
               functions_[row[3] > 0 && row[3] < static_cast<int64_t>(functions_.size())
                              ? static_cast<size_t>(row[3])
                              : 0];
-          write_head(first, place.kind, place.operation, thread_of(row[0]), row[4]);
-          write_times(row[1], row[2]);
-          file_.write("}");
+          begin_record(place.kind, place.operation, thread_of(row[0]), row[4], row[1], row[2]);
+          json_.end_object();
         }
         TACHO_TRY(cursor.status());
       }
-      file_.write("]");
+      json_.end_array();
     }
     return {};
   }
 
   template <typename Write>
   Status records(std::string_view name, Table table, std::span<const int> columns, Write write) {
-    file_.write(fmt::format(",\n\"{}\":[", name));
+    json_.newline().key(name).begin_array();
     if (options_.wants(table) && trace_.rows(table) > 0) {
       trace::TimeCursor cursor(trace_, table, columns);
-      bool first = true;
       while (cursor.next() && !file_.failed())
-        if (const auto row = cursor.row(); of_process(row[0])) write(first, row);
+        if (const auto row = cursor.row(); of_process(row[0])) write(row);
       TACHO_TRY(cursor.status());
     }
-    file_.write("]");
+    json_.end_array();
     return {};
   }
 
   Status write_markers() {
     static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
                                        column::Marker::dim, column::Marker::correlation};
-    return records("marker_api", Table::kMarker, kColumns, [&](bool& first, std::span<const int64_t> row) {
+    return records("marker_api", Table::kMarker, kColumns, [&](std::span<const int64_t> row) {
       const auto kind =
           static_cast<event::MarkerKind>(trace_.cell(Table::kLabel, row[3], column::Label::kind));
       const size_t operation = kind == event::MarkerKind::kMark        ? 0
                                : kind == event::MarkerKind::kStartStop ? 3
                                                                        : 1;
-      write_head(first, kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation,
-                 thread_of(row[0]), row[4] != 0 ? row[4] : kLabelIds + row[3]);
-      write_times(row[1], row[2]);
-      file_.write("}");
+      begin_record(kind == event::MarkerKind::kMark ? kMarkerMark : kMarkerRange, operation,
+                   thread_of(row[0]), row[4] != 0 ? row[4] : kLabelIds + row[3], row[1], row[2]);
+      json_.end_object();
     });
   }
 
   Status write_copies() {
     static constexpr int kColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
                                        column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
-    return records("memory_copy", Table::kCopy, kColumns, [&](bool& first, std::span<const int64_t> row) {
+    return records("memory_copy", Table::kCopy, kColumns, [&](std::span<const int64_t> row) {
       const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
       const std::string_view direction = copy_direction_name(cell(column::CopyShape::direction));
       size_t operation = 0;
@@ -522,14 +511,12 @@ class Exporter {
         if (kCopyOperations[i] == direction) operation = i;
       if (cell(column::CopyShape::direction) == static_cast<int64_t>(event::CopyDirection::kPeerToPeer))
         operation = 4;
-      write_head(first, kMemoryCopy, operation, thread_of(row[0]), row[4]);
-      write_times(row[1], row[2]);
-      const int64_t stream = tracks_.stream(row[0]);
-      file_.write(fmt::format(
-          ",\"src_agent_id\":{{\"handle\":{}}},\"dst_agent_id\":{{\"handle\":{}}},\"bytes\":{},\"stream_id\":"
-          "{{\"handle\":{}}}}}",
-          handle(cell(column::CopyShape::source_device)), handle(cell(column::CopyShape::target_device)),
-          known(row[5]), stream == kUnknown ? 0 : stream));
+      begin_record(kMemoryCopy, operation, thread_of(row[0]), row[4], row[1], row[2]);
+      put_handle(json_, "src_agent_id", handle(cell(column::CopyShape::source_device)));
+      put_handle(json_, "dst_agent_id", handle(cell(column::CopyShape::target_device)));
+      json_.member("bytes", known(row[5]));
+      put_stream(row[0]);
+      json_.end_object();
     });
   }
 
@@ -538,21 +525,20 @@ class Exporter {
                                        column::Allocation::duration,    column::Allocation::dim,
                                        column::Allocation::correlation, column::Allocation::bytes,
                                        column::Allocation::address};
-    return records(
-        "memory_allocation", Table::kAllocation, kColumns, [&](bool& first, std::span<const int64_t> row) {
-          const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
-          write_head(first, kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1,
-                     thread_of(row[0]), row[4]);
-          write_times(row[1], row[2]);
-          file_.write(fmt::format(
-              ",\"agent_id\":{{\"handle\":{}}},\"address\":\"{:#x}\",\"allocation_size\":{}}}",
-              handle(cell(column::AllocationShape::device)), static_cast<uint64_t>(row[6]), known(row[5])));
-        });
+    return records("memory_allocation", Table::kAllocation, kColumns, [&](std::span<const int64_t> row) {
+      const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, row[3], at); };
+      begin_record(kMemoryAllocation, is_free(cell(column::AllocationShape::operation)) ? 3 : 1,
+                   thread_of(row[0]), row[4], row[1], row[2]);
+      put_handle(json_, "agent_id", handle(cell(column::AllocationShape::device)));
+      json_.member("address", fmt::format("{:#x}", static_cast<uint64_t>(row[6])));
+      json_.member("allocation_size", known(row[5])).end_object();
+    });
   }
 
   const trace::Trace& trace_;
   ExportOptions options_;
   OutputFile& file_;
+  JsonFileWriter& json_;
   ClockMap clock_;
   Agents agents_;
   Tracks tracks_;
@@ -567,20 +553,20 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
              std::vector<std::string>& written) {
   TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
-  file.write("{\"rocprofiler-sdk-tool\":[");
+  JsonFileWriter json(file, kCompactJson);
+  json.begin_object().name("rocprofiler-sdk-tool").begin_array();
   std::vector<int64_t> processes;
   if (options.process != 0) processes = {options.process};
   for (int64_t process = 1; options.process == 0 && process < trace.rows(Table::kProcess); ++process)
     processes.push_back(process);
   for (size_t i = 0; i < processes.size(); ++i) {
-    if (i > 0) file.write(",\n");
     ExportOptions one = options;
     one.process = processes[i];
     TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
-    Exporter exporter(trace, one, file, std::move(clock));
+    Exporter exporter(trace, one, file, json, std::move(clock));
     TACHO_TRY(exporter.run());
   }
-  file.write("]}\n");
+  json.end_array().end_object().end_line();
   TACHO_TRY(file.commit());
   written.push_back(target.file);
   return {};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/sorted_file.h"
 #include "format/rpd/rpd.h"
@@ -73,7 +74,7 @@ char* put(char* at, std::string_view text) {
 
 // A JSON string without its quotes.
 std::string escaped(std::string_view text) {
-  std::string quoted = report::json_quoted(text);
+  std::string quoted = json_quoted(text);
   return quoted.substr(1, quoted.size() - 2);
 }
 

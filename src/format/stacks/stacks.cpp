@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "report/table.h"
 
@@ -43,7 +44,7 @@ void append_script_safe(std::string& out, std::string_view json) {
   }
 }
 
-void put_tree(report::JsonWriter& json, const FlameInput& input) {
+void put_tree(JsonWriter& json, const FlameInput& input) {
   const analysis::StackTree& tree = *input.tree;
   json.begin_object();
   json.key("name").value(input.name).key("command").value(input.command);
@@ -99,7 +100,7 @@ Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, c
 
 std::string flame_page(const FlameInput& run, const FlameInput* other) {
   std::string data;
-  report::JsonWriter json(data);
+  JsonWriter json(data);
   json.begin_object().key("runs").begin_array();
   put_tree(json, run);
   if (other != nullptr) put_tree(json, *other);

@@ -12,6 +12,7 @@
 #include "analysis/stacks.h"
 #include "base/demangle.h"
 #include "base/format.h"
+#include "base/json_writer.h"
 #include "format/view/names.h"
 #include "report/table.h"
 
@@ -413,7 +414,7 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
   return hash;
 }
 
-void put_entry(report::JsonWriter& json, const Component& component, const Row& row, const Options& options,
+void put_entry(JsonWriter& json, const Component& component, const Row& row, const Options& options,
                uint64_t rolling) {
   const auto n = static_cast<double>(row.count), sum = row.sum * component.scale;
   json.begin_object();
@@ -460,7 +461,7 @@ void put_entry(report::JsonWriter& json, const Component& component, const Row& 
 
 std::string to_json(const Component& component, const Options& options) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   json.begin_object().key("timemory").begin_object().key(component.name).begin_object();
   json.key("properties")
       .begin_object()

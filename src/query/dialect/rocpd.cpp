@@ -6,6 +6,7 @@
 
 #include "base/demangle.h"
 #include "base/format.h"
+#include "base/json_writer.h"
 #include "base/sorted_file.h"
 #include "format/rocpd/schema.h"
 #include "format/view/agents.h"
@@ -255,7 +256,8 @@ std::vector<Relation> event_tables(const C& c) {
   // Markers carry their text in extdata; codes below zero stand for "{}".
   events.columns[8].text = [c](int64_t code, std::string& scratch) -> std::string_view {
     if (code < 0) return "{}";
-    scratch = "{\"message\": " + report::json_quoted(c->trace().string(code)) + "}";
+    scratch.clear();
+    JsonWriter(scratch).begin_object().member("message", c->trace().string(code)).end_object();
     return scratch;
   };
   for (const Table table : Context::kEvents) {
@@ -682,7 +684,8 @@ std::vector<Relation> flat_views(const C& c) {
                                {"line_info", kFew | kText}});
   regions.columns[14].text = [c](int64_t code, std::string& scratch) -> std::string_view {
     if (code < 0) return "{}";
-    scratch = "{\"message\": " + report::json_quoted(c->trace().string(code)) + "}";
+    scratch.clear();
+    JsonWriter(scratch).begin_object().member("message", c->trace().string(code)).end_object();
     return scratch;
   };
   for (const Table table : {Table::kApi, Table::kMarker})

@@ -13,6 +13,7 @@
 #include <regex>
 
 #include "analysis/stats.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/personalities/rocprofv3/counters.h"
@@ -495,7 +496,7 @@ Result<std::string> prepare_outputs(const Plan& plan) {
 
 std::string config_text(const Given& given, const Plan& plan) {
   std::string out;
-  report::JsonWriter json(out);
+  JsonWriter json(out);
   json.begin_object().key("producer").value(fmt::format("tacho {}", TACHO_PROGRAM_VERSION));
   json.key("command").begin_array();
   for (const std::string& word : plan.launch.command) json.value(word);

@@ -1,5 +1,5 @@
 // CsvReader on what csv files in the wild look like, and on damaged ones.
-#include "workload/csv.h"
+#include "base/csv.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-namespace tacho::workload {
+namespace tacho {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -141,5 +141,12 @@ TEST(ParseTimestamp, KeepsDifferencesOfLargeTimesExact) {
   EXPECT_FALSE(parse_timestamp("1e300", whole, fraction));
 }
 
+TEST(Csv, FieldsAreQuotedWhereTheyHaveToBe) {
+  EXPECT_EQ(csv_field("plain"), "plain");
+  EXPECT_EQ(csv_field("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+  EXPECT_EQ(csv_quoted("plain"), "\"plain\"");
+  EXPECT_EQ(csv_quoted("a\"b"), "\"a\"\"b\"");
+}
+
 }  // namespace
-}  // namespace tacho::workload
+}  // namespace tacho

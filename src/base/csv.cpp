@@ -1,5 +1,5 @@
-// CsvReader: record splitting over a refilled buffer, and the conversion of cells to numbers.
-#include "workload/csv.h"
+// Records are split over a buffer that is refilled; cells become numbers (csv.h).
+#include "base/csv.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tacho::workload {
+namespace tacho {
 
 namespace {
 
@@ -283,4 +283,20 @@ bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction) {
   return true;
 }
 
-}  // namespace tacho::workload
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  return csv_quoted(text);
+}
+
+std::string csv_quoted(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 2);
+  out += '"';
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace tacho

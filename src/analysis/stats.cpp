@@ -11,8 +11,8 @@
 #include "analysis/names.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
+#include "base/temporary.h"
 #include "event/schema.h"
-#include "trace/file.h"
 #include "trace/hash.h"
 #include "trace/scratch.h"
 
@@ -229,7 +229,7 @@ struct StatTable::State {
 };
 
 Status StatTable::State::fill() {
-  const std::string folder = trace::OutputFile::temporary_folder();
+  const std::string folder = temporary_folder();
   const auto take = [&](size_t bytes) {
     return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string());
   };

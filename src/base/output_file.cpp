@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -18,22 +17,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/temporary.h"
+
 namespace tacho {
 namespace {
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 std::string temporary_name(const std::string& target) {
-  uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random)
-    random = static_cast<uint64_t>(getpid()) << 32 |
-             static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&random) & 0xffffffff);
   const std::string folder = target.substr(0, target.rfind('/') + 1);  // npos + 1 == 0: no folder part
   // The name itself may be as long as the file system allows: not part of the temporary one.
-  return fmt::format("{}.tacho-{:016x}.partial", folder, random);
+  return fmt::format("{}.tacho-{}.partial", folder, random_name());
 }
 
 // Writes all of it; 0 or an errno.

@@ -1,14 +1,11 @@
 // The unlinked temporary file behind SortedFile (sorted_file.h).
 #include "base/sorted_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace tacho {
@@ -18,7 +15,7 @@ SpillFile::SpillFile(SpillFile&& other) noexcept {
 }
 
 SpillFile& SpillFile::operator=(SpillFile&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
+  std::swap(file_, other.file_);
   std::swap(size_, other.size_);
   std::swap(mapping_, other.mapping_);
   return *this;
@@ -26,22 +23,16 @@ SpillFile& SpillFile::operator=(SpillFile&& other) noexcept {
 
 SpillFile::~SpillFile() {
   if (mapping_ != nullptr) ::munmap(mapping_, size_);
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status SpillFile::append(const void* bytes, size_t size) {
   if (size == 0) return {};
-  if (descriptor_ < 0) {
-    const char* const chosen = std::getenv("TMPDIR");
-    std::string path = std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/tacho-XXXXXX";
-    descriptor_ = ::mkostemp(path.data(), O_CLOEXEC);
-    if (descriptor_ < 0)
-      return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
-    ::unlink(path.c_str());
+  if (!file_) {
+    TACHO_ASSIGN(file_, TemporaryFile::create());
   }
   const auto* at = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t wrote = ::write(descriptor_, at, size);
+    const ssize_t wrote = ::write(file_.descriptor(), at, size);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0)
       return fail("temporary file: {}; set TMPDIR to a place with more room", std::strerror(errno));
@@ -55,7 +46,7 @@ Status SpillFile::append(const void* bytes, size_t size) {
 Result<const std::byte*> SpillFile::map() {
   if (size_ == 0) return nullptr;
   if (mapping_ == nullptr) {
-    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
+    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
     if (data == MAP_FAILED) return fail("temporary file: {}", std::strerror(errno));
     mapping_ = data;
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/temporary.h"
 
 namespace tacho {
 
@@ -30,7 +31,7 @@ class SpillFile {
   size_t size() const { return size_; }
 
  private:
-  int descriptor_ = -1;
+  TemporaryFile file_;
   size_t size_ = 0;
   void* mapping_ = nullptr;
 };

@@ -24,39 +24,37 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   // The target may change its working directory.
   std::error_code error;
   const fs::path absolute = fs::absolute(parent, error);
-  std::string pattern = (error ? fs::path(parent) : absolute).string() + "/.tacho-spool-XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
   Spool spool;
-  spool.folder_ = pattern;
-  std::ofstream config(pattern + "/config");
+  TACHO_ASSIGN(spool.folder_,
+               TemporaryFolder::create((error ? fs::path(parent) : absolute).string() + "/.tacho-spool-"));
+  const std::string& folder = spool.folder();
+  std::ofstream config(folder + "/config");
   for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
   for (const Filter::Range& range : filter.dispatches)
     config << "dispatch=" << range.first << ":" << range.last << "\n";
   for (const auto& [key, value] : settings) config << key << "=" << value << "\n";
   config.close();
-  if (!config) return fail("{}/config: cannot be written", pattern);
-  const int file = ::open((pattern + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (!config) return fail("{}/config: cannot be written", folder);
+  const int file = ::open((folder + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   // Backed by the disk, not only as long: the target writes into the mapping, and a full disk would be its SIGBUS.
   int reason = file < 0 ? errno : EINTR;
   while (reason == EINTR && file >= 0) reason = posix_fallocate(file, 0, 4096);
   if (reason != 0) {
     if (file >= 0) close(file);
-    return fail("{}/state: {}", pattern, strerror(reason));
+    return fail("{}/state: {}", folder, strerror(reason));
   }
   void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
-  if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", pattern, strerror(errno));
+  if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", folder, strerror(errno));
   spool.state_ = static_cast<spool::SpoolState*>(map);
   return spool;
 }
 
 Spool::Spool(Spool&& other) noexcept
-    : folder_(std::exchange(other.folder_, {})), state_(std::exchange(other.state_, nullptr)) {}
+    : folder_(std::move(other.folder_)), state_(std::exchange(other.state_, nullptr)) {}
 
 Spool::~Spool() {
   if (state_ != nullptr) munmap(state_, 4096);
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
@@ -96,7 +94,7 @@ bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {
 Result<std::vector<SpooledDispatch>> Spool::read(size_t& cut) const {
   std::vector<SpooledDispatch> records;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+  for (const auto& entry : fs::directory_iterator(folder(), error)) {
     if (entry.path().extension() != ".records") continue;
     std::ifstream file(entry.path(), std::ios::binary);
     std::ostringstream text;
@@ -104,7 +102,7 @@ Result<std::vector<SpooledDispatch>> Spool::read(size_t& cut) const {
     if (!file) return fail("{}: cannot be read", entry.path().string());
     if (!parse_records(text.view(), records)) ++cut;
   }
-  if (error) return fail("{}: cannot be read: {}", folder_, error.message());
+  if (error) return fail("{}: cannot be read: {}", folder(), error.message());
   std::sort(records.begin(), records.end(), [](const SpooledDispatch& a, const SpooledDispatch& b) {
     return a.dispatch.index < b.dispatch.index;
   });

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary.h"
 #include "counter/provider.h"
 #include "event/spool.h"
 
@@ -28,14 +29,14 @@ class Spool {
   /// Removes the folder.
   ~Spool();
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path(); }
   spool::SpoolState& state() const { return *state_; }
   /// All records of all processes by index. Cut-off ones at the end of a file are counted in `cut`.
   Result<std::vector<SpooledDispatch>> read(size_t& cut) const;
 
  private:
   Spool() = default;
-  std::string folder_;
+  TemporaryFolder folder_;
   spool::SpoolState* state_ = nullptr;
 };
 

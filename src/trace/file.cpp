@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/temporary.h"
 #include "trace/copy.h"
 
 namespace tacho::trace {
@@ -48,12 +48,6 @@ class FileSizeSignalBlocked {
   bool was_pending_ = false;
 };
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // The file that `path` means: a symbolic link is followed, so that publishing replaces its target and not the
 // link.
 std::string resolve(const std::string& path) {
@@ -66,7 +60,7 @@ std::string resolve(const std::string& path) {
 
 }  // namespace
 
-Result<OutputFile> OutputFile::beside(const std::string& path, bool overwrite) {
+Result<RandomAccessFile> RandomAccessFile::beside(const std::string& path, bool overwrite) {
   if (path.empty()) return fail("the name of the output file is empty");
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) {
@@ -76,15 +70,12 @@ Result<OutputFile> OutputFile::beside(const std::string& path, bool overwrite) {
   } else if (errno != ENOENT) {
     return fail("{}: cannot be created: {}", path, strerror(errno));
   }
-  OutputFile file;
+  RandomAccessFile file;
   file.path_ = path;
   file.overwrite_ = overwrite;
   const std::string target = resolve(path);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    uint32_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-      random = static_cast<uint32_t>(getpid() + attempt);
-    file.temporary_ = fmt::format("{}.partial-{:08x}", target, random);
+    file.temporary_ = target + ".partial-" + random_name().substr(8);
     file.descriptor_ = open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor_ >= 0) return file;
     if (errno != EEXIST) break;
@@ -93,36 +84,26 @@ Result<OutputFile> OutputFile::beside(const std::string& path, bool overwrite) {
   return fail("{}: cannot be created: {}", path, strerror(errno));
 }
 
-std::string OutputFile::temporary_folder() {
-  const char* folder = getenv("TMPDIR");
-  return folder != nullptr && folder[0] != '\0' ? folder : "/tmp";
-}
-
-Result<OutputFile> OutputFile::unnamed() {
-  std::string name = temporary_folder() + "/tacho-XXXXXX";
-  OutputFile file;
-  file.descriptor_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file.descriptor_ < 0) {
-    return fail("cannot create a temporary file in {}: {}; set TMPDIR to a folder with room", folder_of(name),
-                strerror(errno));
-  }
-  unlink(name.c_str());
-  file.path_ = "(temporary file in " + folder_of(name) + ")";
+Result<RandomAccessFile> RandomAccessFile::unnamed() {
+  TACHO_ASSIGN(TemporaryFile temporary, TemporaryFile::create());
+  RandomAccessFile file;
+  file.descriptor_ = temporary.release();
+  file.path_ = "(temporary file in " + temporary_folder() + ")";
   return file;
 }
 
-std::string OutputFile::folder() const {
+std::string RandomAccessFile::folder() const {
   return temporary_.empty() ? temporary_folder() : folder_of(temporary_);
 }
 
-Result<OutputFile> OutputFile::another() const {
+Result<RandomAccessFile> RandomAccessFile::another() const {
   return temporary_.empty() ? unnamed() : beside(path_, overwrite_);
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept {
+RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept {
   *this = std::move(other);
 }
-OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
   std::swap(descriptor_, other.descriptor_);
@@ -130,12 +111,12 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   return *this;
 }
 
-OutputFile::~OutputFile() {
+RandomAccessFile::~RandomAccessFile() {
   if (descriptor_ >= 0) close(descriptor_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-int OutputFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
+int RandomAccessFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
   const FileSizeSignalBlocked guard;
   while (!bytes.empty()) {
     const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -150,7 +131,7 @@ int OutputFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
   return 0;
 }
 
-int OutputFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
+int RandomAccessFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
   while (!bytes.empty()) {
     const ssize_t got = pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (got < 0) {
@@ -164,7 +145,7 @@ int OutputFile::read_at(uint64_t offset, std::span<uint8_t> bytes) const {
   return 0;
 }
 
-int OutputFile::truncate(uint64_t size) {
+int RandomAccessFile::truncate(uint64_t size) {
   const FileSizeSignalBlocked guard;
   while (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
     if (errno != EINTR) return errno;
@@ -172,7 +153,7 @@ int OutputFile::truncate(uint64_t size) {
   return 0;
 }
 
-Status OutputFile::publish(bool sync) {
+Status RandomAccessFile::publish(bool sync) {
   if (temporary_.empty()) return {};  // nobody can find it after a crash
   if (sync && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
     return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));

@@ -11,19 +11,17 @@
 
 namespace tacho::trace {
 
-class OutputFile {
+class RandomAccessFile {
  public:
   /// Opens a new file beside `path`. Refuses an existing `path` unless `overwrite`, and anything that is not
   /// a file.
-  static Result<OutputFile> beside(const std::string& path, bool overwrite);
-  /// Where files without a name lie: $TMPDIR, or /tmp.
-  static std::string temporary_folder();
-  /// Opens a file without a name there.
-  static Result<OutputFile> unnamed();
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&& other) noexcept;
+  static Result<RandomAccessFile> beside(const std::string& path, bool overwrite);
+  /// Opens a file without a name, in temporary_folder().
+  static Result<RandomAccessFile> unnamed();
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&& other) noexcept;
   /// Removes the file unless it was published.
-  ~OutputFile();
+  ~RandomAccessFile();
 
   int descriptor() const { return descriptor_; }
   /// The name for sentences: the final one.
@@ -34,7 +32,7 @@ class OutputFile {
   const std::string& temporary() const { return temporary_; }
 
   /// A second new file in the same place with the same final name; whichever is published first gets it.
-  Result<OutputFile> another() const;
+  Result<RandomAccessFile> another() const;
 
   /// 0, or the errno of the first failure; then an unknown part of `bytes` was written.
   int write_at(uint64_t offset, std::span<const uint8_t> bytes);
@@ -45,7 +43,7 @@ class OutputFile {
   Status publish(bool sync);
 
  private:
-  OutputFile() = default;
+  RandomAccessFile() = default;
   std::string path_, temporary_;
   int descriptor_ = -1;
   bool overwrite_ = false;

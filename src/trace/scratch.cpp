@@ -1,34 +1,20 @@
-// Scratch: a nameless file, filled with room before it is mapped, since a hole in a full disk is a SIGBUS.
+// Scratch: a temporary file, mapped; ordinary memory where there is none (scratch.h).
 #include "trace/scratch.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <new>
 #include <utility>
 
+#include "base/temporary.h"
+
 namespace tacho::trace {
 namespace {
 
-int nameless_file(const std::string& folder) {
-  const int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) return file;
-  std::string name = folder + "/.tacho-XXXXXX";  // a filesystem without O_TMPFILE
-  const int named = mkostemp(name.data(), O_CLOEXEC);
-  if (named >= 0) unlink(name.c_str());
-  return named;
-}
-
 void* map_file(size_t bytes, const std::string& folder) {
-  const int file = nameless_file(folder);
-  if (file < 0) return MAP_FAILED;
-  void* data = MAP_FAILED;
-  if (posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0)
-    data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  return data;
+  Result<TemporaryFile> file = TemporaryFile::create(folder);
+  if (!file) return MAP_FAILED;
+  return file->map(bytes).value_or(MAP_FAILED);
 }
 
 }  // namespace
@@ -43,10 +29,7 @@ Scratch::Scratch(size_t bytes, const std::string& folder) : bytes_(bytes) {
 
 Scratch Scratch::temporary(size_t bytes) {
   constexpr size_t kInMemory = 8u << 20;
-  const char* const chosen = getenv("TMPDIR");
-  return Scratch(bytes, bytes <= kInMemory                     ? std::string()
-                        : chosen != nullptr && *chosen != '\0' ? chosen
-                                                               : "/tmp");
+  return Scratch(bytes, bytes <= kInMemory ? std::string() : temporary_folder());
 }
 
 Scratch::Scratch(Scratch&& other) noexcept

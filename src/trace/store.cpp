@@ -29,7 +29,7 @@ uint64_t random_id() {
 
 }  // namespace
 
-Result<SectionStore> SectionStore::create(OutputFile file, uint32_t flags) {
+Result<SectionStore> SectionStore::create(RandomAccessFile file, uint32_t flags) {
   SectionStore store(std::move(file));
   FileHeader& header = store.file_header_;
   std::memcpy(header.magic, kFileMagic, sizeof kFileMagic);
@@ -200,7 +200,7 @@ void SectionStore::compact() {
   uint64_t gaps = 0;
   for (const Room& room : rooms_) gaps += room.bytes;
   if (gaps <= end_ / 16) return;
-  Result<OutputFile> fresh = file_.another();
+  Result<RandomAccessFile> fresh = file_.another();
   if (!fresh) return;
   Result<SectionStore> made = create(std::move(*fresh), file_header_.flags);
   if (!made) return;

@@ -30,7 +30,7 @@ struct StoredSection {
 class SectionStore {
  public:
   /// Writes the file's header.
-  static Result<SectionStore> create(OutputFile file, uint32_t flags);
+  static Result<SectionStore> create(RandomAccessFile file, uint32_t flags);
 
   struct Contents {
     SectionKind kind;
@@ -54,20 +54,20 @@ class SectionStore {
 
   std::span<const StoredSection> sections() const { return sections_; }
   uint64_t end() const { return end_; }
-  OutputFile& file() { return file_; }
-  const OutputFile& file() const { return file_; }
+  RandomAccessFile& file() { return file_; }
+  const RandomAccessFile& file() const { return file_; }
 
  private:
   struct Room {
     uint64_t offset, bytes;
   };
-  explicit SectionStore(OutputFile file) : file_(std::move(file)) {}
+  explicit SectionStore(RandomAccessFile file) : file_(std::move(file)) {}
   SectionHeader header(SectionKind kind, uint64_t bytes) const;
   int write_header(uint64_t offset, SectionHeader header);
   int release(Room room);
   uint64_t footer_bytes() const { return footer_bytes_; }
 
-  OutputFile file_;
+  RandomAccessFile file_;
   FileHeader file_header_{};
   uint64_t end_ = 0;
   uint64_t footer_bytes_ = 0;

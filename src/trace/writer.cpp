@@ -617,7 +617,8 @@ class FileWriter final : public TraceWriter {
   int failed_ = 0;  // errno of the first failed write
 };
 
-Result<std::unique_ptr<TraceWriter>> make_writer(Result<OutputFile> file, const WriterOptions& options) {
+Result<std::unique_ptr<TraceWriter>> make_writer(Result<RandomAccessFile> file,
+                                                 const WriterOptions& options) {
   if (!file) return fail_with(std::move(file));
   const uint32_t flags = (options.ring_size > 0 ? kFileRing : 0u) | (options.aggregate ? kFileAggregate : 0u);
   TACHO_ASSIGN(SectionStore store, SectionStore::create(std::move(*file), flags));
@@ -630,11 +631,11 @@ Result<std::unique_ptr<TraceWriter>> make_writer(Result<OutputFile> file, const 
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create(const std::string& path,
                                                          const WriterOptions& options) {
-  return make_writer(OutputFile::beside(path, options.overwrite), options);
+  return make_writer(RandomAccessFile::beside(path, options.overwrite), options);
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::create_temporary(const WriterOptions& options) {
-  return make_writer(OutputFile::unnamed(), options);
+  return make_writer(RandomAccessFile::unnamed(), options);
 }
 
 }  // namespace tacho::trace

@@ -1,16 +1,16 @@
 // CounterTable: allocation in memory or in an unlinked temporary file.
 #include "workload/counter_table.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+
+#include "base/temporary.h"
 
 namespace tacho::workload {
 
@@ -31,21 +31,8 @@ Result<std::shared_ptr<double>> allocate(size_t bytes) {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return fail("no memory for {} MiB of counter values", bytes >> 20);
   } else {
-    const char* folder = std::getenv("TMPDIR");
-    std::string path =
-        fmt::format("{}/tacho-counters-XXXXXX", folder != nullptr && *folder != '\0' ? folder : "/tmp");
-    const int fd = ::mkstemp(path.data());
-    if (fd < 0)
-      return fail("{} MiB of counter values need a temporary file, but {} cannot be written: {}; set TMPDIR",
-                  bytes >> 20, path, std::strerror(errno));
-    ::unlink(path.c_str());
-    // Reserved now: a full disk must be an error here and not a SIGBUS later.
-    const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
-    if (error == 0) memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ::close(fd);
-    if (error != 0 || memory == MAP_FAILED)
-      return fail("{} MiB of counter values do not fit into {}: {}; set TMPDIR to a folder with more room",
-                  bytes >> 20, path, std::strerror(error != 0 ? error : errno));
+    TACHO_ASSIGN(TemporaryFile file, TemporaryFile::create());
+    TACHO_ASSIGN(memory, file.map(bytes));
   }
   if (!spill) in_memory += bytes;
   return std::shared_ptr<double>(static_cast<double*>(memory), [bytes, spill](double* p) {

@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "base/output_file.h"
+#include "base/temporary.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {
@@ -157,9 +158,9 @@ class FolderWriter::Aside {
     const std::vector<fs::path> names = files_of_runs(folder_);
     std::error_code error;
     if (names.empty()) return {};
-    std::string pattern = (folder_ / (std::string(kHidden) + "XXXXXX")).string();
-    if (mkdtemp(pattern.data()) == nullptr) return fail("{}: cannot be made: {}", pattern, strerror(errno));
-    hidden_ = pattern;
+    // It stays when tacho is killed: the next run puts back what is in it.
+    TACHO_ASSIGN(TemporaryFolder folder, TemporaryFolder::create((folder_ / kHidden).string()));
+    hidden_ = folder.release();
     fs::create_directory(hidden_ / "perfmon", error);
     for (const fs::path& name : names) {
       if (!error) fs::rename(folder_ / name, hidden_ / name, error);

@@ -29,7 +29,7 @@ constexpr int64_t kFirstLane = 1 << 23;  // thread numbers of lines that are no 
 
 class Exporter {
  public:
-  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap boottime)
+  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, OutputClock boottime)
       : trace_(trace),
         options_(options),
         file_(file),
@@ -94,7 +94,7 @@ class Exporter {
     const auto [first, last] = trace_.time_range();
     base_ = clock_(first);
     last_ = clock_(last);
-    TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
+    TACHO_ASSIGN(const auto realtime, OutputClock::make(trace_, OutputClock::Clock::kRealtime));
     json_.begin_object().name("displayTimeUnit").text("ns").member("schemaVersion", 1);
     if (realtime.known()) json_.member("baseTimeNanoseconds", realtime(first));
     json_.name("metadata").begin_object();
@@ -380,7 +380,7 @@ class Exporter {
   ExportOptions options_;
   OutputFile& file_;
   JsonFileWriter json_;
-  ClockMap clock_;
+  OutputClock clock_;
   Agents agents_;
   Tracks tracks_;
   KernelNames kernels_;
@@ -403,7 +403,7 @@ Status write_chrome_json(const trace::Trace& trace, const ExportTarget& target, 
                          std::vector<std::string>& written) {
   TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
-  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+  TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
   Exporter exporter(trace, options, file, std::move(clock));
   TACHO_TRY(exporter.run());
   TACHO_TRY(file.commit());

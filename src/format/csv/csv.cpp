@@ -94,7 +94,7 @@ class Row {
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
-           ClockMap clock)
+           OutputClock clock)
       : trace_(trace),
         target_(target),
         options_(options),
@@ -672,7 +672,7 @@ class Exporter {
   const trace::Trace& trace_;
   const ExportTarget& target_;
   ExportOptions options_;
-  ClockMap clock_;
+  OutputClock clock_;
   Agents agents_;
   Tracks tracks_;
   KernelNames kernels_;
@@ -690,7 +690,7 @@ class Exporter {
 
 Status write_csv(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                  std::vector<std::string>& written) {
-  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+  TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
   Exporter exporter(trace, target, options, std::move(clock));
   TACHO_TRY(exporter.run());
   return exporter.commit(written);

@@ -51,7 +51,7 @@ bool ascii(std::string_view text) {
 class Source {
  public:
   /// `nameless`: rows of no process in particular (telemetry of a device) too.
-  Source(const trace::Trace& trace, const ExportOptions& options, Table table, ClockMap& unix_time,
+  Source(const trace::Trace& trace, const ExportOptions& options, Table table, OutputClock& unix_time,
          bool nameless)
       : trace_(trace),
         options_(options),
@@ -276,7 +276,7 @@ class Source {
   const ExportOptions& options_;
   Table table_;
   const event::TableInfo& info_;
-  ClockMap& unix_;
+  OutputClock& unix_;
   bool nameless_;
   std::vector<int> columns_;
   std::vector<Output> outputs_;
@@ -434,7 +434,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   if (trace.aggregated())
     return fail("{}: recorded with --aggregate: it holds no events that a dataset could hold", trace.path());
   TACHO_ASSIGN(const std::unique_ptr<Desk> desk, Desk::make());
-  TACHO_ASSIGN(ClockMap unix_time, ClockMap::make(trace, ClockMap::Clock::kRealtime));
+  TACHO_ASSIGN(OutputClock unix_time, OutputClock::make(trace, OutputClock::Clock::kRealtime));
   const auto of_process = [&](int at) {
     return options.process > 0 ? trace.cell(Table::kProcess, options.process, at) : 0;
   };

@@ -34,7 +34,7 @@ constexpr int64_t kMostRemembered = 1 << 18;
 
 class Exporter {
  public:
-  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, ClockMap clock)
+  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, OutputClock clock)
       : trace_(trace),
         options_(options),
         file_(file),
@@ -136,8 +136,8 @@ class Exporter {
   Status write_head() {
     const auto [first, last] = trace_.time_range();
     static_cast<void>(last);
-    TACHO_ASSIGN(const auto realtime, ClockMap::make(trace_, ClockMap::Clock::kRealtime));
-    TACHO_ASSIGN(const auto monotonic, ClockMap::make(trace_, ClockMap::Clock::kMonotonic));
+    TACHO_ASSIGN(const auto realtime, OutputClock::make(trace_, OutputClock::Clock::kRealtime));
+    TACHO_ASSIGN(const auto monotonic, OutputClock::make(trace_, OutputClock::Clock::kMonotonic));
     const auto values = [&](int64_t raw) {
       Packets::ClockValues at{clock_(raw), -1, -1, -1};
       if (clock_.known()) {
@@ -773,7 +773,7 @@ class Exporter {
   ExportOptions options_;
   OutputFile& file_;
   Packets packets_;
-  ClockMap clock_;
+  OutputClock clock_;
   Agents agents_;
   Tracks tracks_;
   KernelNames kernels_;
@@ -806,7 +806,7 @@ Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, con
                       std::vector<std::string>& written) {
   TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
-  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+  TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
   Exporter exporter(trace, options, file, std::move(clock));
   TACHO_TRY(exporter.run());
   TACHO_TRY(file.commit());

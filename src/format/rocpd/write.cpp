@@ -38,7 +38,7 @@ std::string make_guid(int64_t realtime_ns) {
 
 class Writer {
  public:
-  Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, ClockMap clock,
+  Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, OutputClock clock,
          std::string suffix, std::string guid)
       : trace_(trace),
         options_(options),
@@ -87,7 +87,7 @@ class Writer {
   const trace::Trace& trace_;
   const ExportOptions& options_;
   sqlite::BulkFile& file_;
-  ClockMap clock_;
+  OutputClock clock_;
   std::string suffix_, guid_;
   Agents agents_;
   std::vector<Process> processes_;
@@ -717,8 +717,8 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   if (trace.aggregated())
     return fail("{}: recorded with --aggregate: it holds no events that a database could hold", trace.path());
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
-  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
-  TACHO_ASSIGN(ClockMap realtime, ClockMap::make(trace, ClockMap::Clock::kRealtime));
+  TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
+  TACHO_ASSIGN(OutputClock realtime, OutputClock::make(trace, OutputClock::Clock::kRealtime));
   const std::string guid = make_guid(realtime(trace.time_range().first));
   std::string suffix = "_" + guid;
   std::replace(suffix.begin(), suffix.end(), '-', '_');

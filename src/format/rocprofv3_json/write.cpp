@@ -76,7 +76,7 @@ constexpr size_t kMostOfBeginning = 512;  // characters of what every record beg
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, JsonFileWriter& json,
-           ClockMap clock)
+           OutputClock clock)
       : trace_(trace),
         options_(options),
         file_(file),
@@ -539,7 +539,7 @@ class Exporter {
   ExportOptions options_;
   OutputFile& file_;
   JsonFileWriter& json_;
-  ClockMap clock_;
+  OutputClock clock_;
   Agents agents_;
   Tracks tracks_;
   KernelNames kernels_;
@@ -562,7 +562,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   for (size_t i = 0; i < processes.size(); ++i) {
     ExportOptions one = options;
     one.process = processes[i];
-    TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kBoottime));
+    TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
     Exporter exporter(trace, one, file, json, std::move(clock));
     TACHO_TRY(exporter.run());
   }

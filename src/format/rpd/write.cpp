@@ -29,7 +29,7 @@ constexpr int64_t kPidStride = 10'000'000, kGpuStride = 1000;
 
 class Writer {
  public:
-  Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, ClockMap clock)
+  Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file, OutputClock clock)
       : trace_(trace),
         options_(options),
         version_(options.rpd_schema),
@@ -66,7 +66,7 @@ class Writer {
   const ExportOptions& options_;
   int version_;
   sqlite::BulkFile& file_;
-  ClockMap clock_;
+  OutputClock clock_;
   std::vector<Track> tracks_;
   HashIds texts_;
   RowNumbers rows_{trace_.rows(Table::kString)}, kernel_rows_{trace_.rows(Table::kString)},
@@ -446,7 +446,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     return fail("{}: recorded with --aggregate: it holds no events that an .rpd file could hold",
                 trace.path());
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
-  TACHO_ASSIGN(ClockMap clock, ClockMap::make(trace, ClockMap::Clock::kMonotonic));
+  TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kMonotonic));
   TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
                sqlite::BulkFile::create(output.temporary(), table_schema(options.rpd_schema)));
   TACHO_TRY(Writer(trace, options, *file, std::move(clock)).run());

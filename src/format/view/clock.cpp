@@ -29,7 +29,7 @@ Result<std::vector<Moment>> clock_moments(const trace::Trace& trace) {
   return moments;
 }
 
-Result<ClockMap> ClockMap::make(const trace::Trace& trace, Clock clock) {
+Result<OutputClock> OutputClock::make(const trace::Trace& trace, Clock clock) {
   TACHO_ASSIGN(const auto moments, clock_moments(trace));
   std::vector<std::pair<int64_t, int64_t>> points;
   for (const Moment& moment : moments) {
@@ -40,7 +40,7 @@ Result<ClockMap> ClockMap::make(const trace::Trace& trace, Clock clock) {
     if (value != kUnknown && sane(value) && sane(moment.raw)) points.emplace_back(moment.raw, value);
   }
   constexpr int64_t kFirst = std::numeric_limits<int64_t>::min(), kLast = std::numeric_limits<int64_t>::max();
-  ClockMap map;
+  OutputClock map;
   map.known_ = !points.empty();
   for (size_t i = 0; i + 1 < points.size(); ++i) {
     const auto [raw, value] = points[i];
@@ -59,7 +59,7 @@ Result<ClockMap> ClockMap::make(const trace::Trace& trace, Clock clock) {
   return map;
 }
 
-const ClockMap::Piece& ClockMap::find(int64_t raw) const {
+const OutputClock::Piece& OutputClock::find(int64_t raw) const {
   const auto after = std::upper_bound(pieces_.begin(), pieces_.end(), raw,
                                       [](int64_t time, const Piece& piece) { return time < piece.from; });
   at_ = after == pieces_.begin() ? 0 : static_cast<size_t>(after - pieces_.begin()) - 1;

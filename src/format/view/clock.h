@@ -27,10 +27,10 @@ Result<std::vector<Moment>> clock_moments(const trace::Trace& trace);
 
 /// Piecewise linear between the trace's clock tuples, continued at the outermost pieces' rates; the identity
 /// for a trace without tuples. Not thread-safe: remembers the last piece.
-class ClockMap {
+class OutputClock {
  public:
   enum class Clock { kBoottime, kMonotonic, kRealtime };
-  static Result<ClockMap> make(const trace::Trace& trace, Clock clock);
+  static Result<OutputClock> make(const trace::Trace& trace, Clock clock);
   int64_t operator()(int64_t raw) const {
     raw = std::clamp(raw, -kFarthest, kFarthest);
     const Piece* piece = &pieces_[at_];

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <tuple>
 
 #include "base/demangle.h"
+#include "base/temporary.h"
 
 namespace tacho::format {
 
@@ -40,10 +40,7 @@ std::string_view KernelNames::keep(std::string_view text, int64_t& where) {
   if (room_ - used_ < bytes) {
     room_ = std::max(kBlock, bytes);
     used_ = 0;
-    const char* const chosen = std::getenv("TMPDIR");
-    blocks_.emplace_back(room_, blocks_.size() < kInMemory             ? ""
-                                : chosen != nullptr && *chosen != '\0' ? chosen
-                                                                       : "/tmp");
+    blocks_.emplace_back(room_, blocks_.size() < kInMemory ? std::string() : temporary_folder());
   }
   char* const at = static_cast<char*>(blocks_.back().data()) + used_;
   used_ += bytes;

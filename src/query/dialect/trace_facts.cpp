@@ -14,10 +14,10 @@ namespace column = event::column;
 Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace::Trace> trace) {
   auto facts = std::make_shared<TraceFacts>();
   facts->trace_ = trace;
-  TACHO_ASSIGN(auto monotonic, format::ClockMap::make(*trace, format::ClockMap::Clock::kMonotonic));
-  TACHO_ASSIGN(auto boottime, format::ClockMap::make(*trace, format::ClockMap::Clock::kBoottime));
-  facts->monotonic_ = std::make_unique<format::ClockMap>(std::move(monotonic));
-  facts->boottime_ = std::make_unique<format::ClockMap>(std::move(boottime));
+  TACHO_ASSIGN(auto monotonic, format::OutputClock::make(*trace, format::OutputClock::Clock::kMonotonic));
+  TACHO_ASSIGN(auto boottime, format::OutputClock::make(*trace, format::OutputClock::Clock::kBoottime));
+  facts->monotonic_ = std::make_unique<format::OutputClock>(std::move(monotonic));
+  facts->boottime_ = std::make_unique<format::OutputClock>(std::move(boottime));
   // Names in .rpd files are the readable ones already; where their writer could not demangle one, its views show it so.
   const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
   facts->demangle_ = !from_rpd;

@@ -52,8 +52,8 @@ class TraceFacts {
   int64_t call_track(int64_t row) { return call_cell(row, 0); }
   const Status& status() const { return status_; }
 
-  format::ClockMap& monotonic() { return *monotonic_; }
-  format::ClockMap& boottime() { return *boottime_; }
+  format::OutputClock& monotonic() { return *monotonic_; }
+  format::OutputClock& boottime() { return *boottime_; }
 
  private:
   struct Key {
@@ -82,7 +82,7 @@ class TraceFacts {
   std::vector<Track> tracks_;
   tsl::robin_map<int64_t, std::unique_ptr<std::string>> readable_;
   bool demangle_ = true;
-  std::unique_ptr<format::ClockMap> monotonic_, boottime_;
+  std::unique_ptr<format::OutputClock> monotonic_, boottime_;
   std::vector<Range> ranges_;
   tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
   Range* last_range_ = nullptr;

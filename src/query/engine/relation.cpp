@@ -1,17 +1,17 @@
 // Scans of relations: pruning, filtering, ordering (relation.h).
 #include "query/engine/relation.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numeric>
+
+#include "base/temporary.h"
 
 namespace tacho::query {
 
@@ -237,20 +237,8 @@ struct Scan::Grouped {
       values = small.data();
       return {};
     }
-    const char* const chosen = std::getenv("TMPDIR");
-    std::string path = std::string(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp") + "/tacho-XXXXXX";
-    const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
-    if (descriptor < 0)
-      return fail("{}: a temporary file cannot be created: {}; set TMPDIR", path, std::strerror(errno));
-    ::unlink(path.c_str());
-    if (const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(cells * 8)); error != 0) {
-      ::close(descriptor);
-      return fail("no room for {} MiB of temporary data in {}: {}; set TMPDIR", cells >> 17,
-                  path.substr(0, path.rfind('/')), std::strerror(error));
-    }
-    void* const data = ::mmap(nullptr, cells * 8, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    ::close(descriptor);
-    if (data == MAP_FAILED) return fail("temporary file: {}", std::strerror(errno));
+    TACHO_ASSIGN(TemporaryFile file, TemporaryFile::create());
+    TACHO_ASSIGN(void* const data, file.map(cells * 8));
     values = static_cast<int64_t*>(data);
     mapped = cells * 8;
     return {};

@@ -105,7 +105,7 @@ bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>
   for (size_t i = 0; i < out.places.size(); ++i)
     known[{out.places[i].cubin, out.places[i].function, out.places[i].offset}] = i;
   while (!bytes.empty()) {
-    spool::SampleRecord record;
+    spool::PcSampleRecord record;
     if (bytes.size() < sizeof record) return false;
     memcpy(&record, bytes.data(), sizeof record);
     const uint64_t need =

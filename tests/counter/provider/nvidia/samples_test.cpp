@@ -15,11 +15,11 @@
 namespace {
 
 using namespace tacho::counter;
-using tacho::spool::SampleRecord;
+using tacho::spool::PcSampleRecord;
 
 std::string record(uint64_t cubin, uint64_t offset, std::string name,
                    std::vector<std::pair<uint32_t, uint32_t>> reasons) {
-  SampleRecord head{};
+  PcSampleRecord head{};
   head.magic = tacho::spool::kSampleMagic;
   head.cubin = cubin;
   head.offset = offset;
@@ -50,7 +50,7 @@ TEST(PcSamples, RecordsOfOnePlaceAreAddedUp) {
 }
 
 TEST(PcSamples, LossesAreTold) {
-  SampleRecord head{};
+  PcSampleRecord head{};
   head.magic = tacho::spool::kSampleMagic;
   head.bytes = sizeof head;
   head.function = tacho::spool::kNoSamples;
@@ -71,7 +71,7 @@ TEST(PcSamples, EveryPrefixIsRefusedOrWhole) {
   }
   std::string wrong = whole;
   const uint32_t many = 0x7fffffff;
-  std::memcpy(wrong.data() + offsetof(SampleRecord, reasons), &many, sizeof many);
+  std::memcpy(wrong.data() + offsetof(PcSampleRecord, reasons), &many, sizeof many);
   nvidia::RawSamples raw;
   EXPECT_FALSE(nvidia::parse_samples(wrong, kReasons, raw));
 }

@@ -90,7 +90,7 @@ void write_data() {
   if (s_bytes == nullptr) s_bytes = zeroed<uint8_t>(kBytes);
   if (s_bytes == nullptr) return;
   size_t used = 0;
-  const auto put = [&](spool::SampleRecord record, const abi::Reason* reasons, const char* name) {
+  const auto put = [&](spool::PcSampleRecord record, const abi::Reason* reasons, const char* name) {
     const size_t name_bytes = strlen(name), padded = (name_bytes + 7) / 8 * 8;
     const size_t bytes = sizeof record + record.reasons * sizeof(abi::Reason) + padded;
     if (bytes > kBytes) return;
@@ -112,7 +112,7 @@ void write_data() {
   };
   for (size_t i = 0; i < g_data.got && i < kInstructions; ++i) {
     const abi::Sampled& each = g_data.sampled[i];
-    spool::SampleRecord record{};
+    spool::PcSampleRecord record{};
     record.cubin = each.cubin;
     record.offset = each.offset;
     record.function = each.function;
@@ -120,7 +120,7 @@ void write_data() {
         static_cast<uint32_t>(each.reason_count < g_reason_count ? each.reason_count : g_reason_count);
     put(record, each.reasons, each.name == nullptr ? "" : each.name);
   }
-  spool::SampleRecord totals{};
+  spool::PcSampleRecord totals{};
   totals.function = spool::kNoSamples;
   totals.total = g_data.total;
   totals.dropped = g_data.dropped;

@@ -1,6 +1,7 @@
-// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns; a target stamps its records with host ticks, the cheapest
+// Clocks. Trace time is CLOCK_MONOTONIC_RAW in ns. A target stamps its records with host ticks, the cheapest
 // clock that is safe on this machine: the TSC when the kernel itself trusts it, else CLOCK_MONOTONIC_RAW
-// through the vDSO. Usable inside targets: no allocation, no locks, no static constructors.
+// through the vDSO. Targets may use all of this: it takes no lock, allocates nothing and has no static
+// constructors.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// Comma-separated values: the one reader, for files of any size (a fixed buffer, quoted fields with commas, quotes and
-// newlines, gzip), the conversion of cells to numbers, and the quoting of fields that are written.
+// Comma-separated values: the one reader, for files of any size (a fixed buffer, quoted fields with commas,
+// quotes and newlines, gzip), the conversion of cells to numbers, and the quoting of fields that are written.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace tacho {
 
-/// Reads one file (or one text) record by record. It holds one buffer, which grows with the longest record only; a record
-/// may have at most kMaxRecord bytes. The first bytes of a file tell whether it is plain or compressed with gzip.
+/// Reads one file (or one text) record by record. It holds one buffer, which grows with the longest record
+/// only; a record may have at most kMaxRecord bytes. The first bytes of a file tell whether it is plain or
+/// compressed with gzip.
 class CsvReader {
  public:
   static constexpr size_t kMaxRecord = size_t{64} << 20;
@@ -27,9 +28,9 @@ class CsvReader {
   CsvReader& operator=(CsvReader&&) noexcept;
   ~CsvReader();
 
-  /// Reads the next record that is not an empty line; false at the end of the file. Lines may end in CR LF. The fields are
-  /// unquoted, point into the reader's buffer and live until the next call. Errors (a quote that is never closed, a record
-  /// that is too long, a damaged gzip file) name the file and the row.
+  /// Reads the next record that is not an empty line; false at the end of the file. Lines may end in CR LF.
+  /// The fields are unquoted, point into the reader's buffer and live until the next call. Errors (a quote
+  /// that is never closed, a record that is too long, a damaged gzip file) name the file and the row.
   Result<bool> next(std::vector<std::string_view>& fields);
 
   /// Number of the record last read; the header is row 1.
@@ -67,16 +68,18 @@ struct CsvSource {
   }
 };
 
-/// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true; any other
-/// cell that is not a number is NaN with ok = false. Integers below 2^53 are exact, other numbers correctly rounded.
+/// The value of a numeric cell. An empty cell and "nan", "NA", "N/A", "None", "null" are NaN with ok = true;
+/// any other cell that is not a number is NaN with ok = false. Integers below 2^53 are exact, other numbers
+/// correctly rounded.
 struct CellNumber {
   double value;
   bool ok;
 };
 CellNumber parse_number(std::string_view cell);
 
-/// Splits a timestamp in nanoseconds into its whole and its fractional part, so that differences of large times stay
-/// exact. Accepts "123", "123.5" and "1.23e15"; false when the cell is not a number within the range of int64.
+/// Splits a timestamp in nanoseconds into its whole and its fractional part, so that differences of large
+/// times stay exact. Accepts "123", "123.5" and "1.23e15"; false when the cell is not a number within the
+/// range of int64.
 bool parse_timestamp(std::string_view cell, int64_t& whole, double& fraction);
 
 /// A field to be written: in quotes only where a comma, a quote or a line end in it asks for them.

@@ -6,11 +6,12 @@
 
 namespace tacho {
 
-/// The demangled form of an Itanium-ABI symbol ("_Z..."; AMD's ".kd" and " [clone .kd]" suffixes are kept out of the
-/// way and dropped); any other text unchanged.
+/// The demangled form of an Itanium-ABI symbol ("_Z..."), without AMD's suffixes ".kd" and " [clone .kd]";
+/// any other text unchanged.
 std::string demangle(std::string_view symbol);
 
-/// A demangled signature without template arguments, parameters and return type: "vectorized_elementwise_kernel".
+/// A demangled signature without template arguments, parameters and return type:
+/// "vectorized_elementwise_kernel".
 std::string short_name(std::string_view demangled);
 
 }  // namespace tacho

@@ -1,5 +1,6 @@
-// JSON written step by step: the writer sets commas, quotes and escapes. It writes into a string, into an OutputFile, or
-// into room that the caller has reserved; its steps are cheap enough for exporters of tens of millions of events.
+// JSON written step by step: the writer sets commas, quotes and escapes. It writes into a string, into an
+// OutputFile, or into room that the caller has reserved; its steps are cheap enough for exporters of tens of
+// millions of events.
 #pragma once
 
 #include <concepts>
@@ -14,8 +15,8 @@
 
 namespace tacho {
 
-/// `text` as a JSON string with its quotes. Control characters and DEL are escaped; every byte that is not valid UTF-8
-/// becomes U+FFFD; the rest stays as it is.
+/// `text` as a JSON string with its quotes. Control characters and DEL are escaped; every byte that is not
+/// valid UTF-8 becomes U+FFFD; the rest stays as it is.
 std::string json_quoted(std::string_view text);
 /// The same, appended to `out`.
 void append_json_quoted(std::string& out, std::string_view text);
@@ -51,8 +52,8 @@ inline char* copy(char* at, std::string_view text) {
   return at + text.size();
 }
 
-// The three places to write to. put(): any text; write(): what `fill`, given a place, writes there, `most` characters
-// at most; it returns the place after it.
+// The three places to write to. put(): any text; write(): what `fill`, given a place, writes there, `most`
+// characters at most; it returns the place after it.
 struct StringSink {
   StringSink(std::string& text) : out(&text) {}
   std::string* out;
@@ -91,8 +92,8 @@ struct RoomSink {
 
 }  // namespace json_internal
 
-/// Objects and arrays have to be ended by the caller, in order. Numbers are exact: doubles are the shortest text that
-/// reads back as the same double, NaN is null.
+/// Objects and arrays have to be ended by the caller, in order. Numbers are exact: doubles are the shortest
+/// text that reads back as the same double, NaN is null.
 template <typename Sink>
 class BasicJsonWriter {
  public:
@@ -175,8 +176,8 @@ class BasicJsonWriter {
     sink_.put(json);
     return *this;
   }
-  /// Members or elements that are JSON already, with the commas between them; none where it is empty. The last may be
-  /// an object or array that has been begun and nothing more: what comes next goes into it.
+  /// Members or elements that are JSON already, with the commas between them; none where it is empty. The
+  /// last may be an object or array that has been begun and nothing more: what comes next goes into it.
   BasicJsonWriter& splice(std::string_view json) {
     if (json.empty()) return *this;
     separate();
@@ -199,8 +200,8 @@ class BasicJsonWriter {
     return *this;
   }
 
-  /// For hot loops over an OutputFile: `steps` gets a writer in this one's place that writes, without looking for
-  /// room at each step, at most `most` characters (64 KiB at most).
+  /// For hot loops over an OutputFile: `steps` gets a writer in this one's place that writes, without looking
+  /// for room at each step, at most `most` characters (64 KiB at most).
   template <typename Steps>
   BasicJsonWriter& burst(size_t most, Steps steps) {
     sink_.write(most, [&](char* at) {

@@ -1,8 +1,9 @@
-// Functions that the compiler builds twice, for any x86-64 and for one with AVX2 and BMI (2013 and later); the loader picks
-// one at the start. For loops over columns, where it is worth a fifth of the time.
+// Functions that the compiler builds twice, for any x86-64 and for one with AVX2 and BMI (2013 and later);
+// the loader picks one at the start. For loops over columns, where it is worth a fifth of the time.
 #pragma once
 
-// GCC alone: its resolvers run before a sanitizer's runtime is there, and clang 14 has none for member functions.
+// GCC alone: its resolvers run before a sanitizer's runtime is there, and clang 14 has none for member
+// functions.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 /// Before a function's definition. What it calls is compiled for its target only where it is inlined.

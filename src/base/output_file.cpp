@@ -55,7 +55,8 @@ bool set_direct(int descriptor, bool direct) {
   return flags >= 0 && fcntl(descriptor, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-// Local file systems on which writing past the page cache is known to pay. Over a network it would wait for every piece.
+// Local file systems on which writing past the page cache is known to pay. Over a network it would wait for
+// every piece.
 bool pays_direct(int descriptor) {
   struct statfs about {};
   if (fstatfs(descriptor, &about) != 0) return false;
@@ -122,7 +123,8 @@ struct OutputFile::Background {
         at += written;
         left -= static_cast<size_t>(written);
       }
-      // Refused, or cut off within a block (the disk is full): the page cache takes any length, or says why not.
+      // Refused, or cut off within a block (the disk is full): the page cache takes any length, or says why
+      // not.
       if (written < 0 || left % kBlock != 0) {
         set_direct(descriptor, false);
         direct = false;
@@ -371,7 +373,8 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
     if (!file.direct_)
       sync_file_range(file.descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);  // all of them at once, then wait
   }
-  // Each sync is a wait for the disk and then for a CPU: of a dozen small files they are had at the same time.
+  // Each sync is a wait for the disk and then for a CPU: of a dozen small files they are had at the same
+  // time.
   constexpr size_t kMostThreads = 16;
   const size_t threads = std::min(files.size(), kMostThreads);
   std::vector<Status> results(files.size());

@@ -13,11 +13,11 @@
 
 namespace tacho {
 
-/// One output, written through a buffer of 256 KiB. From the ninth MiB on a thread of its own writes, beside the caller, in
-/// pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that are synced at the
-/// end anyway need not be copied into it first. Errors of writing (disk full, quota) are kept and told by commit().
-/// Destroyed without commit(): nothing is left. An existing device, pipe or terminal (/dev/stdout) is written to directly.
-/// The caller must ignore SIGXFSZ if a file size limit is to be an error and not a signal.
+/// One output, written through a buffer of 256 KiB. From the ninth MiB on a thread writes beside the caller,
+/// in pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that
+/// are synced at the end anyway need not be copied into it first. commit() reports errors of writing (disk
+/// full, quota). Without commit() nothing is left. It writes directly to an existing device, pipe or terminal
+/// (/dev/stdout). The caller must ignore SIGXFSZ if a limit of file sizes is to be an error and not a signal.
 class OutputFile {
  public:
   /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
@@ -35,13 +35,14 @@ class OutputFile {
   void advance(size_t bytes) { used_ += bytes; }
   /// Bytes written so far.
   uint64_t size() const { return flushed_ + used_; }
-  /// The first error of writing: worth looking at now and then in long exports.
+  /// True after the first error of writing: long exports look now and then, and stop.
   bool failed() const { return error_ != 0; }  // seen at the next flush when a thread writes
   const std::string& path() const { return path_; }
 
   /// Flushes, syncs, names. No further calls.
   Status commit();
-  /// commit() of several files: written back at the same time, and named only when all of them are safe.
+  /// Commits several files: they are written back at the same time and get their names when all of them are
+  /// safe.
   static Status commit_all(std::span<OutputFile> files);
 
  private:

@@ -1,5 +1,5 @@
-// Sorting and looking up more records than memory should hold: runs are sorted in memory, spilled to an unlinked file in
-// $TMPDIR and merged back through a mapping, so that only a bounded buffer is anonymous memory.
+// Sorting and looking up more records than memory should hold: SortedFile sorts runs in memory, appends them
+// to a temporary file and merges them through a mapping, so that only a bounded buffer is anonymous memory.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace tacho {
 
-/// An unlinked temporary file that grows by appending and is read through a mapping.
+/// A temporary file that grows by appending and is read through a mapping.
 class SpillFile {
  public:
   SpillFile() = default;
@@ -36,8 +36,8 @@ class SpillFile {
   void* mapping_ = nullptr;
 };
 
-/// Sorts by T::sort_key (an int64), keeping equal ones in order: least significant digits first, as many digits as the keys
-/// differ in.
+/// Sorts by T::sort_key (an int64) and keeps equal ones in order: least significant digits first, as many
+/// digits as the keys differ in.
 template <typename T>
 void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   int64_t least = INT64_MAX, most = INT64_MIN;
@@ -62,8 +62,8 @@ void radix_sort(std::vector<T>& values, std::vector<T>& spare) {
   }
 }
 
-/// Records in ascending order, however many: add() them, finish(), then read them by next() or, after finish_indexed(),
-/// by place. A T with sort_key() (see radix_sort) is sorted by that; its < must agree.
+/// Records in ascending order, however many: add() them, finish(), then read them by next() or, after
+/// finish_indexed(), by place. A T with sort_key() (see radix_sort) is sorted by that; its < must agree.
 template <typename T, typename Less = std::less<T>>
 class SortedFile {
   static_assert(std::is_trivially_copyable_v<T>);

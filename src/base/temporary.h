@@ -1,4 +1,5 @@
-// Temporary files and folders: where they lie, that only their user can read them, and that nothing of them stays.
+// Temporary files and folders: where they lie, that only their user can read them, and that nothing of them
+// stays.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ std::string folder_of(std::string_view path);
 /// Sixteen hexadecimal digits that nobody can guess, for names that must not meet another's.
 std::string random_name();
 
-/// A file without a name, mode 0600: it is gone once it is closed, also after a crash. Movable; empty until created.
+/// A file without a name, mode 0600: it is gone once it is closed, also after a crash. Movable; empty until
+/// created.
 class TemporaryFile {
  public:
   TemporaryFile() = default;
@@ -33,8 +35,9 @@ class TemporaryFile {
   /// The descriptor, which is the caller's to close from now on.
   int release();
 
-  /// Makes the file `bytes` long, on disk and not only by its size, and maps it: zeroes, read and written, shared. A full
-  /// disk is an error here and not a SIGBUS later. The mapping outlives this object; munmap() ends it.
+  /// Makes the file `bytes` long, on disk and not only by its size, and maps it: zeroes, read and written,
+  /// shared. A full disk is an error here and not a SIGBUS later. The mapping outlives this object; munmap()
+  /// ends it.
   Result<void*> map(size_t bytes);
 
  private:
@@ -42,7 +45,8 @@ class TemporaryFile {
   int descriptor_ = -1;
 };
 
-/// A folder with a random name, mode 0700, that is removed with all that is in it. Movable; empty until created.
+/// A folder with a random name, mode 0700, that is removed with all that is in it. Movable; empty until
+/// created.
 class TemporaryFolder {
  public:
   TemporaryFolder() = default;

@@ -13,8 +13,8 @@ struct CodePoint {
   bool valid = false;
 };
 
-/// The code point with which `text` begins; `text` must not be empty. Overlong forms, surrogates and what lies above
-/// U+10FFFF are not valid.
+/// The code point with which `text` begins; `text` must not be empty. Overlong forms, surrogates and what
+/// lies above U+10FFFF are not valid.
 CodePoint next_code_point(std::string_view text);
 
 }  // namespace tacho

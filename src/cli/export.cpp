@@ -137,21 +137,15 @@ void ignore_file_size_signal() {
 
 int run_export(int argc, char** argv) {
   CLI::App app("Write a trace in another tool's format.", "tacho export");
-  app.footer(
-      "Formats:\n"
-      "  csv         rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain\n"
-      "  json        Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler\n"
-      "  pftrace     Perfetto: open it in https://ui.perfetto.dev\n"
-      "  rocprofv3   rocprofv3's own JSON, <trace>_results.json\n"
-      "  rpd         rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)\n"
-      "  rocpd       rocprofv3's SQLite database\n"
-      "  parquet     a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas\n"
-      "  folded      call stacks with their times, a line each, for flame graph scripts\n"
-      "  speedscope  call stacks for https://www.speedscope.app\n\n"
-      "Examples:\n"
-      "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
-      "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
-      "  tacho export app.tacho -f json -o /tmp/a.json");
+  std::string formats_text = "Formats:\n";
+  for (const format::Writer& writer : format::writers())
+    formats_text += fmt::format("  {:<12}{}\n", writer.name, writer.text);
+  app.footer(formats_text +
+             "\n"
+             "Examples:\n"
+             "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
+             "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
+             "  tacho export app.tacho -f json -o /tmp/a.json");
   ExportPlace place;
   std::string formats, agent_index = "relative";
   int64_t pid = 0;

@@ -1,4 +1,5 @@
-// The table of formats (format.h). Each format's folder declares its own functions; this file only lists them.
+// The table of formats (format.h). Each format's folder declares its own functions; this file lists them, in
+// the order of `tacho export --help`.
 #include "format/format.h"
 
 #include <cstdio>
@@ -19,15 +20,21 @@ namespace tacho::format {
 
 std::span<const Writer> writers() {
   static constexpr Writer kWriters[] = {
-      {"csv", ".csv", true, write_csv},
-      {"json", ".json", false, write_chrome_json},
-      {"pftrace", ".pftrace", false, write_perfetto},
-      {"folded", ".folded", false, write_folded},
-      {"rocprofv3", "_results.json", false, rocprofv3::write},
-      {"rpd", ".rpd", false, rpd::write},
-      {"rocpd", ".db", false, rocpd::write},
-      {"parquet", ".parquet", true, parquet::write},
-      {"speedscope", ".speedscope.json", false, write_speedscope},
+      {"csv", ".csv", true, "rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain",
+       write_csv},
+      {"json", ".json", false,
+       "Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler", write_chrome_json},
+      {"pftrace", ".pftrace", false, "Perfetto: open it in https://ui.perfetto.dev", write_perfetto},
+      {"rocprofv3", "_results.json", false, "rocprofv3's own JSON, <trace>_results.json", rocprofv3::write},
+      {"rpd", ".rpd", false,
+       "rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)", rpd::write},
+      {"rocpd", ".db", false, "rocprofv3's SQLite database", rocpd::write},
+      {"parquet", ".parquet", true, "a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas",
+       parquet::write},
+      {"folded", ".folded", false, "call stacks with their times, a line each, for flame graph scripts",
+       write_folded},
+      {"speedscope", ".speedscope.json", false, "call stacks for https://www.speedscope.app",
+       write_speedscope},
   };
   return kWriters;
 }

@@ -1,4 +1,5 @@
-// The registry of formats: which files tacho reads and writes, by name and by content.
+// The registry of formats: which files tacho reads and writes, by name and by content. A new format is a
+// folder of its own and a line in format.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace tacho::format {
 
-/// What stands for an agent in rocprofv3's files: its absolute number, its number among the visible ones, or its type and
-/// number within the type.
+/// What stands for an agent in rocprofv3's files: its absolute number, its number among the visible ones, or
+/// its type and number within the type.
 enum class AgentIndex : uint8_t { kAbsolute, kRelative, kTypeRelative };
 
 struct ExportOptions {
@@ -49,15 +50,18 @@ struct ExportTarget {
   std::string prefix;  // "<pid>" -> "<pid>_kernel_trace.csv"
 };
 
+/// An output format.
 struct Writer {
-  std::string_view name;       // -f name: "csv", "json", "pftrace", "rocpd", "rpd", "parquet"
+  std::string_view name;       // what -f calls it: "csv"
   std::string_view extension;  // of single files, with dot
   bool folder;                 // writes several files
+  std::string_view text;       // what --help says about it
   /// Appends the paths written to `written`.
   Status (*write)(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                   std::vector<std::string>& written);
 };
 
+/// An input format.
 struct Reader {
   std::string_view name;
   /// True if the first bytes (up to 4 KiB) and name look like this format. Folders get no bytes.
@@ -70,8 +74,8 @@ struct Reader {
 std::span<const Writer> writers();
 std::span<const Reader> readers();
 
-/// Appends what a file in a foreign format holds to `writer`, as it is read. False, with nothing appended: no reader takes it,
-/// it is a .tacho or open_any() says why not.
+/// Appends what a file in a foreign format holds to `writer`, as it is read. False, with nothing appended: no
+/// reader takes it, it is a .tacho or open_any() says why not.
 Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer);
 
 /// Any file that tacho can read as a Trace: .tacho, or a foreign format through its reader.

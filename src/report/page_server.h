@@ -1,4 +1,4 @@
-// A web server for one page: what --gui starts. It listens on 127.0.0.1 only and answers only those who know
+// A web server for one page, which --gui starts. It listens on 127.0.0.1 only and answers only those who know
 // the token.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace tacho::report {
 
 class PageServer {
  public:
-  /// Listens on 127.0.0.1. A port that is given must be free; without one 8050 is tried, then any.
+  /// Listens on 127.0.0.1. A given port must be free; without one it tries 8050, then takes any.
   static Result<PageServer> listen(std::string page, std::optional<uint16_t> port);
   /// Any free port.
   static Result<PageServer> listen_anywhere(std::string page);

@@ -1,16 +1,20 @@
 // The pool's memory, byte for byte: what a target writes and tacho's drainer reads. One shared mapping:
 //
-//    0                 header_bytes        data_offset                 data_offset + max_blocks * block_size
-//   +-----------------+-------------------+--------+--------+ ... +
-//   | PoolHeader      | state[max_blocks] | block 0| block 1|     |   blocks 0 .. populated-1 are backed by
-//   memory
-//   +-----------------+-------------------+--------+--------+ ... +
+//   0                header_bytes        data_offset             data_offset + max_blocks * block_size
+//   +----------------+-------------------+---------+---------+ ... +
+//   | PoolHeader     | state[max_blocks] | block 0 | block 1 |     |
+//   +----------------+-------------------+---------+---------+ ... +
 //
-// A block is 64 KiB: a 64-byte BlockHeader, then bytes. Its state word goes free -> open (by a target,
-// compare-and-swap)
-// -> full (by the target) -> free (by the drainer); the drainer also frees open blocks whose thread is gone.
-// The thread that owns an open block publishes records by a release store of BlockHeader::committed. An
-// extent is a run of blocks with one header, for vendor buffers larger than one block.
+// Memory stands behind the blocks 0 to populated_blocks - 1.
+//
+// A block is 64 KiB: a BlockHeader of 64 bytes, then what was written. Its state word goes
+//
+//   free -> open   by a target, compare-and-swap
+//   open -> full   by the target
+//   full -> free   by the drainer, which also frees open blocks whose thread is gone
+//
+// The thread that owns an open block publishes records with a release store of BlockHeader::committed. An
+// extent is a run of blocks with one header, for vendors' buffers that are larger than a block.
 #pragma once
 
 #include <atomic>
@@ -39,9 +43,8 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared =
-      3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends the block
-  kCupti = 4,        // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
+  kShared = 3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
+  kCupti = 4,   // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
   kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
   kCounterData = 6,  // counter data of one pass, see src/counter
   kProgress = 7,     // a Progress, open as long as its process lives
@@ -60,14 +63,13 @@ struct BlockHeader {
   uint64_t opened;    // host time
   uint32_t drained;   // written by the drainer: bytes already taken
   uint32_t aux;       // the kind's own (CUPTI stream id ...)
-  uint64_t aux64;  // the kind's own (CUPTI context ...); blocks of records.h: inode of pid's namespace, 0 =
-                   // unknown
+  uint64_t aux64;  // the kind's own (CUPTI context ...); records.h: inode of the pid's namespace, 0 = unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
-/// What a process has given to its devices, so that what a killed one takes along can be counted. Changed by any of its
-/// threads; read when the process is gone.
+/// What a process has given to its devices: tacho counts from it what a killed process takes along. Every
+/// thread of the process changes it; tacho reads it when the process is gone.
 struct Progress {
   std::atomic<uint64_t> ended;     // 1: it came to its end and counted what was in flight then itself
   std::atomic<uint64_t> filtered;  // launches that the user's filter left out
@@ -107,10 +109,11 @@ struct PoolHeader {
   std::atomic<uint32_t> next_slot;   // next process slot
   std::atomic<uint64_t> sequence;
   std::atomic<uint64_t> launches;  // dispatches launched, over all processes (triggers, checks)
-  alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) +
-                                            1];                   // by table; last: unknown
+  // Records that found no room, by table; the last: of no known table.
+  alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) + 1];
   alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
-  // Who takes a block looks whether fewer free ones are left than this, and then wakes who sleeps on the word (sleep.h).
+  // Whoever takes a block and leaves fewer free ones than this wakes the thread that sleeps on the word
+  // (sleep.h).
   alignas(64) std::atomic<int32_t> drain_below, grow_below;
   std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
   std::atomic<uint32_t> wanted_blocks;  // asked for by a source that knows what it will need

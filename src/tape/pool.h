@@ -1,5 +1,5 @@
-// The pool from tacho's side: creation before the target starts, growth while it runs, draining, and recovery of a pool
-// whose tacho has died.
+// The pool from tacho's side: creation before the target starts, growth while it runs, draining, and recovery
+// of a pool whose tacho has died.
 #pragma once
 
 #include <atomic>
@@ -30,8 +30,8 @@ struct PoolOptions {
   std::string output = {};                     // path of the trace being written, for recovery
 };
 
-/// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too small in
-/// $XDG_RUNTIME_DIR, $TMPDIR or /tmp; mode 0600 and an unguessable name.
+/// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too
+/// small in $XDG_RUNTIME_DIR, $TMPDIR or /tmp; mode 0600 and an unguessable name.
 class Pool {
  public:
   static Result<Pool> create(const PoolOptions& options);
@@ -52,7 +52,8 @@ class Pool {
   }
   /// Backs up to so many more blocks with memory, within the maximum. False when nothing could be added.
   bool grow(uint32_t blocks);
-  /// True if the pool may take so many more blocks ahead of need: much of its filesystem stays free for others.
+  /// True if the pool may take so many more blocks ahead of need: much of its filesystem stays free for
+  /// others.
   bool spacious(uint32_t blocks) const;
   /// True once grow() failed for lack of memory or space: the limit is the machine's, not ours.
   bool out_of_space() const { return out_of_space_; }
@@ -71,8 +72,8 @@ class Pool {
   bool out_of_space_ = false;
 };
 
-/// Grows the pool in a thread of its own, ahead of its writers: they wake it when fewer than `ahead` blocks are free, more
-/// the more often they do. The pool must stay where it is meanwhile.
+/// Grows the pool in a thread of its own, ahead of its writers: they wake it when fewer than `ahead` blocks
+/// are free, more the more often they do. The pool must stay where it is meanwhile.
 class Grower {
  public:
   explicit Grower(Pool& pool);
@@ -80,7 +81,7 @@ class Grower {
 
  private:
   void loop();
-  /// Blocks to add now; 0 = none. Sets from where on the writers are to wake us.
+  /// Blocks to add now; 0 = none. Sets the mark below which writers wake this thread.
   uint32_t wanted();
 
   Pool& pool_;
@@ -91,9 +92,10 @@ class Grower {
   std::thread thread_;
 };
 
-/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For kCupti and
-/// other vendor kinds always the whole buffer at once. A CUPTI buffer that its process never gave back (it was killed, or
-/// still holds it at the last pass) comes with all of its payload and `committed` 0: what CUPTI had written is in there.
+/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For
+/// kCupti and other vendor kinds always the whole buffer at once. A CUPTI buffer that its process never gave
+/// back (it was killed, or still holds it at the last pass) comes with all of its payload and `committed` 0:
+/// what CUPTI had written is in there.
 struct Piece {
   const BlockHeader* block;
   std::span<const std::byte> bytes;
@@ -106,10 +108,11 @@ class Drainer {
   using Sink = std::function<void(const Piece&)>;
   explicit Drainer(Pool& pool);
 
-  /// One pass over the pool; returns the bytes handed on. `final`: every target is gone, so also open blocks are taken
-  /// and freed. Blocks of threads that are gone are freed in any pass.
+  /// One pass over the pool; returns the bytes handed on. `final`: every target is gone, so also open blocks
+  /// are taken and freed. Blocks of threads that are gone are freed in any pass.
   uint64_t pass(const Sink& sink, bool final);
-  /// Makes kept and partly drained definitions count as new: for a pool whose tacho died, before pass(sink, true).
+  /// Makes kept and partly drained definitions count as new: for a pool whose tacho died, before pass(sink,
+  /// true).
   void rewind_definitions();
   /// Share of the populated blocks that was not free at the last pass, 0..1.
   double pressure() const { return pressure_; }

@@ -1,5 +1,5 @@
-// How tacho's threads sleep on a word of the pool, and how whoever maps the pool wakes them: a futex between processes.
-// And how the pool is mapped, so that a block costs one page fault.
+// How tacho's threads sleep on a word of the pool, and how whoever maps the pool wakes them: a futex between
+// processes. And how the pool is mapped, so that a block costs one page fault.
 #pragma once
 
 #include <errno.h>
@@ -34,8 +34,8 @@ inline void wake_sleeper(std::atomic<uint32_t>& sleeps) {
   errno = error;
 }
 
-/// Sleeps on `sleeps` for at most `ns` (negative: until woken), but not when `needed()` already: who makes it true after
-/// that look wakes us.
+/// Sleeps on `sleeps` for at most `ns` (negative: until woken), but not when `needed()` already: who makes it
+/// true after that look wakes us.
 template <typename Needed>
 void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(1);
@@ -43,9 +43,9 @@ void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(0);
 }
 
-/// The pool's file, shared, at a multiple of the block size: the first read of a block then maps all of its pages with
-/// one fault (the kernel maps what lies around, in aligned pieces of 64 KiB), where a fault per page costs 20 us a block.
-/// MAP_FAILED when there is no room.
+/// The pool's file, shared, at a multiple of the block size: the first read of a block then maps all of its
+/// pages with one fault (the kernel maps what lies around, in aligned pieces of 64 KiB), where a fault per
+/// page costs 20 us a block. MAP_FAILED when there is no room.
 inline void* map_pool(int file, size_t size) {
   void* const room =
       mmap(nullptr, size + kBlockSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

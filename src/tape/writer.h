@@ -7,9 +7,9 @@
 //     tape::commit();
 //   }
 //
-// Safe in signal handlers (a nested record on the same thread is published with the outer one), after fork()
-// and raw clone() (the child notices that the block is not its own and opens one), and while threads end
-// without notice.
+// All of it is safe in signal handlers (a nested record on the same thread is published with the outer one),
+// after fork() and raw clone() (the child notices that the block is not its own and opens one), and while
+// threads end without notice.
 #pragma once
 
 #include <atomic>
@@ -175,15 +175,15 @@ void loss(event::Table table, event::LossReason reason, uint64_t count);
 /// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
 /// counted). The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
-/// This process's Progress, zeroed, in a block of its own that stays open until the process is gone; nullptr when the pool
-/// has no room. Once a process.
+/// This process's Progress, zeroed, in a block of its own that stays open until the process is gone; nullptr
+/// when the pool has no room. Once a process.
 Progress* open_progress();
 /// True while tacho can still back more blocks, ahead of or after they run out.
 bool can_grow();
 /// Asks tacho to back so many blocks in all, soon: for sources whose threads will take many at once.
 void want_blocks(uint32_t blocks);
-/// Waits until more than `seen` blocks are backed (PoolHeader::populated_blocks), at most `ns`; wakes tacho first. Only for
-/// callers that may wait: vendors' callbacks that ask for memory.
+/// Waits until more than `seen` blocks are backed (PoolHeader::populated_blocks), at most `ns`; wakes tacho
+/// first. Only for callers that may wait: vendors' callbacks that ask for memory.
 void wait_for_growth(uint32_t seen, int64_t ns);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);

@@ -25,8 +25,9 @@ class Input {
   const char* end() const { return buffer_.data() + to_; }
   /// Gives up everything before `at`.
   void consume(const char* at) { from_ = static_cast<size_t>(at - buffer_.data()); }
-  /// Reads more behind end(), moving the unread part to the front; pointers into the window become invalid. False at the
-  /// end of the file, on errors (see status()) and when the window is full with kLongest unread bytes.
+  /// Reads more behind end(), moving the unread part to the front; pointers into the window become invalid.
+  /// False at the end of the file, on errors (see status()) and when the window is full with kLongest unread
+  /// bytes.
   bool more();
   bool at_end() const { return at_end_; }
   const Status& status() const { return status_; }

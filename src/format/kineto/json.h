@@ -1,5 +1,5 @@
-// A JSON reader for text that may end anywhere: every function answers kMore when it runs into the end of what is there,
-// so that its caller can get more and try again from the start of the event.
+// A JSON reader for text that may end anywhere: every function answers kMore when it runs into the end of
+// what is there, so that its caller can get more and try again from the start of the event.
 #pragma once
 
 #include <emmintrin.h>
@@ -73,7 +73,7 @@ class Json {
         at_ += 2;
         continue;
       }
-      // A control character: other tools write them unescaped into names; they are taken as they are.
+      // A control character: other tools write them unescaped into names; tacho takes them as they are.
       ++at_;
     }
     text = {first, static_cast<size_t>(at_ - first)};
@@ -131,10 +131,11 @@ class Json {
   const char* what_ = "";
 };
 
-/// A decimal number times 10^3 as an integer, exactly (further digits are rounded half away from zero): microseconds to
-/// ns. False for anything that is no number or does not fit.
+/// A decimal number times 10^3 as an integer, exactly (further digits are rounded half away from zero):
+/// microseconds to ns. False for anything that is no number or does not fit.
 bool thousandfold(std::string_view text, int64_t& value);
-/// An integer, decimal or 0x hexadecimal; a fraction of zero is allowed. Unsigned 64-bit numbers keep their bits.
+/// An integer, decimal or 0x hexadecimal; a fraction of zero is allowed. Unsigned 64-bit numbers keep their
+/// bits.
 bool integer(std::string_view text, int64_t& value);
 bool real(std::string_view text, double& value);
 

@@ -13,8 +13,8 @@ namespace tacho::format::kineto {
 
 /// JSON, plain or gzipped, that is not rocprofv3's.
 bool accepts(std::string_view path, std::string_view head, bool folder);
-/// Reads the whole file into a temporary trace, events as they come, with bounded memory. Times are kept exactly: the
-/// file's microseconds (with fractions) in ns.
+/// Reads the whole file into a temporary trace, events as they come, with bounded memory. Times are kept
+/// exactly: the file's microseconds (with fractions) in ns.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 /// The same into `writer`.
 Status read_into(const std::string& path, trace::TraceWriter& writer);

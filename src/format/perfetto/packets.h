@@ -135,8 +135,8 @@ class EventBody {
   bool annotations_ = true;
 };
 
-/// Writes the packets of one sequence into a file. Event times must not go backwards (earlier ones are moved
-/// up).
+/// Writes the packets of one sequence into a file. Event times must not go backwards; it moves earlier ones
+/// up.
 class Packets {
  public:
   explicit Packets(OutputFile& file) : file_(file) {}

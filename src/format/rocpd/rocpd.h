@@ -1,4 +1,5 @@
-// rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer): read and written. Not to be confused with .rpd.
+// rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer): read and written. Not to be confused
+// with .rpd.
 #pragma once
 
 #include <memory>

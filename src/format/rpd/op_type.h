@@ -20,8 +20,8 @@ struct OpType {
 /// Meaning of a word in rocpd_op.opType. Words of roctracer, rocprofiler-sdk and the CUPTI backend are known.
 OpType parse_op_type(std::string_view word);
 
-/// The word for a dispatch, a copy or a fill; CUDA traces get the same words as all others, so that queries written for
-/// one vendor work on every vendor.
+/// The word for a dispatch, a copy or a fill; CUDA traces get the same words as all others, so that queries
+/// written for one vendor work on every vendor.
 std::string_view op_type_of_dispatch(event::DispatchKind kind);
 std::string_view op_type_of_copy(event::CopyDirection direction);
 inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";

@@ -20,8 +20,8 @@ inline constexpr size_t kMostGpus = 4096;
 
 /// True for a SQLite database with the tables of an .rpd file.
 bool accepts(std::string_view path, std::string_view head, bool folder);
-/// Reads a whole .rpd file into a temporary trace. Times are kept as they are (CLOCK_MONOTONIC); rows that make no sense
-/// are counted as losses. The file is not changed.
+/// Reads a whole .rpd file into a temporary trace. Times are kept as they are (CLOCK_MONOTONIC); rows that
+/// make no sense are counted as losses. The file is not changed.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 /// The same into `writer`.
 Status read_into(const std::string& path, trace::TraceWriter& writer);

@@ -14,7 +14,8 @@ struct ViewDefinition {
 
 /// CREATE TABLE statements of schema version 2 or 3.
 std::string table_schema(int version);
-/// The views of the version, in the order in which upstream creates them. Version 2 has ktop, 3 has stackframe, napi, nop.
+/// The views of the version, in the order in which upstream creates them. Version 2 has ktop, 3 has
+/// stackframe, napi, nop.
 std::span<const ViewDefinition> views(int version);
 /// CREATE INDEX statements for after loading.
 std::string_view index_schema(int version);

@@ -1,6 +1,7 @@
-// Writing SQLite files at memory speed: the schema is created by SQLite, the rows are laid out as b-tree pages here
-// (https://www.sqlite.org/fileformat2.html), bottom up, and SQLite builds the indexes over them at the end. Rows of one
-// table must come in ascending rowid order; several tables may be filled at the same time.
+// Writing SQLite files at memory speed: the schema is created by SQLite, the rows are laid out as b-tree
+// pages here (https://www.sqlite.org/fileformat2.html), bottom up, and SQLite builds the indexes over them at
+// the end. Rows of one table must come in ascending rowid order; several tables may be filled at the same
+// time.
 #pragma once
 
 #include <cstdint>
@@ -108,8 +109,8 @@ class BulkFile {
   /// Contract: `name` is a rowid table of the schema. The reference stays valid.
   BulkTable& table(std::string_view name);
 
-  /// Writes what is pending, then lets SQLite run `script` (indexes, views, small inserts), fill sqlite_sequence and
-  /// rebuild the indexes that constraints made. The file is complete and synced then.
+  /// Writes what is pending, then lets SQLite run `script` (indexes, views, small inserts), fill
+  /// sqlite_sequence and rebuild the indexes that constraints made. The file is complete and synced then.
   Status finish(const std::string& script);
 
   /// First error of writing, if any; rows after it are dropped.

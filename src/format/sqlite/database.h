@@ -1,5 +1,5 @@
-// SQLite connections as tacho opens them: files of others read-only and with everything switched off that could run code
-// of theirs; and the list of a file's tables with the places of their columns.
+// SQLite connections as tacho opens them: files of others read-only and with everything switched off that
+// could run code of theirs; and the list of a file's tables with the places of their columns.
 #pragma once
 
 #include <sqlite3.h>
@@ -22,10 +22,11 @@ struct Closer {
 using Connection = std::unique_ptr<sqlite3, Closer>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-/// Opens somebody else's file: read-only, no extensions, defensive, its views and triggers disabled, its schema not
-/// trusted, limits lowered. Fails when it is no database or another program holds it locked.
+/// Opens somebody else's file: read-only, no extensions, defensive, its views and triggers disabled, its
+/// schema not trusted, limits lowered. Fails when it is no database or another program holds it locked.
 Result<Connection> open_foreign(const std::string& path);
-/// An empty database in memory with the same settings, but views allowed and its schema, which can only be ours, trusted.
+/// An empty database in memory with the same settings, but views allowed and its schema, which can only be
+/// ours, trusted.
 Result<Connection> open_memory();
 
 /// `sql` must be one statement.
@@ -42,8 +43,9 @@ struct TableInfo {
   int column(std::string_view name) const;
 };
 
-/// A database file opened for direct reading: the mapping, and the real tables (no views, virtual tables, tables without
-/// rowid or with computed columns). The read lock of `connection` keeps writers out while it lives.
+/// A database file opened for direct reading: the mapping, and the real tables (no views, virtual tables,
+/// tables without rowid or with computed columns). The read lock of `connection` keeps writers out while it
+/// lives.
 class Database {
  public:
   static Result<Database> open(const std::string& path);
@@ -58,7 +60,8 @@ class Database {
 
  private:
   explicit Database(File file) : file_(std::move(file)) {}
-  // The mapping's descriptor must outlive the connection: closing any descriptor of a file drops SQLite's locks on it.
+  // The mapping's descriptor must outlive the connection: closing any descriptor of a file drops SQLite's
+  // locks on it.
   File file_;
   Connection connection_;
   std::vector<TableInfo> tables_;

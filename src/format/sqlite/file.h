@@ -1,6 +1,6 @@
-// Direct reading of SQLite database files: pages of a table's b-tree are walked in the mapped file, row after row, without
-// the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Everything is bounds-checked: the file
-// may be anybody's.
+// Direct reading of SQLite database files: pages of a table's b-tree are walked in the mapped file, row after
+// row, without the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Everything is
+// bounds-checked: the file may be anybody's.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace tacho::sqlite {
 /// A mapped database file whose header made sense.
 class File {
  public:
-  /// Errors: not readable, not SQLite, empty, cut off, UTF-16, or with unfinished changes beside it (-wal, -journal).
+  /// Errors: not readable, not SQLite, empty, cut off, UTF-16, or with unfinished changes beside it (-wal,
+  /// -journal).
   static Result<File> open(const std::string& path);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -43,7 +44,8 @@ class File {
   uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
 };
 
-/// Forward iteration over the rows of a rowid table in rowid order, with access to the columns of the current row.
+/// Forward iteration over the rows of a rowid table in rowid order, with access to the columns of the current
+/// row.
 class TableScan {
  public:
   static constexpr int kMaxColumns = 40;
@@ -64,11 +66,13 @@ class TableScan {
   void scan_leaves(std::span<const uint32_t> pages);
   /// Rows that a leaf page says it has; 0 when it is none.
   static uint32_t rows_of_leaf(const File& file, uint32_t page);
-  /// Moves to the row with this rowid; false when there is none (then next() goes on behind it) or after an error.
+  /// Moves to the row with this rowid; false when there is none (then next() goes on behind it) or after an
+  /// error.
   bool seek(int64_t rowid);
 
   int64_t rowid() const { return rowid_; }
-  /// Integer in `column`; a real is cut; `missing` for NULL, text, blobs and columns that the row does not have.
+  /// Integer in `column`; a real is cut; `missing` for NULL, text, blobs and columns that the row does not
+  /// have.
   int64_t integer(int column, int64_t missing = 0) const {
     const uint32_t type = types_[column];
     const uint8_t* at = row_ + offsets_[column];

@@ -24,8 +24,8 @@ class Agents {
  public:
   /// Agents of `process` (row; 0 = of the whole trace). Numbers come from the devices' properties node_id,
   /// logical_node_id and logical_node_type_id where an importer knew them; else the host is 0 and devices
-  /// follow in the order of their rows; among their type they keep their own index (a trace may hold nothing but
-  /// GPU 2), unless two of it have the same one (those of several processes): then they are counted.
+  /// follow in the order of their rows; among their type they keep their own index (a trace may hold nothing
+  /// but GPU 2), unless two of it have the same one (those of several processes): then they are counted.
   Agents(const trace::Trace& trace, int64_t process);
   const std::vector<Agent>& all() const { return agents_; }
   /// The agent of a device row; the host for 0 and for rows that do not exist.

@@ -1,4 +1,4 @@
-// Trace time (CLOCK_MONOTONIC_RAW) in the clocks that other tools' files speak.
+// Trace time (CLOCK_MONOTONIC_RAW) in the clocks that other tools' files use.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,9 @@ struct Moment {
 /// The trace's clock tuples (not those of devices) in ascending raw time; of equal ones the first.
 Result<std::vector<Moment>> clock_moments(const trace::Trace& trace);
 
-/// Piecewise linear between the trace's clock tuples, continued at the outermost pieces' rates; the identity
-/// for a trace without tuples. Not thread-safe: remembers the last piece.
+/// Converts trace time to one of these clocks: linear between neighbouring clock tuples of the trace, at the
+/// outermost pieces' rates beyond them, the identity for a trace without tuples. It remembers the last piece:
+/// not for several threads.
 class OutputClock {
  public:
   enum class Clock { kBoottime, kMonotonic, kRealtime };
@@ -38,7 +39,7 @@ class OutputClock {
     const int64_t since = raw - piece->origin;
     return piece->value + since + static_cast<int64_t>(static_cast<double>(since) * piece->drift);
   }
-  /// False: the trace has no tuple of that clock, so times are passed on as they are.
+  /// False: the trace has no tuple of that clock, and times come back as they are.
   bool known() const { return known_; }
 
  private:

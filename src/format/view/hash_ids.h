@@ -1,5 +1,5 @@
-// Numbers for texts or keys that a writer has met, however many: remembered by their hashes, in temporary files when they
-// are many.
+// Numbers for texts or keys that a writer has met, however many: remembered by their hashes, in temporary
+// files when they are many.
 #pragma once
 
 #include <algorithm>

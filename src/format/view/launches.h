@@ -45,9 +45,8 @@ class Launches {
  public:
   /// With `labels` also follows markers. The trace must outlive this.
   Launches(const trace::Trace& trace, bool labels);
-  /// The call of `process` (row) with this correlation. Calls must come in ascending `time` (start of the
-  /// device work); calls up to a tenth of a second later are looked at too, for clocks that disagree. nullptr
-  /// = not found.
+  /// The call of `process` (row) with this correlation; nullptr = not found. Ask in ascending `time` (start
+  /// of the device work). It also looks at calls up to a tenth of a second later, since clocks may disagree.
   const Launch* find(int64_t process, int64_t correlation, int64_t time);
   /// Bad data met in the API or marker table.
   Status status() const;

@@ -1,6 +1,6 @@
-// One sweep over everything that happened, in time order: what writers of timelines (Perfetto, Chrome) are
-// built on. It lays slices into lanes in which they nest properly, so that begins and ends balance whatever
-// the trace holds.
+// One sweep over everything that happened, in the order of time, on which the writers of timelines (Perfetto,
+// Chrome) stand. It lays slices into lanes in which they nest, so that begins and ends balance whatever the
+// trace holds.
 #pragma once
 
 #include <algorithm>
@@ -50,12 +50,14 @@ class Timeline {
   int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
   const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
 
-  /// Calls, in ascending time, with ends before begins at equal times and inner ends before outer ones:
-  ///   visitor.lane_opened(uint32_t lane)      before the lane's first slice
-  ///   visitor.begin(const Happening&)         a slice begins
-  ///   visitor.end(const Happening&, int64_t time)   ... ends; time is `end`, or the end of the trace when
-  ///   unknown visitor.point(const Happening&)         marks, samples, readings, allocations, device work
-  ///   without an end visitor.keep_going() -> bool            asked now and then
+  /// Calls the visitor in ascending time; at equal times ends come before begins and inner ends before outer
+  /// ones:
+  ///
+  ///   visitor.lane_opened(uint32_t lane)            before the lane's first slice
+  ///   visitor.begin(const Happening&)               a slice begins
+  ///   visitor.end(const Happening&, int64_t time)   it ends; `time` is its end, or the trace's where that is not known
+  ///   visitor.point(const Happening&)               marks, samples, readings, allocations, device work without an end
+  ///   visitor.keep_going() -> bool                  asked now and then; false ends the sweep
   template <typename Visitor>
   Status run(Visitor& visitor);
 

@@ -14,7 +14,7 @@ report::Table readable_table(const Answer& answer) {
   report::Table table;
   for (const Answer::Column& column : answer.columns) {
     const bool text = column.unit == Unit::kText;
-    table.columns.push_back({column.title, text ? report::Align::Left : report::Align::Right,
+    table.columns.push_back({column.title, text ? report::Align::kLeft : report::Align::kRight,
                              column.unit == Unit::kPercent ? 1 : 2, text});
   }
   for (const auto& row : answer.rows) {

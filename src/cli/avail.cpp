@@ -51,12 +51,12 @@ int run_avail(int argc, char** argv) {
                      {"Platform"},
                      {"Type"},
                      {"Units"},
-                     {"Memory", report::Align::Right},
+                     {"Memory", report::Align::kRight},
                      {"Driver"},
-                     {"Name", report::Align::Left, -1, true}};
+                     {"Name", report::Align::kLeft, -1, true}};
   report::Table sources;
   sources.id = "sources";
-  sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::Left, -1, true}};
+  sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::kLeft, -1, true}};
 
   const auto library = launch::find_library();
   sources.rows.push_back(
@@ -150,9 +150,9 @@ int run_avail(int argc, char** argv) {
     style.colour = screen.colour;
     style.width = screen.terminal ? screen.width : 0;
     style.indent = 2;
-    out += report::painted("Devices", report::Paint::Bold, screen.colour) + "\n";
+    out += report::painted("Devices", report::Paint::kBold, screen.colour) + "\n";
     out += devices.rows.empty() ? "  none\n" : report::to_text(devices, style);
-    out += "\n" + report::painted("Sources", report::Paint::Bold, screen.colour) + "\n" +
+    out += "\n" + report::painted("Sources", report::Paint::kBold, screen.colour) + "\n" +
            report::to_text(sources, style);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);

@@ -37,7 +37,7 @@ int run_info(int argc, char** argv) {
   std::string out;
   if (tables) {
     report::Table table;
-    table.columns = {{"Table"}, {"Rows"}, {"Chunks"}, {"Meaning", report::Align::Left, -1, true}};
+    table.columns = {{"Table"}, {"Rows"}, {"Chunks"}, {"Meaning", report::Align::kLeft, -1, true}};
     for (const event::TableInfo& info : event::all_tables()) {
       const int64_t rows = (*trace)->rows(info.table) - (event::is_fact(info.table) ? 0 : 1);
       if (rows <= 0) continue;

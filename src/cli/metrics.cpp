@@ -136,13 +136,13 @@ class Printer {
 
   std::string out;
 
-  void heading(std::string_view text) { out += report::painted(text, Paint::Bold, colour_) + "\n"; }
+  void heading(std::string_view text) { out += report::painted(text, Paint::kBold, colour_) + "\n"; }
   void paragraph(std::string_view text, size_t indent) {
     out += std::string(indent, ' ') + report::wrapped(text, width_ - indent, indent) + "\n";
   }
   void labelled(std::string_view label, std::string_view text) {
     constexpr size_t kLabel = 12;
-    out += "  " + report::painted(report::padded_right(label, kLabel - 2), Paint::Dim, colour_) +
+    out += "  " + report::painted(report::padded_right(label, kLabel - 2), Paint::kDim, colour_) +
            report::wrapped(text, width_ - kLabel, kLabel) + "\n";
   }
 
@@ -158,7 +158,7 @@ class Printer {
       if (only != nullptr && &table != only) continue;
       out += fmt::format("\n  {}\n",
                          report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
-                                         Paint::Bold, colour_));
+                                         Paint::kBold, colour_));
       if (table.type != metric::TableType::Metrics) {
         paragraph("Comes from the run's own files; it has no metrics.", 4);
         continue;
@@ -174,7 +174,7 @@ class Printer {
             wide_ ? report::padded_right(shown_unit(metric.unit), 22) + " " : std::string();
         out += fmt::format("    {} {} {}{}\n", report::padded_right(id, 8),
                            report::padded_right(report::shortened(metric.name, 34), 34), unit,
-                           report::painted(metric.slug, Paint::Cyan, colour_));
+                           report::painted(metric.slug, Paint::kCyan, colour_));
         if (explain) paragraph(metric.description, 13);
       }
     }
@@ -225,7 +225,7 @@ class Printer {
       out += "\n  " +
              report::painted(
                  distinct.size() == 1 && what.metrics.size() > 1 ? "Formula" : "Formula on " + where[i],
-                 Paint::Bold, colour_) +
+                 Paint::kBold, colour_) +
              "\n";
       indented_pairs(distinct[i]);
       const Inputs inputs = inputs_of(*examples[i]);
@@ -249,7 +249,7 @@ class Printer {
         return;
       }
       const size_t second = text.find('\n');
-      out += fmt::format("    {}\n", report::painted(label, Paint::Dim, colour_));
+      out += fmt::format("    {}\n", report::painted(label, Paint::kDim, colour_));
       paragraph(text.substr(0, second), 6);
       text.remove_prefix(std::min(text.size(), second + 1));
     }
@@ -257,7 +257,7 @@ class Printer {
 
   void values(const Catalog& catalog, const Inputs& inputs) {
     if (inputs.values.empty()) return;
-    out += "\n  " + report::painted("Values of the run and the machine", Paint::Bold, colour_) + "\n";
+    out += "\n  " + report::painted("Values of the run and the machine", Paint::kBold, colour_) + "\n";
     for (const metric::RunValue& value : catalog.run_values)
       if (inputs.values.contains(value.name)) paragraph(fmt::format("${}: {}", value.name, value.meaning), 4);
   }
@@ -277,7 +277,7 @@ class Printer {
       }
     }
     for (const auto& [text, where] : groups) {
-      out += "\n  " + report::painted("With --compat 3.3 on " + where, Paint::Bold, colour_) + "\n";
+      out += "\n  " + report::painted("With --compat 3.3 on " + where, Paint::kBold, colour_) + "\n";
       indented_pairs(text);
     }
   }

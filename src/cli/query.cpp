@@ -22,7 +22,7 @@ class Printer {
       : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
   void columns(std::span<const std::string> names) {
     for (const std::string& name : names)
-      table_.columns.push_back({name, report::Align::Automatic, -1, true});
+      table_.columns.push_back({name, report::Align::kAutomatic, -1, true});
     if (format_ == "csv") {
       put(report::to_csv(table_));
     } else if (format_ == "json") {

@@ -38,16 +38,16 @@ report::Table exact_table(std::span<const analysis::StatRow> rows, bool grouped,
 
 report::Table readable_table(std::span<const analysis::StatRow> rows, bool grouped, bool bytes) {
   report::Table table;
-  table.columns = {{"Time", report::Align::Right},  {"%", report::Align::Right, 1},
-                   {"Calls", report::Align::Right}, {"Mean", report::Align::Right},
-                   {"Min", report::Align::Right},   {"Max", report::Align::Right},
-                   {"StdDev", report::Align::Right}};
+  table.columns = {{"Time", report::Align::kRight},  {"%", report::Align::kRight, 1},
+                   {"Calls", report::Align::kRight}, {"Mean", report::Align::kRight},
+                   {"Min", report::Align::kRight},   {"Max", report::Align::kRight},
+                   {"StdDev", report::Align::kRight}};
   if (bytes) {
-    table.columns.push_back({"Bytes", report::Align::Right});
-    table.columns.push_back({"GB/s", report::Align::Right, 2});
+    table.columns.push_back({"Bytes", report::Align::kRight});
+    table.columns.push_back({"GB/s", report::Align::kRight, 2});
   }
   if (grouped) table.columns.push_back({"Group"});
-  table.columns.push_back({"Name", report::Align::Left, -1, true});
+  table.columns.push_back({"Name", report::Align::kLeft, -1, true});
   for (const analysis::StatRow& row : rows) {
     const bool timed = row.count > row.unknown;
     const auto time = [&](double value) {
@@ -97,20 +97,20 @@ report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const
   report::Table table;
   const bool host = tree.host_ns > 0, gpu = tree.gpu_ns > 0, stack = by == analysis::StackBy::kStack;
   if (host) {
-    table.columns.push_back({"Self", report::Align::Right});
-    table.columns.push_back({"%", report::Align::Right, 1});
+    table.columns.push_back({"Self", report::Align::kRight});
+    table.columns.push_back({"%", report::Align::kRight, 1});
     if (!stack) {
-      table.columns.push_back({"Total", report::Align::Right});
-      table.columns.push_back({"%", report::Align::Right, 1});
+      table.columns.push_back({"Total", report::Align::kRight});
+      table.columns.push_back({"%", report::Align::kRight, 1});
     }
   }
   if (gpu) {
-    table.columns.push_back({stack ? "GPU" : "GPU self", report::Align::Right});
-    if (!stack) table.columns.push_back({"GPU total", report::Align::Right});
-    table.columns.push_back({"%", report::Align::Right, 1});
+    table.columns.push_back({stack ? "GPU" : "GPU self", report::Align::kRight});
+    if (!stack) table.columns.push_back({"GPU total", report::Align::kRight});
+    table.columns.push_back({"%", report::Align::kRight, 1});
   }
-  table.columns.push_back({stack ? "Stack" : "Function", report::Align::Left, -1, true});
-  if (!stack) table.columns.push_back({"Where", report::Align::Left, -1, true});
+  table.columns.push_back({stack ? "Stack" : "Function", report::Align::kLeft, -1, true});
+  if (!stack) table.columns.push_back({"Where", report::Align::kLeft, -1, true});
   const auto time = [](int64_t ns) {
     return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
   };

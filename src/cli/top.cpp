@@ -108,11 +108,11 @@ void print_top(const TopSource& source, size_t most, double total, const std::st
   Pages pages(format, when_empty);
   report::Table table;
   if (pages.text())
-    table.columns = {{"Time", report::Align::Right},
-                     {"%", report::Align::Right, 1},
-                     {"Calls", report::Align::Right},
-                     {"Mean", report::Align::Right},
-                     {"Name", report::Align::Left, -1, true}};
+    table.columns = {{"Time", report::Align::kRight},
+                     {"%", report::Align::kRight, 1},
+                     {"Calls", report::Align::kRight},
+                     {"Mean", report::Align::kRight},
+                     {"Name", report::Align::kLeft, -1, true}};
   else
     table.columns = {{"Name"}, {"Calls"}, {"TotalDurationNs"}, {"AverageNs"}, {"Percentage"}};
   size_t given = 0;
@@ -237,11 +237,11 @@ int run_busy(int argc, char** argv) {
     remarks = analysis::loss_sentences(**trace);
   }
   report::Table readable, exact;
-  readable.columns = {{"GPU", report::Align::Right},
-                      {"Busy", report::Align::Right},
-                      {"of", report::Align::Right},
-                      {"%", report::Align::Right, 2},
-                      {"Name", report::Align::Left, -1, true}};
+  readable.columns = {{"GPU", report::Align::kRight},
+                      {"Busy", report::Align::kRight},
+                      {"of", report::Align::kRight},
+                      {"%", report::Align::kRight, 2},
+                      {"Name", report::Align::kLeft, -1, true}};
   exact.columns = {{"Gpu"}, {"BusyNs"}, {"WallNs"}, {"Busy"}, {"SumNs"}, {"Name"}};
   const int64_t wall = rows.empty() ? 0 : last - first;
   for (const Row& row : rows) {

@@ -71,22 +71,22 @@ struct Filter {
 
 /// How passes are spread when one execution of a kernel cannot hold them all.
 enum class Replay : uint8_t {
-  Default,      ///< kernel where the provider can, else application
-  Kernel,       ///< each kernel is run again with its memory put back
-  Cupti,        ///< the same by NVIDIA's library, one kernel at a time
-  Application,  ///< the program is run once a pass
+  kDefault,      ///< kernel where the provider can, else application
+  kKernel,       ///< each kernel is run again with its memory put back
+  kCupti,        ///< the same by NVIDIA's library, one kernel at a time
+  kApplication,  ///< the program is run once a pass
 };
 enum class Multiplex : uint8_t {
-  None,
-  Kernel,        ///< dispatch i of a kernel reads pass i mod n
-  LaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
+  kNone,
+  kKernel,        ///< dispatch i of a kernel reads pass i mod n
+  kLaunchParams,  ///< the same, counted for each (kernel, grid, workgroup, LDS)
 };
 
 /// What is in the caches when a measured kernel starts.
 enum class Caches : uint8_t {
-  Default,  ///< All where kernels are replayed, else None
-  All,      ///< nothing of the kernel's own, nothing to write back
-  None,     ///< what the program left there
+  kDefault,  ///< All where kernels are replayed, else None
+  kAll,      ///< nothing of the kernel's own, nothing to write back
+  kNone,     ///< what the program left there
 };
 
 /// One dispatch as a pass saw it.
@@ -141,9 +141,9 @@ class Observer {
 struct CollectRequest {
   std::vector<std::string> command;
   Filter filter;
-  Replay replay = Replay::Default;
-  Multiplex multiplex = Multiplex::None;
-  Caches caches = Caches::Default;
+  Replay replay = Replay::kDefault;
+  Multiplex multiplex = Multiplex::kNone;
+  Caches caches = Caches::kDefault;
   bool pc_samples = false;  ///< nvidia: one more run, in which the program counter is sampled
   double max_time_s = 0;    ///< virtual: longest interpretation wanted; 0 = no limit
   std::string folder;  ///< of the workload: temporary files may lie in it under names that begin with a dot

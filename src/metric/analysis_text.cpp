@@ -80,7 +80,7 @@ class Renderer {
  public:
   Renderer(std::span<const Analysis> runs, const TextOptions& options)
       : runs_(runs), run_(runs.front()), options_(options), compat_(run_.options().compat) {
-    style_.border = options.boxed ? report::Border::Box : report::Border::Plain;
+    style_.border = options.boxed ? report::Border::kBox : report::Border::kPlain;
     style_.decimals = options.decimals;
     style_.width = options.boxed ? 0 : options.screen.width;
     style_.colour = options.screen.colour;
@@ -105,7 +105,7 @@ class Renderer {
         out_ +=
             "\n" +
             paint(fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
-                  Paint::Bold) +
+                  Paint::kBold) +
             fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
         metric_tables(run_.evaluate(kernel.kernel));
       }
@@ -148,7 +148,7 @@ class Renderer {
     const std::string_view name = info.get("workload_name");
     if (runs_.size() > 1)
       out_ += fmt::format("run {}{}: ", &run - runs_.data(), &run == &runs_.front() ? " (baseline)" : "");
-    out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::Bold) + "  " +
+    out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::kBold) + "  " +
             run.workload().path + "\n";
     std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
     if (const double cus = info.number("cu_per_gpu"); cus > 0)
@@ -163,19 +163,19 @@ class Renderer {
           paint(fmt::format("counts {}; ratios: {}\n", unit,
                             run.options().sum_ratios ? "totals over totals (sum, as from 3.7 on)"
                                                      : "means over the dispatches (avg, as in 3.3 to 3.6)"),
-                Paint::Dim);
+                Paint::kDim);
       if (run.options().compat)
-        out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::Dim);
+        out_ += paint("values as rocprof-compute 3.3 gives them (--compat)\n", Paint::kDim);
     }
   }
 
   void block_heading(int number, std::string_view title) {
     if (heading_ == number) return;
     heading_ = number;
-    out_ += "\n" + paint(fmt::format("{}. {}", number, title), Paint::Bold) + "\n";
+    out_ += "\n" + paint(fmt::format("{}. {}", number, title), Paint::kBold) + "\n";
   }
   void table_heading(std::string_view id, std::string_view title) {
-    out_ += paint(fmt::format("{} {}", id, title), Paint::Cyan) + "\n";
+    out_ += paint(fmt::format("{} {}", id, title), Paint::kCyan) + "\n";
   }
 
   void statistics() {
@@ -257,7 +257,7 @@ class Renderer {
   void more(size_t count, std::string_view what) {
     if (count > options_.max_stat_num)
       out_ += paint(fmt::format("  {} more {} (--max-stat-num)\n", count - options_.max_stat_num, what),
-                    Paint::Dim);
+                    Paint::kDim);
   }
 
   void system_information() {
@@ -265,7 +265,7 @@ class Renderer {
     block_heading(1, "System Info");
     TextTable table;
     table.columns = {{options_.boxed ? "" : "property"}, {options_.boxed ? "Info" : "value"}};
-    table.columns[1].align = report::Align::Left;
+    table.columns[1].align = report::Align::kLeft;
     table.columns[1].shrink = true;
     for (const auto& [name, value] : run_.workload().sysinfo.fields()) {
       if (value.empty() && !options_.boxed) continue;
@@ -373,9 +373,9 @@ class Renderer {
       report::Column column{columns[c].key == "pct" ? std::string("% of peak")
                                                     : std::string(columns[c].title)};
       if (columns[c].role != ColumnRole::Value) column.shrink = true;
-      if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
+      if (columns[c].role == ColumnRole::Value) column.align = report::Align::kRight;
       out.columns.push_back(std::move(column));
-      if (with_error(table, columns[c])) out.columns.push_back({"±", report::Align::Right});
+      if (with_error(table, columns[c])) out.columns.push_back({"±", report::Align::kRight});
     }
     if (options_.description) out.columns.push_back({"description"});
     const std::string normalisation = " " + normalised_unit("$norm", run_.options().normalisation);
@@ -431,9 +431,9 @@ class Renderer {
     for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       report::Column column{std::string(columns[c].title)};
-      if (columns[c].role == ColumnRole::Value) column.align = report::Align::Right;
+      if (columns[c].role == ColumnRole::Value) column.align = report::Align::kRight;
       if (columns[c].role == ColumnRole::Text || columns[c].role == ColumnRole::Unit)
-        column.align = report::Align::Left;
+        column.align = report::Align::kLeft;
       out.columns.push_back(std::move(column));
     }
     if (options_.description) {
@@ -513,7 +513,7 @@ class Renderer {
     }
     out_ += report::to_text(out, style_);
     out_ +=
-        paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::Dim);
+        paint(fmt::format("  {} channels; -b {} shows each\n", table.rows.size(), table.id()), Paint::kDim);
   }
 
   static std::string listed(const std::vector<std::string>& names, size_t most) {
@@ -543,7 +543,7 @@ class Renderer {
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
     out_ +=
-        paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::Dim) +
+        paint("  " + report::wrapped(text, std::max<size_t>(options_.screen.width, 40) - 2, 4), Paint::kDim) +
         "\n";
   }
 
@@ -561,7 +561,7 @@ class Renderer {
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
-    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::Dim) +
+    out_ += "\n" + paint(report::wrapped(text, std::max<size_t>(options_.screen.width, 40), 2), Paint::kDim) +
             "\n";
   }
 
@@ -577,7 +577,7 @@ class Renderer {
     out_ += report::to_text(table, style_);
     if (count > options_.max_stat_num)
       out_ += paint(fmt::format("  {} more instructions (--max-stat-num)\n", count - options_.max_stat_num),
-                    Paint::Dim);
+                    Paint::kDim);
   }
 
   // Numbers first, kernels by their ids in table 0.1, sources without their folders.
@@ -647,7 +647,7 @@ class Renderer {
                                  std::string(is_compute(roof) ? "GFLOP/s" : "GB/s")});
       }
       if (lines.empty() && measured)
-        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::Dim);
+        out_ += paint(fmt::format("  roofline.csv has no peaks for {}\n", type), Paint::kDim);
       else if (first.empty())
         first = type;
       of_type[type] = std::move(lines);
@@ -695,28 +695,28 @@ class Renderer {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
       out_ += paint(
           "  " + report::wrapped("FLOPs without " + names + ", which the run does not have", 78, 2) + "\n",
-          Paint::Dim);
+          Paint::kDim);
     }
     if (above > 0)
       out_ += paint(
           "  " + report::wrapped(above_roof_text(above), std::max<size_t>(options_.screen.width, 60), 2) +
               "\n",
-          Paint::Dim);
+          Paint::kDim);
     if (!run_.intensity_definition().empty())
       out_ += paint("  " +
                         report::wrapped(fmt::format("counted as: {}", run_.intensity_definition()),
                                         std::max<size_t>(options_.screen.width, 60), 2) +
                         "\n",
-                    Paint::Dim);
+                    Paint::kDim);
     if (!measured) {
-      out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::Dim);
+      out_ += paint("  no roofline.csv, so there are no measured roofs\n", Paint::kDim);
       return;
     }
     const workload::RooflineCeilings& source = run_.workload().ceilings.front();
     if (const std::string_view device = source.text("DeviceName"); !device.empty())
       out_ += paint(fmt::format("  roofs: {} ({}), measured {}\n", report::clean(device),
                                 source.text("Backend"), source.text("Measured")),
-                    Paint::Dim);
+                    Paint::kDim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
     std::vector<Roof> plotted = of_type[first];
     for (const auto& [type, lines] : of_type)
@@ -741,7 +741,7 @@ class Renderer {
     if (options_.boxed || !run_.options().advice || !run_.options().blocks.empty()) return;
     // Without all counters most rules cannot tell.
     if (run_.findings().empty() && !run_.workload().recorded_blocks.empty()) return;
-    out_ += "\n" + paint("Findings", Paint::Bold) + "\n";
+    out_ += "\n" + paint("Findings", Paint::kBold) + "\n";
     if (run_.findings().empty()) out_ += "  none: no rule found something to improve\n";
     const size_t width = std::min<size_t>(std::max<size_t>(options_.screen.width, 60), 110);
     // Grouped by kernel, the one with the weightiest finding first.
@@ -758,15 +758,15 @@ class Renderer {
           out_ +=
               fmt::format("  {} ({:.1f} % of the time)\n",
                           paint(report::shortened(report::clean(run_.workload().kernels[kernel]), width - 24),
-                                Paint::Cyan),
+                                Paint::kCyan),
                           finding.share);
         first = false;
         const std::string grade = finding.severity >= 0.66   ? "high"
                                   : finding.severity >= 0.33 ? "medium"
                                                              : "low";
-        const Paint colour = finding.severity >= 0.66   ? Paint::Red
-                             : finding.severity >= 0.33 ? Paint::Yellow
-                                                        : Paint::Green;
+        const Paint colour = finding.severity >= 0.66   ? Paint::kRed
+                             : finding.severity >= 0.33 ? Paint::kYellow
+                                                        : Paint::kGreen;
         out_ += fmt::format("  {}. {} {}\n", ++number, finding.title, paint("[" + grade + "]", colour));
         for (const Evidence& evidence : finding.evidence) {
           std::string line = fmt::format("{}{}{} = {}", evidence.id, evidence.id.empty() ? "" : " ",
@@ -778,7 +778,7 @@ class Renderer {
           if (evidence.peak)
             aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", evidence_number(*evidence.peak));
           if (!aside.empty()) line += " (" + aside + ")";
-          out_ += "     " + paint(report::wrapped(line, width - 5, 7), Paint::Dim) + "\n";
+          out_ += "     " + paint(report::wrapped(line, width - 5, 7), Paint::kDim) + "\n";
         }
         out_ += "     " + report::wrapped(finding.meaning, width - 5, 5) + "\n";
         for (const std::string& advice : finding.advice)
@@ -820,7 +820,7 @@ class Renderer {
       out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, "
                                 "or not collected); they are left out\n",
                                 compared.unmatched.size()),
-                    Paint::Dim);
+                    Paint::kDim);
   }
 
   void compare_kernels() {
@@ -833,7 +833,7 @@ class Renderer {
       table.columns.push_back({r == 0 ? fmt::format("mean ({}) run 0", unit) : fmt::format("run {}", r)});
       if (r > 0) {
         table.columns.push_back({"change"});
-        table.columns.back().align = report::Align::Right;
+        table.columns.back().align = report::Align::kRight;
       }
     }
     table.columns.push_back({"kernel"});
@@ -874,10 +874,10 @@ class Renderer {
     const std::string title(table.base->table->columns[table.value_columns[value]].title);
     for (size_t r = 0; r < runs_.size(); ++r) {
       out.columns.push_back({r == 0 ? title + " run 0" : fmt::format("run {}", r)});
-      out.columns.back().align = report::Align::Right;
+      out.columns.back().align = report::Align::kRight;
       if (r > 0) {
         out.columns.push_back({"change"});
-        out.columns.back().align = report::Align::Right;
+        out.columns.back().align = report::Align::kRight;
       }
     }
     if (unit_at < table.base->table->columns.size()) out.columns.push_back({"Unit"});
@@ -906,7 +906,7 @@ class Renderer {
     for (const size_t c : table.value_columns)
       for (size_t r = 0; r < runs_.size(); ++r) {
         out.columns.push_back({std::string(columns[c].title)});
-        out.columns.back().align = report::Align::Right;
+        out.columns.back().align = report::Align::kRight;
       }
     if (unit_at < columns.size()) out.columns.push_back({"Unit"});
     for (const ComparedRow& row : table.rows) {

@@ -165,7 +165,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
     }
     input_table.rows.push_back(std::move(row));
   }
-  input_table.columns[2].align = report::Align::Right;
+  input_table.columns[2].align = report::Align::kRight;
   out += report::to_text(input_table, style);
 
   std::string_view last_formula;
@@ -198,7 +198,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
         }
         steps.rows.push_back(std::move(row));
       }
-      for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::Right;
+      for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::kRight;
       report::TextStyle fitted = style;
       fitted.width = 110;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);

@@ -11,20 +11,20 @@ namespace tacho::report {
 
 namespace {
 
-enum class Numbers : uint8_t { Full, Scaled };
+enum class Numbers : uint8_t { kFull, kScaled };
 
 std::string cell_text(const Cell& cell, const Column& column, const TextStyle& style, Numbers numbers) {
   const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
   if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
   if (const auto* whole = std::get_if<int64_t>(&cell)) {
-    if (numbers == Numbers::Scaled && std::llabs(*whole) >= 100000)
+    if (numbers == Numbers::kScaled && std::llabs(*whole) >= 100000)
       return format_si(static_cast<double>(*whole), decimals);
     return style.exact_integers ? fmt::format("{}", *whole)
                                 : format_fixed(static_cast<double>(*whole), decimals);
   }
   if (const auto* number = std::get_if<double>(&cell)) {
     if (std::isnan(*number)) return style.missing;
-    if (numbers == Numbers::Scaled && std::fabs(*number) >= 1e5) return format_si(*number, decimals);
+    if (numbers == Numbers::kScaled && std::fabs(*number) >= 1e5) return format_si(*number, decimals);
     return format_fixed(*number, decimals);
   }
   return style.missing;
@@ -32,7 +32,7 @@ std::string cell_text(const Cell& cell, const Column& column, const TextStyle& s
 
 bool is_right(const Table& table, size_t column) {
   const Align align = table.columns[column].align;
-  if (align != Align::Automatic) return align == Align::Right;
+  if (align != Align::kAutomatic) return align == Align::kRight;
   bool numbers = false;
   for (const auto& row : table.rows) {
     if (column >= row.size()) continue;
@@ -95,7 +95,7 @@ std::string plain(const Table& table, const TextStyle& style, std::vector<std::v
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  out += indent + painted(line([&](size_t c) { return table.columns[c].title; }), Paint::Dim, style.colour) +
+  out += indent + painted(line([&](size_t c) { return table.columns[c].title; }), Paint::kDim, style.colour) +
          "\n";
   for (const auto& row : cells) out += indent + line([&](size_t c) { return row[c]; }) + "\n";
   return out;
@@ -161,28 +161,28 @@ std::string to_text(const Table& table, const TextStyle& style) {
 
   std::vector<std::vector<std::string>> cells;
   std::vector<size_t> widths(columns);
-  const size_t gap = style.border == Border::Plain ? 2 : 3;
+  const size_t gap = style.border == Border::kPlain ? 2 : 3;
   const auto measure = [&](Numbers numbers) {
     cells.assign(table.rows.size(), std::vector<std::string>(columns));
     for (size_t c = 0; c < columns; ++c) {
       const Column& column = table.columns[c];
       // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that
       // way.
-      widths[c] = display_width(column.title) + (style.border == Border::Box ? 2 : 0);
+      widths[c] = display_width(column.title) + (style.border == Border::kBox ? 2 : 0);
       for (size_t r = 0; r < table.rows.size(); ++r) {
         cells[r][c] = cell_text(c < table.rows[r].size() ? table.rows[r][c] : Cell{}, column, style, numbers);
         size_t width = display_width(cells[r][c]);
-        if (style.border == Border::Box && column.wrap > 0) width = std::min(width, column.wrap);
+        if (style.border == Border::kBox && column.wrap > 0) width = std::min(width, column.wrap);
         widths[c] = std::max(widths[c], width);
       }
     }
-    size_t total = style.indent + (style.border == Border::Box ? 4 : 0);
+    size_t total = style.indent + (style.border == Border::kBox ? 4 : 0);
     for (size_t c = 0; c < columns; ++c) total += widths[c] + (c > 0 ? gap : 0);
     return total;
   };
-  size_t total = measure(Numbers::Full);
-  if (style.width > 0 && style.border == Border::Plain) {
-    if (total > style.width) total = measure(Numbers::Scaled);
+  size_t total = measure(Numbers::kFull);
+  if (style.width > 0 && style.border == Border::kPlain) {
+    if (total > style.width) total = measure(Numbers::kScaled);
     while (total > style.width) {
       // The widest column that may shrink gives way, down to a size that still says something.
       size_t widest = columns;
@@ -195,8 +195,8 @@ std::string to_text(const Table& table, const TextStyle& style) {
       total -= less;
     }
   }
-  return style.border == Border::Plain ? plain(table, style, std::move(cells), right, widths)
-                                       : boxed(table, style, cells, right, widths);
+  return style.border == Border::kPlain ? plain(table, style, std::move(cells), right, widths)
+                                        : boxed(table, style, cells, right, widths);
 }
 
 std::string to_csv(const Table& table, bool header) {

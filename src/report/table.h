@@ -18,11 +18,11 @@ using Cell = std::variant<std::monostate, int64_t, double, std::string>;
 /// NaN becomes "no value".
 Cell number_cell(double value);
 
-enum class Align : uint8_t { Automatic, Left, Right };  ///< Automatic: numbers right, text left
+enum class Align : uint8_t { kAutomatic, kLeft, kRight };  ///< Automatic: numbers right, text left
 
 struct Column {
   std::string title;
-  Align align = Align::Automatic;
+  Align align = Align::kAutomatic;
   int decimals = -1;     ///< of doubles; -1: the style's
   bool shrink = false;   ///< text that may be cut when the table is too wide for the screen
   size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
@@ -37,12 +37,12 @@ struct Table {
 };
 
 enum class Border : uint8_t {
-  Plain,  ///< columns two spaces apart, a dim header line, nothing else
-  Box,    ///< double outer lines and a line below every row, as rocprof-compute prints tables
+  kPlain,  ///< columns two spaces apart, a dim header line, nothing else
+  kBox,    ///< double outer lines and a line below every row, as rocprof-compute prints tables
 };
 
 struct TextStyle {
-  Border border = Border::Plain;
+  Border border = Border::kPlain;
   int decimals = 2;
   size_t width =
       0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any

@@ -44,7 +44,7 @@ struct Screen {
 Screen screen_of(int descriptor);
 
 /// Escape sequences, empty where there is no colour.
-enum class Paint : uint8_t { Bold, Dim, Red, Yellow, Green, Cyan };
+enum class Paint : uint8_t { kBold, kDim, kRed, kYellow, kGreen, kCyan };
 std::string painted(std::string_view text, Paint paint, bool colour);
 
 }  // namespace tacho::report

@@ -170,18 +170,19 @@ Existing compare_file(const std::string& path, const DeviceInfo& device) {
   if (!std::filesystem::exists(path, ignored)) return {};
   std::vector<std::string> warnings;
   const std::vector<workload::RooflineCeilings> rows = workload::read_ceilings(path, warnings);
-  if (rows.empty()) return {Match::Unreadable, warnings.empty() ? "it has no row" : warnings.front()};
+  if (rows.empty()) return {Match::kUnreadable, warnings.empty() ? "it has no row" : warnings.front()};
   const workload::RooflineCeilings& row = rows.front();
   const std::string_view name = row.text("DeviceName"), driver = row.text("Driver");
-  if (name.empty()) return {Match::Other, "it does not say which device it is of"};
+  if (name.empty()) return {Match::kOther, "it does not say which device it is of"};
   if (name != device.name || row.text("DeviceId") != device.id)
-    return {Match::Other, fmt::format("it is of {}", name)};
+    return {Match::kOther, fmt::format("it is of {}", name)};
   if (driver != device.driver)
-    return {Match::Other, fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
+    return {Match::kOther,
+            fmt::format("it was measured with driver {}, now it is {}", driver, device.driver)};
   const bool any =
       std::any_of(row.values.begin(), row.values.end(), [](const auto& v) { return v.second > 0; });
-  if (!any) return {Match::Unreadable, "it has no ceiling"};
-  return {Match::Same, std::string(row.text("Measured"))};
+  if (!any) return {Match::kUnreadable, "it has no ceiling"};
+  return {Match::kSame, std::string(row.text("Measured"))};
 }
 
 Status ensure_roofline(const std::string& folder, const NumberedDevice& device, size_t device_count,
@@ -193,12 +194,12 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   const DeviceInfo& info = device.entry.info;
   say(fmt::format("[roofline] Checking for roofline.csv in {}", folder));
   const Existing existing = compare_file(path, info);
-  if (existing.match == Match::Same) {
+  if (existing.match == Match::kSame) {
     say(fmt::format("[roofline] Found roofline.csv of {} ({}): the benchmarks are not run again", info.name,
                     existing.what));
     return {};
   }
-  if (existing.match != Match::Missing) {
+  if (existing.match != Match::kMissing) {
     std::string kept;
     std::error_code ignored;
     for (int i = 1; kept.empty() || std::filesystem::exists(kept, ignored); ++i)
@@ -212,7 +213,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   const Lock lock(cached);
   const Existing in_cache = cached.empty() ? Existing{} : compare_file(cached, info);
   std::string text;
-  if (in_cache.match == Match::Same) {
+  if (in_cache.match == Match::kSame) {
     say(fmt::format("[roofline] No roofline data found. Taking what was measured on this device on {} ({})",
                     in_cache.what, cached));
     std::ifstream file(cached, std::ios::binary);

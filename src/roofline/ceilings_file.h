@@ -28,9 +28,9 @@ std::string cache_path(const DeviceInfo& device);
 /// Writes the cache; its folder is made.
 Status store_in_cache(const DeviceCeilings& ceilings);
 
-enum class Match { Missing, Same, Other, Unreadable };
+enum class Match { kMissing, kSame, kOther, kUnreadable };
 struct Existing {
-  Match match = Match::Missing;
+  Match match = Match::kMissing;
   std::string what;  ///< whose it is, or when it was measured
 };
 /// Compares a roofline.csv with the device: name, id and driver have to be equal. A file of ROCm Compute

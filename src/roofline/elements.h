@@ -9,7 +9,7 @@
 namespace tacho::roofline {
 
 /// E4m3Fnuz is the FP8 of gfx942: a bias of 8, no infinities, no minus zero.
-enum class Element { Half, Bfloat, Tf32, E4m3, Int8, Double, Float, E4m3Fnuz };
+enum class Element { kHalf, kBfloat, kTf32, kE4m3, kInt8, kDouble, kFloat, kE4m3Fnuz };
 
 /// "F16", "BF16", "TF32", "F8", "I8", "F64", "F32": as the columns of roofline.csv spell them.
 std::string_view name_of(Element element);

@@ -13,38 +13,38 @@ namespace {
 #define TACHO_BUILTIN(name) "v_mfma_" name, "__builtin_amdgcn_mfma_" name
 // Of the shapes with the best rate the largest: fewer registers are read for each FLOP.
 constexpr std::array<MfmaKind, 22> kKinds = {{
-    {"gfx908", Element::Float, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
-    {"gfx908", Element::Half, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
-    {"gfx908", Element::Bfloat, TACHO_BUILTIN("f32_32x32x4bf16"), "short 2", 32, 32, 4, 512},
-    {"gfx908", Element::Int8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
+    {"gfx908", Element::kFloat, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
+    {"gfx908", Element::kHalf, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
+    {"gfx908", Element::kBfloat, TACHO_BUILTIN("f32_32x32x4bf16"), "short 2", 32, 32, 4, 512},
+    {"gfx908", Element::kInt8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
 
-    {"gfx90a", Element::Double, TACHO_BUILTIN("f64_16x16x4f64"), "double", 16, 16, 4, 256},
-    {"gfx90a", Element::Float, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
-    {"gfx90a", Element::Half, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
-    {"gfx90a", Element::Bfloat, TACHO_BUILTIN("f32_32x32x8bf16_1k"), "short 4", 32, 32, 8, 1024},
-    {"gfx90a", Element::Int8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
+    {"gfx90a", Element::kDouble, TACHO_BUILTIN("f64_16x16x4f64"), "double", 16, 16, 4, 256},
+    {"gfx90a", Element::kFloat, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
+    {"gfx90a", Element::kHalf, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
+    {"gfx90a", Element::kBfloat, TACHO_BUILTIN("f32_32x32x8bf16_1k"), "short 4", 32, 32, 8, 1024},
+    {"gfx90a", Element::kInt8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
 
-    {"gfx942", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
+    {"gfx942", Element::kDouble, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
      16, 16, 4, 256},
-    {"gfx942", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
+    {"gfx942", Element::kFloat, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
      32, 2, 256},
-    {"gfx942", Element::Tf32, TACHO_BUILTIN("f32_32x32x4_xf32"), "float 2", 32, 32, 4, 1024},
-    {"gfx942", Element::Half, "v_mfma_f32_32x32x8_f16", "__builtin_amdgcn_mfma_f32_32x32x8f16", "half 4", 32,
+    {"gfx942", Element::kTf32, TACHO_BUILTIN("f32_32x32x4_xf32"), "float 2", 32, 32, 4, 1024},
+    {"gfx942", Element::kHalf, "v_mfma_f32_32x32x8_f16", "__builtin_amdgcn_mfma_f32_32x32x8f16", "half 4", 32,
      32, 8, 2048},
-    {"gfx942", Element::Bfloat, "v_mfma_f32_32x32x8_bf16", "__builtin_amdgcn_mfma_f32_32x32x8bf16_1k",
+    {"gfx942", Element::kBfloat, "v_mfma_f32_32x32x8_bf16", "__builtin_amdgcn_mfma_f32_32x32x8bf16_1k",
      "short 4", 32, 32, 8, 2048},
-    {"gfx942", Element::E4m3Fnuz, TACHO_BUILTIN("f32_32x32x16_fp8_fp8"), "long", 32, 32, 16, 4096},
-    {"gfx942", Element::Int8, TACHO_BUILTIN("i32_32x32x16_i8"), "long", 32, 32, 16, 4096},
+    {"gfx942", Element::kE4m3Fnuz, TACHO_BUILTIN("f32_32x32x16_fp8_fp8"), "long", 32, 32, 16, 4096},
+    {"gfx942", Element::kInt8, TACHO_BUILTIN("i32_32x32x16_i8"), "long", 32, 32, 16, 4096},
 
-    {"gfx950", Element::Double, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
+    {"gfx950", Element::kDouble, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
      16, 16, 4, 128},
-    {"gfx950", Element::Float, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
+    {"gfx950", Element::kFloat, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
      32, 2, 256},
-    {"gfx950", Element::Half, TACHO_BUILTIN("f32_32x32x16_f16"), "half 8", 32, 32, 16, 4096},
-    {"gfx950", Element::Bfloat, TACHO_BUILTIN("f32_32x32x16_bf16"), "__bf16 8", 32, 32, 16, 4096},
-    {"gfx950", Element::E4m3, "v_mfma_f32_32x32x64_f8f6f4", "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4",
-     "int 8", 32, 32, 64, 8192},
-    {"gfx950", Element::Int8, TACHO_BUILTIN("i32_32x32x32_i8"), "int 4", 32, 32, 32, 8192},
+    {"gfx950", Element::kHalf, TACHO_BUILTIN("f32_32x32x16_f16"), "half 8", 32, 32, 16, 4096},
+    {"gfx950", Element::kBfloat, TACHO_BUILTIN("f32_32x32x16_bf16"), "__bf16 8", 32, 32, 16, 4096},
+    {"gfx950", Element::kE4m3, "v_mfma_f32_32x32x64_f8f6f4",
+     "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4", "int 8", 32, 32, 64, 8192},
+    {"gfx950", Element::kInt8, TACHO_BUILTIN("i32_32x32x32_i8"), "int 4", 32, 32, 32, 8192},
 }};
 #undef TACHO_BUILTIN
 
@@ -105,17 +105,17 @@ std::string mfma_source(const MfmaKind& kind) {
   using fmt::arg;
   return fmt::format(
       kText, arg("instruction", kind.instruction), arg("unknown", kMfmaUnknown), arg("builtin", kind.builtin),
-      arg("extension", kind.element == Element::Half ? "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
-                       : kind.wide()                 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
-                                                     : ""),
+      arg("extension", kind.element == Element::kHalf ? "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"
+                       : kind.wide()                  ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"
+                                                      : ""),
       arg("words", words), arg("operand", kind.operand.substr(0, space)),
       arg("operand_vector",
           space == std::string_view::npos
               ? std::string()
               : fmt::format(" __attribute__((ext_vector_type({})))", kind.operand.substr(space + 1))),
-      arg("accumulator", kind.wide()                     ? "double"
-                         : kind.element == Element::Int8 ? "int"
-                                                         : "float"),
+      arg("accumulator", kind.wide()                      ? "double"
+                         : kind.element == Element::kInt8 ? "int"
+                                                          : "float"),
       arg("results", kind.results()),
       // Formats of A and B (0: E4M3), then no scales; else no broadcast of A or B.
       arg("modifiers",

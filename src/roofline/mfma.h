@@ -23,7 +23,7 @@ struct MfmaKind {
   uint32_t m, n, k;          ///< m = n
   double per_cycle;          ///< FLOP or operations a cycle and compute unit
 
-  bool wide() const { return element == Element::Double; }  ///< accumulators are doubles
+  bool wide() const { return element == Element::kDouble; }  ///< accumulators are doubles
   uint32_t operand_words() const { return m * k * size_of(element) / 256; }
   uint32_t results() const { return m * n / 64; }  ///< accumulators of a lane
   /// Row of D of a lane's result r.

@@ -72,7 +72,7 @@ class CpuPasses : public ::testing::Test {
 };
 
 TEST_F(CpuPasses, SpreadOverTheLaunchesOfAKernel) {
-  request.multiplex = Multiplex::Kernel;
+  request.multiplex = Multiplex::kKernel;
   const Outcome outcome = collect({patterns, "copy,strided,copy,copy,copy,strided"});
   EXPECT_EQ(listener.runs, 1);
   EXPECT_EQ(outcome.measured, 6U);
@@ -87,7 +87,7 @@ TEST_F(CpuPasses, SpreadOverTheLaunchesOfAKernel) {
 }
 
 TEST_F(CpuPasses, SpreadOverLaunchesOfEqualShape) {
-  request.multiplex = Multiplex::LaunchParams;
+  request.multiplex = Multiplex::kLaunchParams;
   collect({script(patterns + " copy,copy,copy 1024 64\n" + patterns + " copy 1024 32")});
   ASSERT_EQ(listener.passes.size(), 3U);
   EXPECT_EQ(measured(listener.passes[0]), (std::vector<bool>{true, false, false, true}));

@@ -54,7 +54,7 @@ Table sample() {
 // The grid of the users' document, byte for byte.
 TEST(Table, BoxGridIsTheOneInTheDocuments) {
   TextStyle style;
-  style.border = Border::Box;
+  style.border = Border::kBox;
   EXPECT_EQ(to_text(sample(), style),
             "╒═════════════╤═══════════════════╤═════════╤════════╤════════════╤═══════════════╕\n"
             "│ Metric_ID   │ Metric            │     Avg │ Unit   │       Peak │   Pct of Peak │\n"
@@ -88,7 +88,7 @@ TEST(Table, MissingValuesAndLongNames) {
   table.columns[0].max_lines = 2;
   table.rows = {{std::string("abcdefghijklmnopqrstuvwxyz"), Cell{}}, {std::string("b"), 1.5}};
   TextStyle style;
-  style.border = Border::Box;
+  style.border = Border::kBox;
   const std::string box = to_text(table, style);
   EXPECT_NE(box.find("klmnopq..."), std::string::npos) << box;
   EXPECT_NE(box.find("—"), std::string::npos);

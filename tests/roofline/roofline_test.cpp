@@ -293,25 +293,25 @@ TEST(RooflineFile, IsReusedOnlyOnItsDeviceAndDriver) {
   const Folder folder;
   const std::string path = folder / "roofline.csv";
   const DeviceCeilings ceilings = device();
-  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Missing);
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::kMissing);
   write(path, to_csv({ceilings}, "2026-01-01T00:00:00Z"));
-  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Same);
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::kSame);
   DeviceInfo other = ceilings.device;
   other.driver = "600.0";
-  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  EXPECT_EQ(compare_file(path, other).match, Match::kOther);
   EXPECT_NE(compare_file(path, other).what.find("driver 580.1"), std::string::npos);
   other = ceilings.device;
   other.name = "NVIDIA A100";
-  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  EXPECT_EQ(compare_file(path, other).match, Match::kOther);
   other = ceilings.device;
   other.id = "0000:02:00.0";
-  EXPECT_EQ(compare_file(path, other).match, Match::Other);
+  EXPECT_EQ(compare_file(path, other).match, Match::kOther);
   write(path, "device,HBMBw,HBMBwLow,hbmBwHigh\n0,1388.8,1388.2,1389.4\n");  // of ROCm Compute Profiler
-  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Other);
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::kOther);
   write(path, "device,HBMBw\n0\n");
-  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Unreadable);
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::kUnreadable);
   write(path, "");
-  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::Unreadable);
+  EXPECT_EQ(compare_file(path, ceilings.device).match, Match::kUnreadable);
 }
 
 TEST(RooflineFile, StaleOnesArePutAsideAndTheCacheServes) {
@@ -330,7 +330,7 @@ TEST(RooflineFile, StaleOnesArePutAsideAndTheCacheServes) {
   ASSERT_TRUE(status) << status.error().message;
   EXPECT_EQ(read(folder / "roofline.csv.1"), "kept before");
   EXPECT_EQ(read(folder / "roofline.csv.2"), "device,HBMBw\n0,5\n");
-  EXPECT_EQ(compare_file(folder / "roofline.csv", ceilings.device).match, Match::Same);
+  EXPECT_EQ(compare_file(folder / "roofline.csv", ceilings.device).match, Match::kSame);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0], "[roofline] Checking for roofline.csv in " + folder.path());
   EXPECT_NE(lines[1].find("cannot be used"), std::string::npos);
@@ -433,34 +433,34 @@ TEST(RooflinePeaks, KnownChips) {
       {"gfx908",
        120,
        1.502,
-       {{Element::Float, 46.1}, {Element::Half, 184.6}, {Element::Bfloat, 92.3}, {Element::Int8, 184.6}}},
+       {{Element::kFloat, 46.1}, {Element::kHalf, 184.6}, {Element::kBfloat, 92.3}, {Element::kInt8, 184.6}}},
       {"gfx90a",
        220,
        1.7,
-       {{Element::Double, 95.7},
-        {Element::Float, 95.7},
-        {Element::Half, 383},
-        {Element::Bfloat, 383},
-        {Element::Int8, 383}}},
+       {{Element::kDouble, 95.7},
+        {Element::kFloat, 95.7},
+        {Element::kHalf, 383},
+        {Element::kBfloat, 383},
+        {Element::kInt8, 383}}},
       {"gfx942",
        304,
        2.1,
-       {{Element::Double, 163.4},
-        {Element::Float, 163.4},
-        {Element::Tf32, 653.7},
-        {Element::Half, 1307.4},
-        {Element::Bfloat, 1307.4},
-        {Element::E4m3Fnuz, 2614.9},
-        {Element::Int8, 2614.9}}},
+       {{Element::kDouble, 163.4},
+        {Element::kFloat, 163.4},
+        {Element::kTf32, 653.7},
+        {Element::kHalf, 1307.4},
+        {Element::kBfloat, 1307.4},
+        {Element::kE4m3Fnuz, 2614.9},
+        {Element::kInt8, 2614.9}}},
       {"gfx950",
        256,
        2.4,
-       {{Element::Double, 78.6},
-        {Element::Float, 157.3},
-        {Element::Half, 2516.6},
-        {Element::Bfloat, 2516.6},
-        {Element::E4m3, 5033.2},
-        {Element::Int8, 5033.2}}}};
+       {{Element::kDouble, 78.6},
+        {Element::kFloat, 157.3},
+        {Element::kHalf, 2516.6},
+        {Element::kBfloat, 2516.6},
+        {Element::kE4m3, 5033.2},
+        {Element::kInt8, 5033.2}}}};
   size_t seen = 0;
   for (const MfmaKind& kind : mfma_kinds())
     for (const Sheet& sheet : sheets)

@@ -175,7 +175,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
   app.add_option("--save-dfs", a.save_folder, "also write every table as a csv file into this folder")
       ->type_name("DIR");
   app.add_option("-R,--roofline-data-type", a.text.data_types,
-                 face == AnalyzeFace::Tacho
+                 face == AnalyzeFace::kTacho
                      ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
                      : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
       ->check(
@@ -206,7 +206,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("PORT");
   app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
-  if (face == AnalyzeFace::RocprofCompute) {
+  if (face == AnalyzeFace::kRocprofCompute) {
     app.add_flag("--list-torch-operators", a.torch, "refused: operators are not mapped");
     app.add_option_function<std::vector<std::string>>(
            "--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
@@ -338,7 +338,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
   a.analysis.ids = a.ids == "seed" ? metric::IdScheme::SeedAnalyze : metric::IdScheme::V33;
-  a.analysis.advice = !a.no_advice && face == AnalyzeFace::Tacho;
+  a.analysis.advice = !a.no_advice && face == AnalyzeFace::kTacho;
   if (a.text.per_kernel && a.paths.size() > 1) return fail("--per-kernel shows one run; give one folder");
   for (const std::string& column : a.include_columns) {
     if (column != "Description" && column != "description")
@@ -371,7 +371,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     a.format = "html";
   }
   if (a.format == "svg" && a.analysis.blocks.empty()) a.analysis.blocks = {"4"};
-  if (face == AnalyzeFace::RocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
+  if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
   a.analysis.every_normalisation = a.format == "html";
   a.analysis.errors = a.text.errors || a.format == "html" || a.format == "json";
   std::vector<metric::Analysis> runs;
@@ -383,7 +383,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     runs.push_back(std::move(analysis));
   }
   TACHO_TRY(metric::check_columns(runs.front().catalog(), a.text.columns));
-  a.text.boxed = face == AnalyzeFace::RocprofCompute;
+  a.text.boxed = face == AnalyzeFace::kRocprofCompute;
   a.text.screen = report::screen_of(STDOUT_FILENO);
   if (!file.empty()) a.text.screen = report::Screen{};
 
@@ -439,7 +439,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
         return block == "4" || block.starts_with("4.") || block == "roofline";
       });
-  if (face == AnalyzeFace::RocprofCompute && a.format == "text" && roofline_wanted)
+  if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted)
     for (const metric::Analysis& each : runs)
       if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
   if (a.fail_above) {
@@ -500,7 +500,7 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
 int run_analyze(int argc, char** argv) {
   std::string name = "tacho analyze";
   argv[0] = name.data();
-  return analyze(argc, argv, AnalyzeFace::Tacho);
+  return analyze(argc, argv, AnalyzeFace::kTacho);
 }
 
 }  // namespace tacho::cli

@@ -4,7 +4,7 @@
 namespace tacho::cli {
 
 /// How the command presents itself.
-enum class AnalyzeFace { Tacho, RocprofCompute };
+enum class AnalyzeFace { kTacho, kRocprofCompute };
 
 /// argv[0] is the name shown in help and messages ("tacho analyze", "rocprof-compute analyze").
 int analyze(int argc, char** argv, AnalyzeFace face);

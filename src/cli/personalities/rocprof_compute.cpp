@@ -37,7 +37,7 @@ int personality_rocprof_compute(int argc, char** argv) {
     std::vector<char*> rest = {name.data()};
     for (int i = word == "analyze" ? mode + 1 : mode; i < argc; ++i) rest.push_back(argv[i]);
     rest.push_back(nullptr);
-    return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::RocprofCompute);
+    return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::kRocprofCompute);
   }
   // What is here and what can be collected does not need the mode either.
   const bool of_profile = word == "-s" || word == "--specs" || word == "--list-sets";
@@ -48,7 +48,7 @@ int personality_rocprof_compute(int argc, char** argv) {
     for (int i = 1; i < mode; ++i) rest.push_back(argv[i]);
     for (int i = of_profile ? mode : mode + 1; i < argc; ++i) rest.push_back(argv[i]);
     rest.push_back(nullptr);
-    return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::RocprofCompute);
+    return profile(static_cast<int>(rest.size()) - 1, rest.data(), ProfileFace::kRocprofCompute);
   }
   if (word.empty() || word == "-h" || word == "--help") {
     fmt::print(

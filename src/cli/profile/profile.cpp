@@ -407,7 +407,7 @@ std::string absolute(const std::string& path) {
 
 void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& chosen,
                   const std::string& folder, const Selected& selected, ProfileSession& session) {
-  if (face == ProfileFace::RocprofCompute)
+  if (face == ProfileFace::kRocprofCompute)
     session.header(fmt::format("rocprofiler-compute personality of tacho {}", TACHO_PROGRAM_VERSION));
   session.header(fmt::format("Profiler choice: {}", chosen.provider->tool()));
   session.header(fmt::format("Path: {}", folder));
@@ -611,16 +611,16 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.command = a.command;
   request.filter.kernels = a.kernels;
   request.filter.dispatches = ranges;
-  request.replay = a.replay == "kernel"        ? counter::Replay::Kernel
-                   : a.replay == "application" ? counter::Replay::Application
-                   : a.replay == "cupti"       ? counter::Replay::Cupti
-                                               : counter::Replay::Default;
+  request.replay = a.replay == "kernel"        ? counter::Replay::kKernel
+                   : a.replay == "application" ? counter::Replay::kApplication
+                   : a.replay == "cupti"       ? counter::Replay::kCupti
+                                               : counter::Replay::kDefault;
   if (a.multiplexing)
     request.multiplex =
-        *a.multiplexing == "kernel" ? counter::Multiplex::Kernel : counter::Multiplex::LaunchParams;
-  request.caches = a.cache_control == "all"    ? counter::Caches::All
-                   : a.cache_control == "none" ? counter::Caches::None
-                                               : counter::Caches::Default;
+        *a.multiplexing == "kernel" ? counter::Multiplex::kKernel : counter::Multiplex::kLaunchParams;
+  request.caches = a.cache_control == "all"    ? counter::Caches::kAll
+                   : a.cache_control == "none" ? counter::Caches::kNone
+                                               : counter::Caches::kDefault;
   request.pc_samples = pc_samples;
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
@@ -656,8 +656,8 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (replays)
     session.note(fmt::format(
         "Replay: {}",
-        request.replay == counter::Replay::Kernel || request.replay == counter::Replay::Cupti ||
-                (request.replay == counter::Replay::Default && chosen.provider->can_replay_kernels())
+        request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kCupti ||
+                (request.replay == counter::Replay::kDefault && chosen.provider->can_replay_kernels())
             ? "kernel, each kernel is run again with its memory put back"
             : "application, the program is run once a pass"));
   session.note(
@@ -766,7 +766,7 @@ int profile(int argc, char** argv, ProfileFace face) {
 int run_profile(int argc, char** argv) {
   std::string name = "tacho profile";
   argv[0] = name.data();
-  return profile(argc, argv, ProfileFace::Tacho);
+  return profile(argc, argv, ProfileFace::kTacho);
 }
 
 }  // namespace tacho::cli

@@ -9,7 +9,7 @@ struct Catalog;
 
 namespace tacho::cli {
 
-enum class ProfileFace { Tacho, RocprofCompute };
+enum class ProfileFace { kTacho, kRocprofCompute };
 
 /// argv[0] is the name shown in help and messages ("tacho profile", "rocprof-compute profile").
 int profile(int argc, char** argv, ProfileFace face);

@@ -166,7 +166,7 @@ void ProfileSession::clear_bar() {
 
 void ProfileSession::show(std::string_view line) {
   clear_bar();
-  fmt::print(stderr, "{}{}\n", options_.face == ProfileFace::Tacho ? "tacho: " : "", line);
+  fmt::print(stderr, "{}{}\n", options_.face == ProfileFace::kTacho ? "tacho: " : "", line);
 }
 
 void ProfileSession::header(std::string_view line) {
@@ -186,7 +186,7 @@ void ProfileSession::run_begins(std::span<const size_t> passes, size_t number, s
     line += fmt::format("{}{}/perfmon/{}.txt", i > 0 ? ", " : "", folder_.folder(), file_stem(passes[i]));
   log(line);
   if (options_.quiet) return;
-  if (options_.face == ProfileFace::RocprofCompute)
+  if (options_.face == ProfileFace::kRocprofCompute)
     show(line);
   else
     show(total > 1 ? fmt::format("run {} of {}", number, total) : std::string("one run"));
@@ -196,13 +196,13 @@ void ProfileSession::note(std::string_view line) {
   const std::lock_guard guard(lock_);
   log(fmt::format(" [profiling] {}", line));
   if (!options_.quiet)
-    show(options_.face == ProfileFace::Tacho ? std::string(line) : fmt::format(" [profiling] {}", line));
+    show(options_.face == ProfileFace::kTacho ? std::string(line) : fmt::format(" [profiling] {}", line));
 }
 
 void ProfileSession::warn(std::string_view sentence) {
   const std::lock_guard guard(lock_);
   log(fmt::format(" [warning] {}", sentence));
-  show(options_.face == ProfileFace::Tacho ? std::string(sentence) : fmt::format(" [warning] {}", sentence));
+  show(options_.face == ProfileFace::kTacho ? std::string(sentence) : fmt::format(" [warning] {}", sentence));
 }
 
 void ProfileSession::target_writes() {

@@ -16,7 +16,7 @@ namespace tacho::cli {
 class ProfileSession : public counter::Observer {
  public:
   struct Options {
-    ProfileFace face = ProfileFace::Tacho;
+    ProfileFace face = ProfileFace::kTacho;
     bool quiet = false;
     bool rocpd = false;         ///< results_<n>.csv, one row a counter
     bool retain_rocpd = false;  ///< and results_<n>.db beside it

@@ -9,9 +9,9 @@
 namespace tacho::cli {
 
 Pages::Pages(const std::string& format, std::string when_empty)
-    : format_(format == "csv"    ? Format::Csv
-              : format == "json" ? Format::Json
-                                 : Format::Text),
+    : format_(format == "csv"    ? Format::kCsv
+              : format == "json" ? Format::kJson
+                                 : Format::kText),
       when_empty_(std::move(when_empty)),
       writer_(out_) {
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
@@ -21,10 +21,10 @@ Pages::Pages(const std::string& format, std::string when_empty)
 
 void Pages::give(const report::Table& page, bool last) {
   switch (format_) {
-    case Format::Csv:
+    case Format::kCsv:
       out_ += report::to_csv(page, first_);
       break;
-    case Format::Json:
+    case Format::kJson:
       if (first_) report::begin_json(page, writer_);
       report::rows_json(page, writer_);
       if (last) {
@@ -32,7 +32,7 @@ void Pages::give(const report::Table& page, bool last) {
         out_ += "\n";
       }
       break;
-    case Format::Text:
+    case Format::kText:
       if (!page.rows.empty())
         out_ += report::to_text(page, style_);
       else if (first_)

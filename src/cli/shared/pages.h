@@ -17,12 +17,12 @@ class Pages {
   Pages(const std::string& format, std::string when_empty);
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
-  bool text() const { return format_ == Format::Text; }
+  bool text() const { return format_ == Format::kText; }
   /// Prints the next page; all have the same columns. `last`: nothing follows.
   void give(const report::Table& page, bool last);
 
  private:
-  enum class Format { Text, Csv, Json } format_;
+  enum class Format { kText, kCsv, kJson } format_;
   std::string when_empty_, out_;
   JsonWriter writer_;
   report::TextStyle style_;

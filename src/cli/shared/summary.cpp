@@ -23,7 +23,7 @@ double number_property(const trace::Trace& trace, std::string_view key) {
 }
 
 std::string heading(const std::string& text, const report::Screen& screen) {
-  return "\n" + report::painted(text, report::Paint::Bold, screen.colour) + "\n";
+  return "\n" + report::painted(text, report::Paint::kBold, screen.colour) + "\n";
 }
 
 void add_stats(std::string& out, const trace::Trace& trace, const report::Screen& screen, analysis::By by,
@@ -39,10 +39,10 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
                              report::format_duration(static_cast<double>(rows->total()))),
                  screen);
   report::Table table;
-  table.columns = {{"Time", report::Align::Right},         {"%", report::Align::Right, 1},
-                   {"Calls", report::Align::Right},        {"Mean", report::Align::Right},
-                   {"Min", report::Align::Right},          {"Max", report::Align::Right},
-                   {"Name", report::Align::Left, -1, true}};
+  table.columns = {{"Time", report::Align::kRight},         {"%", report::Align::kRight, 1},
+                   {"Calls", report::Align::kRight},        {"Mean", report::Align::kRight},
+                   {"Min", report::Align::kRight},          {"Max", report::Align::kRight},
+                   {"Name", report::Align::kLeft, -1, true}};
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
     const analysis::StatRow row = rows->row(i);
     const bool timed = row.count > row.unknown;
@@ -66,11 +66,11 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
   if (!copies || !fills || (copies->empty() && fills->empty())) return;
   out += heading("Copies and fills", screen);
   report::Table table;
-  table.columns = {{"Time", report::Align::Right},
-                   {"Calls", report::Align::Right},
-                   {"Bytes", report::Align::Right},
-                   {"GB/s", report::Align::Right, 2},
-                   {"Direction", report::Align::Left, -1, true}};
+  table.columns = {{"Time", report::Align::kRight},
+                   {"Calls", report::Align::kRight},
+                   {"Bytes", report::Align::kRight},
+                   {"GB/s", report::Align::kRight, 2},
+                   {"Direction", report::Align::kLeft, -1, true}};
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
       table.rows.push_back(
@@ -94,7 +94,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   const auto command = trace.property(Table::kEnd, 0, "command");
   const double seconds = number_property(trace, "target_seconds");
   const auto [first, last] = trace.time_range();
-  out += report::painted("tacho", report::Paint::Bold, screen.colour);
+  out += report::painted("tacho", report::Paint::kBold, screen.colour);
   if (command)
     out += "  " + report::shortened(report::clean(*command), screen.width > 20 ? screen.width - 10 : 60);
   out += "\n";
@@ -151,7 +151,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   const auto losses = analysis::loss_sentences(trace);
   if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
   for (const std::string& sentence : losses)
-    out += "  " + report::painted(sentence, report::Paint::Yellow, screen.colour) + "\n";
+    out += "  " + report::painted(sentence, report::Paint::kYellow, screen.colour) + "\n";
   if (!trace.complete())
     out +=
         "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
@@ -173,7 +173,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   out += "\n";
   if (options.kept)
     out += fmt::format(
-        "{}  {} ({}{})\n", report::painted("Trace", report::Paint::Bold, screen.colour),
+        "{}  {} ({}{})\n", report::painted("Trace", report::Paint::kBold, screen.colour),
         report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
         events > 5000 ? fmt::format(", {:.1f} B an event",
                                     static_cast<double>(trace.file_size()) / static_cast<double>(events))

@@ -288,7 +288,7 @@ Result<report::Table> SqlSession::schema() {
   // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what users may.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
-  table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::Left, -1, true}};
+  table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};
   const auto list = sqlite::prepare(
       desk->connection.get(),
       "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%' ORDER BY name");

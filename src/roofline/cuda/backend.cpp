@@ -440,7 +440,7 @@ class MemoryBenchmark : public CudaBenchmark {
 class MmaBenchmark : public CudaBenchmark {
  public:
   MmaBenchmark(const CudaDriver& driver, uint32_t units, const MmaKind& kind)
-      : CudaBenchmark(driver, units), kind_(kind), word_(kind.element == Element::Double ? 8 : 4) {}
+      : CudaBenchmark(driver, units), kind_(kind), word_(kind.element == Element::kDouble ? 8 : 4) {}
 
   Status prepare() {
     TACHO_TRY(load(mma_ptx(kind_), 256, 2));
@@ -463,7 +463,7 @@ class MmaBenchmark : public CudaBenchmark {
 
   Status check() override {
     // FP8 accumulators keep so few bits that a long sum stands still: they are checked over one trip only.
-    if (kind_.element != Element::E4m3) TACHO_TRY(check_warps(count_));
+    if (kind_.element != Element::kE4m3) TACHO_TRY(check_warps(count_));
     TACHO_TRY(launch(1));
     return check_warps(1);
   }
@@ -545,7 +545,7 @@ class WgmmaBenchmark : public CudaBenchmark {
   }
 
   Status check() override {
-    if (kind_.element != Element::E4m3) TACHO_TRY(check_block(blocks_ - 1, count_));
+    if (kind_.element != Element::kE4m3) TACHO_TRY(check_block(blocks_ - 1, count_));
     for (const uint32_t count : {1U, 3U}) {
       TACHO_TRY(launch(count));
       TACHO_TRY(check_block(0, count));
@@ -661,7 +661,8 @@ class CudaDevice : public Device {
         ++index;
         continue;
       }
-      const bool integer = kind.element == Element::Int8, second = hopper && kind.element != Element::Double;
+      const bool integer = kind.element == Element::kInt8,
+                 second = hopper && kind.element != Element::kDouble;
       Offer& offer = add(
           fmt::format("{}{}{}", second ? "MMASYNC" : "MFMA", type, integer ? "Ops" : "Flops"),
           fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
@@ -679,7 +680,7 @@ class CudaDevice : public Device {
     if (hopper)
       for (const WgmmaKind& kind : wgmma_kinds()) {
         const std::string_view type = name_of(kind.element);
-        const bool integer = kind.element == Element::Int8;
+        const bool integer = kind.element == Element::kInt8;
         add(fmt::format("MFMA{}{}", type, integer ? "Ops" : "Flops"),
             fmt::format("Peak Tensor {} ({})", integer ? "IOPs" : "FLOPs", type),
             integer ? "GOP/s" : "GFLOP/s",

@@ -18,23 +18,23 @@ constexpr std::array<VectorKind, 6> kVectors = {{
 }};
 
 constexpr std::array<MmaKind, 7> kMmas = {{
-    {"mma_f16", "m16n8k16.row.col.f32.f16.f16.f32", "7.0", "sm_80", Element::Half, 16, 8, 16, 4, 2, 4, 8},
-    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::Bfloat, 16, 8, 16, 4, 2, 4,
+    {"mma_f16", "m16n8k16.row.col.f32.f16.f16.f32", "7.0", "sm_80", Element::kHalf, 16, 8, 16, 4, 2, 4, 8},
+    {"mma_bf16", "m16n8k16.row.col.f32.bf16.bf16.f32", "7.0", "sm_80", Element::kBfloat, 16, 8, 16, 4, 2, 4,
      8},
-    {"mma_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "7.0", "sm_80", Element::Tf32, 16, 8, 8, 4, 2, 4, 8},
-    {"mma_f8", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "8.4", "sm_89", Element::E4m3, 16, 8, 32, 4, 2, 4, 8},
-    {"mma_i8", "m16n8k32.row.col.s32.s8.s8.s32", "7.0", "sm_80", Element::Int8, 16, 8, 32, 4, 2, 4, 8},
-    {"mma_f64", "m8n8k4.row.col.f64.f64.f64.f64", "7.0", "sm_80", Element::Double, 8, 8, 4, 1, 1, 2, 8},
-    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::Double, 16, 8, 16, 8, 4, 4,
+    {"mma_tf32", "m16n8k8.row.col.f32.tf32.tf32.f32", "7.0", "sm_80", Element::kTf32, 16, 8, 8, 4, 2, 4, 8},
+    {"mma_f8", "m16n8k32.row.col.f32.e4m3.e4m3.f32", "8.4", "sm_89", Element::kE4m3, 16, 8, 32, 4, 2, 4, 8},
+    {"mma_i8", "m16n8k32.row.col.s32.s8.s8.s32", "7.0", "sm_80", Element::kInt8, 16, 8, 32, 4, 2, 4, 8},
+    {"mma_f64", "m8n8k4.row.col.f64.f64.f64.f64", "7.0", "sm_80", Element::kDouble, 8, 8, 4, 1, 1, 2, 8},
+    {"mma_f64_k16", "m16n8k16.row.col.f64.f64.f64.f64", "7.8", "sm_90", Element::kDouble, 16, 8, 16, 8, 4, 4,
      4},
 }};
 
 constexpr std::array<WgmmaKind, 5> kWgmmas = {{
-    {"wgmma_f16", "m64n256k16.f32.f16.f16", Element::Half, 16},
-    {"wgmma_bf16", "m64n256k16.f32.bf16.bf16", Element::Bfloat, 16},
-    {"wgmma_tf32", "m64n256k8.f32.tf32.tf32", Element::Tf32, 8},
-    {"wgmma_f8", "m64n256k32.f32.e4m3.e4m3", Element::E4m3, 32},
-    {"wgmma_i8", "m64n256k32.s32.s8.s8", Element::Int8, 32},
+    {"wgmma_f16", "m64n256k16.f32.f16.f16", Element::kHalf, 16},
+    {"wgmma_bf16", "m64n256k16.f32.bf16.bf16", Element::kBfloat, 16},
+    {"wgmma_tf32", "m64n256k8.f32.tf32.tf32", Element::kTf32, 8},
+    {"wgmma_f8", "m64n256k32.f32.e4m3.e4m3", Element::kE4m3, 32},
+    {"wgmma_i8", "m64n256k32.s32.s8.s8", Element::kInt8, 32},
 }};
 
 // Parameters, the thread's numbers, and the clocks of block 0.
@@ -255,9 +255,9 @@ std::string memory_ptx(std::string_view name) {
 }
 
 std::string mma_ptx(const MmaKind& kind) {
-  const bool wide = kind.element == Element::Double;
+  const bool wide = kind.element == Element::kDouble;
   const std::string_view operand = wide ? "f64" : "b32";
-  const std::string_view result = wide ? "f64" : kind.element == Element::Int8 ? "s32" : "f32";
+  const std::string_view result = wide ? "f64" : kind.element == Element::kInt8 ? "s32" : "f32";
   const uint32_t bytes = wide ? 8 : 4;
   std::string text = begin(kind.version, kind.target, 256);
   text += fmt::format("  .reg .{} %a<{}>, %b<{}>;\n  .reg .{} %d<{}>;\n", operand, kind.a,
@@ -294,7 +294,7 @@ std::string mma_ptx(const MmaKind& kind) {
 
 std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   constexpr uint32_t kAccumulators = 128, kTileA = 2048, kTileB = 8192, kCopies = kWgmmaSet / (16 * 256);
-  const bool integer = kind.element == Element::Int8;
+  const bool integer = kind.element == Element::kInt8;
   const std::string_view result = integer ? "s32" : "f32";
   std::string text = begin("8.0", "sm_90a", 256);
   text.insert(text.find(".visible"), ".extern .shared .align 128 .b8 tiles[];\n");
@@ -352,7 +352,7 @@ std::string wgmma_ptx(const WgmmaKind& kind, bool streamed) {
   text += "  wgmma.fence.sync.aligned;\n";
   const std::string d = registers("d", 0, kAccumulators);
   const std::string_view tail = integer ? ""
-                                : kind.element == Element::Half || kind.element == Element::Bfloat
+                                : kind.element == Element::kHalf || kind.element == Element::kBfloat
                                     ? ", 1, 1, 0, 0"
                                     : ", 1, 1";
   for (uint32_t u = 0; u < kWgmmaUnroll; ++u)

@@ -110,26 +110,26 @@ double cpu_fma_units(uint32_t vector_bytes) {
   return vendor == "AuthenticAMD" && family == 25 && vector_bytes >= 64 ? 1 : 2;
 }
 
-enum class Kind { DramRead, DramWrite, DramCopy, DramTriad, L2, L1, Local, Vector };
+enum class Kind { kDramRead, kDramWrite, kDramCopy, kDramTriad, kL2, kL1, kLocal, kVector };
 
 struct Plan {
   Kind kind;
   std::string_view column, label, type;  // type of the vector units' elements
 };
 
-constexpr std::array<Plan, 13> kPlans = {{{Kind::DramRead, "HBMReadBw", "(read)", "uint"},
-                                          {Kind::DramWrite, "HBMWriteBw", "(write)", "uint"},
-                                          {Kind::DramCopy, "HBMCopyBw", "(copy)", "uint"},
-                                          {Kind::DramTriad, "HBMTriadBw", "(triad)", "float"},
-                                          {Kind::L2, "L2Bw", "L2 BW", "uint"},
-                                          {Kind::L1, "L1Bw", "L1 BW", "uint"},
-                                          {Kind::Local, "LDSBw", "Local memory BW", "uint"},
-                                          {Kind::Vector, "FP32Flops", "Peak FLOPs (FP32)", "float"},
-                                          {Kind::Vector, "FP64Flops", "Peak FLOPs (FP64)", "double"},
-                                          {Kind::Vector, "FP16Flops", "Peak FLOPs (FP16)", "half"},
-                                          {Kind::Vector, "I32Ops", "Peak IOPs (I32)", "int"},
-                                          {Kind::Vector, "I64Ops", "Peak IOPs (I64)", "long"},
-                                          {Kind::Vector, "I8Ops", "Peak IOPs (I8)", "char"}}};
+constexpr std::array<Plan, 13> kPlans = {{{Kind::kDramRead, "HBMReadBw", "(read)", "uint"},
+                                          {Kind::kDramWrite, "HBMWriteBw", "(write)", "uint"},
+                                          {Kind::kDramCopy, "HBMCopyBw", "(copy)", "uint"},
+                                          {Kind::kDramTriad, "HBMTriadBw", "(triad)", "float"},
+                                          {Kind::kL2, "L2Bw", "L2 BW", "uint"},
+                                          {Kind::kL1, "L1Bw", "L1 BW", "uint"},
+                                          {Kind::kLocal, "LDSBw", "Local memory BW", "uint"},
+                                          {Kind::kVector, "FP32Flops", "Peak FLOPs (FP32)", "float"},
+                                          {Kind::kVector, "FP64Flops", "Peak FLOPs (FP64)", "double"},
+                                          {Kind::kVector, "FP16Flops", "Peak FLOPs (FP16)", "half"},
+                                          {Kind::kVector, "I32Ops", "Peak IOPs (I32)", "int"},
+                                          {Kind::kVector, "I64Ops", "Peak IOPs (I64)", "long"},
+                                          {Kind::kVector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
 uint64_t l1_size(const Session& session) {
   const uint64_t known = session.cpu ? cpu_cache(1) : amd_caches(session.info.architecture).l1;
@@ -147,7 +147,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       : ClKernel(std::move(session)), plan_(plan) {}
 
   Status prepare() {
-    const bool vector = plan_.kind == Kind::Vector;
+    const bool vector = plan_.kind == Kind::kVector;
     group_size_ = session_->cpu ? 1 : 256;
     groups_ = session_->info.units * (session_->cpu ? 1 : 8);
     element_ = plan_.type == "char"                             ? 1
@@ -163,7 +163,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   }
 
   Status calibrate(double target) override {
-    if (plan_.kind <= Kind::DramTriad) return {};
+    if (plan_.kind <= Kind::kDramTriad) return {};
     for (int round = 0; round < 8; ++round) {
       TACHO_ASSIGN(const Sample sample, run());
       const double factor = target / std::max(sample.duration, 1.0);
@@ -188,14 +188,14 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   double work() const override {
     const double items = static_cast<double>(groups_) * group_size_;
     switch (plan_.kind) {
-      case Kind::Vector:
+      case Kind::kVector:
         return items * kClChains * kClVectorUnroll * lanes_ * 2.0 * count_;
-      case Kind::DramCopy:
+      case Kind::kDramCopy:
         return 2.0 * static_cast<double>(size_ / parts_);
-      case Kind::DramTriad:
+      case Kind::kDramTriad:
         return 3.0 * static_cast<double>(size_ / parts_);
-      case Kind::DramRead:
-      case Kind::DramWrite:
+      case Kind::kDramRead:
+      case Kind::kDramWrite:
         return static_cast<double>(size_ / parts_);
       default:
         return items * kClMemoryUnroll * lanes_ * element_ * count_;
@@ -204,11 +204,11 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   uint32_t group_size() const override { return group_size_; }
   uint32_t groups() const override { return groups_; }
 
-  Status check() override { return plan_.kind == Kind::Vector ? check_vector() : check_memory(); }
+  Status check() override { return plan_.kind == Kind::kVector ? check_vector() : check_memory(); }
 
  private:
   Status build() {
-    const bool vector = plan_.kind == Kind::Vector;
+    const bool vector = plan_.kind == Kind::kVector;
     const std::string wide = lanes_ == 1 ? std::string(plan_.type) : fmt::format("{}{}", plan_.type, lanes_);
     const std::string unsigned_wide = lanes_ == 1 ? "uint" : fmt::format("uint{}", lanes_);
     const std::string options = fmt::format(
@@ -222,7 +222,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
                                  : "",
         vector && (plan_.type == "float" || plan_.type == "double" || plan_.type == "half") ? " -DFLOATING"
                                                                                             : "",
-        plan_.kind == Kind::DramTriad ? " -DTRIAD" : "");
+        plan_.kind == Kind::kDramTriad ? " -DTRIAD" : "");
     static constexpr std::array<const char*, 8> kNames = {"dram_read",  "dram_write",  "dram_copy",
                                                           "dram_triad", "cached",      "cached",
                                                           "local_set",  "vector_units"};
@@ -306,16 +306,16 @@ class OpenClBenchmark : public Benchmark, ClKernel {
   Status prepare_memory() {
     const uint32_t vector = lanes_ * 4;
     uint32_t items = groups_ * group_size_;
-    if (plan_.kind <= Kind::DramTriad) {
+    if (plan_.kind <= Kind::kDramTriad) {
       // Larger than every cache, a whole number of trips for every work-item.
       // A CPU's run takes one of several parts of the arrays, the next run the next: runs are short, and no part is in a cache
       // any more when its turn comes again.
       parts_ = session_->cpu ? 16 : 1;
       const uint64_t trip = uint64_t{items} * kClMemoryUnroll * vector * parts_;
       const auto most = device_value<cl_ulong>(session_->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 128 << 20);
-      const uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::DramTriad  ? 3
-                                                            : plan_.kind == Kind::DramCopy ? 2
-                                                                                           : 1;
+      const uint64_t cache = session_->info.cache, arrays = plan_.kind == Kind::kDramTriad  ? 3
+                                                            : plan_.kind == Kind::kDramCopy ? 2
+                                                                                            : 1;
       uint64_t wanted =
           session_->cpu ? std::max<uint64_t>(3 * cache, 64 << 20) : std::max<uint64_t>(16 * cache, 512 << 20);
       wanted = std::min({wanted, uint64_t{most}, session_->info.memory / (2 * arrays),
@@ -331,11 +331,11 @@ class OpenClBenchmark : public Benchmark, ClKernel {
       stride_ = session_->cpu ? 1 : items;
     } else {
       // A CPU's cores have sets of their own. All groups of a GPU read the same one, so that those that share a cache fit into it.
-      const bool local = plan_.kind == Kind::Local, own = session_->cpu;
+      const bool local = plan_.kind == Kind::kLocal, own = session_->cpu;
       const uint64_t limit = local ? std::min<uint64_t>(session_->info.local_memory / 2, 16 * 1024)
-                             : plan_.kind == Kind::L1 ? l1_size(*session_) / 2
-                             : session_->cpu          ? l2_size(*session_) / 2
-                                                      : l2_size(*session_) / 4;
+                             : plan_.kind == Kind::kL1 ? l1_size(*session_) / 2
+                             : session_->cpu           ? l2_size(*session_) / 2
+                                                       : l2_size(*session_) / 4;
       for (; !session_->cpu && group_size_ > 64 && uint64_t{group_size_} * kClMemoryUnroll * vector > limit;
            group_size_ /= 2)
         groups_ *= 2;
@@ -357,16 +357,16 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     }
     std::vector<uint32_t> words(size_ / 4);
     for (size_t i = 0; i < words.size(); ++i) words[i] = word_of(i);
-    const bool reads = plan_.kind != Kind::DramWrite;
+    const bool reads = plan_.kind != Kind::kDramWrite;
     TACHO_TRY(allocate(0, reads ? size_ : size_t{items} * vector, words.data()));
-    if (plan_.kind == Kind::DramTriad) {
+    if (plan_.kind == Kind::kDramTriad) {
       std::reverse(words.begin(), words.end());
       TACHO_TRY(allocate(1, size_, words.data()));
     } else {
       TACHO_TRY(allocate(1, 64, nullptr));
     }
     const bool writes =
-        plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad;
+        plan_.kind == Kind::kDramWrite || plan_.kind == Kind::kDramCopy || plan_.kind == Kind::kDramTriad;
     TACHO_TRY(allocate(2, writes ? size_ : 64, nullptr));
     return allocate(3, size_t{items} * 4, nullptr);
   }
@@ -376,7 +376,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
 
   Status check_memory() {
     const uint32_t items = groups_ * group_size_;
-    if (plan_.kind == Kind::DramWrite || plan_.kind == Kind::DramCopy || plan_.kind == Kind::DramTriad) {
+    if (plan_.kind == Kind::kDramWrite || plan_.kind == Kind::kDramCopy || plan_.kind == Kind::kDramTriad) {
       for (cl_uint i = 0; parts_ > 1 && i < parts_; ++i) TACHO_TRY(run());
       const uint64_t words = size_ / 4;
       for (uint64_t piece = 0; piece < 8; ++piece) {
@@ -386,10 +386,10 @@ class OpenClBenchmark : public Benchmark, ClKernel {
         for (size_t i = 0; i < kWords; ++i) {
           const uint64_t at = first + i;
           uint32_t expected = word_of(at);
-          if (plan_.kind == Kind::DramWrite) {
+          if (plan_.kind == Kind::kDramWrite) {
             const uint64_t vector = at / lanes_, item = session_->cpu ? vector / first_ : vector % items;
             expected = word_of(item * lanes_ + at % lanes_);
-          } else if (plan_.kind == Kind::DramTriad) {
+          } else if (plan_.kind == Kind::kDramTriad) {
             expected = std::bit_cast<uint32_t>(std::fmaf(std::bit_cast<float>(word_of(words - 1 - at)), 0.75F,
                                                          std::bit_cast<float>(word_of(at))));
           }
@@ -408,7 +408,7 @@ class OpenClBenchmark : public Benchmark, ClKernel {
     } else {
       for (uint64_t i = 0; i < size_ / 4; ++i) expected += word_of(i);
     }
-    if (plan_.kind != Kind::DramRead) expected *= count_ / step_ * (region_ != 0 ? 1 : groups_);
+    if (plan_.kind != Kind::kDramRead) expected *= count_ / step_ * (region_ != 0 ? 1 : groups_);
     if (got != expected) return fail("the sum of what was read is {:08x} and must be {:08x}", got, expected);
     return {};
   }
@@ -484,17 +484,17 @@ class OpenClDevice : public Device {
       offer.index = static_cast<int>(i);
       Measurement& m = offer.measurement;
       m.column = plan.column;
-      m.label = plan.kind <= Kind::DramTriad
+      m.label = plan.kind <= Kind::kDramTriad
                     ? fmt::format("{} BW {}", session_->cpu ? "DRAM" : "HBM", plan.label)
                     : std::string(plan.label);
       m.path = "OpenCL C";
-      m.unit = plan.kind != Kind::Vector ? "GB/s" : plan.column.starts_with("FP") ? "GFLOP/s" : "GOP/s";
+      m.unit = plan.kind != Kind::kVector ? "GB/s" : plan.column.starts_with("FP") ? "GFLOP/s" : "GOP/s";
       const auto has = [&](const char* extension) {
         return session_->extensions.find(extension) != std::string::npos;
       };
       if (plan.type == "double" && !has("cl_khr_fp64")) m.skipped = "the device has no FP64 (cl_khr_fp64)";
       if (plan.type == "half" && !has("cl_khr_fp16")) m.skipped = "the device has no FP16 (cl_khr_fp16)";
-      if (session_->cpu && plan.kind == Kind::Vector) {
+      if (session_->cpu && plan.kind == Kind::kVector) {
         // OpenCL's properties do not tell how many units of that width there are.
         const auto width = device_value<cl_uint>(session_->device, plan.type == "double"
                                                                        ? CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
@@ -503,7 +503,7 @@ class OpenClDevice : public Device {
           offer.peak_per_clock = session_->info.units * width * 2 *
                                  cpu_fma_units(width * (plan.type == "double" ? 8 : 4)) * 1e-3;
       }
-      if (!session_->cpu && plan.kind == Kind::Vector && (plan.type == "float" || plan.type == "double")) {
+      if (!session_->cpu && plan.kind == Kind::kVector && (plan.type == "float" || plan.type == "double")) {
         offer.peak_per_clock =
             amd_per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
             session_->info.units * 1e-3;

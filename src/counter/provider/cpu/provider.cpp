@@ -156,7 +156,7 @@ class CpuProvider : public Provider {
                                                      const CollectRequest& request,
                                                      Observer& observer) const override {
     Outcome outcome;
-    const bool multiplexed = request.multiplex != Multiplex::None && plan.passes.size() > 1;
+    const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
     const size_t runs = multiplexed ? 1 : plan.passes.size();
     std::vector<std::string> kernels_before;
     for (size_t run = 0; run < runs; ++run) {
@@ -198,9 +198,9 @@ class CpuProvider : public Provider {
         events += fmt::format("{}{}", events.empty() ? "" : ",", *event_named(counter));
       settings.emplace_back("pass", events);
     }
-    settings.emplace_back("policy", !multiplexed                             ? fmt::format("{}", number)
-                                    : request.multiplex == Multiplex::Kernel ? "kernel"
-                                                                             : "launch");
+    settings.emplace_back("policy", !multiplexed                              ? fmt::format("{}", number)
+                                    : request.multiplex == Multiplex::kKernel ? "kernel"
+                                                                              : "launch");
     auto spool = Spool::create(request.folder, request.filter, settings);
     if (!spool) return own_error(spool.error().message);
     auto vendors = vendor_folder(spool->folder(), "pocl", find_pocl());
@@ -289,7 +289,7 @@ class CpuProvider : public Provider {
     for (const SpooledDispatch& record : records) {
       if (!record.selected) continue;
       std::string key = record.dispatch.kernel;
-      if (policy == Multiplex::LaunchParams)
+      if (policy == Multiplex::kLaunchParams)
         key += fmt::format(" (grid {}, workgroup {}, local memory {})", fmt::join(record.dispatch.grid, "x"),
                            fmt::join(record.dispatch.workgroup, "x"), record.dispatch.lds);
       ++seen[key];

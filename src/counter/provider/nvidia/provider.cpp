@@ -329,8 +329,8 @@ class NvidiaProvider : public Provider {
     auto config = host.config(metrics);
     if (!config) return own_error(config.error().message);
 
-    const bool multiplex = request.multiplex != Multiplex::None && config->passes > 1;
-    const bool application = !multiplex && request.replay == Replay::Application && config->passes > 1;
+    const bool multiplex = request.multiplex != Multiplex::kNone && config->passes > 1;
+    const bool application = !multiplex && request.replay == Replay::kApplication && config->passes > 1;
     const size_t runs = application ? config->passes : 1;
     observer.note(multiplex ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
                                           metrics.size(), config->passes)
@@ -340,8 +340,8 @@ class NvidiaProvider : public Provider {
                       : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
                                     metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
     // A kernel that runs again would find in the L2 what its last execution left.
-    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::Cupti;
-    const bool empties = request.caches == Caches::All || (request.caches == Caches::Default && replays);
+    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::kCupti;
+    const bool empties = request.caches == Caches::kAll || (request.caches == Caches::kDefault && replays);
     if (empties)
       observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
 
@@ -352,8 +352,8 @@ class NvidiaProvider : public Provider {
                  : application ? "application"
                                : "kernel"},
         {"passes", std::to_string(config->passes)},
-        {"by", request.multiplex == Multiplex::Kernel ? "kernel" : "params"},
-        {"replayer", request.replay == Replay::Cupti ? "cupti" : "own"},
+        {"by", request.multiplex == Multiplex::kKernel ? "kernel" : "params"},
+        {"replayer", request.replay == Replay::kCupti ? "cupti" : "own"},
         {"cache", empties ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;

@@ -1,15 +1,18 @@
 // The runs of a folder (runs.h). A run is one line of YAML in flow style, which is JSON: strings, lists of strings,
-// numbers and true/false, no nesting beyond that.
+// numbers and true/false, no nesting beyond that. yaml-cpp reads it, and its exceptions end in this file.
 #include "workload/runs.h"
 
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
-#include <charconv>
 #include <fstream>
-#include <sstream>
 
 namespace tacho::workload {
 
 namespace {
+
+constexpr size_t kMostInList = 100000;
+constexpr size_t kLongestConfig = size_t{4} << 20;
 
 void append_string(std::string& out, std::string_view text) {
   out += '"';
@@ -36,169 +39,117 @@ void append_list(std::string& out, const std::vector<std::string>& list) {
   out += ']';
 }
 
-// Reads one line of ours; anything else is an error at a column.
-class LineReader {
- public:
-  explicit LineReader(std::string_view text) : text_(text) {}
-  bool take(char c) {
-    blanks();
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
+// The members of an entry; false when one is unknown or is not what it has to be.
+bool read_entry(const YAML::Node& entry, RunEntry& run) {
+  const auto list = [](const YAML::Node& value, std::vector<std::string>& out) {
+    if (!value.IsSequence() || value.size() > kMostInList) return false;
+    for (const YAML::Node& item : value) out.push_back(item.as<std::string>());
     return true;
-  }
-  bool string(std::string& out) {
-    blanks();
-    if (at_ >= text_.size() || text_[at_] != '"') return false;
-    out.clear();
-    for (++at_; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (c == '"') {
-        ++at_;
-        return true;
-      }
-      if (c != '\\') {
-        out += c;
-        continue;
-      }
-      if (++at_ >= text_.size()) return false;
-      if (text_[at_] != 'u') {
-        out += text_[at_];
-        continue;
-      }
-      unsigned code = 0;
-      if (at_ + 4 >= text_.size()) return false;
-      const auto [end, error] = std::from_chars(text_.data() + at_ + 1, text_.data() + at_ + 5, code, 16);
-      if (error != std::errc() || end != text_.data() + at_ + 5 || code > 0x7f) return false;
-      out += static_cast<char>(code);
-      at_ += 4;
-    }
-    return false;
-  }
-  bool list(std::vector<std::string>& out) {
-    out.clear();
-    if (!take('[')) return false;
-    if (take(']')) return true;
-    do {
-      std::string item;
-      if (!string(item) || out.size() > 100000) return false;
-      out.push_back(std::move(item));
-    } while (take(','));
-    return take(']');
-  }
-  bool number(int& out) {
-    blanks();
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), out);
-    if (error != std::errc()) return false;
-    at_ = static_cast<size_t>(end - text_.data());
-    return true;
-  }
-  bool boolean(bool& out) {
-    blanks();
-    for (const bool value : {true, false}) {
-      const std::string_view word = value ? "true" : "false";
-      if (text_.substr(at_).starts_with(word)) {
-        out = value;
-        at_ += word.size();
-        return true;
-      }
-    }
-    return false;
-  }
-  size_t column() const { return at_ + 1; }
-
- private:
-  void blanks() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
-bool read_entry(LineReader& reader, RunEntry& run) {
-  if (!reader.take('{')) return false;
-  do {
-    std::string key;
-    if (!reader.string(key) || !reader.take(':')) return false;
+  };
+  if (!entry.IsMap()) return false;
+  for (const auto& member : entry) {
+    const auto key = member.first.as<std::string>();
+    const YAML::Node& value = member.second;
     bool ok = true;
     if (key == "run")
-      ok = reader.number(run.number);
+      run.number = value.as<int>();
     else if (key == "exit_code")
-      ok = reader.number(run.exit_code);
+      run.exit_code = value.as<int>();
     else if (key == "seen")
-      ok = reader.number(run.seen);
+      run.seen = value.as<int>();
     else if (key == "measured")
-      ok = reader.number(run.measured);
+      run.measured = value.as<int>();
     else if (key == "command")
-      ok = reader.list(run.command);
+      ok = list(value, run.command);
     else if (key == "kernels")
-      ok = reader.list(run.kernels);
+      ok = list(value, run.kernels);
     else if (key == "dispatches")
-      ok = reader.list(run.dispatches);
+      ok = list(value, run.dispatches);
     else if (key == "blocks")
-      ok = reader.list(run.blocks);
+      ok = list(value, run.blocks);
     else if (key == "files")
-      ok = reader.list(run.files);
+      ok = list(value, run.files);
     else if (key == "set")
-      ok = reader.string(run.set);
+      run.set = value.as<std::string>();
     else if (key == "device")
-      ok = reader.string(run.device);
+      run.device = value.as<std::string>();
     else if (key == "replay")
-      ok = reader.string(run.replay);
+      run.replay = value.as<std::string>();
     else if (key == "multiplexing")
-      ok = reader.string(run.multiplexing);
+      run.multiplexing = value.as<std::string>();
     else if (key == "tool")
-      ok = reader.string(run.tool);
+      run.tool = value.as<std::string>();
     else if (key == "timestamp")
-      ok = reader.string(run.timestamp);
+      run.timestamp = value.as<std::string>();
     else if (key == "estimated")
-      ok = reader.boolean(run.estimated);
+      run.estimated = value.as<bool>();
     else if (key == "roofline_only")
-      ok = reader.boolean(run.roofline_only);
+      run.roofline_only = value.as<bool>();
     else
-      return false;
+      ok = false;
     if (!ok) return false;
-  } while (reader.take(','));
-  return reader.take('}') && run.number > 0;
+  }
+  return run.number > 0;
+}
+
+bool lists_runs(std::string_view text) {
+  return text.starts_with("runs:") || text.find("\nruns:") != std::string_view::npos;
 }
 
 }  // namespace
 
 Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view file) {
   std::vector<RunEntry> runs;
-  bool inside = false;
-  size_t line_number = 0;
-  for (size_t from = 0; from < text.size();) {
-    const size_t to = std::min(text.find('\n', from), text.size());
-    std::string_view line = text.substr(from, to - from);
-    from = to + 1;
-    ++line_number;
-    if (line.starts_with("runs:")) {
-      inside = true;
-      continue;
+  if (!lists_runs(text)) return runs;  // somebody else's file, whatever it is
+  const auto damaged = [&](const YAML::Mark& mark) {
+    return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file,
+                mark.line + 1, mark.column + 1);
+  };
+  try {
+    const YAML::Node root = YAML::Load(std::string(text));
+    const YAML::Node list = root.IsMap() ? root["runs"] : YAML::Node();
+    if (!list.IsDefined() || list.IsNull()) return runs;
+    if (!list.IsSequence()) return damaged(list.Mark());
+    if (list.size() > kMostInList) return fail("{}: more than {} runs", file, kMostInList);
+    for (const YAML::Node& entry : list) {
+      RunEntry run;
+      if (!read_entry(entry, run)) return damaged(entry.Mark());
+      runs.push_back(std::move(run));
     }
-    if (!inside) continue;
-    const size_t dash = line.find_first_not_of(' ');
-    if (dash == std::string_view::npos || line[dash] == '#') continue;
-    if (line[dash] != '-') break;
-    LineReader reader(line.substr(dash + 1));
-    RunEntry run;
-    if (!read_entry(reader, run))
-      return fail("{}: line {}, column {}: this entry of a run cannot be read; the file is damaged", file,
-                  line_number, dash + 1 + reader.column());
-    if (runs.size() >= 100000) return fail("{}: more than 100000 runs", file);
-    runs.push_back(std::move(run));
+  } catch (const YAML::Exception& error) {
+    return damaged(error.mark);
   }
   return runs;
 }
 
-Result<std::vector<RunEntry>> read_runs(const std::string& folder) {
+std::vector<std::string> parse_recorded_blocks(std::string_view text) {
+  std::vector<std::string> blocks;
+  try {
+    const YAML::Node root = YAML::Load(std::string(text));
+    const YAML::Node list = root.IsMap() ? root["filter_blocks"] : YAML::Node();
+    if (!list.IsDefined() || list.size() > kMostInList) return blocks;
+    for (const auto& item : list)
+      blocks.push_back(list.IsMap() ? item.first.as<std::string>() : item.as<std::string>());
+  } catch (const YAML::Exception&) {
+    blocks.clear();  // not what Python's yaml writes
+  }
+  return blocks;
+}
+
+Result<std::string> read_config(const std::string& folder) {
   const std::string path = folder + "/profiling_config.yaml";
   std::ifstream file(path, std::ios::binary);
-  if (!file) return std::vector<RunEntry>();
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (text.view().size() > size_t{16} << 20) return fail("{}: larger than such a file can be", path);
-  return parse_runs(text.view(), path);
+  if (!file) return std::string();
+  std::string text(kLongestConfig + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kLongestConfig) return fail("{}: larger than such a file can be", path);
+  return text;
+}
+
+Result<std::vector<RunEntry>> read_runs(const std::string& folder) {
+  TACHO_ASSIGN(const std::string text, read_config(folder));
+  return parse_runs(text, folder + "/profiling_config.yaml");
 }
 
 std::string config_text(const std::vector<RunEntry>& runs) {

@@ -13,6 +13,11 @@ namespace tacho::workload {
 /// The entries in the text of a profiling_config.yaml; none when it is not of ours. Errors name `file` and the line.
 Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view file);
 
+/// The whole profiling_config.yaml of a folder; "" when it has none.
+Result<std::string> read_config(const std::string& folder);
+/// filter_blocks in such a text: a list of ids, or a mapping whose keys are ids. None when it cannot be read.
+std::vector<std::string> parse_recorded_blocks(std::string_view text);
+
 /// Indices of the runs that are read together, newest first: all with the target of run number `wanted` (0 = of the
 /// newest run). The error names the numbers there are.
 Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "workload/layout.h"
@@ -136,45 +135,6 @@ std::string guess(const std::string& folder, int depth = 4) {
         return fmt::format("{}{}{}", name, inside.starts_with("it ") ? ": " : "/", inside);
     }
   return any ? "it holds nothing that rocprof-compute writes" : std::string(kEmpty);
-}
-
-// filter_blocks of profiling_config.yaml: a list of ids, or a mapping whose keys are ids. The file is what
-// Python's yaml writes of a flat namespace, so lines are enough.
-std::vector<std::string> read_recorded_blocks(const std::string& path) {
-  std::vector<std::string> blocks;
-  std::ifstream file(path);
-  std::string line;
-  bool inside = false;
-  const auto add = [&](std::string text) {
-    std::erase_if(text, [](char c) { return c == '\'' || c == '"' || c == ' ' || c == '\r'; });
-    if (!text.empty() && blocks.size() < 10000) blocks.push_back(std::move(text));
-  };
-  while (std::getline(file, line) && line.size() < 100000) {
-    if (line.starts_with("filter_blocks:")) {
-      inside = true;
-      std::string rest = line.substr(14);
-      if (const size_t open = rest.find_first_of("[{"); open != std::string::npos) {
-        rest = rest.substr(open + 1, rest.find_first_of("]}") - open - 1);
-        for (size_t from = 0; from <= rest.size();) {
-          const size_t to = std::min(rest.find(',', from), rest.size());
-          const std::string item = rest.substr(from, to - from);
-          add(item.substr(0, item.find(':')));
-          from = to + 1;
-        }
-        inside = false;
-      }
-    } else if (inside) {
-      const size_t first = line.find_first_not_of(' ');
-      if (first != std::string::npos && line[first] == '-') {
-        add(line.substr(first + 1));
-      } else if (first != std::string::npos && first > 0) {
-        add(line.substr(first, line.find(':', first) - first));
-      } else {
-        inside = false;
-      }
-    }
-  }
-  return blocks;
 }
 
 // Of a folder with several runs of tacho profile only the files of those that go together are read, the newest first.
@@ -420,7 +380,9 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
                                                workload.sysinfo.get("gpu_model"));
       !why.empty())
     workload.warnings.push_back(fmt::format("{}/roofline.csv: {}", folder, why));
-  if (chosen.empty()) workload.recorded_blocks = read_recorded_blocks(folder + "/profiling_config.yaml");
+  if (chosen.empty())
+    if (const Result<std::string> config = read_config(folder))
+      workload.recorded_blocks = parse_recorded_blocks(*config);
   return workload;
 }
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "decode/cupti.h"
+#include "decode/cupti/decoder.h"
 #include "tape/layout.h"
 #include "trace/writer.h"
 

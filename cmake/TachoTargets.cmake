@@ -23,13 +23,13 @@ function(tacho_unity target)
   endif()
 endfunction()
 
-# tacho_library(folder [RECURSE] [SEPARATE] [USES target...]): the static library of src/<folder>, with RECURSE of all folders
+# tacho_library(folder [RECURSIVE] [SEPARATE] [USES target...]): the static library of src/<folder>, with RECURSIVE of all folders
 # below too; its name is tacho_<folder with _>. SEPARATE: its files are always compiled one by one.
 function(tacho_library folder)
-  cmake_parse_arguments(A "RECURSE;SEPARATE" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SEPARATE" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "tacho_${folder}")
   set(glob GLOB)
-  if(A_RECURSE)
+  if(A_RECURSIVE)
     set(glob GLOB_RECURSE)
   endif()
   file(${glob} sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/src/${folder}/*.c)
@@ -45,15 +45,15 @@ function(tacho_library folder)
   endif()
 endfunction()
 
-# tacho_test(folder [RECURSE] [SEPARATE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
+# tacho_test(folder [RECURSIVE] [SEPARATE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
 # tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not optimised: that halves
 # what compiling it costs, and the code that it tries is.
-# RECURSE: the folders below are part of it. SEPARATE: its files are always compiled one by one. SERIAL: nothing else runs
+# RECURSIVE: the folders below are part of it. SEPARATE: its files are always compiled one by one. SERIAL: nothing else runs
 # beside its tests, because they measure time; their own code is optimised too.
 function(tacho_test folder)
-  cmake_parse_arguments(A "RECURSE;SEPARATE;SERIAL" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SEPARATE;SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
-  if(A_RECURSE)
+  if(A_RECURSIVE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
   else()
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)

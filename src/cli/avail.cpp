@@ -16,8 +16,9 @@
 #include "cli/shared/run_target.h"
 #include "event/spool_ranges.h"
 #include "launch/launcher.h"
-#include "launch/nvidia.h"
 #include "report/table.h"
+#include "vendor/nvidia/machine.h"
+#include "vendor/nvidia/permission.h"
 
 namespace tacho::cli {
 namespace {
@@ -61,10 +62,10 @@ int run_avail(int argc, char** argv) {
   const auto library = launch::find_library();
   sources.rows.push_back(
       {"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
-  const launch::NvidiaStatus nvidia = launch::inspect_nvidia();
-  for (const launch::NvidiaDevice& device : nvidia.devices)
+  const vendor::NvidiaStatus nvidia = vendor::inspect_nvidia();
+  for (const vendor::NvidiaDevice& device : nvidia.devices)
     devices.rows.push_back({"CUDA",
-                            fmt::format("CUDA {}, sm_{}{}", launch::cuda_version_text(nvidia.cuda_version),
+                            fmt::format("CUDA {}, sm_{}{}", vendor::cuda_version_text(nvidia.cuda_version),
                                         device.capability_major, device.capability_minor),
                             "GPU", static_cast<int64_t>(device.multiprocessors),
                             report::format_bytes(static_cast<double>(device.memory_bytes)), nvidia.driver,
@@ -79,7 +80,7 @@ int run_avail(int argc, char** argv) {
     sources.rows.push_back({"cuda", "ready", with_cupti});
     sources.rows.push_back({"cuda counters", nvidia.counters_refused ? "not permitted" : "permitted",
                             nvidia.counters_refused
-                                ? spool::kCountersRefused
+                                ? vendor::kCountersRefused
                                 : "the driver lets every user profile, or you are an administrator"});
   }
   const OpenClLibrary opencl;

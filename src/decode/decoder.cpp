@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "decode/module.h"
-#include "decode/process_state.h"
+#include "decode/records/module.h"
+#include "decode/records/process_state.h"
 #include "event/records.h"
 #include "event/schema.h"
 

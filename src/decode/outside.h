@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decode/samples.h"
+#include "decode/records/samples.h"
 #include "trace/writer.h"
 
 namespace tacho::decode {

@@ -12,13 +12,6 @@ namespace tacho::spool {
 inline constexpr uint32_t kCounterRecordMagic = 0x32735443;  // "CTs2"
 inline constexpr uint32_t kNotMeasured = 0xffffffff;
 
-/// Said by tacho where the driver's settings tell it before the start, by the target where CUPTI tells it.
-inline constexpr char kCountersRefused[] =
-    "the NVIDIA driver lets only administrators read hardware counters: run as root (in a container with the "
-    "capability "
-    "SYS_ADMIN or PERFMON), or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0 "
-    "(developer.nvidia.com/ERR_NVGPUCTRPERM)";
-
 /// Then `name_bytes` bytes of the kernel's mangled name, filled up to a multiple of 8.
 struct CounterRecord {
   uint32_t magic, bytes;  ///< of the whole record

@@ -29,9 +29,9 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "launch/environment.h"
-#include "launch/nvidia.h"
 #include "launch/perf_sampler.h"
 #include "tape/pool.h"
+#include "vendor/nvidia/machine.h"
 
 namespace tacho::launch {
 namespace {
@@ -649,7 +649,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
   const bool cuda_seen = std::any_of(result.processes.begin(), result.processes.end(),
                                      [](const auto& process) { return process.cuda_attached; });
-  if (const std::string problem = cuda_seen ? std::string() : cuda_problem(*executable); !problem.empty())
+  if (const std::string problem = cuda_seen ? std::string() : vendor::cuda_problem(*executable);
+      !problem.empty())
     result.warnings.push_back(problem);
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
     result.warnings.push_back(

@@ -1,7 +1,5 @@
 // The CUPTI decoder on buffers built by hand in the layout of every CUPTI from 11.8 on, and on buffers that
 // make no sense.
-#include "decode/cupti.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "decode/cupti/decoder.h"
 #include "memory_writer.h"
 
 namespace tacho::decode {

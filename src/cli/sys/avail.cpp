@@ -18,9 +18,9 @@
 #include "cli/shared/devices.h"
 #include "cli/shared/suggest.h"
 #include "cli/sys/sys.h"
-#include "launch/nvidia.h"
 #include "report/html.h"
 #include "report/table.h"
+#include "vendor/nvidia/machine.h"
 
 namespace tacho::cli::sys {
 namespace {
@@ -402,7 +402,7 @@ int avail(Face face, int argc, char** argv) {
   }
   if (view.devices) {
     std::vector<std::vector<std::string>> rows;
-    for (const launch::NvidiaDevice& device : launch::inspect_nvidia().devices)
+    for (const vendor::NvidiaDevice& device : vendor::inspect_nvidia().devices)
       rows.push_back({device.name, "CUDA", "GPU"});
     const OpenClLibrary opencl;
     if (opencl.usable())

@@ -7,14 +7,16 @@
 #include <cmath>
 #include <cstring>
 
-#include "roofline/cuda/driver.h"
 #include "roofline/cuda/ptx.h"
 #include "roofline/elements.h"
 #include "roofline/numbers.h"
 #include "roofline/nvidia_peaks.h"
+#include "vendor/nvidia/cuda_driver.h"
 
 namespace tacho::roofline {
 namespace {
+
+using vendor::CudaDriver;
 
 constexpr uint32_t kPatternWords = 1U << 20;  // of the random data that memory benchmarks read
 
@@ -752,7 +754,7 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
   size_t memory = 0;
   TACHO_TRY(driver.check("cuDeviceTotalMem", driver.DeviceTotalMem(&memory, device)));
   info.memory = memory;
-  info.driver = nvidia_driver_version();
+  info.driver = vendor::nvidia_driver_version();
   if (info.driver.empty()) {
     int version = 0;
     driver.DriverGetVersion(&version);

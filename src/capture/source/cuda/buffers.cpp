@@ -24,11 +24,7 @@ constinit uint32_t g_blocks = 1;
 
 // Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them
 // as a property, so that it can walk buffers of a CUPTI newer than itself.
-constexpr uint32_t kKinds = 128;
-// CUPTI sets this bit in the kind of a record that it has not completed: work that the device has not
-// finished.
-constexpr uint32_t kIncomplete = 1u << 31;
-constinit uint16_t g_sizes[kKinds] = {};
+constinit uint16_t g_sizes[abi::kKinds] = {};
 
 // Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a
 // chain of ever larger tables, lock-free; a key inserted twice at the same moment costs one superfluous
@@ -202,21 +198,14 @@ uint32_t learn_size(uint32_t kind) {
   return size == kMost ? 0 : static_cast<uint32_t>(size);
 }
 
-// Offsets that are the same in every version from CUPTI 11.8 on: newer structures only grow at their end.
-constexpr size_t kKernelName = 104;
-constexpr size_t kMemoryName = 64;
-constexpr size_t kApiCallback = 4;
-constexpr size_t kNameText = 24;
-constexpr size_t kDeviceName = 136;
-
 // Calls see(record, kind, size) for the records of `buffer` from `offset` on; returns where it ended.
 template <typename See>
 size_t walk(uint8_t* buffer, size_t valid, size_t offset, See see) {
   while (offset + 8 <= valid) {
     const uint8_t* const at = buffer + offset;
-    const uint32_t kind = load<uint32_t>(at) & ~kIncomplete;
+    const uint32_t kind = load<uint32_t>(at) & ~abi::kIncomplete;
     if (kind == 0) break;
-    const uint32_t size = kind < kKinds ? g_sizes[kind] : 0;
+    const uint32_t size = kind < abi::kKinds ? g_sizes[kind] : 0;
     if (size == 0 || offset + size > valid || !see(at, kind, size)) break;
     offset += size;
   }
@@ -228,13 +217,13 @@ uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
   switch (kind) {
     case abi::kind::kSerialKernel:
     case abi::kind::kKernel:
-      return load<uint64_t>(record + kKernelName);
+      return load<uint64_t>(record + abi::kernel::name.offset);
     case abi::kind::kMemory2:
-      return load<uint64_t>(record + kMemoryName);
+      return load<uint64_t>(record + abi::memory::name.offset);
     case abi::kind::kName:
-      return load<uint64_t>(record + kNameText);
+      return load<uint64_t>(record + abi::name::text.offset);
     case abi::kind::kDevice:
-      return size >= kDeviceName + 8 ? load<uint64_t>(record + kDeviceName) : 0;
+      return abi::device::name.in(size) ? load<uint64_t>(record + abi::device::name.offset) : 0;
     default:
       return 0;
   }
@@ -242,9 +231,9 @@ uint64_t text_of(const uint8_t* record, uint32_t kind, uint32_t size) {
 
 void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
   if (kind == abi::kind::kRuntime)
-    see_callback(abi::domain::kRuntime, load<uint32_t>(record + kApiCallback));
+    see_callback(abi::domain::kRuntime, load<uint32_t>(record + abi::api::callback.offset));
   else if (kind == abi::kind::kDriver)
-    see_callback(abi::domain::kDriver, load<uint32_t>(record + kApiCallback));
+    see_callback(abi::domain::kDriver, load<uint32_t>(record + abi::api::callback.offset));
   else
     see_text(text);
 }
@@ -255,9 +244,9 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   g_cupti = &cupti;
   g_version = version;
   g_blocks = blocks;
-  char text[kKinds * 9] = {};
+  char text[abi::kKinds * 9] = {};
   size_t length = 0;
-  for (uint32_t kind = 1; kind < kKinds; ++kind) {
+  for (uint32_t kind = 1; kind < abi::kKinds; ++kind) {
     g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));
     if (g_sizes[kind] != 0)
       length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u",

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "capture/source/cuda/cupti_abi.h"
+#include "vendor/nvidia/cupti_activity.h"
+#include "vendor/nvidia/cupti_callback.h"
 
 namespace tacho::capture::cuda {
+
+namespace abi = vendor::cupti;
 
 // member, symbol, required, result and parameters
 #define TACHO_CUPTI_FUNCTIONS(F)                                                                            \

@@ -12,10 +12,12 @@
 #include <mutex>
 
 #include "base/format.h"
-#include "counter/provider/nvidia/host_abi.h"
-#include "launch/nvidia.h"
+#include "vendor/nvidia/cupti_host.h"
+#include "vendor/nvidia/machine.h"
 
 namespace tacho::counter::nvidia {
+
+namespace abi = vendor::cupti::host;
 
 namespace {
 
@@ -40,7 +42,7 @@ struct Library {
 const Library& library_once() {
   static const Library loaded = [] {
     Library library;
-    library.path = launch::find_cupti_library();
+    library.path = vendor::find_cupti_library();
     if (library.path.empty()) return library;
     // CUPTI loads its own host library by name alone.
     const std::string folder = library.path.substr(0, library.path.rfind('/') + 1);

@@ -24,8 +24,9 @@
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "event/spool_ranges.h"
-#include "launch/nvidia.h"
 #include "tape/layout.h"
+#include "vendor/nvidia/machine.h"
+#include "vendor/nvidia/permission.h"
 
 namespace tacho::counter {
 
@@ -37,7 +38,7 @@ using nvidia::Host;
 constexpr std::string_view kDuration = "gpu__time_duration.sum";
 
 struct Machine {
-  std::vector<launch::NvidiaDevice> devices;
+  std::vector<vendor::NvidiaDevice> devices;
   std::string driver, problem;
 };
 
@@ -49,9 +50,9 @@ Machine inspect() {
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    const launch::NvidiaStatus status = launch::inspect_nvidia();
+    const vendor::NvidiaStatus status = vendor::inspect_nvidia();
     std::string text = fmt::format("driver\t{}\nproblem\t{}\n", status.driver, status.problem);
-    for (const launch::NvidiaDevice& d : status.devices)
+    for (const vendor::NvidiaDevice& d : status.devices)
       text += fmt::format("device\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", d.name,
                           d.uuid, d.multiprocessors, d.capability_major, d.capability_minor, d.memory_bytes,
                           d.warp_size, d.sm_clock_khz, d.memory_clock_khz, d.memory_bus_bits, d.l2_bytes,
@@ -82,7 +83,7 @@ Machine inspect() {
     if (words.size() == 2 && words[0] == "driver") machine.driver = words[1];
     if (words.size() == 2 && words[0] == "problem") machine.problem = words[1];
     if (words.size() != 17 || words[0] != "device") continue;
-    launch::NvidiaDevice d;
+    vendor::NvidiaDevice d;
     const auto number = [&](size_t at) {
       return static_cast<int>(std::strtol(words[at].c_str(), nullptr, 10));
     };
@@ -113,8 +114,8 @@ const Machine& machine() {
 }
 
 // What a GPU of an architecture is like when none is here: the largest part of it.
-launch::NvidiaDevice typical_device(std::string_view architecture) {
-  launch::NvidiaDevice d;
+vendor::NvidiaDevice typical_device(std::string_view architecture) {
+  vendor::NvidiaDevice d;
   d.warp_size = 32;
   d.threads_per_sm = 2048;
   d.blocks_per_sm = 32;
@@ -138,7 +139,7 @@ launch::NvidiaDevice typical_device(std::string_view architecture) {
   return d;
 }
 
-Device device_from(const launch::NvidiaDevice& d, size_t ordinal, const std::string& driver) {
+Device device_from(const vendor::NvidiaDevice& d, size_t ordinal, const std::string& driver) {
   Device device;
   device.id = std::to_string(ordinal);
   device.vendor = "nvidia";
@@ -259,7 +260,7 @@ class NvidiaProvider : public Provider {
   }
 
   Status ready() const override {
-    if (launch::counters_refused()) return fail("{}", spool::kCountersRefused);
+    if (vendor::counters_refused()) return fail("{}", vendor::kCountersRefused);
     return {};
   }
 

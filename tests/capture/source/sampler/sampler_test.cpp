@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "capture/source/sampler/sampled_run.h"
-#include "decode/samples.h"
+#include "decode/records/samples.h"
 
 namespace tacho::test {
 namespace {

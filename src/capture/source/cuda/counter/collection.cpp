@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "event/spool_ranges.h"
+#include "vendor/nvidia/permission.h"
 
 namespace tacho::capture::counter {
 
@@ -166,7 +167,7 @@ void give_up(const char* what, int result) {
   if (!g_collection.on.exchange(false)) return;
   char line[640];
   if (result == cuda::abi::kInsufficientPrivileges)
-    snprintf(line, sizeof line, "%s", spool::kCountersRefused);
+    snprintf(line, sizeof line, "%s", vendor::kCountersRefused);
   else
     snprintf(line, sizeof line, "counters are no longer collected in process %d: CUPTI cannot %s (%s)",
              static_cast<int>(g_collection.pid), what, text_of(result));

@@ -15,13 +15,13 @@
 #include <type_traits>
 
 #include "base/clock.h"
-#include "capture/source/cuda/counter/sampling_abi.h"
 #include "event/spool_samples.h"
+#include "vendor/nvidia/cupti_sampling.h"
 
 namespace tacho::capture::counter {
 namespace {
 
-namespace abi = sampling;
+namespace abi = vendor::cupti::sampling;
 
 struct Functions {
   int (*enable)(abi::Context*);

@@ -7,10 +7,12 @@
 #include <stdint.h>
 
 #include "capture/source/cuda/counter/collection.h"
-#include "capture/source/cuda/counter/range_abi.h"
 #include "event/spool_ranges.h"
+#include "vendor/nvidia/cupti_range.h"
 
 namespace tacho::capture::counter {
+
+namespace abi = vendor::cupti::range;
 
 /// CUPTI keeps room for as many ranges as an object's first configuration asks for. What a session holds is lost with a
 /// killed program; where there is one pass a session costs as much as 25 launches and nothing else.

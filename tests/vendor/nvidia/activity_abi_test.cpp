@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <cstring>
 
-#include "capture/source/cuda/cupti_abi.h"
-#include "decode/cupti_layout.h"
+#include "vendor/nvidia/cupti_activity.h"
+#include "vendor/nvidia/cupti_callback.h"
 
-namespace tacho::decode {
+namespace tacho::vendor {
 namespace {
 
-namespace abi = capture::cuda::abi;
+namespace abi = cupti;
 
 #define EXPECT_FIELD(ours, type, field)                               \
   EXPECT_EQ(ours.offset, offsetof(type, field)) << #type "::" #field; \
@@ -186,5 +186,5 @@ TEST(CuptiHeaders, CallbackInterfaceAgrees) {
 }
 
 }  // namespace
-}  // namespace tacho::decode
+}  // namespace tacho::vendor
 #endif

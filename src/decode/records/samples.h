@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decode/module.h"
 #include "decode/process_context.h"
+#include "decode/records/module.h"
 #include "event/records.h"
 #include "event/sample.h"
 #include "tape/layout.h"

@@ -1,6 +1,6 @@
 // Unwinding, merging of Python and native frames, rows (samples.h). Everything read here comes from targets:
 // sizes are checked, loops are bounded.
-#include "decode/samples.h"
+#include "decode/records/samples.h"
 
 #include <dwarf.h>
 #include <sys/stat.h>

@@ -8,13 +8,13 @@
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 
-#include "capture/source/cuda/counter/range_abi.h"
-#include "capture/source/cuda/counter/sampling_abi.h"
-#include "counter/provider/nvidia/host_abi.h"
+#include "vendor/nvidia/cupti_host.h"
+#include "vendor/nvidia/cupti_range.h"
+#include "vendor/nvidia/cupti_sampling.h"
 
-namespace host = tacho::counter::nvidia::abi;
-namespace range = tacho::capture::counter::abi;
-namespace sampling = tacho::capture::counter::sampling;
+namespace host = tacho::vendor::cupti::host;
+namespace range = tacho::vendor::cupti::range;
+namespace sampling = tacho::vendor::cupti::sampling;
 
 #define SAME_SIZE(ours, kSize, theirs) EXPECT_EQ(kSize<ours>, theirs##_STRUCT_SIZE) << #theirs
 #define SAME_FIELD(ours, field, theirs, their_field) \

@@ -1,5 +1,5 @@
 // Reading of executables with elfutils (module.h).
-#include "decode/module.h"
+#include "decode/records/module.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace tacho::roofline {
+namespace tacho::vendor {
 
 struct CudaDriver {
   using Code = int;
@@ -78,4 +78,4 @@ struct CudaDriver {
 /// "580.159.04" as the kernel module tells it; empty where it does not.
 std::string nvidia_driver_version();
 
-}  // namespace tacho::roofline
+}  // namespace tacho::vendor

@@ -1,12 +1,12 @@
 // CUPTI's range profiler as far as the in-process half of counter collection uses it, declared here so that no NVIDIA
-// header is needed to build; tests/counter/cupti_headers_test.cpp compares with the headers where they are installed.
+// header is needed to build; tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers where they are installed.
 // Every structure begins with its size up to its last field, by which CUPTI tells versions apart.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace tacho::capture::counter::abi {
+namespace tacho::vendor::cupti::range {
 
 using Profiler = void*;  // CUpti_RangeProfiler_Object*
 
@@ -93,4 +93,4 @@ inline constexpr size_t kSizeOf<Stop> = offsetof(Stop, all_submitted) + sizeof(u
 inline constexpr int kAutoRange = 1, kUserRange = 2;                              // CUpti_ProfilerRange
 inline constexpr int kApplicationReplay = 1, kKernelReplay = 2, kUserReplay = 3;  // CUpti_ProfilerReplayMode
 
-}  // namespace tacho::capture::counter::abi
+}  // namespace tacho::vendor::cupti::range

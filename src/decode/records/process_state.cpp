@@ -1,5 +1,5 @@
 // One process's records become rows (process_state.h).
-#include "decode/process_state.h"
+#include "decode/records/process_state.h"
 
 #include <xxhash.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "decode/samples.h"
+#include "decode/records/samples.h"
 #include "event/functions.h"
 #include "event/functions_opencl.h"
 

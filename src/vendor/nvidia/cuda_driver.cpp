@@ -1,12 +1,12 @@
 // Loading of libcuda (cuda_driver.h).
-#include "roofline/cuda/driver.h"
+#include "vendor/nvidia/cuda_driver.h"
 
 #include <dlfcn.h>
 
 #include <fstream>
 #include <mutex>
 
-namespace tacho::roofline {
+namespace tacho::vendor {
 namespace {
 
 struct Loaded {
@@ -94,4 +94,4 @@ std::string nvidia_driver_version() {
   return {};
 }
 
-}  // namespace tacho::roofline
+}  // namespace tacho::vendor

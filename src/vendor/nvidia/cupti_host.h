@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tacho::counter::nvidia::abi {
+namespace tacho::vendor::cupti::host {
 
 inline constexpr int kRangeProfiler = 0;  // CUpti_ProfilerType
 
@@ -103,4 +103,4 @@ inline constexpr size_t kSizeOf = sizeof(T);
 template <>
 inline constexpr size_t kSizeOf<Properties> = offsetof(Properties, type) + sizeof(int);
 
-}  // namespace tacho::counter::nvidia::abi
+}  // namespace tacho::vendor::cupti::host

@@ -1,5 +1,5 @@
 // CUPTI activity buffers become rows (cupti.h).
-#include "decode/cupti.h"
+#include "decode/cupti/decoder.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
-// NVIDIA on this machine (nvidia.h). Nothing of NVIDIA's is linked.
-#include "launch/nvidia.h"
+// NVIDIA on this machine (machine.h). Nothing of NVIDIA's is linked.
+#include "vendor/nvidia/machine.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -15,7 +15,7 @@
 
 #include "base/format.h"
 
-namespace tacho::launch {
+namespace tacho::vendor {
 namespace {
 
 std::string line_with(const char* path, std::string_view key) {
@@ -255,4 +255,4 @@ std::string cuda_problem(const std::string& executable) {
                              "container was given no GPU)";
 }
 
-}  // namespace tacho::launch
+}  // namespace tacho::vendor

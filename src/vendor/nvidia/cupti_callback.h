@@ -1,12 +1,12 @@
-// The part of CUPTI's binary interface that the CUDA source uses, declared here so that one build without any
-// CUDA installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers;
-// tests/decode/cupti_headers_test.cpp compares them with those headers where they are installed.
+// The functions and callbacks of CUPTI that the CUDA source uses, declared here so that one build without any CUDA
+// installed serves every CUPTI from 11.8 on. Facts from NVIDIA's public headers;
+// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers where they are installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace tacho::capture::cuda::abi {
+namespace tacho::vendor::cupti {
 
 using Result = int;  // CUptiResult
 inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27,
@@ -22,11 +22,6 @@ using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buff
                                  size_t valid);
 using Timestamp = uint64_t (*)();
 
-namespace kind {
-inline constexpr int kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8,
-                     kContext = 9, kKernel = 10, kName = 11, kOverhead = 17, kPeerCopy = 22, kStream = 37,
-                     kSynchronization = 38, kMemory2 = 49, kGraphTrace = 51, kJit = 52;
-}
 namespace attribute {
 inline constexpr int kDeviceBufferSize = 0, kDeviceBufferPoolLimit = 2, kDeviceBufferPreAllocate = 6,
                      kPerThreadBuffer = 9;
@@ -88,4 +83,4 @@ struct KernelNode {
   void* context;
 };
 
-}  // namespace tacho::capture::cuda::abi
+}  // namespace tacho::vendor::cupti

@@ -14,14 +14,16 @@
 #include <string_view>
 #include <vector>
 
-#include "decode/cupti_layout.h"
 #include "decode/process_context.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
 #include "trace/writer.h"
+#include "vendor/nvidia/cupti_activity.h"
 
 namespace tacho::decode {
+
+namespace cupti = vendor::cupti;
 
 /// Rows that one process's buffers brought, for its summary and for checks.
 struct CuptiFacts {

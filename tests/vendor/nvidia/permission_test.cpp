@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "launch/nvidia.h"
+#include "vendor/nvidia/machine.h"
 
 namespace {
 
-using tacho::launch::counters_refused;
+using tacho::vendor::counters_refused;
 
 std::string params(const std::string& value) {
   return "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nRmProfilingAdminOnly: " + value +

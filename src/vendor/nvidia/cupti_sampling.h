@@ -1,11 +1,11 @@
 // CUPTI's PC sampling as far as tacho calls it, declared here so that no NVIDIA header is needed to build;
-// tests/counter/provider/nvidia/abi_test.cpp compares with the headers where they are installed.
+// tests/vendor/nvidia/profiler_abi_test.cpp compares with the headers where they are installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace tacho::capture::counter::sampling {
+namespace tacho::vendor::cupti::sampling {
 
 struct Context {  // CUpti_PCSampling{Enable,Disable,Start,Stop}Params
   size_t size;
@@ -80,4 +80,4 @@ inline constexpr int kScratchBuffer = 3, kCollectionMode = 5, kOutputFormat = 7,
                      kDataBuffer = 8;  // of Setting
 inline constexpr uint32_t kContinuous = 1, kParsed = 1;
 
-}  // namespace tacho::capture::counter::sampling
+}  // namespace tacho::vendor::cupti::sampling

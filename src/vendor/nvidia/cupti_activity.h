@@ -1,18 +1,18 @@
-// CUPTI's activity records, byte for byte, without NVIDIA's headers: one build decodes what any CUPTI
-// from 11.8 on wrote.
+// CUPTI's activity records, byte for byte, declared without NVIDIA's headers: one build reads what any CUPTI from 11.8 on
+// writes. The source in the target and the decoder share these tables.
 //
-// The layouts of a kind differ between versions only in what was added at the end, so a field is there
-// exactly when it ends within the record. How long a record is depends on the library that wrote it: the
-// target asks that library's iterator and reports the sizes (property cupti.record_sizes); where it did not,
-// kSizes below knows the versions. Facts from the public headers cupti_activity.h and
-// cupti_activity_deprecated.h and their release notes.
+// The layouts of a kind differ between versions only in fields added at the end, so a record has a field exactly when
+// the field ends within the record. The length of a record depends on the library that wrote it: the target asks that
+// library's iterator and reports the lengths to the decoder; where it did not, size_by_version() knows them. Facts from
+// the public headers cupti_activity.h and cupti_activity_deprecated.h and their release notes;
+// tests/vendor/nvidia/activity_abi_test.cpp compares with the headers where they are installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace tacho::decode::cupti {
+namespace tacho::vendor::cupti {
 
 namespace kind {
 inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, kRuntime = 5, kDevice = 8,
@@ -222,4 +222,4 @@ constexpr uint32_t size_by_version(uint32_t record_kind, uint32_t version) {
   }
 }
 
-}  // namespace tacho::decode::cupti
+}  // namespace tacho::vendor::cupti

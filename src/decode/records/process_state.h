@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "decode/clock_map.h"
-#include "decode/cupti.h"
+#include "decode/cupti/decoder.h"
 #include "decode/decoder.h"
 #include "decode/process_context.h"
 #include "event/records.h"

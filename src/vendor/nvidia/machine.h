@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tacho::launch {
+namespace tacho::vendor {
 
 struct NvidiaDevice {
   std::string name, uuid;
@@ -50,4 +50,4 @@ std::string cuda_problem(const std::string& executable);
 /// "13.0" from 13000.
 std::string cuda_version_text(int version);
 
-}  // namespace tacho::launch
+}  // namespace tacho::vendor

@@ -1,7 +1,7 @@
 # The HTML report. web/dist/index.html holds it built, so that building tacho needs no Node.js; scripts/web.sh makes it again
 # from web/src. With tests, Vite builds it once more in a copy of web/ under the build folder (source trees stay clean and
 # build folders do not disturb each other), and the test web.page compares the two byte for byte.
-tacho_embed_text(tacho_metric ${CMAKE_SOURCE_DIR}/web/dist/index.html kAnalysisPage metric)
+tacho_embed_text(tacho_metric_render ${CMAKE_SOURCE_DIR}/web/dist/index.html kAnalysisPage metric)
 if(NOT TACHO_TESTS)
   return()
 endif()

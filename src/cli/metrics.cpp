@@ -10,9 +10,10 @@
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
-#include "metric/catalog.h"
-#include "metric/expression.h"
-#include "metric/rules.h"
+#include "metric/catalog/builtin/builtin.h"
+#include "metric/catalog/catalog.h"
+#include "metric/catalog/rules.h"
+#include "metric/formula/expression.h"
 #include "report/table.h"
 
 namespace tacho::cli {

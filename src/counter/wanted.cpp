@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "metric/expression.h"
-#include "metric/program.h"
-#include "metric/roofline_points.h"
+#include "metric/analysis/roofline_points.h"
+#include "metric/formula/expression.h"
+#include "metric/formula/program.h"
 #include "workload/workload.h"
 
 namespace tacho::counter {

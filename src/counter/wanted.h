@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "metric/catalog.h"
+#include "metric/catalog/catalog.h"
 
 namespace tacho::counter {
 

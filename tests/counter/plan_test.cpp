@@ -9,7 +9,8 @@
 #include "counter/provider.h"
 #include "counter/providers.h"
 #include "counter/wanted.h"
-#include "metric/catalog.h"
+#include "metric/catalog/builtin/builtin.h"
+#include "metric/catalog/catalog.h"
 
 namespace tacho::counter {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "metric/catalog.h"
-#include "metric/rules.h"
+#include "metric/catalog/catalog.h"
+#include "metric/catalog/rules.h"
 
 using namespace tacho::metric;
 

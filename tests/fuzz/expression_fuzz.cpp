@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "../metric/runs.h"
-#include "metric/program.h"
+#include "../metric/formula/runs.h"
+#include "metric/formula/program.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tacho::metric;

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "metric/roofline_points.h"
+#include "metric/analysis/roofline_points.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/cuda/ptx.h"
 #include "roofline/mfma.h"

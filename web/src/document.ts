@@ -48,7 +48,7 @@ export interface TableOfPage {
   rows: { id: string; metric: number; channel?: number; cells: Cell[] }[];
 }
 
-/** The tables as a program over all dispatches, see metric/analysis_page.h. */
+/** The tables as a program over all dispatches, see metric/render/page.h. */
 export interface Page {
   normalisations: string[];
   kernel_names: string[];

@@ -1,4 +1,4 @@
-// Evaluation of the compiled formulas over any choice of dispatches. Step by step what src/metric/program.cpp does, in the
+// Evaluation of the compiled formulas over any choice of dispatches. Step by step what src/metric/formula/program.cpp does, in the
 // same order of operations, so that the numbers are the same to the last bit.
 
 import { numeric, type Cell, type Page } from './document';

@@ -3,7 +3,7 @@
 
 #include "base/format.h"
 #include "cli/profile/profile.h"
-#include "metric/catalog.h"
+#include "metric/catalog/catalog.h"
 
 namespace tacho::cli {
 

@@ -25,7 +25,8 @@
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "counter/wanted.h"
-#include "metric/catalog.h"
+#include "metric/catalog/builtin/builtin.h"
+#include "metric/catalog/catalog.h"
 #include "roofline/ceilings_file.h"
 #include "workload/writer.h"
 

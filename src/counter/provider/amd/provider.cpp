@@ -15,6 +15,7 @@
 
 #include "counter/providers.h"
 #include "counter/wanted.h"
+#include "metric/catalog/builtin/builtin.h"
 
 namespace tacho::counter {
 

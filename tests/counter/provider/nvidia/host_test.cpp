@@ -9,8 +9,9 @@
 #include "counter/providers.h"
 #include "counter/wanted.h"
 #include "event/spool_ranges.h"
-#include "metric/catalog.h"
-#include "metric/program.h"
+#include "metric/catalog/builtin/builtin.h"
+#include "metric/catalog/catalog.h"
+#include "metric/formula/program.h"
 
 namespace tacho::counter::nvidia {
 namespace {

@@ -1,0 +1,215 @@
+// Explanation of a metric: formula, inputs, steps.
+#include "metric/analysis/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "metric/analysis/analysis.h"
+#include "report/table.h"
+
+namespace tacho::metric {
+
+namespace {
+
+// The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become
+// "...".
+std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
+  if (depth > 12) return "...";
+  const Step& step = formula.steps[index];
+  const auto part = [&](size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
+  const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
+  switch (step.op) {
+    case Op::Number:
+      return report::format_exact(step.number);
+    case Op::None:
+      return "None";
+    case Op::Counter:
+      return step.first < 0 ? std::string(step.text) : fmt::format("{}[{}]", step.text, step.first);
+    case Op::Channel:
+      return fmt::format("{}[$channel]", step.text);
+    case Op::SumOf:
+      return step.last == Formula::kAll ? fmt::format("{}[*]", step.text)
+                                        : fmt::format("{}[{}..{}]", step.text, step.first, step.last);
+    case Op::Value:
+      return fmt::format("${}", step.text);
+    case Op::Negate:
+      return fmt::format("-{}", part(0));
+    case Op::Not:
+      return fmt::format("not {}", part(0));
+    case Op::Add:
+      return infix("+");
+    case Op::Subtract:
+      return infix("-");
+    case Op::Multiply:
+      return infix("*");
+    case Op::Divide:
+      return infix("/");
+    case Op::Modulo:
+      return infix("%");
+    case Op::FloorDivide:
+      return infix("//");
+    case Op::Power:
+      return infix("**");
+    case Op::Less:
+      return infix("<");
+    case Op::LessEqual:
+      return infix("<=");
+    case Op::Greater:
+      return infix(">");
+    case Op::GreaterEqual:
+      return infix(">=");
+    case Op::Equal:
+      return infix("==");
+    case Op::NotEqual:
+      return infix("!=");
+    case Op::And:
+      return infix("and");
+    case Op::Or:
+      return infix("or");
+    case Op::Select:
+      return fmt::format("({} if {} else {})", part(0), part(2), part(1));
+    default:
+      break;
+  }
+  return step.argument_count == 2 ? fmt::format("{}({}, {})", function_name(step.op), part(0), part(1))
+                                  : fmt::format("{}({})", function_name(step.op), part(0));
+}
+
+std::vector<report::Cell> summary(std::span<const double> values) {
+  double least = std::numeric_limits<double>::quiet_NaN(), most = least, sum = 0;
+  int64_t count = 0;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    least = count == 0 ? value : std::min(least, value);
+    most = count == 0 ? value : std::max(most, value);
+    sum += value;
+    ++count;
+  }
+  const double mean =
+      count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
+  return {count, report::number_cell(least), report::number_cell(mean), report::number_cell(most)};
+}
+
+}  // namespace
+
+std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
+                           std::string_view id, const Environment& environment) {
+  Program program(environment);
+  std::string out = fmt::format("{}  {}  ({})", id, metric.name, metric.slug);
+  if (!metric.unit.empty())
+    out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
+  out += "\n  " + report::wrapped(metric.description, 76, 2) + "\n";
+  if (!metric.advice.empty()) out += "  " + report::wrapped(metric.advice, 76, 2) + "\n";
+  const Context context{metric.coll_level, table.repeat.empty() ? -1 : 0};
+  if (!metric.coll_level.empty())
+    out += fmt::format("  counters and timestamps are those of the pass {}\n",
+                       environment.workload->long_form ? "that holds " + std::string(metric.coll_level)
+                                                       : std::string(metric.coll_level));
+  if (!table.repeat.empty()) out += "  one row a channel; the values below are those of channel 0\n";
+
+  report::TextStyle style;
+  style.indent = 4;
+  style.decimals = 4;
+  std::vector<Input> inputs;
+  struct Shown {
+    size_t column;
+    Formula formula;
+    std::vector<Program::Node> steps;
+    Program::Node result;
+  };
+  std::vector<Shown> shown;
+  for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
+    if (table.columns[c].role != ColumnRole::Value || cells[c].formula.empty()) continue;
+    auto formula = parse_formula(cells[c].formula);
+    if (!formula) continue;
+    for (Input& input : program.inputs(*formula, context))
+      if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(std::move(input));
+    Shown entry{c, std::move(*formula), {}, 0};
+    entry.steps = program.add_steps(entry.formula, context);
+    const auto [op, q] = reduction_op(cells[c].reduction);
+    entry.result = program.keep(program.compile(entry.formula, context), op, q);
+    shown.push_back(std::move(entry));
+  }
+  struct Counter {
+    Formula formula;
+    Program::Node node;
+  };
+  std::vector<Program::Node> input_nodes;
+  std::vector<std::string> texts;
+  texts.reserve(inputs.size());
+  for (const Input& input : inputs) {
+    texts.push_back(input.name);
+    const auto formula = parse_formula(texts.back());
+    Context at = context;
+    if (input.pass == "pmc_perf") at.level = {};
+    input_nodes.push_back(formula && input.available ? program.add(*formula, at) : 0);
+  }
+  program.run();
+
+  out += "\n  inputs\n";
+  report::Table input_table;
+  input_table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<report::Cell> row = {inputs[i].name,
+                                     inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
+    if (!inputs[i].available) {
+      row.emplace_back(std::string("missing"));
+    } else if (program.is_column(input_nodes[i])) {
+      for (report::Cell& cell : summary(program.column(input_nodes[i]))) row.push_back(std::move(cell));
+    } else {
+      const Value value = program.value(input_nodes[i]);
+      row.emplace_back();
+      row.emplace_back();
+      row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
+    }
+    input_table.rows.push_back(std::move(row));
+  }
+  input_table.columns[2].align = report::Align::kRight;
+  out += report::to_text(input_table, style);
+
+  std::string_view last_formula;
+  for (const Shown& entry : shown) {
+    const Cell& cell = cells[entry.column];
+    out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title,
+                       report::wrapped(formula_text(cell), 72, 8));
+    if (cell.formula != last_formula) {
+      last_formula = cell.formula;
+      report::Table steps;
+      steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
+      steps.columns[0].shrink = true;
+      for (size_t s = 0; s < entry.steps.size(); ++s) {
+        const Op op = entry.formula.steps[s].op;
+        if (op == Op::Number || op == Op::None || op == Op::Counter || op == Op::Channel) continue;
+        std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
+        if (text.size() > 2 && text.front() == '(' && text.back() == ')')
+          text = text.substr(1, text.size() - 2);
+        std::vector<report::Cell> row = {std::move(text)};
+        if (program.is_column(entry.steps[s])) {
+          for (report::Cell& value : summary(program.column(entry.steps[s]))) row.push_back(std::move(value));
+        } else {
+          const Value value = program.value(entry.steps[s]);
+          row.emplace_back();
+          row.emplace_back();
+          if (value.kind == Value::Kind::Text)
+            row.emplace_back(value.text);
+          else
+            row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
+        }
+        steps.rows.push_back(std::move(row));
+      }
+      for (size_t c = 1; c < steps.columns.size(); ++c) steps.columns[c].align = report::Align::kRight;
+      report::TextStyle fitted = style;
+      fitted.width = 110;
+      if (!steps.rows.empty()) out += report::to_text(steps, fitted);
+    }
+    const Value value = program.value(entry.result);
+    out +=
+        fmt::format("    result: {}\n", value.kind == Value::Kind::Number ? report::format_exact(value.number)
+                                        : value.kind == Value::Kind::Text ? value.text
+                                                                          : std::string("not computable"));
+  }
+  return out;
+}
+
+}  // namespace tacho::metric

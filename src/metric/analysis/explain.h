@@ -1,0 +1,16 @@
+// --explain: how one metric comes about on one run.
+#pragma once
+
+#include <string>
+
+#include "metric/catalog/catalog.h"
+#include "metric/formula/program.h"
+
+namespace tacho::metric {
+
+/// Text for a terminal: what the metric means, its formulas, the inputs with their values and the value of
+/// every step.
+std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
+                           std::string_view id, const Environment& environment);
+
+}  // namespace tacho::metric

@@ -1,0 +1,466 @@
+// Encoder (used by the catalog compiler) and decoder (used by load_catalog) of the compact form; they mirror
+// each other.
+#include "metric/catalog/blob.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "metric/catalog/string_store.h"
+
+namespace tacho::metric {
+namespace {
+
+constexpr std::string_view kMagic = "TCAT0001";
+
+class Encoder {
+ public:
+  void number(uint64_t value) {
+    while (value >= 0x80) {
+      out_ += static_cast<char>(static_cast<unsigned char>(value | 0x80));
+      value >>= 7;
+    }
+    out_ += static_cast<char>(static_cast<unsigned char>(value));
+  }
+  void real(double value) {
+    const auto bits = std::bit_cast<uint64_t>(value);
+    for (int i = 0; i < 8; ++i) out_ += static_cast<char>(static_cast<unsigned char>(bits >> (8 * i)));
+  }
+  void text(std::string_view text) {
+    if (text.empty()) return number(0);
+    const auto [entry, fresh] = ids_.try_emplace(std::string(text), offsets_.size());
+    if (fresh) {
+      pool_ += text;
+      offsets_.push_back(static_cast<uint32_t>(pool_.size()));
+    }
+    number(entry->second);
+  }
+  size_t size() const { return out_.size(); }
+
+  /// magic | string count, pool size, body size, section offsets | body | string ends | pool
+  std::string finish(std::span<const uint32_t> sections) const {
+    std::string blob(kMagic);
+    put32(blob, static_cast<uint32_t>(offsets_.size()));
+    put32(blob, static_cast<uint32_t>(pool_.size()));
+    put32(blob, static_cast<uint32_t>(out_.size()));
+    put32(blob, static_cast<uint32_t>(sections.size()));
+    for (const uint32_t section : sections) put32(blob, section);
+    blob += out_;
+    for (const uint32_t offset : offsets_) put32(blob, offset);
+    blob += pool_;
+    return blob;
+  }
+
+ private:
+  static void put32(std::string& out, uint32_t value) {
+    for (int i = 0; i < 4; ++i) out += static_cast<char>(static_cast<unsigned char>(value >> (8 * i)));
+  }
+
+  std::string out_;
+  std::string pool_;
+  std::vector<uint32_t> offsets_ = {0};  // end of string i in the pool; string 0 is ""
+  std::unordered_map<std::string, size_t> ids_;
+};
+
+/// Reads what Encoder wrote. The bytes are ours, yet every step is checked: a wrong one sets `bad` and yields
+/// zeros.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view blob) {
+    if (!blob.starts_with(kMagic) || blob.size() < kMagic.size() + 16) return;
+    size_t at = kMagic.size();
+    const auto next32 = [&] {
+      const uint32_t value = get32(blob, at);
+      at += 4;
+      return value;
+    };
+    strings_ = next32();
+    const size_t pool = next32();
+    const size_t body = next32();
+    const size_t sections = next32();
+    if (blob.size() != at + 4 * sections + body + 4 * size_t{strings_} + pool) return;
+    sections_ = blob.substr(at, 4 * sections);
+    body_ = blob.substr(at + 4 * sections, body);
+    offsets_ = blob.substr(at + 4 * sections + body, 4 * size_t{strings_});
+    pool_ = blob.substr(blob.size() - pool);
+    bad = false;
+  }
+
+  bool seek(size_t section) {
+    if (bad || 4 * section + 4 > sections_.size()) return false;
+    at_ = get32(sections_, 4 * section);
+    return at_ <= body_.size();
+  }
+  uint64_t number() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ >= body_.size()) return spoil();
+      const auto byte = static_cast<unsigned char>(body_[at_++]);
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    return spoil();
+  }
+  /// A count of things of at least one byte each, so that a wrong one cannot ask for memory without bound.
+  size_t count() {
+    const uint64_t value = number();
+    return value <= body_.size() - at_ ? static_cast<size_t>(value) : static_cast<size_t>(spoil());
+  }
+  double real() {
+    if (body_.size() - at_ < 8) return static_cast<double>(spoil());
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= uint64_t{static_cast<unsigned char>(body_[at_++])} << (8 * i);
+    return std::bit_cast<double>(bits);
+  }
+  std::string_view text() {
+    const uint64_t id = number();
+    if (id == 0) return {};
+    if (id >= strings_) return spoil(), std::string_view();
+    const size_t begin = get32(offsets_, 4 * static_cast<size_t>(id) - 4);
+    const size_t end = get32(offsets_, 4 * static_cast<size_t>(id));
+    if (begin > end || end > pool_.size()) return spoil(), std::string_view();
+    return pool_.substr(begin, end - begin);
+  }
+  template <typename Enum>
+  Enum choice(Enum last) {
+    const uint64_t value = number();
+    return value <= static_cast<uint64_t>(last) ? static_cast<Enum>(value) : static_cast<Enum>(spoil());
+  }
+  int small() {
+    const uint64_t value = number();
+    return value <= 100'000 ? static_cast<int>(value) : static_cast<int>(spoil());
+  }
+
+  bool bad = true;
+
+ private:
+  static uint32_t get32(std::string_view bytes, size_t at) {
+    uint32_t value = 0;
+    for (unsigned i = 0; i < 4; ++i) value |= uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+    return value;
+  }
+  uint64_t spoil() {
+    bad = true;
+    at_ = body_.size();
+    return 0;
+  }
+
+  std::string_view sections_, body_, offsets_, pool_;
+  uint32_t strings_ = 0;
+  size_t at_ = 0;
+};
+
+void put_cells(Encoder& out, const std::vector<Cell>& cells) {
+  out.number(cells.size());
+  for (const Cell& cell : cells) {
+    out.number(static_cast<uint64_t>(cell.reduction));
+    out.text(cell.formula);
+  }
+}
+
+std::vector<Cell> get_cells(Decoder& in) {
+  std::vector<Cell> cells(in.count());
+  for (Cell& cell : cells) {
+    cell.reduction = in.choice(Reduction::Sum);
+    cell.formula = in.text();
+  }
+  return cells;
+}
+
+void put_term(Encoder& out, const RuleTerm& term) {
+  for (const std::string_view part : {term.slug, term.column, term.over_slug, term.over_column})
+    out.text(part);
+}
+
+RuleTerm get_term(Decoder& in) {
+  RuleTerm term;
+  for (std::string_view* part : {&term.slug, &term.column, &term.over_slug, &term.over_column})
+    *part = in.text();
+  return term;
+}
+
+void put_conditions(Encoder& out, const std::vector<RuleCondition>& conditions) {
+  out.number(conditions.size());
+  for (const RuleCondition& condition : conditions) {
+    put_term(out, condition.term);
+    out.number(static_cast<uint64_t>(condition.relation));
+    out.real(condition.threshold);
+  }
+}
+
+std::vector<RuleCondition> get_conditions(Decoder& in) {
+  std::vector<RuleCondition> conditions(in.count());
+  for (RuleCondition& condition : conditions) {
+    condition.term = get_term(in);
+    condition.relation = in.choice(Relation::AtMost);
+    condition.threshold = in.real();
+  }
+  return conditions;
+}
+
+void put_catalog(Encoder& out, const Catalog& catalog) {
+  for (const std::string_view text : {catalog.vendor, catalog.architecture, catalog.family}) out.text(text);
+  out.number(catalog.blocks.size());
+  for (const Block& block : catalog.blocks) {
+    out.number(static_cast<uint64_t>(block.number));
+    for (const std::string_view text : {block.slug, block.title, block.description}) out.text(text);
+    out.number(block.aliases.size());
+    for (const std::string_view alias : block.aliases) out.text(alias);
+    out.number(block.tables.size());
+    for (const Table& table : block.tables) {
+      out.number(static_cast<uint64_t>(table.number));
+      for (const std::string_view text : {table.slug, table.title, table.repeat}) out.text(text);
+      out.number(static_cast<uint64_t>(table.type));
+      out.number(static_cast<uint64_t>(table.style));
+      out.number(table.comparable ? 1 : 0);
+      out.number(table.columns.size());
+      for (const Column& column : table.columns) {
+        out.text(column.title);
+        out.text(column.key);
+        out.number(static_cast<uint64_t>(column.role));
+        out.number(static_cast<uint64_t>(column.reduction));
+      }
+      out.number(table.metrics.size());
+      for (const Metric& metric : table.metrics) {
+        for (const std::string_view text :
+             {metric.slug, metric.name, metric.unit, metric.coll_level, metric.description, metric.advice,
+              metric.value, metric.compat_unit, metric.compat_name})
+          out.text(text);
+        out.number(static_cast<uint64_t>(metric.kind));
+        put_cells(out, metric.cells);
+        put_cells(out, metric.compat_cells);
+      }
+    }
+  }
+  out.number(catalog.definitions.size());
+  for (const Definition& definition : catalog.definitions) {
+    out.text(definition.name);
+    out.text(definition.formula);
+  }
+  out.number(catalog.seed_ids.size());
+  for (const SeedId& seed : catalog.seed_ids) {
+    for (const int part : {seed.id.block, seed.id.table, seed.id.row})
+      out.number(static_cast<uint64_t>(part));
+    out.text(seed.slug);
+    out.number((seed.analyze ? 1u : 0u) | (seed.profile ? 2u : 0u));
+  }
+  out.number(catalog.sets.size());
+  for (const MetricSet& set : catalog.sets) {
+    for (const std::string_view text : {set.name, set.title, set.description}) out.text(text);
+    out.number(set.metrics.size());
+    for (const std::string_view slug : set.metrics) out.text(slug);
+  }
+  out.number(catalog.groups.size());
+  for (const ArchitectureGroup& group : catalog.groups) {
+    out.text(group.name);
+    out.number((group.is_family ? 1u : 0u) | (group.contains ? 2u : 0u));
+  }
+  for (const std::vector<Rename>* renames : {&catalog.renames, &catalog.recorded_as}) {
+    out.number(renames->size());
+    for (const Rename& rename : *renames) {
+      out.text(rename.from);
+      out.text(rename.to);
+    }
+  }
+  out.number(catalog.run_values.size());
+  for (const RunValue& value : catalog.run_values) {
+    out.text(value.name);
+    out.text(value.meaning);
+  }
+}
+
+Catalog get_catalog(Decoder& in) {
+  Catalog catalog;
+  for (std::string_view* text : {&catalog.vendor, &catalog.architecture, &catalog.family}) *text = in.text();
+  catalog.blocks.resize(in.count());
+  for (Block& block : catalog.blocks) {
+    block.number = in.small();
+    for (std::string_view* text : {&block.slug, &block.title, &block.description}) *text = in.text();
+    block.aliases.resize(in.count());
+    for (std::string_view& alias : block.aliases) alias = in.text();
+    block.tables.resize(in.count());
+    for (Table& table : block.tables) {
+      table.block = block.number;
+      table.number = in.small();
+      for (std::string_view* text : {&table.slug, &table.title, &table.repeat}) *text = in.text();
+      table.type = in.choice(TableType::PcSampling);
+      table.style = in.choice(TableStyle::MemoryChart);
+      table.comparable = in.number() != 0;
+      table.columns.resize(in.count());
+      for (Column& column : table.columns) {
+        column.title = in.text();
+        column.key = in.text();
+        column.role = in.choice(ColumnRole::Value);
+        column.reduction = in.choice(Reduction::Sum);
+      }
+      table.metrics.resize(in.count());
+      int row = 0;
+      for (Metric& metric : table.metrics) {
+        metric.id = {block.number, table.number, row++};
+        for (std::string_view* text :
+             {&metric.slug, &metric.name, &metric.unit, &metric.coll_level, &metric.description,
+              &metric.advice, &metric.value, &metric.compat_unit, &metric.compat_name})
+          *text = in.text();
+        metric.kind = in.choice(Kind::Ratio);
+        metric.cells = get_cells(in);
+        metric.compat_cells = get_cells(in);
+      }
+    }
+  }
+  catalog.definitions.resize(in.count());
+  for (Definition& definition : catalog.definitions) {
+    definition.name = in.text();
+    definition.formula = in.text();
+  }
+  catalog.seed_ids.resize(in.count());
+  for (SeedId& seed : catalog.seed_ids) {
+    for (int* part : {&seed.id.block, &seed.id.table, &seed.id.row}) *part = in.small();
+    seed.slug = in.text();
+    const uint64_t where = in.number();
+    seed.analyze = (where & 1) != 0;
+    seed.profile = (where & 2) != 0;
+  }
+  catalog.sets.resize(in.count());
+  for (MetricSet& set : catalog.sets) {
+    for (std::string_view* text : {&set.name, &set.title, &set.description}) *text = in.text();
+    set.metrics.resize(in.count());
+    for (std::string_view& slug : set.metrics) slug = in.text();
+  }
+  catalog.groups.resize(in.count());
+  for (ArchitectureGroup& group : catalog.groups) {
+    group.name = in.text();
+    const uint64_t flags = in.number();
+    group.is_family = (flags & 1) != 0;
+    group.contains = (flags & 2) != 0;
+  }
+  for (std::vector<Rename>* renames : {&catalog.renames, &catalog.recorded_as}) {
+    renames->resize(in.count());
+    for (Rename& rename : *renames) {
+      rename.from = in.text();
+      rename.to = in.text();
+    }
+  }
+  catalog.run_values.resize(in.count());
+  for (RunValue& value : catalog.run_values) {
+    value.name = in.text();
+    value.meaning = in.text();
+  }
+  catalog.strings = std::make_shared<StringStore>();
+  return catalog;
+}
+
+/// Sections of the blob: 0 the architectures, 1 the rules, 2... one catalog an architecture.
+constexpr size_t kArchitectures = 0;
+constexpr size_t kRules = 1;
+constexpr size_t kFirstCatalog = 2;
+
+tl::unexpected<Error> damaged() {
+  return fail("the built-in metric catalog is damaged; reinstall tacho");
+}
+
+}  // namespace
+
+std::string encode_blob(std::span<const BlobArchitecture> architectures, std::span<const Catalog> catalogs,
+                        const RuleBook& rules) {
+  Encoder out;
+  std::vector<uint32_t> sections;
+  const auto begin_section = [&] { sections.push_back(static_cast<uint32_t>(out.size())); };
+
+  begin_section();
+  out.number(architectures.size());
+  for (const BlobArchitecture& architecture : architectures) {
+    out.text(architecture.name);
+    out.text(architecture.vendor);
+    out.number(architecture.user_names.size());
+    for (const std::string_view name : architecture.user_names) out.text(name);
+  }
+
+  begin_section();
+  out.number(rules.rules.size());
+  for (const Rule& rule : rules.rules) {
+    out.text(rule.slug);
+    out.text(rule.vendor);
+    out.text(rule.title);
+    out.text(rule.meaning);
+    out.real(rule.weight);
+    put_conditions(out, rule.when);
+    put_conditions(out, rule.any);
+    out.number(rule.severity.size());
+    for (const RuleRamp& ramp : rule.severity) {
+      put_term(out, ramp.term);
+      out.real(ramp.from);
+      out.real(ramp.to);
+    }
+    out.number(rule.evidence.size());
+    for (const RuleTerm& term : rule.evidence) put_term(out, term);
+    out.number(rule.advice.size());
+    for (const std::string_view advice : rule.advice) out.text(advice);
+  }
+
+  for (const Catalog& catalog : catalogs) {
+    begin_section();
+    put_catalog(out, catalog);
+  }
+  return out.finish(sections);
+}
+
+Result<std::vector<BlobArchitecture>> decode_architectures(std::string_view blob) {
+  Decoder in(blob);
+  if (!in.seek(kArchitectures)) return damaged();
+  std::vector<BlobArchitecture> out(in.count());
+  for (BlobArchitecture& architecture : out) {
+    architecture.name = in.text();
+    architecture.vendor = in.text();
+    architecture.user_names.resize(in.count());
+    for (std::string_view& name : architecture.user_names) name = in.text();
+  }
+  if (in.bad) return damaged();
+  return out;
+}
+
+Result<Catalog> decode_catalog(std::string_view blob, std::string_view architecture) {
+  TACHO_ASSIGN(const auto known, decode_architectures(blob));
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i].name != architecture) continue;
+    Decoder in(blob);
+    if (!in.seek(kFirstCatalog + i)) return damaged();
+    Catalog catalog = get_catalog(in);
+    if (in.bad) return damaged();
+    return catalog;
+  }
+  std::string names;
+  for (const BlobArchitecture& one : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+  return fail("there is no metric catalog for the architecture \"{}\"; known are {}", architecture, names);
+}
+
+Result<RuleBook> decode_rules(std::string_view blob) {
+  Decoder in(blob);
+  if (!in.seek(kRules)) return damaged();
+  RuleBook book;
+  book.rules.resize(in.count());
+  for (Rule& rule : book.rules) {
+    rule.slug = in.text();
+    rule.vendor = in.text();
+    rule.title = in.text();
+    rule.meaning = in.text();
+    rule.weight = in.real();
+    rule.when = get_conditions(in);
+    rule.any = get_conditions(in);
+    rule.severity.resize(in.count());
+    for (RuleRamp& ramp : rule.severity) {
+      ramp.term = get_term(in);
+      ramp.from = in.real();
+      ramp.to = in.real();
+    }
+    rule.evidence.resize(in.count());
+    for (RuleTerm& term : rule.evidence) term = get_term(in);
+    rule.advice.resize(in.count());
+    for (std::string_view& advice : rule.advice) advice = in.text();
+  }
+  if (in.bad) return damaged();
+  book.strings = std::make_shared<StringStore>();
+  return book;
+}
+
+}  // namespace tacho::metric

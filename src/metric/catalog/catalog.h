@@ -1,0 +1,246 @@
+// The metric catalog: which blocks, tables and metrics exist on an architecture, what they are called, by
+// which formulas they are computed and what they mean. Facts only: parsing and evaluating formulas is
+// somebody else's work.
+//
+// The YAML files behind it (catalog/<vendor>/*.yaml, docs/metrics.md) are compiled into the binary by
+// tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond,
+// and nothing is decoded before it is called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::metric {
+
+/// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per
+/// time; a Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages,
+/// latencies, sizes).
+enum class Kind : uint8_t { Sum, Rate, Ratio };
+
+/// What a column of a metric table shows.
+enum class ColumnRole : uint8_t {
+  Name,   ///< the metric's name ("Metric"), or the instance number in a repeated table ("Channel")
+  Unit,   ///< the metric's unit
+  Text,   ///< a fixed word of the metric (16.4 "Xfer", "Coherency"; 17.5 "Type", "Transaction")
+  Value,  ///< a number, computed by the cell
+};
+
+/// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by
+/// itself (it is a constant or contains its own AVG(...)).
+enum class Reduction : uint8_t { None, Avg, Min, Max, Median, Std, Q1, Q3, Sum };
+
+struct Column {
+  std::string_view title;  ///< as printed: "Avg", "Pct of Peak", "L2 Read"
+  std::string_view key;    ///< as in YAML and in --cols style selections: "avg", "pct", "read"
+  ColumnRole role = ColumnRole::Value;
+  Reduction reduction = Reduction::None;  ///< of the column's cells, unless a cell says otherwise
+};
+
+/// One cell of a metric's row; cells[i] belongs to the table's columns[i].
+struct Cell {
+  Reduction reduction = Reduction::None;
+  /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded;
+  /// "" = this metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and
+  /// Unit: "". In a repeated table "[$channel]" stands for the instance number of the row.
+  std::string_view formula;
+
+  bool operator==(const Cell&) const = default;
+};
+
+/// The reduction written out: {Avg, "A / B"} is "AVG(A / B)", {Q1, "A"} is "QUANTILE(A, 0.25)".
+std::string formula_text(const Cell& cell);
+
+/// "2", "2.1" or "2.1.3"; table and row are -1 where the id names the whole block or table.
+struct MetricId {
+  int block = -1;
+  int table = -1;
+  int row = -1;
+
+  bool operator==(const MetricId&) const = default;
+};
+std::string to_string(const MetricId& id);
+/// Reads "2", "2.1", "2.1.3"; nullopt for anything else.
+std::optional<MetricId> parse_metric_id(std::string_view text);
+
+struct Metric {
+  MetricId id;            ///< 3.3.0 number on this architecture
+  std::string_view slug;  ///< stable on every architecture, unique in the catalog: "valu-utilization"
+  std::string_view name;  ///< "VALU Utilization"
+  std::string_view
+      unit;  ///< "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
+  Kind kind = Kind::Ratio;
+  std::string_view
+      coll_level;  ///< "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
+  std::string_view description;  ///< one sentence
+  std::string_view advice;       ///< one sentence
+  /// The formula of one dispatch that the statistics columns share, definitions expanded; "" = not computable
+  /// on this architecture, or every column has a formula of its own. For explaining; evaluation uses `cells`.
+  std::string_view value;
+  std::vector<Cell> cells;  ///< as many as the table has columns
+  /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels):
+  /// empty, or as many as cells. --compat 3.3 evaluates these instead.
+  std::vector<Cell> compat_cells;
+  std::string_view
+      compat_unit;  ///< the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
+  std::string_view
+      compat_name;  ///< the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
+};
+
+enum class TableType : uint8_t {
+  Metrics,     ///< rows of metrics
+  TopKernels,  ///< 0.1, computed from the dispatches
+  Dispatches,  ///< 0.2
+  SystemInfo,  ///< 1.1, sysinfo.csv, one row a property
+  Roofline,    ///< 4.1, no rows of its own
+  PcSampling,  ///< 21.1
+};
+
+/// How a terminal shows the table when it has more than text to offer.
+enum class TableStyle : uint8_t { Table, Bar, Box, MultiBar, MemoryChart };
+
+struct Table {
+  int block = 0;
+  int number = 0;          ///< 1 in "2.1"
+  std::string_view slug;   ///< "speed-of-light"
+  std::string_view title;  ///< "Speed-of-Light"
+  TableType type = TableType::Metrics;
+  TableStyle style = TableStyle::Table;
+  bool comparable = true;  ///< shown when several runs are compared
+  std::string_view
+      repeat;  ///< "" or the spec value ("$total_l2_chan") that says how often the one row repeats
+  std::vector<Column> columns;
+  std::vector<Metric> metrics;  ///< in the order of their numbers; empty where the architecture has none
+
+  /// Index of the column with that key or title, or nullopt.
+  std::optional<size_t> column(std::string_view key_or_title) const;
+};
+
+struct Block {
+  int number = 0;                         ///< 11
+  std::string_view slug;                  ///< "compute-pipeline"
+  std::string_view title;                 ///< "Compute Units - Compute Pipeline"
+  std::vector<std::string_view> aliases;  ///< "lds", "l2", ...; lower case
+  std::string_view description;
+  std::vector<Table> tables;
+};
+
+/// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come
+/// from other versions (any id not printed there means 3.3.0). Analyze and profile documents differ
+/// for 2.1.2.
+enum class IdScheme : uint8_t { V33, SeedAnalyze, SeedProfile };
+
+struct SeedId {
+  MetricId id;            ///< as printed
+  std::string_view slug;  ///< what it names there
+  bool analyze = true;    ///< holds in analyze
+  bool profile = true;    ///< holds in profile and in lists
+};
+
+/// A formula with a name, shared by several metrics: written $name in YAML, expanded in every Cell.
+struct Definition {
+  std::string_view name;  ///< without the $
+  std::string_view formula;
+};
+
+/// A $name that stays in the formulas because the run or the machine provides it: $denom, $cu_per_gpu, ...
+struct RunValue {
+  std::string_view name;     ///< without the $
+  std::string_view meaning;  ///< one sentence
+};
+
+/// A set of metrics that fits in one pass (profile --set).
+struct MetricSet {
+  std::string_view name;  ///< "compute_thruput_util"
+  std::string_view title;
+  std::string_view description;
+  std::vector<std::string_view> metrics;  ///< slugs; all exist on this architecture
+};
+
+/// A name for one or several architectures, as `only`, `except` and `arch` of the YAML files use it.
+struct ArchitectureGroup {
+  std::string_view name;  ///< "gfx942", or a family: "gfx94x"
+  bool is_family = false;
+  bool contains = false;  ///< whether this catalog's architecture belongs to it
+};
+
+/// Counter names that begin with `from` begin with `to` instead.
+struct Rename {
+  std::string_view from;  ///< "TCC_EA0_"
+  std::string_view to;    ///< "TCC_EA_"
+};
+
+class StringStore;
+
+/// Everything known for one architecture. Plain data; copying shares the text behind the string_views.
+struct Catalog {
+  std::string_view vendor;        ///< "amd"
+  std::string_view architecture;  ///< "gfx942"
+  std::string_view family;        ///< "MI300"
+  std::vector<Block> blocks;      ///< by number
+  std::vector<Definition> definitions;
+  std::vector<RunValue> run_values;
+  std::vector<SeedId> seed_ids;
+  std::vector<MetricSet> sets;
+  std::vector<ArchitectureGroup> groups;
+  std::vector<Rename> renames;  ///< already applied to all formulas
+  /// A counter that a run does not have under the formula's name may stand there under this one (old
+  /// profilers called gfx908's TCC_EA0_* TCC_EA_*). Upstream 3.3.0 knows only the first: not for
+  /// --compat 3.3.
+  std::vector<Rename> recorded_as;
+  std::shared_ptr<StringStore> strings;  ///< owns text that is not part of the binary
+
+  const Block* block(int number) const;
+  const Table* table(int block, int number) const;
+  const Metric* metric(const MetricId& id) const;
+  const Metric* metric(std::string_view slug) const;  ///< exact slug
+  const Table& table_of(const Metric& metric) const;
+  size_t metric_count() const;
+};
+
+/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = the formula of
+/// the AMD catalog.
+std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
+
+/// Checks the syntax of one formula; called for every formula of user files so that the error names their
+/// line. The formula parser provides it.
+using FormulaCheck = std::function<Status(std::string_view formula)>;
+
+/// Adds one YAML document to a catalog. `file` is only used in error messages. The catalog is unchanged on
+/// failure.
+Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file,
+                const FormulaCheck& check = {});
+
+/// A catalog of nothing but this document: what the fuzzer calls. Never throws, never crashes.
+Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std::string_view architecture);
+
+/// What a user names on the command line: a whole block, one table or one metric.
+struct Selection {
+  const Block* block = nullptr;
+  const Table* table = nullptr;    ///< null: the whole block
+  const Metric* metric = nullptr;  ///< null: the whole table or block
+  /// Set when the text is a number that the users' documents print with another meaning than the scheme in
+  /// use gives it.
+  const SeedId* differs = nullptr;
+};
+
+/// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a
+/// metric's name
+/// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into
+/// `catalog`.
+Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::V33);
+
+/// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr
+/// per wave".
+std::string normalised_unit(std::string_view unit, std::string_view normalisation);
+
+}  // namespace tacho::metric

@@ -1,0 +1,364 @@
+// Recursive-descent parser of formulas: Python's expression grammar as far as metrics use it.
+#include "metric/formula/expression.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace tacho::metric {
+
+namespace {
+
+constexpr size_t kMaxLength = size_t{1} << 20;
+constexpr int kMaxDepth = 200;
+
+struct Function {
+  std::string_view name;
+  Op op;
+  int least, most;  // arguments
+};
+
+constexpr std::array kFunctions = {
+    Function{"AVG", Op::Avg, 1, 1},           Function{"SUM", Op::Sum, 1, 1},
+    Function{"MEDIAN", Op::Median, 1, 1},     Function{"STD", Op::Std, 1, 1},
+    Function{"MIN", Op::Min, 1, 16},          Function{"MAX", Op::Max, 1, 16},
+    Function{"QUANTILE", Op::Quantile, 2, 2}, Function{"TO_INT", Op::ToInt, 1, 1},
+    Function{"ROUND", Op::Round, 2, 2},       Function{"MOD", Op::Mod, 2, 2},
+    Function{"CONCAT", Op::Concat, 2, 2},
+};
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<Formula> run() {
+    if (text_.size() > kMaxLength) return fail("the formula is longer than {} characters", kMaxLength);
+    TACHO_TRY(conditional());
+    skip_space();
+    if (at_ < text_.size()) return wrong("an operator or the end of the formula");
+    return std::move(formula_);
+  }
+
+ private:
+  tl::unexpected<Error> wrong(std::string_view expected) {
+    skip_space();
+    if (at_ >= text_.size()) return fail("column {}: expected {}, but the formula ends", at_ + 1, expected);
+    std::string found(text_.substr(at_, is_letter(text_[at_]) ? word_length() : 1));
+    for (char& c : found)
+      if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
+    return fail("column {}: expected {}, found '{}'", at_ + 1, expected, found.substr(0, 40));
+  }
+
+  void skip_space() {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+      ++at_;
+  }
+  size_t word_length() const {
+    size_t length = 0;
+    // A dot belongs to a name when a letter follows: NVIDIA's "dram__bytes.sum.per_second".
+    const auto belongs = [&](size_t at) {
+      if (text_[at] == '.') return at > at_ && at + 1 < text_.size() && is_letter(text_[at + 1]);
+      return is_letter(text_[at]) || is_digit(text_[at]);
+    };
+    while (at_ + length < text_.size() && belongs(at_ + length)) ++length;
+    return length;
+  }
+  bool accept(std::string_view token) {
+    skip_space();
+    if (text_.substr(at_, token.size()) != token) return false;
+    if (is_letter(token[0]) && word_length() != token.size()) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  uint32_t push(Step step) {
+    formula_.steps.push_back(std::move(step));
+    return static_cast<uint32_t>(formula_.steps.size() - 1);
+  }
+  uint32_t last() const { return static_cast<uint32_t>(formula_.steps.size() - 1); }
+  uint32_t push(Op op, std::initializer_list<uint32_t> arguments) {
+    Step step;
+    step.op = op;
+    for (const uint32_t argument : arguments) step.arguments[step.argument_count++] = argument;
+    return push(std::move(step));
+  }
+
+  // Every rule leaves its value as the last step.
+  Status conditional() {
+    if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
+    TACHO_TRY(disjunction());
+    const uint32_t value = last();
+    if (accept("if")) {
+      TACHO_TRY(disjunction());
+      const uint32_t condition = last();
+      if (!accept("else")) return wrong("'else'");
+      TACHO_TRY(conditional());
+      const uint32_t otherwise = last();
+      push(Op::Select, {value, otherwise, condition});
+    }
+    --depth_;
+    return {};
+  }
+
+  Status disjunction() {
+    TACHO_TRY(conjunction());
+    while (accept("or")) {
+      const uint32_t left = last();
+      TACHO_TRY(conjunction());
+      push(Op::Or, {left, last()});
+    }
+    return {};
+  }
+
+  Status conjunction() {
+    TACHO_TRY(negation());
+    while (accept("and")) {
+      const uint32_t left = last();
+      TACHO_TRY(negation());
+      push(Op::And, {left, last()});
+    }
+    return {};
+  }
+
+  Status negation() {
+    int count = 0;
+    while (accept("not")) ++count;
+    TACHO_TRY(comparison());
+    for (; count > 0; --count) push(Op::Not, {last()});
+    return {};
+  }
+
+  Status comparison() {
+    TACHO_TRY(sum());
+    static constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{{"==", Op::Equal},
+                                                                                   {"!=", Op::NotEqual},
+                                                                                   {"<=", Op::LessEqual},
+                                                                                   {">=", Op::GreaterEqual},
+                                                                                   {"<", Op::Less},
+                                                                                   {">", Op::Greater}}};
+    for (const auto& [token, op] : kOperators) {
+      if (!accept(token)) continue;
+      const uint32_t left = last();
+      TACHO_TRY(sum());
+      push(op, {left, last()});
+      break;
+    }
+    return {};
+  }
+
+  Status sum() {
+    TACHO_TRY(product());
+    for (;;) {
+      const uint32_t left = last();
+      const bool plus = accept("+");
+      if (!plus && !accept("-")) return {};
+      TACHO_TRY(product());
+      push(plus ? Op::Add : Op::Subtract, {left, last()});
+    }
+  }
+
+  Status product() {
+    TACHO_TRY(unary());
+    for (;;) {
+      const uint32_t left = last();
+      Op op = Op::Multiply;
+      skip_space();
+      if (text_.substr(at_, 2) == "**") return {};
+      if (accept("//")) {
+        op = Op::FloorDivide;
+      } else if (accept("/")) {
+        op = Op::Divide;
+      } else if (accept("%")) {
+        op = Op::Modulo;
+      } else if (!accept("*")) {
+        return {};
+      }
+      TACHO_TRY(unary());
+      push(op, {left, last()});
+    }
+  }
+
+  Status unary() {
+    bool negative = false;
+    for (;;) {
+      if (accept("-")) {
+        negative = !negative;
+      } else if (!accept("+")) {
+        break;
+      }
+    }
+    TACHO_TRY(atom());
+    if (accept("**")) {
+      const uint32_t base = last();
+      if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
+      TACHO_TRY(unary());
+      --depth_;
+      push(Op::Power, {base, last()});
+    }
+    if (negative) push(Op::Negate, {last()});
+    return {};
+  }
+
+  Status atom() {
+    skip_space();
+    if (at_ >= text_.size()) return wrong("a counter, a number or '('");
+    const char c = text_[at_];
+    if (c == '(') {
+      ++at_;
+      TACHO_TRY(conditional());
+      if (!accept(")")) return wrong("')'");
+      return {};
+    }
+    if (is_digit(c) || c == '.') return number();
+    if (c == '$') {
+      ++at_;
+      const size_t length = word_length();
+      if (length == 0) return wrong("the name of a value after '$'");
+      Step step;
+      step.op = Op::Value;
+      step.text = text_.substr(at_, length);
+      at_ += length;
+      push(std::move(step));
+      return {};
+    }
+    if (is_letter(c)) return word();
+    return wrong("a counter, a number or '('");
+  }
+
+  Status number() {
+    double value = 0;
+    const char* const from = text_.data() + at_;
+    const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
+    if (error != std::errc{} || end == from) return wrong("a number");
+    at_ += static_cast<size_t>(end - from);
+    if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.'))
+      return wrong("an operator after the number");
+    Step step;
+    step.op = Op::Number;
+    step.number = value;
+    push(std::move(step));
+    return {};
+  }
+
+  Status word() {
+    const size_t length = word_length();
+    const std::string_view name = text_.substr(at_, length);
+    if (name == "if" || name == "else" || name == "and" || name == "or" || name == "not")
+      return wrong("a counter, a number or '('");
+    const size_t begin = at_;
+    at_ += length;
+    if (name == "None") {
+      push(Op::None, {});
+      return {};
+    }
+    skip_space();
+    if (at_ < text_.size() && text_[at_] == '(') return call(name, begin);
+    Step step;
+    step.op = Op::Counter;
+    step.text = name;
+    if (at_ < text_.size() && text_[at_] == '[') {
+      ++at_;
+      TACHO_TRY(instance(step));
+      if (!accept("]")) return wrong("']'");
+    }
+    push(std::move(step));
+    return {};
+  }
+
+  std::optional<int32_t> index() {
+    skip_space();
+    int32_t value = 0;
+    const char* const from = text_.data() + at_;
+    const auto [end, error] = std::from_chars(from, text_.data() + text_.size(), value);
+    if (error != std::errc{} || end == from || value < 0 || value > 4095) return std::nullopt;
+    at_ += static_cast<size_t>(end - from);
+    return value;
+  }
+
+  Status instance(Step& step) {
+    if (accept("*")) {
+      step.op = Op::SumOf;
+      step.first = 0;
+      step.last = Formula::kAll;
+      return {};
+    }
+    if (accept("$channel")) {
+      step.op = Op::Channel;
+      return {};
+    }
+    const auto first = index();
+    if (!first) return wrong("an instance number up to 4095, '*' or '$channel'");
+    step.first = *first;
+    if (!accept("..")) return {};
+    const auto end = index();
+    if (!end || *end < *first) return wrong("an instance number that is not below the first");
+    step.op = Op::SumOf;
+    step.last = *end;
+    return {};
+  }
+
+  Status call(std::string_view name, size_t begin) {
+    const Function* function = nullptr;
+    for (const Function& known : kFunctions)
+      if (known.name == name) function = &known;
+    if (function == nullptr) {
+      at_ = begin;
+      return wrong("a function (AVG, MIN, MAX, SUM, MEDIAN, STD, QUANTILE, TO_INT, ROUND, MOD, CONCAT)");
+    }
+    ++at_;  // '('
+    int count = 0;
+    uint32_t folded = 0;
+    std::array<uint32_t, 2> arguments{};
+    do {
+      TACHO_TRY(conditional());
+      if (count >= function->most)
+        return fail("column {}: {} takes {} argument(s)", at_ + 1, name, function->most);
+      if (count < 2) arguments[static_cast<size_t>(count)] = last();
+      if (count == 1) folded = push(function->op, {arguments[0], arguments[1]});
+      if (count > 1) folded = push(function->op, {folded, last()});
+      ++count;
+    } while (accept(","));
+    if (count < function->least)
+      return fail("column {}: {} takes {} arguments", at_ + 1, name, function->least);
+    if (!accept(")")) return wrong("')' or ','");
+    if (count == 1) push(function->op, {arguments[0]});
+    return {};
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  Formula formula_;
+};
+
+}  // namespace
+
+Result<Formula> parse_formula(std::string_view text) {
+  return Parser(text).run();
+}
+
+Status check_syntax(std::string_view text) {
+  TACHO_TRY(parse_formula(text));
+  return {};
+}
+
+std::string_view function_name(Op op) {
+  for (const Function& function : kFunctions)
+    if (function.op == op) return function.name;
+  return {};
+}
+
+bool is_reduction(Op op) {
+  return op >= Op::Avg && op <= Op::Quantile;
+}
+
+}  // namespace tacho::metric

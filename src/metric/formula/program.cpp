@@ -1,0 +1,1175 @@
+// Program: hash-consed expression graph and its column-wise evaluation.
+#include "metric/formula/program.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+namespace tacho::metric {
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+struct Builtin {
+  std::string_view name;
+  std::string_view formula;
+};
+
+// Shared values of the catalog's formulas. The *_PER_XCD ones are always taken from pmc_perf, also in
+// formulas of a level pass: the level passes count the same cycles but were recorded in another run of the
+// kernel.
+constexpr std::array kBuiltins = {
+    Builtin{"GRBM_GUI_ACTIVE_PER_XCD", "GRBM_GUI_ACTIVE / $num_xcd"},
+    Builtin{"GRBM_COUNT_PER_XCD", "GRBM_COUNT / $num_xcd"},
+    Builtin{"GRBM_SPI_BUSY_PER_XCD", "GRBM_SPI_BUSY / $num_xcd"},
+    Builtin{
+        "numActiveCUs",
+        "TO_INT(MIN((ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0) / $max_waves_per_cu) * "
+        "8 + "
+        "MIN(MOD(ROUND(AVG(4 * SQ_BUSY_CU_CYCLES / $GRBM_GUI_ACTIVE_PER_XCD), 0), $max_waves_per_cu), 8), "
+        "$cu_per_gpu))"},
+    Builtin{"kernelBusyCycles", "ROUND(AVG((End_Timestamp - Start_Timestamp) / 1000 * $max_sclk), 0)"},
+    Builtin{"hbmBandwidth", "$max_mclk / 1000 * 32 * $num_hbm_channels"},
+};
+
+constexpr std::array kDenominators = {
+    Builtin{"per_wave", "SQ_WAVES"},
+    Builtin{"per_cycle", "$GRBM_GUI_ACTIVE_PER_XCD"},
+    Builtin{"per_second", "(End_Timestamp - Start_Timestamp) / 1000000000"},
+    Builtin{"per_kernel", "1"},
+};
+
+constexpr std::array<std::string_view, 19> kSpecifications = {
+    "se_per_gpu",
+    "pipes_per_gpu",
+    "cu_per_gpu",
+    "simd_per_cu",
+    "sqc_per_gpu",
+    "lds_banks_per_cu",
+    "max_waves_per_cu",
+    "num_xcd",
+    "wave_size",
+    "total_l2_chan",
+    "cur_sclk",
+    "cur_mclk",
+    "max_mclk",
+    "max_sclk",
+    "num_hbm_channels",
+    // NVIDIA
+    "max_blocks_per_sm",
+    "registers_per_sm",
+    "shared_per_sm",
+    "shared_reserved",
+};
+
+constexpr std::string_view kMainPass = "pmc_perf";
+constexpr std::string_view kAccumulator = "SQ_ACCUM_PREV_HIRES";
+
+const Formula& parsed_builtin(std::string_view text) {
+  // A formula points into the text it was parsed from: the key, which stays where it is.
+  static std::unordered_map<std::string, Formula> cache;
+  const auto [place, added] = cache.try_emplace(std::string(text));
+  if (added)
+    if (auto formula = parse_formula(place->first)) place->second = std::move(*formula);
+  return place->second;
+}
+
+double python_modulo(double a, double b) {
+  if (b == 0) return kNaN;
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+double round_to(double x, double digits) {
+  if (!std::isfinite(x)) return x;
+  if (digits == 0) return std::nearbyint(x);
+  const double scale = std::pow(10.0, digits);
+  const double scaled = x * scale;
+  return std::isfinite(scaled) ? std::nearbyint(scaled) / scale : x;
+}
+
+double truncated(double x) {
+  return std::isfinite(x) ? std::trunc(x) : kNaN;
+}
+
+// The 97.5 % quantile of Student's t; from 31 degrees of freedom on within 0.002.
+double student(double freedom) {
+  static constexpr std::array kQuantiles = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+  const auto at = static_cast<size_t>(freedom);
+  return at <= kQuantiles.size() ? kQuantiles[at - 1] : 1.96 + 2.4 / freedom;
+}
+
+// What the counter may be called instead, "" when nothing is known.
+std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
+  for (const Rename& rename : recorded_as)
+    if (name.starts_with(rename.from))
+      return std::string(rename.to) + std::string(name.substr(rename.from.size()));
+  return {};
+}
+
+// numpy's linear interpolation between closest ranks; `values` holds no NaN and is reordered.
+double quantile_of(std::vector<double>& values, double q) {
+  if (values.empty() || std::isnan(q)) return kNaN;
+  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const auto nth = values.begin() + static_cast<ptrdiff_t>(below);
+  std::nth_element(values.begin(), nth, values.end());
+  const double low = *nth;
+  const double part = at - static_cast<double>(below);
+  if (part == 0) return low;
+  const double high = *std::min_element(nth + 1, values.end());
+  return low == high ? low : low + (high - low) * part;
+}
+
+}  // namespace
+
+std::string_view builtin_formula(std::string_view name, std::string_view normalisation,
+                                 std::string_view denominator) {
+  if (name == "denom") {
+    if (!denominator.empty()) return denominator;
+    for (const Builtin& denominator : kDenominators)
+      if (denominator.name == normalisation) return denominator.formula;
+    return {};
+  }
+  for (const Builtin& builtin : kBuiltins)
+    if (builtin.name == name) return builtin.formula;
+  return {};
+}
+
+bool is_specification(std::string_view name) {
+  return std::find(kSpecifications.begin(), kSpecifications.end(), name) != kSpecifications.end();
+}
+
+std::span<const std::string_view> specifications() {
+  return kSpecifications;
+}
+
+NameCollector::NameCollector(std::string_view normalisation, std::string_view denominator,
+                             std::span<const Rename> recorded_as)
+    : normalisation_(normalisation), denominator_(denominator), recorded_as_(recorded_as) {
+  for (const std::string_view always : {"GRBM_GUI_ACTIVE", "Start_Timestamp", "End_Timestamp"}) add(always);
+}
+
+void NameCollector::add(std::string_view name) {
+  names_.emplace(std::string(name), 0);
+  if (const std::string other = other_name(name, recorded_as_); !other.empty()) names_.emplace(other, 0);
+}
+
+void NameCollector::add(const Formula& formula, std::string_view level) {
+  for (const Step& step : formula.steps) {
+    if (step.op == Op::Counter && step.first < 0) {
+      add(step.text);
+      // Runs recorded through rocpd keep the accumulator under the level's name.
+      if (step.text == kAccumulator && !level.empty()) add(std::string(level) + "_ACCUM");
+    } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
+      add(std::string(step.text) + "[");
+    } else if (step.op == Op::Value) {
+      const bool denominator = step.text == "denom";
+      if (denominator && normalisation_.empty()) {
+        for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
+      } else if (const std::string_view text = builtin_formula(step.text, normalisation_, denominator_);
+                 !text.empty()) {
+        add(parsed_builtin(text), denominator ? level : std::string_view());
+      }
+    }
+  }
+}
+
+std::vector<std::string> NameCollector::names() const {
+  std::vector<std::string> names;
+  names.reserve(names_.size());
+  for (const auto& [name, unused] : names_) names.push_back(name);
+  return names;
+}
+
+struct Program::Impl {
+  enum class Kind : uint8_t {
+    Missing,  // a counter or value that the run does not have, or anything computed from one
+    Constant,
+    Column,  // an input, number = index into inputs
+    Negate,
+    Not,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    FloorDivide,
+    Power,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    And,
+    Or,
+    Smaller,
+    Larger,  // elementwise minimum and maximum
+    Select,
+    SumList,    // a = offset into lists, b = count
+    OnlyWhere,  // a where b is a number
+    ToInt,
+    Round,
+    Avg,
+    Sum,
+    Median,
+    Std,
+    Min,
+    Max,
+    Quantile,  // b: a constant
+    Concat,
+    Error,  // of the mean, from repeats
+  };
+
+  struct NodeData {
+    Kind kind = Kind::Missing;
+    bool column = false;
+    bool kept = false;
+    bool done = false;
+    bool released = false;  // its last user has been computed
+    bool dropped = false;   // its buffer was taken while it still had users: computed again when they come
+    Node a = 0, b = 0, c = 0;
+    uint32_t uses = 0;
+    double number = 0;  // Constant: its value; after run(): the result of a scalar
+    const double* values = nullptr;
+    double* buffer = nullptr;  // owned: one of buffers
+  };
+
+  struct Key {
+    Kind kind;
+    Node a, b, c;
+    uint64_t bits;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      uint64_t h = key.bits * 0x9e3779b97f4a7c15ULL ^ static_cast<uint64_t>(key.kind);
+      for (const Node part : {key.a, key.b, key.c}) h = (h ^ part) * 0x9e3779b97f4a7c15ULL, h ^= h >> 29;
+      return h;
+    }
+  };
+
+  Environment env;
+  std::vector<NodeData> nodes;
+  std::unordered_map<Key, Node, KeyHash> known;
+  std::vector<Node> lists;
+  std::vector<std::span<const double>> inputs;
+  std::unordered_map<std::string, Node> columns;  // "pass\0name"
+  std::unordered_map<std::string, std::vector<Node>> channels;
+  std::unordered_map<Node, std::string> texts;
+  size_t computed = 0;  // nodes before this one are computed or were not needed
+  size_t rows = 0;
+  std::vector<std::unique_ptr<double[]>> buffers;
+  std::vector<double*> free_buffers;
+  std::vector<Node> under_way;  // what compute() is computing, outermost first
+  std::vector<Node> holders;    // nodes that got a buffer, in that order
+  std::unordered_map<Node, int> protected_by;
+  std::vector<double> scratch;  // the numbers of scratch_of, without NaN, in any order
+  Node scratch_of = ~Node{0};
+
+  explicit Impl(Environment environment) : env(std::move(environment)) {
+    rows = env.rows ? env.rows->size() : env.workload->dispatches.size();
+    nodes.emplace_back();  // node 0: Missing
+  }
+
+  Node intern(Kind kind, Node a = 0, Node b = 0, Node c = 0, double number = 0) {
+    const Key key{kind, a, b, c, std::bit_cast<uint64_t>(number)};
+    const auto [place, added] = known.try_emplace(key, static_cast<Node>(nodes.size()));
+    if (!added) return place->second;
+    NodeData node;
+    node.kind = kind;
+    node.a = a;
+    node.b = b;
+    node.c = c;
+    node.number = number;
+    switch (kind) {
+      case Kind::Missing:
+      case Kind::Constant:
+      case Kind::Avg:
+      case Kind::Sum:
+      case Kind::Median:
+      case Kind::Std:
+      case Kind::Min:
+      case Kind::Max:
+      case Kind::Quantile:
+      case Kind::Concat:
+      case Kind::Error:
+        break;
+      case Kind::Column:
+        node.column = true;
+        break;
+      case Kind::SumList:
+        for (Node i = 0; i < b; ++i) node.column = node.column || nodes[lists[a + i]].column;
+        break;
+      default:
+        node.column = nodes[a].column || nodes[b].column || nodes[c].column;
+    }
+    nodes.push_back(node);
+    return place->second;
+  }
+
+  Node constant(double value) { return intern(Kind::Constant, 0, 0, 0, value); }
+  bool missing(Node node) const { return nodes[node].kind == Kind::Missing; }
+  bool is_constant(Node node, double value) const {
+    return nodes[node].kind == Kind::Constant && nodes[node].number == value;
+  }
+
+  Node unary(Kind kind, Node a) { return missing(a) ? 0 : intern(kind, a); }
+  Node binary(Kind kind, Node a, Node b) {
+    if (missing(a) || missing(b)) return 0;
+    if ((kind == Kind::Divide || kind == Kind::Multiply) && is_constant(b, 1)) return a;
+    if (kind == Kind::Multiply && is_constant(a, 1)) return b;
+    return intern(kind, a, b);
+  }
+
+  // --- names
+  // -------------------------------------------------------------------------------------------------------
+
+  // The pass of a level; runs in long form have only one pass, whose counters stand for every level.
+  std::string_view pass_of(std::string_view level) const {
+    return level.empty() || env.workload->long_form ? kMainPass : level;
+  }
+  std::string column_name(std::string_view name, std::string_view level) const {
+    if (name == kAccumulator && !level.empty() && env.workload->long_form)
+      return std::string(level) + "_ACCUM";
+    return std::string(name);
+  }
+
+  // The name that the counter has in the pass, "" when it is not there.
+  std::string recorded_name(const std::string& name, const workload::Pass& pass) const {
+    if (pass.counters.has(name)) return name;
+    std::string other = other_name(name, env.recorded_as);
+    return !other.empty() && pass.counters.has(other) ? other : std::string();
+  }
+
+  Node column(const std::string& name, std::string_view pass_name) {
+    std::string key(pass_name);
+    key += '\0';
+    key += name;
+    const auto [place, added] = columns.try_emplace(std::move(key), 0);
+    if (!added) return place->second;
+    const workload::Pass* pass = env.workload->pass(pass_name);
+    if (pass == nullptr) return 0;
+    const std::string recorded = recorded_name(name, *pass);
+    if (recorded.empty()) return 0;
+    inputs.push_back(pass->counters.column(recorded));
+    return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
+  }
+
+  Node instance(std::string_view base, int32_t index, std::string_view pass) {
+    std::string key(pass);
+    key += '\0';
+    key += base;
+    std::vector<Node>& cached = channels[key];
+    const auto at = static_cast<size_t>(index);
+    constexpr Node unknown = ~Node{0};
+    if (cached.size() <= at) cached.resize(at + 1, unknown);
+    if (cached[at] == unknown) cached[at] = column(fmt::format("{}[{}]", base, index), pass);
+    return cached[at];
+  }
+
+  double specification(std::string_view name) const {
+    double value = env.workload->sysinfo.number(name);
+    // 0 is what the profiler writes when it could not find out.
+    if (value == 0 && !env.compat) value = kNaN;
+    return value;
+  }
+
+  Node value(std::string_view name, const Context& context) {
+    if (const std::string_view text = builtin_formula(name, env.normalisation, env.denominator);
+        !text.empty())
+      return compile(parsed_builtin(text), name == "denom" ? context : Context{}, nullptr);
+    if (!is_specification(name)) return 0;
+    const double number = specification(name);
+    return std::isnan(number) ? 0 : constant(number);
+  }
+
+  int32_t channel_count() const {
+    const double count = specification("total_l2_chan");
+    return count >= 1 && count <= 4096 ? static_cast<int32_t>(count) : 0;
+  }
+
+  // --- compilation
+  // --------------------------------------------------------------------------------------------------
+
+  Node compile(const Formula& formula, const Context& context, std::vector<Node>* all) {
+    std::vector<Node> made;
+    made.reserve(formula.steps.size());
+    for (const Step& step : formula.steps) made.push_back(compile_step(step, made, context));
+    const Node result = made.empty() ? 0 : made.back();
+    if (all != nullptr) *all = std::move(made);
+    return result;
+  }
+
+  Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
+    const auto argument = [&](size_t i) { return made[step.arguments[i]]; };
+    switch (step.op) {
+      case Op::Number:
+        return constant(step.number);
+      case Op::None:
+        return constant(kNaN);
+      case Op::Counter:
+        if (step.first >= 0) return instance(step.text, step.first, pass_of(context.level));
+        return column(column_name(step.text, context.level), pass_of(context.level));
+      case Op::Channel:
+        return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
+      case Op::SumOf: {
+        const int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
+        if (end <= step.first) return 0;
+        std::vector<Node> parts;
+        for (int32_t i = step.first; i < end; ++i)
+          parts.push_back(instance(step.text, i, pass_of(context.level)));
+        if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
+        return sum_list(parts);
+      }
+      case Op::Value:
+        return value(step.text, context);
+      case Op::Negate:
+        return unary(Kind::Negate, argument(0));
+      case Op::Not:
+        return unary(Kind::Not, argument(0));
+      case Op::Add:
+        return binary(Kind::Add, argument(0), argument(1));
+      case Op::Subtract:
+        return binary(Kind::Subtract, argument(0), argument(1));
+      case Op::Multiply:
+        return binary(Kind::Multiply, argument(0), argument(1));
+      case Op::Divide:
+        return binary(Kind::Divide, argument(0), argument(1));
+      case Op::Modulo:
+      case Op::Mod:
+        return binary(Kind::Modulo, argument(0), argument(1));
+      case Op::FloorDivide:
+        return binary(Kind::FloorDivide, argument(0), argument(1));
+      case Op::Power:
+        return binary(Kind::Power, argument(0), argument(1));
+      case Op::Less:
+        return binary(Kind::Less, argument(0), argument(1));
+      case Op::LessEqual:
+        return binary(Kind::LessEqual, argument(0), argument(1));
+      case Op::Greater:
+        return binary(Kind::Greater, argument(0), argument(1));
+      case Op::GreaterEqual:
+        return binary(Kind::GreaterEqual, argument(0), argument(1));
+      case Op::Equal:
+        return binary(Kind::Equal, argument(0), argument(1));
+      case Op::NotEqual:
+        return binary(Kind::NotEqual, argument(0), argument(1));
+      case Op::And:
+        return binary(Kind::And, argument(0), argument(1));
+      case Op::Or:
+        return binary(Kind::Or, argument(0), argument(1));
+      case Op::Select:
+        if (missing(argument(0)) || missing(argument(1)) || missing(argument(2))) return 0;
+        return intern(Kind::Select, argument(0), argument(1), argument(2));
+      case Op::Min:
+      case Op::Max:
+        if (step.argument_count == 2)
+          return binary(step.op == Op::Min ? Kind::Smaller : Kind::Larger, argument(0), argument(1));
+        return reduce(step.op, argument(0), 0);
+      case Op::Avg:
+      case Op::Sum:
+      case Op::Median:
+      case Op::Std:
+        return reduce(step.op, argument(0), 0);
+      case Op::Quantile: {
+        const Node q = argument(1);
+        return nodes[q].kind == Kind::Constant ? reduce(step.op, argument(0), nodes[q].number) : 0;
+      }
+      case Op::ToInt:
+        return unary(Kind::ToInt, argument(0));
+      case Op::Round:
+        return binary(Kind::Round, argument(0), argument(1));
+      case Op::Concat:
+        if (missing(argument(0)) || missing(argument(1)) || env.compat) return 0;
+        return intern(Kind::Concat, argument(0), argument(1));
+    }
+    return 0;
+  }
+
+  Node sum_list(const std::vector<Node>& parts) {
+    // Equal lists are rare enough to be compared one by one: they are found through the first element's hash.
+    const auto offset = static_cast<Node>(lists.size());
+    lists.insert(lists.end(), parts.begin(), parts.end());
+    const auto count = static_cast<Node>(parts.size());
+    for (Node start = 0; start + count <= offset; ++start)
+      if (lists[start] == parts.front() && std::equal(parts.begin(), parts.end(), lists.begin() + start)) {
+        lists.resize(offset);
+        return intern(Kind::SumList, start, count);
+      }
+    return intern(Kind::SumList, offset, count);
+  }
+
+  Node reduce(Op op, Node a, double q) {
+    if (missing(a)) return 0;
+    if (!nodes[a].column) {
+      // Of a single value: itself; its spread is not defined.
+      return op == Op::Std ? constant(kNaN) : a;
+    }
+    if (op == Op::Avg && env.sum_ratios) {
+      const Fraction ratio = split(a, 0);
+      if (ratio.has_below && nodes[ratio.below].column) {
+        const Node above = intern(Kind::OnlyWhere, ratio.above, ratio.below);
+        const Node below = intern(Kind::OnlyWhere, ratio.below, ratio.above);
+        return intern(Kind::Divide, nodes[above].column ? intern(Kind::Sum, above) : above,
+                      intern(Kind::Sum, below));
+      }
+    }
+    switch (op) {
+      case Op::Avg:
+        return intern(Kind::Avg, a);
+      case Op::Sum:
+        return intern(Kind::Sum, a);
+      case Op::Median:
+        return intern(Kind::Median, a);
+      case Op::Std:
+        return intern(Kind::Std, a);
+      case Op::Min:
+        return intern(Kind::Min, a);
+      case Op::Max:
+        return intern(Kind::Max, a);
+      default:
+        return intern(Kind::Quantile, a, 0, 0, q);
+    }
+  }
+
+  // A column as above / below, where below gathers everything that the column is divided by.
+  struct Fraction {
+    Node above = 0, below = 0;
+    bool has_below = false;
+  };
+
+  Fraction split(Node node, int depth) {
+    const NodeData data = nodes[node];  // a copy: intern() moves the nodes
+    const Fraction plain{node, 0, false};
+    if (!data.column || depth > 40) return plain;
+    const auto times = [&](const Fraction& x, const Fraction& y) {
+      Fraction product;
+      product.above = binary(Kind::Multiply, x.above, y.above);
+      product.has_below = x.has_below || y.has_below;
+      if (x.has_below && y.has_below)
+        product.below = binary(Kind::Multiply, x.below, y.below);
+      else if (product.has_below)
+        product.below = x.has_below ? x.below : y.below;
+      return product;
+    };
+    switch (data.kind) {
+      case Kind::Multiply:
+        return times(split(data.a, depth + 1), split(data.b, depth + 1));
+      case Kind::Divide: {
+        const Fraction above = split(data.a, depth + 1);
+        if (!nodes[data.b].column)
+          return {binary(Kind::Divide, above.above, data.b), above.below, above.has_below};
+        const Fraction below = split(data.b, depth + 1);
+        Fraction inverse{below.has_below ? below.below : constant(1), below.above, true};
+        return times(above, inverse);
+      }
+      case Kind::Negate: {
+        const Fraction inner = split(data.a, depth + 1);
+        return {intern(Kind::Negate, inner.above), inner.below, inner.has_below};
+      }
+      case Kind::Add:
+      case Kind::Subtract: {
+        const Fraction x = split(data.a, depth + 1);
+        const Fraction y = split(data.b, depth + 1);
+        if (!x.has_below && !y.has_below) return plain;
+        if (x.has_below && y.has_below) {
+          if (x.below == y.below) return {intern(data.kind, x.above, y.above), x.below, true};
+          return plain;  // different totals: there is no one ratio
+        }
+        // 1 - A / B = (B - A) / B
+        const Node below = x.has_below ? x.below : y.below;
+        const Node left = x.has_below ? x.above : binary(Kind::Multiply, x.above, below);
+        const Node right = y.has_below ? y.above : binary(Kind::Multiply, y.above, below);
+        return {intern(data.kind, left, right), below, true};
+      }
+      case Kind::Select: {
+        // A / B if B != 0 else None: the guard is not needed for totals.
+        const NodeData& otherwise = nodes[data.b];
+        const bool guarded =
+            otherwise.kind == Kind::Constant && (std::isnan(otherwise.number) || otherwise.number == 0);
+        const Fraction inner = split(data.a, depth + 1);
+        if (!guarded || !inner.has_below) return plain;
+        const Node none = constant(kNaN);
+        return {intern(Kind::Select, inner.above, none, data.c),
+                intern(Kind::Select, inner.below, none, data.c), true};
+      }
+      default:
+        return plain;
+    }
+  }
+
+  // --- evaluation
+  // ---------------------------------------------------------------------------------------------------
+
+  template <typename F>
+  void for_each_operand(const NodeData& node, F&& f) const {
+    switch (node.kind) {
+      case Kind::Missing:
+      case Kind::Constant:
+      case Kind::Column:
+        return;
+      case Kind::SumList:
+        for (Node i = 0; i < node.b; ++i) f(lists[node.a + i]);
+        return;
+      default:
+        f(node.a);
+        if (node.kind == Kind::Select) f(node.c);
+        if (is_binary(node.kind)) f(node.b);
+    }
+  }
+  static bool is_binary(Kind kind) {
+    return (kind >= Kind::Add && kind <= Kind::Select) || kind == Kind::OnlyWhere || kind == Kind::Round ||
+           kind == Kind::Concat;
+  }
+
+  // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be
+  // held.
+  size_t most_buffers() const {
+    return std::max<size_t>(12, env.column_budget / (std::max<size_t>(rows, 1) * sizeof(double)));
+  }
+
+  double* take_buffer() {
+    if (free_buffers.empty() && buffers.size() >= most_buffers()) drop_one();
+    if (!free_buffers.empty()) {
+      double* buffer = free_buffers.back();
+      free_buffers.pop_back();
+      return buffer;
+    }
+    buffers.push_back(std::make_unique_for_overwrite<double[]>(std::max<size_t>(rows, 1)));
+    return buffers.back().get();
+  }
+
+  // Takes the buffer of the node that was computed first and is not needed by what is being computed now.
+  void drop_one() {
+    for (const Node pending : under_way)
+      for_each_operand(nodes[pending], [&](Node operand) { ++protected_by[operand]; });
+    Node victim = 0;
+    for (const Node id : holders)
+      if (nodes[id].buffer != nullptr && !nodes[id].kept && !protected_by.contains(id)) {
+        victim = id;
+        break;
+      }
+    protected_by.clear();
+    std::erase_if(holders, [&](Node id) { return id == victim || nodes[id].buffer == nullptr; });
+    if (victim == 0) return;
+    NodeData& node = nodes[victim];
+    free_buffers.push_back(node.buffer);
+    node.buffer = nullptr;
+    node.values = nullptr;
+    node.done = false;
+    node.dropped = true;
+    if (scratch_of == victim) scratch_of = ~Node{0};
+  }
+
+  // Computes a node after what it needs; the stack is explicit because chains of operations can be long.
+  void compute(Node wanted) {
+    under_way.assign(1, wanted);
+    while (!under_way.empty()) {
+      const Node id = under_way.back();
+      Node missing_operand = 0;
+      bool ready = true;
+      if (nodes[id].dropped) {
+        // Its users' claims on its operands ended when it was first computed.
+        for_each_operand(nodes[id], [&](Node operand) { ++nodes[operand].uses; });
+        nodes[id].dropped = false;
+      }
+      for_each_operand(nodes[id], [&](Node operand) {
+        if (ready && !nodes[operand].done) {
+          missing_operand = operand;
+          ready = false;
+        }
+      });
+      if (!ready) {
+        // A node that was released after its last use can be needed again by a dropped one; it claims its
+        // operands anew.
+        if (nodes[missing_operand].released) {
+          nodes[missing_operand].released = false;
+          for_each_operand(nodes[missing_operand], [&](Node operand) { ++nodes[operand].uses; });
+        }
+        under_way.push_back(missing_operand);
+        continue;
+      }
+      evaluate(id);
+      nodes[id].done = true;
+      if (nodes[id].buffer != nullptr) holders.push_back(id);
+      under_way.pop_back();
+      const NodeData copy = nodes[id];
+      for_each_operand(copy, [&](Node operand) { release(operand); });
+    }
+  }
+
+  void release(Node id) {
+    NodeData& node = nodes[id];
+    if (node.uses > 0) --node.uses;
+    if (node.uses > 0 || node.kept || node.buffer == nullptr) return;
+    free_buffers.push_back(node.buffer);
+    node.buffer = nullptr;
+    node.values = nullptr;
+    node.done = false;  // computed again if a dropped node or a later run() needs it
+    node.released = true;
+    if (scratch_of == id) scratch_of = ~Node{0};
+  }
+
+  void run() {
+    // What has to be computed: everything kept that is not done, and what it needs.
+    std::vector<char> needed(nodes.size(), 0);
+    for (Node id = static_cast<Node>(nodes.size()); id-- > 0;) {
+      NodeData& node = nodes[id];
+      if (node.done || (node.kept == false && needed[id] == 0)) continue;
+      needed[id] = 1;
+      node.released = node.dropped = false;
+      for_each_operand(node, [&](Node operand) {
+        ++nodes[operand].uses;
+        needed[operand] = 1;
+      });
+    }
+    for (Node id = 0; id < nodes.size(); ++id) {
+      // A node that only a dropped one needs again is computed with that one.
+      if (needed[id] == 0 || nodes[id].done || nodes[id].released || nodes[id].dropped) continue;
+      compute(id);
+    }
+  }
+
+  template <typename F>
+  void elementwise(NodeData& node, F&& f) {
+    const NodeData& a = nodes[node.a];
+    const NodeData& b = nodes[node.b];
+    if (!node.column) {
+      node.number = f(a.number, b.number);
+      return;
+    }
+    double* const out = take_buffer();
+    const double* const x = a.values;
+    const double* const y = b.values;
+    const size_t n = rows;
+    if (a.column && b.column) {
+      for (size_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+    } else if (a.column) {
+      const double s = b.number;
+      for (size_t i = 0; i < n; ++i) out[i] = f(x[i], s);
+    } else {
+      const double s = a.number;
+      for (size_t i = 0; i < n; ++i) out[i] = f(s, y[i]);
+    }
+    node.values = node.buffer = out;
+  }
+
+  template <typename F>
+  void each(NodeData& node, F&& f) {
+    const NodeData& a = nodes[node.a];
+    if (!node.column) {
+      node.number = f(a.number);
+      return;
+    }
+    double* const out = take_buffer();
+    for (size_t i = 0; i < rows; ++i) out[i] = f(a.values[i]);
+    node.values = node.buffer = out;
+  }
+
+  std::vector<double>& numbers_of(Node id) {
+    if (scratch_of != id) {
+      scratch.clear();
+      const double* values = nodes[id].values;
+      for (size_t i = 0; i < rows; ++i)
+        if (!std::isnan(values[i])) scratch.push_back(values[i]);
+      scratch_of = id;
+    }
+    return scratch;
+  }
+
+  struct Totals {
+    double sum = 0;
+    size_t count = 0;
+  };
+  Totals totals(const double* values) const {
+    Totals total;
+    // In blocks, so that the rounding error does not grow with the number of dispatches.
+    for (size_t from = 0; from < rows; from += 256) {
+      double sum = 0;
+      size_t count = 0;
+      const size_t to = std::min(rows, from + 256);
+      for (size_t i = from; i < to; ++i) {
+        const bool number = !std::isnan(values[i]);
+        sum += number ? values[i] : 0.0;
+        count += number ? 1U : 0U;
+      }
+      total.sum += sum;
+      total.count += count;
+    }
+    return total;
+  }
+
+  // Half of the 95 % confidence interval of the mean, where every launch has repeats.
+  double error_of_mean(const double* values) {
+    struct Group {
+      double count = 0, mean = 0, squares = 0;
+    };
+    std::vector<Group> groups(1 + *std::max_element(env.repeats.begin(), env.repeats.end()));
+    const auto group_of = [&](size_t i) -> Group& {
+      return groups[env.repeats[env.rows ? (*env.rows)[i] : i]];
+    };
+    for (size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.count += 1;
+      group.mean += values[i];
+    }
+    for (Group& group : groups)
+      if (group.count > 0) group.mean /= group.count;
+    for (size_t i = 0; i < rows; ++i) {
+      if (std::isnan(values[i])) continue;
+      Group& group = group_of(i);
+      group.squares += (values[i] - group.mean) * (values[i] - group.mean);
+    }
+    double count = 0, variance = 0, freedom = 0;
+    for (const Group& group : groups) {
+      if (group.count == 0) continue;
+      if (group.count == 1) return kNaN;
+      count += group.count;
+      freedom += group.count - 1;
+      variance += group.count * group.squares / (group.count - 1);
+    }
+    return freedom == 0 ? kNaN : student(freedom) * std::sqrt(variance) / count;
+  }
+
+  void evaluate(Node id) {
+    NodeData& node = nodes[id];
+    switch (node.kind) {
+      case Kind::Missing:
+        node.number = kNaN;
+        return;
+      case Kind::Constant:
+        return;
+      case Kind::Column: {
+        const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
+        if (!env.rows) {
+          node.values = from.data();
+          return;
+        }
+        double* const out = take_buffer();
+        for (size_t i = 0; i < rows; ++i) out[i] = from[(*env.rows)[i]];
+        node.values = node.buffer = out;
+        return;
+      }
+      case Kind::Negate:
+        return each(node, [](double x) { return -x; });
+      case Kind::Not:
+        return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
+      case Kind::ToInt:
+        return each(node, truncated);
+      case Kind::Add:
+        return elementwise(node, [](double x, double y) { return x + y; });
+      case Kind::Subtract:
+        return elementwise(node, [](double x, double y) { return x - y; });
+      case Kind::Multiply:
+        return elementwise(node, [](double x, double y) { return x * y; });
+      case Kind::Divide:
+        return elementwise(node, [](double x, double y) { return x / y; });
+      case Kind::Modulo:
+        return elementwise(node, python_modulo);
+      case Kind::FloorDivide:
+        return elementwise(node, [](double x, double y) { return std::floor(x / y); });
+      case Kind::Power:
+        return elementwise(node, [](double x, double y) { return std::pow(x, y); });
+      case Kind::Less:
+        return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
+      case Kind::LessEqual:
+        return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
+      case Kind::Greater:
+        return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
+      case Kind::GreaterEqual:
+        return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
+      case Kind::Equal:
+        return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
+      case Kind::NotEqual:
+        return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
+      case Kind::And:
+        return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
+      case Kind::Or:
+        return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
+      case Kind::Smaller:
+        return elementwise(
+            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
+      case Kind::Larger:
+        return elementwise(
+            node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
+      case Kind::OnlyWhere:
+        return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
+      case Kind::Round:
+        return elementwise(node, round_to);
+      case Kind::Select: {
+        const NodeData& a = nodes[node.a];
+        const NodeData& b = nodes[node.b];
+        const NodeData& c = nodes[node.c];
+        if (!node.column) {
+          node.number = c.number != 0 ? a.number : b.number;
+          return;
+        }
+        double* const out = take_buffer();
+        for (size_t i = 0; i < rows; ++i) {
+          const bool take = (c.column ? c.values[i] : c.number) != 0;
+          out[i] = take ? (a.column ? a.values[i] : a.number) : (b.column ? b.values[i] : b.number);
+        }
+        node.values = node.buffer = out;
+        return;
+      }
+      case Kind::SumList: {
+        double* const out = take_buffer();
+        std::fill_n(out, rows, 0.0);
+        for (Node i = 0; i < node.b; ++i) {
+          const double* const values = nodes[lists[node.a + i]].values;
+          for (size_t r = 0; r < rows; ++r) out[r] += values[r];
+        }
+        node.values = node.buffer = out;
+        return;
+      }
+      case Kind::Avg: {
+        const Totals total = totals(nodes[node.a].values);
+        node.number = total.count == 0 ? kNaN : total.sum / static_cast<double>(total.count);
+        return;
+      }
+      case Kind::Sum: {
+        const Totals total = totals(nodes[node.a].values);
+        node.number = total.count == 0 ? kNaN : total.sum;
+        return;
+      }
+      case Kind::Min:
+      case Kind::Max: {
+        const double* const values = nodes[node.a].values;
+        double best = kNaN;
+        for (size_t i = 0; i < rows; ++i) {
+          const double x = values[i];
+          if (std::isnan(x)) continue;
+          if (std::isnan(best) || (node.kind == Kind::Min ? x < best : x > best)) best = x;
+        }
+        node.number = best;
+        return;
+      }
+      case Kind::Std: {
+        const double* const values = nodes[node.a].values;
+        const Totals total = totals(values);
+        node.number = kNaN;
+        if (total.count < 2) return;
+        const double mean = total.sum / static_cast<double>(total.count);
+        double squares = 0;
+        for (size_t i = 0; i < rows; ++i)
+          if (!std::isnan(values[i])) squares += (values[i] - mean) * (values[i] - mean);
+        node.number = std::sqrt(squares / static_cast<double>(total.count - 1));
+        return;
+      }
+      case Kind::Error:
+        node.number = error_of_mean(nodes[node.a].values);
+        return;
+      case Kind::Median: {
+        std::vector<double>& values = numbers_of(node.a);
+        node.number = quantile_of(values, 0.5);
+        return;
+      }
+      case Kind::Quantile: {
+        std::vector<double>& values = numbers_of(node.a);
+        node.number = quantile_of(values, node.number);
+        return;
+      }
+      case Kind::Concat: {
+        const auto text = [&](Node part) {
+          if (const auto found = texts.find(part); found != texts.end()) return found->second;
+          const double x = nodes[part].number;
+          return x == std::trunc(x) && std::fabs(x) < 1e15 ? fmt::format("{:.0f}", x) : fmt::format("{}", x);
+        };
+        const auto usable = [&](Node part) {
+          return texts.contains(part) || (!nodes[part].column && !std::isnan(nodes[part].number));
+        };
+        if (usable(node.a) && usable(node.b)) texts[id] = text(node.a) + text(node.b);
+        node.number = kNaN;
+        return;
+      }
+    }
+  }
+};
+
+Program::Program(Environment environment) : impl_(std::make_unique<Impl>(std::move(environment))) {}
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+
+Program::Node Program::compile(const Formula& formula, const Context& context) {
+  return impl_->compile(formula, context, nullptr);
+}
+
+Program::Node Program::add(const Formula& formula, const Context& context, Op reduction, double quantile) {
+  return keep(compile(formula, context), reduction, quantile);
+}
+
+Program::Node Program::keep(Node node, Op reduction, double quantile) {
+  if (reduction != Op::None) node = impl_->reduce(reduction, node, quantile);
+  impl_->nodes[node].kept = true;
+  return node;
+}
+
+Program::Node Program::keep_error(Node node) {
+  if (impl_->env.repeats.empty() || impl_->env.sum_ratios || !impl_->nodes[node].column) return 0;
+  node = impl_->intern(Impl::Kind::Error, node);
+  impl_->nodes[node].kept = true;
+  return node;
+}
+
+std::vector<Program::Node> Program::add_steps(const Formula& formula, const Context& context) {
+  std::vector<Node> nodes;
+  impl_->compile(formula, context, &nodes);
+  for (const Node node : nodes) impl_->nodes[node].kept = true;
+  return nodes;
+}
+
+void Program::run() {
+  impl_->run();
+}
+
+Value Program::value(Node node) const {
+  Value result;
+  if (const auto text = impl_->texts.find(node); text != impl_->texts.end()) {
+    result.kind = Value::Kind::Text;
+    result.text = text->second;
+    return result;
+  }
+  const Impl::NodeData& data = impl_->nodes[node];
+  if (data.column || data.kind == Impl::Kind::Missing || std::isnan(data.number)) return result;
+  result.kind = Value::Kind::Number;
+  result.number = data.number;
+  return result;
+}
+
+void Program::set_normalisation(std::string_view normalisation) {
+  impl_->env.normalisation = normalisation;
+}
+
+std::span<const std::string_view> Program::operation_names() {
+  // In the order of Impl::Kind.
+  static constexpr std::array<std::string_view, 36> kNames = {
+      "missing",    "constant",  "column", "negate", "not",     "add",     "subtract", "multiply",
+      "divide",     "modulo",    "floor",  "power",  "less",    "less_eq", "greater",  "greater_eq",
+      "equal",      "not_equal", "and",    "or",     "smaller", "larger",  "select",   "sum_list",
+      "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
+      "max",        "quantile",  "concat", "error",
+  };
+  static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::Error) + 1);
+  return kNames;
+}
+
+Program::Graph Program::graph(std::span<const Node> nodes) const {
+  const Impl& impl = *impl_;
+  std::vector<char> needed(impl.nodes.size(), 0);
+  for (const Node node : nodes) needed[node] = 1;
+  // Operands always stand before their users.
+  for (Node id = static_cast<Node>(impl.nodes.size()); id-- > 0;)
+    if (needed[id] != 0) impl.for_each_operand(impl.nodes[id], [&](Node operand) { needed[operand] = 1; });
+  Graph graph;
+  std::vector<uint32_t> place(impl.nodes.size(), 0);
+  std::unordered_map<uint64_t, uint32_t> constants;
+  const auto constant = [&](double value) {
+    const auto [at, added] =
+        constants.try_emplace(std::bit_cast<uint64_t>(value), static_cast<uint32_t>(graph.constants.size()));
+    if (added) graph.constants.push_back(value);
+    return at->second;
+  };
+  graph.operations.emplace_back();
+  for (Node id = 1; id < impl.nodes.size(); ++id) {
+    if (needed[id] == 0) continue;
+    const Impl::NodeData& node = impl.nodes[id];
+    Graph::Operation operation;
+    operation.op = static_cast<uint8_t>(node.kind);
+    switch (node.kind) {
+      case Impl::Kind::Missing:
+        break;
+      case Impl::Kind::Constant:
+        operation.a = constant(node.number);
+        break;
+      case Impl::Kind::Column:
+        operation.a = static_cast<uint32_t>(graph.inputs.size());
+        graph.inputs.push_back(impl.inputs[static_cast<size_t>(node.number)]);
+        break;
+      case Impl::Kind::SumList:
+        operation.a = static_cast<uint32_t>(graph.lists.size());
+        operation.b = node.b;
+        for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
+        break;
+      case Impl::Kind::Quantile:
+        operation.a = place[node.a];
+        operation.b = constant(node.number);
+        break;
+      default:
+        operation.a = place[node.a];
+        operation.b = place[node.b];
+        operation.c = place[node.c];
+    }
+    place[id] = static_cast<uint32_t>(graph.operations.size());
+    graph.operations.push_back(operation);
+  }
+  graph.wanted.reserve(nodes.size());
+  for (const Node node : nodes) graph.wanted.push_back(place[node]);
+  return graph;
+}
+
+bool Program::is_column(Node node) const {
+  return impl_->nodes[node].column;
+}
+
+std::span<const double> Program::column(Node node) const {
+  const Impl::NodeData& data = impl_->nodes[node];
+  if (!data.column || data.values == nullptr) return {};
+  return {data.values, impl_->rows};
+}
+
+double Program::specification(std::string_view name) const {
+  return impl_->specification(name);
+}
+size_t Program::rows() const {
+  return impl_->rows;
+}
+
+std::vector<Input> Program::inputs(const Formula& formula, const Context& context) const {
+  std::vector<Input> found;
+  const Impl& impl = *impl_;
+  const auto add = [&](Input input) {
+    if (std::find(found.begin(), found.end(), input) == found.end()) found.push_back(std::move(input));
+  };
+  const auto add_counter = [&](std::string name, std::string_view pass_name) {
+    const workload::Pass* pass = impl.env.workload->pass(pass_name);
+    const bool available = pass != nullptr && !impl.recorded_name(name, *pass).empty();
+    add({std::move(name), std::string(pass_name), available});
+  };
+  const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {
+    const std::string_view pass = impl.pass_of(at.level);
+    for (const Step& step : f.steps) {
+      if (step.op == Op::Counter) {
+        add_counter(step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first)
+                                    : impl.column_name(step.text, at.level),
+                    pass);
+      } else if (step.op == Op::Channel) {
+        add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
+      } else if (step.op == Op::SumOf) {
+        const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
+        for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
+      } else if (step.op == Op::Value) {
+        if (const std::string_view text =
+                builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
+            !text.empty()) {
+          self(self, parsed_builtin(text), step.text == "denom" ? at : Context{});
+        } else {
+          add({"$" + std::string(step.text), "", !std::isnan(impl.specification(step.text))});
+        }
+      }
+    }
+  };
+  visit(visit, formula, context);
+  return found;
+}
+
+}  // namespace tacho::metric

@@ -1,0 +1,13 @@
+// Table 21.1: where the program counter stood, by kernel, source line and instruction.
+#pragma once
+
+#include "metric/analysis/analysis.h"
+#include "report/table.h"
+
+namespace tacho::metric {
+
+/// Empty when the run has no PC samples or -b leaves them out. Kernels that -k left out are left out; Pct is
+/// of the samples of the others. Stochastic sampling adds how often the wave issued and what stalled it.
+report::Table pc_sample_table(const Analysis& run);
+
+}  // namespace tacho::metric

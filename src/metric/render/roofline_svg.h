@@ -1,0 +1,33 @@
+// The roofline as an SVG file that needs nothing else: several runs over each other, texts under the pointer,
+// light and dark.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metric/analysis/analysis.h"
+
+namespace tacho::metric {
+
+/// What the logarithmic axes show.
+enum class RooflineAxes {
+  Fit,     ///< the points and the corners of the roofs
+  Points,  ///< the decades of the points alone
+  Whole,   ///< 0.01 to 1000 FLOP/byte, as rocprof-compute's plots
+};
+
+struct SvgOptions {
+  std::vector<std::string> data_types;     ///< of the roofs; empty: those that the kernels use
+  std::vector<std::string> memory_levels;  ///< "hbm", "l2", "l1", "lds"; empty: hbm, l2 and l1
+  bool dispatches = false;                 ///< a point for every dispatch (the 2000 longest)
+  RooflineAxes axes = RooflineAxes::Fit;
+};
+
+/// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without
+/// FLOPs stand on the left axis, as far below the roof of a level there as their bandwidth is below its. The
+/// error: no run has a point.
+Result<std::string> roofline_svg(std::span<const Analysis> runs, const SvgOptions& options);
+
+}  // namespace tacho::metric

@@ -1,0 +1,127 @@
+// Whole analyses of recorded folders through every renderer.
+#include "metric/analysis/analysis.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "../../workload/folders.h"
+#include "metric/analysis/compare.h"
+#include "metric/analysis/roofline_points.h"
+#include "metric/render/html.h"
+#include "metric/render/json.h"
+#include "metric/render/roofline_plot.h"
+#include "metric/render/text.h"
+
+namespace tacho::metric {
+namespace {
+
+std::vector<std::string> recordings(const std::string& data) {
+  std::vector<std::string> folders;
+  for (const auto& workload : std::filesystem::directory_iterator(data + "/workloads"))
+    for (const auto& arch : std::filesystem::directory_iterator(workload.path()))
+      folders.push_back(arch.path().string());
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+TEST(Analysis, EveryRecordingRendersInEveryForm) {
+  TACHO_NEED_DATA(data);
+  for (const std::string& folder : recordings(data))
+    for (const bool compat : {false, true})
+      for (const char* unit : {"per_kernel", "per_second"}) {
+        AnalysisOptions options;
+        options.compat = compat;
+        options.normalisation = unit;
+        options.sum_ratios = !compat;
+        std::vector<Analysis> runs;
+        auto analysis = Analysis::run(folder, options);
+        ASSERT_TRUE(analysis) << folder << ": " << analysis.error().message;
+        runs.push_back(std::move(*analysis));
+        TextOptions text;
+        for (const bool boxed : {false, true}) {
+          text.boxed = boxed;
+          text.description = boxed;
+          EXPECT_NE(to_text(runs, text).find("2.1 Speed-of-Light"), std::string::npos) << folder;
+        }
+        text.per_kernel = true;
+        EXPECT_FALSE(to_text(runs, text).empty());
+        EXPECT_FALSE(saved_tables(runs.front(), text).empty());
+        EXPECT_FALSE(tidy_table(runs).rows.empty());
+        EXPECT_TRUE(to_html(runs));
+        EXPECT_FALSE(to_json(runs, {true, true}).empty());
+        for (const ResultTable& table : runs.front().all().tables)
+          for (const ResultRow& row : table.rows) {
+            ASSERT_EQ(row.cells.size(), table.table->columns.size());
+            for (const report::Cell& cell : row.cells)
+              if (const auto* value = std::get_if<double>(&cell)) {
+                EXPECT_FALSE(std::isnan(*value)) << folder << " " << row.id;
+              }
+          }
+      }
+}
+
+TEST(Analysis, EveryMetricCanBeExplained) {
+  TACHO_NEED_DATA(data);
+  const auto analysis = Analysis::run(data + "/workloads/synth_a/MI350", {});
+  ASSERT_TRUE(analysis) << analysis.error().message;
+  for (const ResultTable& table : analysis->all().tables)
+    for (const ResultRow& row : table.rows) {
+      if (row.channel > 0) continue;
+      const auto text = analysis->explain(row.metric->slug);
+      ASSERT_TRUE(text) << text.error().message;
+      EXPECT_NE(text->find(row.metric->slug), std::string::npos);
+    }
+}
+
+TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
+  TACHO_NEED_DATA(data);
+  std::vector<Analysis> runs;
+  for (const char* arch : {"MI100", "MI200", "MI300X_A1", "MI350"}) {
+    auto run = Analysis::run(data + "/workloads/synth_a/" + arch, {});
+    ASSERT_TRUE(run) << run.error().message;
+    runs.push_back(std::move(*run));
+  }
+  const Comparison comparison = compare(runs);
+  EXPECT_GT(comparison.tables.size(), 30U);
+  for (const ComparedTable& table : comparison.tables)
+    for (const ComparedRow& row : table.rows)
+      for (const ComparedValue& value : row.columns) {
+        ASSERT_EQ(value.values.size(), 4U);
+        for (size_t r = 1; r < 4; ++r)
+          if (value.values[0] && value.values[r] && *value.values[0] == *value.values[r]) {
+            EXPECT_EQ(value.percent[r], 0);
+          }
+      }
+  EXPECT_GT(largest_change(runs, false).percent, 0);
+  TextOptions text;
+  EXPECT_NE(to_text(runs, text).find("run 3: "), std::string::npos);
+  text.boxed = true;
+  EXPECT_FALSE(to_text(runs, text).empty());
+  EXPECT_NE(to_json(runs, {}).find("\"runs\""), std::string::npos);
+}
+
+TEST(Roofline, RoofsAndPlot) {
+  workload::RooflineCeilings ceilings;
+  ceilings.values = {{"HBMBw", 1000}, {"L2Bw", 5000}, {"FP32Flops", 20000}, {"MFMAF32Flops", 40000}};
+  const std::vector<Roof> lines = roofs(ceilings, "FP32");
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0].name, "hbm");
+  EXPECT_EQ(lines[0].x1, 40) << "the ridge under the higher peak";
+  EXPECT_EQ(lines[2].name, "valu");
+  EXPECT_EQ(lines[2].x0, 4) << "where the fastest memory reaches it";
+  EXPECT_TRUE(roofs(ceilings, "FP4").empty());
+  EXPECT_EQ(roofline_data_types(ceilings), (std::vector<std::string_view>{"FP32"}));
+  IntensityPoint point;
+  point.hbm = 4;
+  point.performance = 2000;
+  const std::string plot = roofline_plot(lines, {&point, 1}, 80, 20);
+  EXPECT_NE(plot.find('0'), std::string::npos);
+  EXPECT_NE(plot.find("hbm"), std::string::npos);
+  EXPECT_NE(plot.find("mfma"), std::string::npos);
+  EXPECT_TRUE(roofline_plot({}, {}, 80, 20).empty());
+}
+
+}  // namespace
+}  // namespace tacho::metric

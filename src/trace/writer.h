@@ -44,6 +44,10 @@ class TraceWriter {
 
   /// Row of dimension `table` with these column values (all columns, in schema order); an equal row is
   /// reused. A row of all zeros is NOT row 0: row 0 ("none") exists by itself and is never returned.
+  template <event::DimensionRow R>
+  int64_t dimension(const R& row) {
+    return dimension(R::kTable, event::cells(row));
+  }
   virtual int64_t dimension(event::Table table, std::span<const int64_t> row) = 0;
   int64_t dimension(event::Table table, std::initializer_list<int64_t> row) {
     return dimension(table, std::span<const int64_t>(row.begin(), row.size()));
@@ -53,6 +57,10 @@ class TraceWriter {
   virtual void update(event::Table table, int64_t row, int column, int64_t value) = 0;
 
   /// Appends a fact: all columns in schema order. Any order of times is accepted; rows are sorted per slab.
+  template <event::FactRow R>
+  void add(const R& row) {
+    add(R::kTable, event::cells(row));
+  }
   virtual void add(event::Table table, std::span<const int64_t> row) = 0;
   void add(event::Table table, std::initializer_list<int64_t> row) {
     add(table, std::span<const int64_t>(row.begin(), row.size()));
@@ -64,7 +72,8 @@ class TraceWriter {
   virtual void note(int64_t process, event::NoteSeverity severity, std::string_view text) = 0;
   /// A key and value about a row (or the trace: table kEnd, row 0).
   void property(event::Table table, int64_t row, std::string_view key, std::string_view value) {
-    dimension(event::Table::kProperty, {static_cast<int64_t>(table), row, string(key), string(value)});
+    const int64_t name = string(key);
+    dimension(event::row::Property{.table = table, .row = row, .key = name, .value = string(value)});
   }
 
   /// Writes everything buffered now, so that a killed writer loses nothing up to here. Cheap to call once a

@@ -166,7 +166,7 @@ class Source {
                    [this](int64_t code) { return trace_.string(code); });
       case Type::kEnum:
         return add(std::move(name), kDuckVarchar, std::move(value),
-                   [of = std::string(enum_of(about))](int64_t code) { return enum_text(of, code); });
+                   [of = about.enumeration](int64_t code) { return of->text(code); });
       case Type::kDouble:
         return add(std::move(name), kDuckDouble, std::move(value));
       case Type::kRow:

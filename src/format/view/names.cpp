@@ -166,43 +166,7 @@ std::string_view api_domain_name(Domain domain) {
 }
 
 Domain domain_of(int64_t cell) {
-  return cell >= 0 && cell < static_cast<int64_t>(Domain::kEnd) ? static_cast<Domain>(cell)
-                                                                : Domain::kUnknown;
-}
-
-std::string_view enum_text(std::string_view enum_name, int64_t value) {
-  const auto is = [&](std::string_view name) { return enum_name == name; };
-  const auto text = [&]<typename E>(E) {
-    return value >= 0 && value < static_cast<int64_t>(E::kEnd) ? event::to_string(static_cast<E>(value))
-                                                               : std::string_view("unknown");
-  };
-  if (is("Domain")) return text(event::Domain{});
-  if (is("TrackKind")) return text(event::TrackKind{});
-  if (is("DeviceKind")) return text(event::DeviceKind{});
-  if (is("DispatchKind")) return text(event::DispatchKind{});
-  if (is("CopyDirection")) return text(event::CopyDirection{});
-  if (is("CopyKind")) return text(event::CopyKind{});
-  if (is("MemoryKind")) return text(event::MemoryKind{});
-  if (is("AllocationOperation")) return text(event::AllocationOperation{});
-  if (is("MarkerKind")) return text(event::MarkerKind{});
-  if (is("PayloadKind")) return value == 1 ? "integer" : value == 2 ? "double" : "none";
-  if (is("SyncKind")) return text(event::SyncKind{});
-  if (is("OverheadKind")) return text(event::OverheadKind{});
-  if (is("FrameKind")) return text(event::FrameKind{});
-  if (is("LinkKind")) return text(event::LinkKind{});
-  if (is("LossReason")) return text(event::LossReason{});
-  if (is("NoteSeverity")) return text(event::NoteSeverity{});
-  if (is("Table")) {
-    for (const event::TableInfo& info : event::all_tables())
-      if (static_cast<int64_t>(info.table) == value) return info.name;
-    return "other";
-  }
-  return {};
-}
-
-std::string_view enum_of(const event::Column& column) {
-  // "kEnd's number = ..." and the like follow the name.
-  return column.text.substr(0, column.text.find_first_of(": ;,"));
+  return event::from_cell<Domain>(cell);
 }
 
 }  // namespace tacho::format

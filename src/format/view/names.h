@@ -65,10 +65,4 @@ std::string_view api_domain_name(event::Domain domain);
 /// A domain out of a cell; kUnknown for nonsense.
 event::Domain domain_of(int64_t cell);
 
-/// Name of an enum's value, by the enum's name as columns of the schema give it ("CopyDirection"); "" = no
-/// such enum.
-std::string_view enum_text(std::string_view enum_name, int64_t value);
-/// The enum's name out of the text of a column of type kEnum.
-std::string_view enum_of(const event::Column& column);
-
 }  // namespace tacho::format

@@ -4,10 +4,10 @@
 
 namespace tacho::query {
 
+using event::enumeration;
 using event::kUnknown;
 using event::Table;
 using event::Type;
-using format::enum_text;
 namespace column = event::column;
 
 namespace {
@@ -29,27 +29,28 @@ TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
       };
     case Table::kCopy:
       return [facts](int64_t dim, std::string&) {
-        return enum_text("CopyDirection",
-                         facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction));
+        return enumeration<event::CopyDirection>().text(
+            facts->trace().cell(Table::kCopyShape, dim, column::CopyShape::direction));
       };
     case Table::kFill:
       return [facts](int64_t dim, std::string& scratch) {
         scratch = "fill ";
-        scratch +=
-            enum_text("MemoryKind", facts->trace().cell(Table::kFillShape, dim, column::FillShape::memory));
+        scratch += enumeration<event::MemoryKind>().text(
+            facts->trace().cell(Table::kFillShape, dim, column::FillShape::memory));
         return std::string_view(scratch);
       };
     case Table::kAllocation:
       return [facts](int64_t dim, std::string& scratch) {
-        scratch = enum_text("AllocationOperation", facts->trace().cell(Table::kAllocationShape, dim,
-                                                                       column::AllocationShape::operation));
+        scratch = enumeration<event::AllocationOperation>().text(
+            facts->trace().cell(Table::kAllocationShape, dim, column::AllocationShape::operation));
         scratch += ' ';
         scratch += facts->trace().text(Table::kAllocationShape, dim, column::AllocationShape::name);
         return std::string_view(scratch);
       };
     case Table::kSync:
       return [facts](int64_t dim, std::string&) {
-        return enum_text("SyncKind", facts->trace().cell(Table::kSyncShape, dim, column::SyncShape::kind));
+        return enumeration<event::SyncKind>().text(
+            facts->trace().cell(Table::kSyncShape, dim, column::SyncShape::kind));
       };
     case Table::kOverhead:
       return [facts](int64_t dim, std::string&) {
@@ -87,8 +88,7 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
     }
     if (source.type == Type::kEnum) {
       about.type = ValueType::kText;
-      std::string name(format::enum_of(source));
-      about.text = [name](int64_t code, std::string&) { return enum_text(name, code); };
+      about.text = [of = source.enumeration](int64_t code, std::string&) { return of->text(code); };
     }
     about.few = fact && (source.type == Type::kRow || source.type == Type::kEnum);
     about.time = fact && source.type == Type::kTime && source.name == "start" && event::is_timed(info.table);

@@ -26,7 +26,7 @@ std::string_view type_name(const Column& column) {
     case Type::kDouble:
       return "double";
     case Type::kEnum:
-      return "enum";
+      return column.enumeration->name;
     case Type::kId:
       return "id";
     case Type::kString:
@@ -62,11 +62,10 @@ std::string table_section(const TableInfo& info) {
   return out + "\n";
 }
 
-template <typename Enum>
-std::string enum_section(std::string_view name) {
-  std::string out = fmt::format("| `{}` | ", name);
-  for (int i = 0; i < static_cast<int>(Enum::kEnd); ++i) {
-    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, to_string(static_cast<Enum>(i)));
+std::string enum_section(const Enumeration& enumeration) {
+  std::string out = fmt::format("| `{}` | ", enumeration.name);
+  for (const Enumerator& value : enumeration.values) {
+    out += fmt::format("{}{} {}", &value == enumeration.values.data() ? "" : ", ", value.code, value.text);
   }
   return out + " |\n";
 }
@@ -74,8 +73,8 @@ std::string enum_section(std::string_view name) {
 std::string document() {
   std::string out =
       "# Events\n\n"
-      "What a trace holds. This page is made from `src/event/schema.h` by `build/tests/events_doc`; change "
-      "it there.\n\n"
+      "What a trace holds. `build/tests/events_doc` makes this page from `src/event/tables.def` and "
+      "`src/event/enums.def`; change it there.\n\n"
       "Facts are many and narrow, dimensions are few and wide, and facts refer to dimensions by row number. "
       "Row 0 of a\n"
       "dimension means \"none\". Every value is a 64-bit integer: times are nanoseconds of "
@@ -91,22 +90,7 @@ std::string document() {
     out += table_section(info);
   }
   out += "## Enumerations\n\n| type | values |\n|---|---|\n";
-  out += enum_section<Domain>("Domain");
-  out += enum_section<TrackKind>("TrackKind");
-  out += enum_section<DeviceKind>("DeviceKind");
-  out += enum_section<DispatchKind>("DispatchKind");
-  out += enum_section<CopyDirection>("CopyDirection");
-  out += enum_section<CopyKind>("CopyKind");
-  out += enum_section<MemoryKind>("MemoryKind");
-  out += enum_section<AllocationOperation>("AllocationOperation");
-  out += enum_section<MarkerKind>("MarkerKind");
-  out += enum_section<PayloadKind>("PayloadKind");
-  out += enum_section<SyncKind>("SyncKind");
-  out += enum_section<OverheadKind>("OverheadKind");
-  out += enum_section<FrameKind>("FrameKind");
-  out += enum_section<LinkKind>("LinkKind");
-  out += enum_section<LossReason>("LossReason");
-  out += enum_section<NoteSeverity>("NoteSeverity");
+  for (const Enumeration* enumeration : all_enumerations()) out += enum_section(*enumeration);
   return out;
 }
 

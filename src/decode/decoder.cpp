@@ -21,6 +21,7 @@ namespace tacho::decode {
 using event::RecordHeader;
 using event::RecordKind;
 using event::Table;
+namespace row = event::row;
 
 Decoder::Decoder(trace::TraceWriter& writer, ClockMap& clocks)
     : writer_(writer), clocks_(clocks), modules_(std::make_unique<ModuleCache>()) {}
@@ -80,8 +81,10 @@ void Decoder::finish() {
   for (auto& [slot, state] : processes_)
     if (state) state->finish();
   for (const ClockTuple& tuple : clocks_.tuples())
-    writer_.add(Table::kClock,
-                {0, tuple.raw, tuple.monotonic, tuple.boottime, tuple.realtime, event::kUnknown, 0});
+    writer_.add(row::Clock{.raw = tuple.raw,
+                           .monotonic = tuple.monotonic,
+                           .boottime = tuple.boottime,
+                           .realtime = tuple.realtime});
 }
 
 void Decoder::count_in_flight(std::span<const uint64_t> dropped) {

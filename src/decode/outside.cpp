@@ -11,6 +11,7 @@
 namespace tacho::decode {
 
 using event::Table;
+namespace row = event::row;
 
 class OutsideStacks::Process : public ProcessContext {
  public:
@@ -26,7 +27,8 @@ class OutsideStacks::Process : public ProcessContext {
     if (row_ == 0) row_ = all_.decoder_.process_row(pid_);
     if (row_ == 0) {
       const int64_t name = all_.writer_.string(name_);
-      row_ = all_.writer_.dimension(Table::kProcess, {pid_, parent_, 0, name, name, 0, event::kUnknown, 0});
+      row_ = all_.writer_.dimension(
+          row::Process{.pid = pid_, .parent_pid = parent_, .start = 0, .name = name, .command = name});
       all_.decoder_.adopt(pid_, row_);
     }
     return row_;

@@ -55,6 +55,12 @@ class TraceWriter {
   /// Replaces one column of an existing dimension row (a thread's name, known late). Does not affect
   /// deduplication.
   virtual void update(event::Table table, int64_t row, int column, int64_t value) = 0;
+  /// The same for all columns of a row.
+  template <event::DimensionRow R>
+  void update(int64_t row, const R& values) {
+    for (size_t c = 0; c < R::kColumns; ++c)
+      update(R::kTable, row, static_cast<int>(c), event::cells(values)[c]);
+  }
 
   /// Appends a fact: all columns in schema order. Any order of times is accepted; rows are sorted per slab.
   template <event::FactRow R>

@@ -12,6 +12,7 @@
 namespace tacho::decode {
 
 using event::kUnknown;
+namespace row = event::row;
 using event::Table;
 namespace k = cupti::kind;
 
@@ -21,11 +22,6 @@ namespace {
 // two stay apart; CUPTI's own numbers have 32 bits and are widened by a count of wraps that never reaches
 // this.
 constexpr uint64_t kNestedBit = 1ull << 40;
-
-template <typename E>
-int64_t i(E value) {
-  return static_cast<int64_t>(value);
-}
 
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
@@ -60,12 +56,12 @@ std::string_view plain_name(std::string_view name, bool driver) {
   return name;
 }
 
-int64_t memory_kind(uint32_t value) {
+event::MemoryKind memory_kind(uint32_t value) {
   using event::MemoryKind;
   static constexpr MemoryKind kKinds[] = {
       MemoryKind::kUnknown, MemoryKind::kPageable, MemoryKind::kPinned,       MemoryKind::kDevice,
       MemoryKind::kArray,   MemoryKind::kManaged,  MemoryKind::kDeviceStatic, MemoryKind::kManagedStatic};
-  return i(value < std::size(kKinds) ? kKinds[value] : MemoryKind::kUnknown);
+  return value < std::size(kKinds) ? kKinds[value] : MemoryKind::kUnknown;
 }
 
 event::CopyDirection copy_direction(uint8_t value) {
@@ -135,8 +131,8 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       Callback& entry = callback(driver, static_cast<uint32_t>(number));
       const std::string_view plain = plain_name(text, driver);
       entry.row = writer_.dimension(
-          Table::kFunction,
-          {writer_.string(plain), i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
+          row::Function{.name = writer_.string(plain),
+                        .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
       using Role = Callback::Role;
       const auto starts = [&](std::string_view prefix) { return plain.starts_with(prefix); };
       entry.role = Role::kPlain;
@@ -315,10 +311,13 @@ int64_t CuptiDecoder::device_row(uint32_t number) {
   const auto found = devices_.find(number);
   if (found != devices_.end()) return found->second;
   // Unique by its process until its own record tells what it is.
-  const int64_t row = writer_.dimension(
-      Table::kDevice, {process_.row(), i(event::DeviceKind::kGpu), number,
-                       writer_.string(fmt::format("CUDA device {}", number)), writer_.string("NVIDIA"), 0,
-                       writer_.string(driver_version_), 0, kUnknown});
+  const int64_t row =
+      writer_.dimension(row::Device{.process = process_.row(),
+                                    .kind = event::DeviceKind::kGpu,
+                                    .index = number,
+                                    .name = writer_.string(fmt::format("CUDA device {}", number)),
+                                    .vendor = writer_.string("NVIDIA"),
+                                    .driver = writer_.string(driver_version_)});
   devices_.emplace(number, row);
   return row;
 }
@@ -335,9 +334,13 @@ int64_t CuptiDecoder::stream_track(uint32_t device, uint32_t context, uint32_t s
   if (const auto found = streams_.find(key); found != streams_.end()) {
     track = found->second;
   } else {
-    track = writer_.dimension(
-        Table::kTrack, {i(event::TrackKind::kQueue), process_.row(), 0, device_row(device), stream, context,
-                        writer_.string(fmt::format("Stream {}", stream)), writer_.string("stream"), 0});
+    track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                         .process = process_.row(),
+                                         .device = device_row(device),
+                                         .native = stream,
+                                         .context = context,
+                                         .name = writer_.string(fmt::format("Stream {}", stream)),
+                                         .category = writer_.string("stream")});
     streams_.emplace(key, track);
     contexts_.try_emplace(context, device);
   }
@@ -372,10 +375,9 @@ CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
   if (list.size() <= number) list.resize(number + 1);
   Callback& entry = list[number];
   if (entry.row == 0)
-    entry.row = writer_.dimension(
-        Table::kFunction,
-        {writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
-         i(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime)});
+    entry.row = writer_.dimension(row::Function{
+        .name = writer_.string(fmt::format("CUDA {} function {}", driver ? "driver" : "runtime", number)),
+        .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
   return entry;
 }
 
@@ -402,32 +404,26 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
   const auto items = [&](size_t grid, size_t group) {
     return static_cast<int64_t>(uint64_t{key.shape[grid]} * key.shape[group]);
   };
-  const int64_t row[] = {text(key.name),
-                         i(event::DispatchKind::kKernel),
-                         items(0, 3),
-                         items(1, 4),
-                         items(2, 5),
-                         word(3),
-                         word(4),
-                         word(5),
-                         0,
-                         0,
-                         0,
-                         key.cluster[0],
-                         key.cluster[1],
-                         key.cluster[2],
-                         key.registers,
-                         kUnknown,
-                         kUnknown,
-                         word(6),
-                         word(7),
-                         word(8),
-                         key.cache_config,
-                         key.carveout == 0xff ? kUnknown : int64_t{key.carveout},
-                         key.graph};
-  static_assert(std::size(row) == event::column::Kernel::kCount);
+  const row::Kernel row{.name = text(key.name),
+                        .kind = event::DispatchKind::kKernel,
+                        .grid_x = items(0, 3),
+                        .grid_y = items(1, 4),
+                        .grid_z = items(2, 5),
+                        .group_x = word(3),
+                        .group_y = word(4),
+                        .group_z = word(5),
+                        .cluster_x = key.cluster[0],
+                        .cluster_y = key.cluster[1],
+                        .cluster_z = key.cluster[2],
+                        .registers = key.registers,
+                        .shared_static = word(6),
+                        .shared_dynamic = word(7),
+                        .private_bytes = word(8),
+                        .cache_config = key.cache_config,
+                        .carveout = key.carveout == 0xff ? kUnknown : int64_t{key.carveout},
+                        .graph = key.graph};
   slot.key = key;
-  slot.row = wanted(key.name) ? writer_.dimension(Table::kKernel, row) : kFilteredOut;
+  slot.row = wanted(key.name) ? writer_.dimension(row) : kFilteredOut;
   return slot.row;
 }
 
@@ -469,13 +465,13 @@ void CuptiDecoder::follow_launch(const Callback& callback, const Call& call, uin
 }
 
 void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call, uint64_t correlation) {
-  const int64_t row[] = {owner.track,
-                         call.start,
-                         call.end == kUnknown ? kUnknown : call.end - call.start,
-                         callback(driver, call.callback).row,
-                         static_cast<int64_t>(correlation),
-                         call.result};
-  writer_.add(Table::kApi, row);
+  const row::Api row{.track = owner.track,
+                     .start = call.start,
+                     .duration = call.end == kUnknown ? kUnknown : call.end - call.start,
+                     .dim = callback(driver, call.callback).row,
+                     .correlation = static_cast<int64_t>(correlation),
+                     .result = call.result};
+  writer_.add(row);
 }
 
 // Decides about the driver calls held back: those inside `outer` (a runtime call of the thread) belong to it.
@@ -486,9 +482,11 @@ void CuptiDecoder::release(Thread& owner, const Call* outer) {
     const bool nested = outer != nullptr && call.start >= outer->start && call.end <= outer->end;
     if (nested) {
       if (correlation == outer_correlation) correlation |= kNestedBit;
-      const int64_t link[] = {i(event::LinkKind::kNestedApi), process_.row(),
-                              static_cast<int64_t>(outer_correlation), static_cast<int64_t>(correlation)};
-      writer_.add(Table::kLink, link);
+      const row::Link link{.kind = event::LinkKind::kNestedApi,
+                           .process = process_.row(),
+                           .from = static_cast<int64_t>(outer_correlation),
+                           .to = static_cast<int64_t>(correlation)};
+      writer_.add(link);
     }
     emit_call(owner, true, call, correlation);
     if (!nested || (correlation & kNestedBit) == 0)
@@ -552,17 +550,16 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
     return;
   }
   const uint64_t queued = f::queued.read(record, size), submitted = f::submitted.read(record, size);
-  const int64_t row[] = {
-      stream_track(f::device.read(record, size), f::context.read(record, size), f::stream.read(record, size)),
-      times.start,
-      times.duration,
-      shape,
-      static_cast<int64_t>(correlation),
-      queued == 0 ? kUnknown : times.start - time(queued),
-      submitted == 0 ? kUnknown : times.start - time(submitted),
-      kUnknown,
-      static_cast<int64_t>(graph_node)};
-  writer_.add(Table::kDispatch, row);
+  const row::Dispatch row{.track = stream_track(f::device.read(record, size), f::context.read(record, size),
+                                                f::stream.read(record, size)),
+                          .start = times.start,
+                          .duration = times.duration,
+                          .dim = shape,
+                          .correlation = static_cast<int64_t>(correlation),
+                          .queued_ahead = queued == 0 ? kUnknown : times.start - time(queued),
+                          .submit_ahead = submitted == 0 ? kUnknown : times.start - time(submitted),
+                          .graph_node = static_cast<int64_t>(graph_node)};
+  writer_.add(row);
 }
 
 void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
@@ -590,23 +587,25 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
     const bool from_host =
         direction == CopyDirection::kHostToDevice || direction == CopyDirection::kHostToHost;
     const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
-    shape = writer_.dimension(
-        Table::kCopyShape,
-        {i(direction), memory_kind(source), memory_kind(target), from_host ? 0 : device_row(source_device),
-         to_host ? 0 : device_row(target_device), i(event::CopyKind::kPlain), flags & 1});
+    shape = writer_.dimension(row::CopyShape{.direction = direction,
+                                             .source_memory = memory_kind(source),
+                                             .target_memory = memory_kind(target),
+                                             .source_device = from_host ? 0 : device_row(source_device),
+                                             .target_device = to_host ? 0 : device_row(target_device),
+                                             .kind = event::CopyKind::kPlain,
+                                             .asynchronous = flags & 1});
     copy_shapes_.emplace(key, shape);
   }
   const uint64_t graph_node = peer ? p::graph_node.read(record, size) : f::graph_node.read(record, size);
-  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
-                         times.start,
-                         times.duration,
-                         shape,
-                         static_cast<int64_t>(correlation),
-                         static_cast<int64_t>(f::bytes.read(record, size)),
-                         kUnknown,
-                         kUnknown,
-                         static_cast<int64_t>(graph_node)};
-  writer_.add(Table::kCopy, row);
+  const row::Copy row{
+      .track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+      .start = times.start,
+      .duration = times.duration,
+      .dim = shape,
+      .correlation = static_cast<int64_t>(correlation),
+      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
+      .graph_node = static_cast<int64_t>(graph_node)};
+  writer_.add(row);
 }
 
 void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
@@ -616,19 +615,18 @@ void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
   const Times times = device_times(Table::kFill, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
-  const int64_t shape = writer_.dimension(
-      Table::kFillShape,
-      {memory_kind(f::memory.read(record, size)), device_row(device), f::value.read(record, size)});
-  const int64_t row[] = {stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
-                         times.start,
-                         times.duration,
-                         shape,
-                         static_cast<int64_t>(correlation),
-                         static_cast<int64_t>(f::bytes.read(record, size)),
-                         kUnknown,
-                         kUnknown,
-                         static_cast<int64_t>(f::graph_node.read(record, size))};
-  writer_.add(Table::kFill, row);
+  const int64_t shape = writer_.dimension(row::FillShape{.memory = memory_kind(f::memory.read(record, size)),
+                                                         .device = device_row(device),
+                                                         .value = f::value.read(record, size)});
+  const row::Fill row{
+      .track = stream_track(device, f::context.read(record, size), f::stream.read(record, size)),
+      .start = times.start,
+      .duration = times.duration,
+      .dim = shape,
+      .correlation = static_cast<int64_t>(correlation),
+      .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
+      .graph_node = static_cast<int64_t>(f::graph_node.read(record, size))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::memory(const std::byte* record, uint32_t size, uint32_t block_tid) {
@@ -638,19 +636,19 @@ void CuptiDecoder::memory(const std::byte* record, uint32_t size, uint32_t block
   const uint64_t when = f::time.read(record, size);
   if (when == 0 || (operation != 1 && operation != 2)) return miss(Table::kAllocation);
   const bool host = kind == 1 || kind == 2;
-  const int64_t shape = writer_.dimension(
-      Table::kAllocationShape,
-      {i(operation == 1 ? event::AllocationOperation::kAllocate : event::AllocationOperation::kFree),
-       memory_kind(kind), host ? 0 : device_row(f::device.read(record, size)),
-       text(f::name.read(record, size))});
-  const int64_t row[] = {thread(block_tid).track,
-                         time(when),
-                         0,
-                         shape,
-                         static_cast<int64_t>(widen(f::correlation.read(record, size))),
-                         static_cast<int64_t>(f::bytes.read(record, size)),
-                         static_cast<int64_t>(f::address.read(record, size))};
-  writer_.add(Table::kAllocation, row);
+  const int64_t shape = writer_.dimension(row::AllocationShape{
+      .operation = operation == 1 ? event::AllocationOperation::kAllocate : event::AllocationOperation::kFree,
+      .memory = memory_kind(kind),
+      .device = host ? 0 : device_row(f::device.read(record, size)),
+      .name = text(f::name.read(record, size))});
+  const row::Allocation row{.track = thread(block_tid).track,
+                            .start = time(when),
+                            .duration = 0,
+                            .dim = shape,
+                            .correlation = static_cast<int64_t>(widen(f::correlation.read(record, size))),
+                            .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
+                            .address = static_cast<int64_t>(f::address.read(record, size))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) {
@@ -665,14 +663,17 @@ void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) 
   const uint32_t context = f::context.read(record, kSize), stream = f::stream.read(record, kSize);
   const auto device = contexts_.find(context);
   const bool on_stream = stream != kNoStream && device != contexts_.end();
-  const int64_t shape = writer_.dimension(
-      Table::kSyncShape,
-      {i(type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown), device_of_context(context)});
+  const int64_t shape =
+      writer_.dimension(row::SyncShape{.kind = type < std::size(kKinds) ? kKinds[type] : SyncKind::kUnknown,
+                                       .device = device_of_context(context)});
   const int64_t from = time(start);
-  const int64_t row[] = {on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track,
-                         from, time(end) - from, shape,
-                         static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
-  writer_.add(Table::kSync, row);
+  const row::Sync row{
+      .track = on_stream ? stream_track(device->second, context, stream) : thread(block_tid).track,
+      .start = from,
+      .duration = time(end) - from,
+      .dim = shape,
+      .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t block_tid) {
@@ -698,12 +699,14 @@ void CuptiDecoder::overhead(const std::byte* record, uint32_t size, uint32_t blo
     what = kTypes[type >> 16];
   const bool names_thread = f::object.read(record, size) == f::kObjectThread && thread_ids_;
   const int64_t shape =
-      writer_.dimension(Table::kOverheadShape, {i(what.first), writer_.string(what.second)});
+      writer_.dimension(row::OverheadShape{.kind = what.first, .name = writer_.string(what.second)});
   const int64_t from = time(start);
-  const int64_t row[] = {thread(names_thread ? f::thread.read(record, size) : block_tid).track, from,
-                         time(end) - from, shape,
-                         static_cast<int64_t>(widen(f::correlation.read(record, size)))};
-  writer_.add(Table::kOverhead, row);
+  const row::Overhead row{.track = thread(names_thread ? f::thread.read(record, size) : block_tid).track,
+                          .start = from,
+                          .duration = time(end) - from,
+                          .dim = shape,
+                          .correlation = static_cast<int64_t>(widen(f::correlation.read(record, size)))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::graph(const std::byte* record) {
@@ -718,30 +721,14 @@ void CuptiDecoder::graph(const std::byte* record) {
   const auto known = graph_names_.find(id);
   const int64_t title =
       writer_.string(known != graph_names_.end() ? known->second : fmt::format("CUDA graph {}", id));
-  const int64_t shape[] = {title,    i(event::DispatchKind::kGraph),
-                           kUnknown, kUnknown,
-                           kUnknown, kUnknown,
-                           kUnknown, kUnknown,
-                           0,        0,
-                           0,        0,
-                           0,        0,
-                           kUnknown, kUnknown,
-                           kUnknown, kUnknown,
-                           kUnknown, kUnknown,
-                           kUnknown, kUnknown,
-                           id};
-  static_assert(std::size(shape) == event::column::Kernel::kCount);
-  const int64_t row[] = {stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
-                                      f::stream.read(record, kSize)),
-                         times.start,
-                         times.duration,
-                         writer_.dimension(Table::kKernel, shape),
-                         static_cast<int64_t>(widen(f::correlation.read(record, kSize))),
-                         kUnknown,
-                         kUnknown,
-                         kUnknown,
-                         0};
-  writer_.add(Table::kDispatch, row);
+  const row::Kernel shape{.name = title, .kind = event::DispatchKind::kGraph, .graph = id};
+  const row::Dispatch row{.track = stream_track(f::device.read(record, kSize), f::context.read(record, kSize),
+                                                f::stream.read(record, kSize)),
+                          .start = times.start,
+                          .duration = times.duration,
+                          .dim = writer_.dimension(shape),
+                          .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_tid) {
@@ -754,13 +741,16 @@ void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_ti
   const std::string what =
       fmt::format("{}: {}", entry < std::size(kEntries) ? kEntries[entry] : kEntries[0],
                   operation < std::size(kOperations) ? kOperations[operation] : kOperations[0]);
-  const int64_t shape =
-      writer_.dimension(Table::kOverheadShape, {i(event::OverheadKind::kCompiler), writer_.string(what)});
+  const int64_t shape = writer_.dimension(
+      row::OverheadShape{.kind = event::OverheadKind::kCompiler, .name = writer_.string(what)});
   const uint32_t tid = thread_ids_ ? f::thread.read(record, size, block_tid) : block_tid;
   const int64_t from = time(start);
-  const int64_t row[] = {thread(tid).track, from, time(end) - from, shape,
-                         static_cast<int64_t>(widen(f::correlation.read(record, size)))};
-  writer_.add(Table::kOverhead, row);
+  const row::Overhead row{.track = thread(tid).track,
+                          .start = from,
+                          .duration = time(end) - from,
+                          .dim = shape,
+                          .correlation = static_cast<int64_t>(widen(f::correlation.read(record, size)))};
+  writer_.add(row);
 }
 
 void CuptiDecoder::device(const std::byte* record, uint32_t size) {
@@ -769,26 +759,23 @@ void CuptiDecoder::device(const std::byte* record, uint32_t size) {
   const uint64_t pointer = f::name.read(record, size);
   const bool mig = f::mig_enabled.read(record, size) != 0 && size >= f::kMigUuidOffset + 16;
   // Of the machine, not of the process: the same device seen by several processes is one row.
-  const int64_t values[] = {
-      0,
-      i(event::DeviceKind::kGpu),
-      number,
-      texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
-      writer_.string("NVIDIA"),
-      writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size),
-                                 f::capability_minor.read(record, size))),
-      writer_.string(driver_version_),
-      writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-")
-                         : uuid_text(record + f::kUuidOffset, "GPU-")),
-      kUnknown};
-  static_assert(std::size(values) == event::column::Device::kCount);
+  const row::Device values{
+      .kind = event::DeviceKind::kGpu,
+      .index = number,
+      .name =
+          texts_.contains(pointer) ? text(pointer) : writer_.string(fmt::format("CUDA device {}", number)),
+      .vendor = writer_.string("NVIDIA"),
+      .architecture = writer_.string(fmt::format("sm_{}{}", f::capability_major.read(record, size),
+                                                 f::capability_minor.read(record, size))),
+      .driver = writer_.string(driver_version_),
+      .uuid = writer_.string(mig ? uuid_text(record + f::kMigUuidOffset, "MIG-")
+                                 : uuid_text(record + f::kUuidOffset, "GPU-"))};
   const auto known = devices_.find(number);
-  const int64_t row = known != devices_.end() ? known->second : writer_.dimension(Table::kDevice, values);
+  const int64_t row = known != devices_.end() ? known->second : writer_.dimension(values);
   if (known == devices_.end())
     devices_.emplace(number, row);
   else
-    for (int column = 0; column < event::column::Device::kCount; ++column)
-      writer_.update(Table::kDevice, row, column, values[column]);
+    writer_.update(row, values);
   const auto property = [&](std::string_view key, uint64_t value) {
     writer_.property(Table::kDevice, row, key, fmt::format("{}", value));
   };

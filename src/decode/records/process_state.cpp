@@ -20,6 +20,7 @@ using event::kUnknown32;
 using event::RecordHeader;
 using event::RecordKind;
 using event::Table;
+namespace row = event::row;
 
 namespace {
 
@@ -36,8 +37,8 @@ int64_t known(uint32_t value) {
 }
 
 template <typename E>
-int64_t checked(uint32_t value) {
-  return value < static_cast<uint32_t>(E::kEnd) ? static_cast<int64_t>(value) : 0;
+E checked(uint32_t value) {
+  return value < static_cast<uint32_t>(E::kEnd) ? static_cast<E>(value) : E{};
 }
 
 template <typename T>
@@ -61,8 +62,8 @@ ProcessState::~ProcessState() = default;
 
 int64_t ProcessState::row() {
   if (row_ == 0)
-    row_ = writer_.dimension(Table::kProcess,
-                             {0, 0, 0, writer_.string(fmt::format("process {}", slot_)), 0, 0, kUnknown, 0});
+    row_ = writer_.dimension(row::Process{
+        .pid = 0, .parent_pid = 0, .start = 0, .name = writer_.string(fmt::format("process {}", slot_))});
   return row_;
 }
 
@@ -111,19 +112,17 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
   int64_t rank = kUnknown;
   const std::string_view rank_text = text(record.rank_text);
   std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
-  const int64_t values[] = {record.pid,
-                            record.parent_pid,
-                            static_cast<int64_t>(record.start_raw),
-                            string(record.name),
-                            string(record.command),
-                            string(record.host),
-                            rank,
-                            0};
+  const row::Process values{.pid = record.pid,
+                            .parent_pid = record.parent_pid,
+                            .start = static_cast<int64_t>(record.start_raw),
+                            .name = string(record.name),
+                            .command = string(record.command),
+                            .host = string(record.host),
+                            .rank = rank};
   if (row_ == 0) {
-    row_ = writer_.dimension(Table::kProcess, values);
+    row_ = writer_.dimension(values);
   } else {
-    for (int i = 0; i < event::column::Process::kCount; ++i)
-      writer_.update(Table::kProcess, row_, i, values[i]);
+    writer_.update(row_, values);
   }
   described_ = true;
   facts_.row = row_;
@@ -143,16 +142,20 @@ int64_t ProcessState::thread_track(uint32_t tid) {
 }
 
 int64_t ProcessState::make_thread_track(uint32_t tid) {
-  const int64_t thread = writer_.dimension(Table::kThread, {row(), tid, 0});
-  return writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), row(), thread, 0,
-                                           tid, 0, 0, writer_.string("thread"), 0});
+  const int64_t thread = writer_.dimension(row::Thread{.process = row(), .tid = tid});
+  return writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                      .process = row(),
+                                      .thread = thread,
+                                      .native = tid,
+                                      .category = writer_.string("thread")});
 }
 
 int64_t ProcessState::ranges_track() {
   if (ranges_track_ == 0)
-    ranges_track_ =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kRange), row(), 0, 0, 0, 0,
-                                          writer_.string("ranges"), writer_.string("range"), 0});
+    ranges_track_ = writer_.dimension(row::Track{.kind = event::TrackKind::kRange,
+                                                 .process = row(),
+                                                 .name = writer_.string("ranges"),
+                                                 .category = writer_.string("range")});
   return ranges_track_;
 }
 
@@ -176,8 +179,10 @@ const ProcessState::Queue& ProcessState::queue(uint32_t number) {
   if (number < queues_.size() && queues_[number].track != 0) return queues_[number];
   if (!reach(queues_, number)) return kNone;
   Queue& fresh = queues_[number];
-  fresh.track = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0, 0,
-                                                  number, 0, 0, writer_.string("queue"), 0});
+  fresh.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                             .process = row(),
+                                             .native = number,
+                                             .category = writer_.string("queue")});
   return fresh;
 }
 
@@ -211,29 +216,26 @@ int64_t ProcessState::kernel_row(Kernel& kernel, Shape shape) {
   const event::KernelRecord& facts = kernel.record;
   const auto i = [](uint64_t value) { return static_cast<int64_t>(value); };
   const auto group = [](uint64_t value) { return value == 0 ? kUnknown : static_cast<int64_t>(value); };
-  shape.row = writer_.dimension(Table::kKernel, {kernel.name,
-                                                 checked<event::DispatchKind>(facts.kind),
-                                                 i(shape.grid[0]),
-                                                 i(shape.grid[1]),
-                                                 i(shape.grid[2]),
-                                                 group(shape.group[0]),
-                                                 group(shape.group[1]),
-                                                 group(shape.group[2]),
-                                                 i(shape.offset[0]),
-                                                 i(shape.offset[1]),
-                                                 i(shape.offset[2]),
-                                                 shape.cluster[0],
-                                                 shape.cluster[1],
-                                                 shape.cluster[2],
-                                                 known(facts.registers),
-                                                 known(facts.accum_registers),
-                                                 known(facts.scalar_registers),
-                                                 known(facts.shared_static),
-                                                 known(shape.shared_dynamic),
-                                                 known(facts.private_bytes),
-                                                 kUnknown,
-                                                 kUnknown,
-                                                 0});
+  shape.row = writer_.dimension(row::Kernel{.name = kernel.name,
+                                            .kind = checked<event::DispatchKind>(facts.kind),
+                                            .grid_x = i(shape.grid[0]),
+                                            .grid_y = i(shape.grid[1]),
+                                            .grid_z = i(shape.grid[2]),
+                                            .group_x = group(shape.group[0]),
+                                            .group_y = group(shape.group[1]),
+                                            .group_z = group(shape.group[2]),
+                                            .offset_x = i(shape.offset[0]),
+                                            .offset_y = i(shape.offset[1]),
+                                            .offset_z = i(shape.offset[2]),
+                                            .cluster_x = shape.cluster[0],
+                                            .cluster_y = shape.cluster[1],
+                                            .cluster_z = shape.cluster[2],
+                                            .registers = known(facts.registers),
+                                            .accum_registers = known(facts.accum_registers),
+                                            .scalar_registers = known(facts.scalar_registers),
+                                            .shared_static = known(facts.shared_static),
+                                            .shared_dynamic = known(shape.shared_dynamic),
+                                            .private_bytes = known(facts.private_bytes)});
   constexpr size_t kRemembered = 16;
   if (kernel.shapes.size() >= kRemembered) kernel.shapes.pop_back();
   kernel.shapes.insert(kernel.shapes.begin(), shape);
@@ -281,7 +283,7 @@ int64_t ProcessState::function(event::Domain domain, uint32_t number) {
     const std::string made =
         name.empty() ? fmt::format("{} function {}", event::to_string(domain), number) : std::string();
     rows[number] = writer_.dimension(
-        Table::kFunction, {writer_.string(name.empty() ? made : name), static_cast<int64_t>(domain)});
+        row::Function{.name = writer_.string(name.empty() ? made : name), .domain = domain});
   }
   return rows[number];
 }
@@ -334,8 +336,12 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     payload = event::PayloadKind::kDouble;
     open.payload = static_cast<int64_t>(next());
   }
-  open.label = writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), domain, category, color,
-                                                 static_cast<int64_t>(payload)});
+  open.label = writer_.dimension(row::Label{.name = name,
+                                            .kind = kind,
+                                            .domain = domain,
+                                            .category = category,
+                                            .color = color,
+                                            .payload = payload});
   if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
     known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
   return open;
@@ -358,15 +364,21 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
       }
       const Open open = owner.stack[i - 1];
       owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
-      writer_.add(Table::kMarker,
-                  {owner.track, open.start, host_time(as<event::PopRecord>(at).time) - open.start, open.label,
-                   0, open.payload});
+      writer_.add(row::Marker{.track = owner.track,
+                              .start = open.start,
+                              .duration = host_time(as<event::PopRecord>(at).time) - open.start,
+                              .dim = open.label,
+                              .payload = open.payload});
       break;
     }
     case RecordKind::kMark: {
       const Open open = parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark,
                                      as<event::MarkRecord>(at).time);
-      writer_.add(Table::kMarker, {owner.track, open.start, 0, open.label, 0, open.payload});
+      writer_.add(row::Marker{.track = owner.track,
+                              .start = open.start,
+                              .duration = 0,
+                              .dim = open.label,
+                              .payload = open.payload});
       break;
     }
     case RecordKind::kRangeStart: {
@@ -383,8 +395,11 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
         break;
       }
       const Open& open = found->second.open;
-      writer_.add(Table::kMarker, {ranges_track(), open.start, host_time(record.time) - open.start,
-                                   open.label, 0, open.payload});
+      writer_.add(row::Marker{.track = ranges_track(),
+                              .start = open.start,
+                              .duration = host_time(record.time) - open.start,
+                              .dim = open.label,
+                              .payload = open.payload});
       ranges_.erase(found);
       break;
     }
@@ -405,7 +420,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     }
     case RecordKind::kThread: {
       const auto& record = as<event::ThreadRecord>(at);
-      const int64_t thread_row = writer_.dimension(Table::kThread, {row(), record.tid, 0});
+      const int64_t thread_row = writer_.dimension(row::Thread{.process = row(), .tid = record.tid});
       writer_.update(Table::kThread, thread_row, event::column::Thread::name, string(record.name));
       break;
     }
@@ -413,10 +428,14 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       const auto& record = as<event::DeviceRecord>(at);
       if (!reach(devices_, header.value)) return count_bad(Table::kEnd);
       // Not per process: the same device seen by several processes is one row.
-      devices_[header.value] = writer_.dimension(
-          Table::kDevice, {0, checked<event::DeviceKind>(record.kind), record.index, string(record.name),
-                           string(record.vendor), string(record.architecture), string(record.driver),
-                           string(record.uuid), known(record.clock_error_ns)});
+      devices_[header.value] = writer_.dimension(row::Device{.kind = checked<event::DeviceKind>(record.kind),
+                                                             .index = record.index,
+                                                             .name = string(record.name),
+                                                             .vendor = string(record.vendor),
+                                                             .architecture = string(record.architecture),
+                                                             .driver = string(record.driver),
+                                                             .uuid = string(record.uuid),
+                                                             .clock_error = known(record.clock_error_ns)});
       break;
     }
     case RecordKind::kQueue: {
@@ -427,10 +446,13 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       queue.device = device_row(record.device);
       queue.device_number = record.device;
       queue.clock = static_cast<event::DeviceClock>(record.clock);
-      queue.track =
-          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), row(), 0,
-                                            queue.device, header.value, static_cast<int64_t>(record.context),
-                                            string(record.name), category, 0});
+      queue.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                 .process = row(),
+                                                 .device = queue.device,
+                                                 .native = header.value,
+                                                 .context = static_cast<int64_t>(record.context),
+                                                 .name = string(record.name),
+                                                 .category = category});
       if (record.properties != 0)
         writer_.property(Table::kTrack, queue.track, "properties", fmt::format("{:#x}", record.properties));
       break;
@@ -469,8 +491,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     }
     case RecordKind::kNote: {
       const auto& record = as<event::NoteRecord>(at);
-      writer_.note(row(), static_cast<event::NoteSeverity>(checked<event::NoteSeverity>(header.value)),
-                   text(record.text));
+      writer_.note(row(), checked<event::NoteSeverity>(header.value), text(record.text));
       break;
     }
     case RecordKind::kClockPair: {
@@ -482,8 +503,10 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       if (!reach(device_clocks_, header.value)) return count_bad(Table::kEnd);
       const int64_t raw = host_time(record.host);
       device_clocks_[header.value].add(static_cast<int64_t>(record.device), raw);
-      writer_.add(Table::kClock, {row(), raw, kUnknown, kUnknown, kUnknown,
-                                  static_cast<int64_t>(record.device), device_row(header.value)});
+      writer_.add(row::Clock{.process = row(),
+                             .raw = raw,
+                             .vendor = static_cast<int64_t>(record.device),
+                             .device = device_row(header.value)});
       break;
     }
     case RecordKind::kName: {
@@ -522,11 +545,14 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
-      writer_.add(
-          Table::kApi,
-          {thread(block).track, start, duration, function(domain, number),
-           static_cast<int64_t>(record.correlation),
-           event::function_has_result(domain, number) ? static_cast<int16_t>(header.value >> 16) : kUnknown});
+      writer_.add(row::Api{.track = thread(block).track,
+                           .start = start,
+                           .duration = duration,
+                           .dim = function(domain, number),
+                           .correlation = static_cast<int64_t>(record.correlation),
+                           .result = event::function_has_result(domain, number)
+                                         ? static_cast<int16_t>(header.value >> 16)
+                                         : kUnknown});
       break;
     }
     case RecordKind::kDispatch: {
@@ -541,10 +567,14 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.group[i] = record.group[i];
       }
       shape.shared_dynamic = kUnknown32;
-      writer_.add(Table::kDispatch,
-                  {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
-                   static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
-                   record.ordinal, 0});
+      writer_.add(row::Dispatch{.track = on.track,
+                                .start = times.start,
+                                .duration = times.duration,
+                                .dim = kernel_row(kernel(header.value), shape),
+                                .correlation = static_cast<int64_t>(record.correlation),
+                                .queued_ahead = times.queued_ahead,
+                                .submit_ahead = times.submit_ahead,
+                                .ordinal = record.ordinal});
       break;
     }
     case RecordKind::kDispatchWide: {
@@ -561,10 +591,14 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.cluster[i] = record.cluster[i];
       }
       shape.shared_dynamic = record.shared_dynamic;
-      writer_.add(Table::kDispatch,
-                  {on.track, times.start, times.duration, kernel_row(kernel(header.value), shape),
-                   static_cast<int64_t>(record.correlation), times.queued_ahead, times.submit_ahead,
-                   record.ordinal, 0});
+      writer_.add(row::Dispatch{.track = on.track,
+                                .start = times.start,
+                                .duration = times.duration,
+                                .dim = kernel_row(kernel(header.value), shape),
+                                .correlation = static_cast<int64_t>(record.correlation),
+                                .queued_ahead = times.queued_ahead,
+                                .submit_ahead = times.submit_ahead,
+                                .ordinal = record.ordinal});
       break;
     }
     case RecordKind::kCopy: {
@@ -574,19 +608,24 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
       const DeviceTimes times =
           device_times(on, Table::kCopy, record.queued, record.submit, record.start, record.end);
-      const int64_t direction = checked<event::CopyDirection>(header.value & 0xff);
-      const int64_t from_host = static_cast<int64_t>(event::CopyDirection::kHostToDevice);
-      const int64_t to_host = static_cast<int64_t>(event::CopyDirection::kDeviceToHost);
+      const auto direction = checked<event::CopyDirection>(header.value & 0xff);
       const int64_t peer = record.peer_queue != 0 ? queue(record.peer_queue).device : on.device;
       const int64_t shape = writer_.dimension(
-          Table::kCopyShape,
-          {direction, checked<event::MemoryKind>(header.value >> 16 & 0xff),
-           checked<event::MemoryKind>(header.value >> 24), direction == from_host ? 0 : on.device,
-           direction == to_host ? 0 : peer, checked<event::CopyKind>(header.value >> 8 & 0xff),
-           header.flags & event::kCopyAsynchronous});
-      writer_.add(Table::kCopy,
-                  {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
-                   static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+          row::CopyShape{.direction = direction,
+                         .source_memory = checked<event::MemoryKind>(header.value >> 16 & 0xff),
+                         .target_memory = checked<event::MemoryKind>(header.value >> 24),
+                         .source_device = direction == event::CopyDirection::kHostToDevice ? 0 : on.device,
+                         .target_device = direction == event::CopyDirection::kDeviceToHost ? 0 : peer,
+                         .kind = checked<event::CopyKind>(header.value >> 8 & 0xff),
+                         .asynchronous = header.flags & event::kCopyAsynchronous});
+      writer_.add(row::Copy{.track = on.track,
+                            .start = times.start,
+                            .duration = times.duration,
+                            .dim = shape,
+                            .correlation = static_cast<int64_t>(record.correlation),
+                            .bytes = static_cast<int64_t>(record.bytes),
+                            .queued_ahead = times.queued_ahead,
+                            .submit_ahead = times.submit_ahead});
       break;
     }
     case RecordKind::kFill: {
@@ -596,26 +635,36 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       if ((header.flags & event::kTimesAreHost) != 0) on.clock = event::DeviceClock::kHost;
       const DeviceTimes times =
           device_times(on, Table::kFill, record.queued, record.submit, record.start, record.end);
-      const int64_t shape = writer_.dimension(
-          Table::kFillShape, {checked<event::MemoryKind>(header.value), on.device,
-                              record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
-      writer_.add(Table::kFill,
-                  {on.track, times.start, times.duration, shape, static_cast<int64_t>(record.correlation),
-                   static_cast<int64_t>(record.bytes), times.queued_ahead, times.submit_ahead, 0});
+      const int64_t shape = writer_.dimension(row::FillShape{
+          .memory = checked<event::MemoryKind>(header.value),
+          .device = on.device,
+          .value = record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
+      writer_.add(row::Fill{.track = on.track,
+                            .start = times.start,
+                            .duration = times.duration,
+                            .dim = shape,
+                            .correlation = static_cast<int64_t>(record.correlation),
+                            .bytes = static_cast<int64_t>(record.bytes),
+                            .queued_ahead = times.queued_ahead,
+                            .submit_ahead = times.submit_ahead});
       break;
     }
     case RecordKind::kAllocation: {
       const auto& record = as<event::AllocationRecord>(at);
       const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(Table::kAllocationShape,
-                                              {checked<event::AllocationOperation>(header.value & 0xff),
-                                               checked<event::MemoryKind>(header.value >> 8 & 0xff),
-                                               device_row(header.value >> 16), string(record.name)});
-      writer_.add(Table::kAllocation,
-                  {thread(block).track, start, record.end == 0 ? 0 : host_time(record.end) - start, shape,
-                   static_cast<int64_t>(record.correlation),
-                   record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
-                   static_cast<int64_t>(record.address)});
+      const int64_t shape = writer_.dimension(
+          row::AllocationShape{.operation = checked<event::AllocationOperation>(header.value & 0xff),
+                               .memory = checked<event::MemoryKind>(header.value >> 8 & 0xff),
+                               .device = device_row(header.value >> 16),
+                               .name = string(record.name)});
+      writer_.add(
+          row::Allocation{.track = thread(block).track,
+                          .start = start,
+                          .duration = record.end == 0 ? 0 : host_time(record.end) - start,
+                          .dim = shape,
+                          .correlation = static_cast<int64_t>(record.correlation),
+                          .bytes = record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
+                          .address = static_cast<int64_t>(record.address)});
       break;
     }
     case RecordKind::kSync: {
@@ -625,10 +674,13 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const Queue* on = record.queue != 0 ? &queue(record.queue) : nullptr;
       const int64_t start = host || on == nullptr ? host_time(record.start) : device_time(*on, record.start);
       const int64_t end = host || on == nullptr ? host_time(record.end) : device_time(*on, record.end);
-      const int64_t shape = writer_.dimension(
-          Table::kSyncShape, {checked<event::SyncKind>(header.value), on != nullptr ? on->device : 0});
-      writer_.add(Table::kSync, {on != nullptr ? on->track : thread(block).track, start, end - start, shape,
-                                 static_cast<int64_t>(record.correlation)});
+      const int64_t shape = writer_.dimension(row::SyncShape{.kind = checked<event::SyncKind>(header.value),
+                                                             .device = on != nullptr ? on->device : 0});
+      writer_.add(row::Sync{.track = on != nullptr ? on->track : thread(block).track,
+                            .start = start,
+                            .duration = end - start,
+                            .dim = shape,
+                            .correlation = static_cast<int64_t>(record.correlation)});
       break;
     }
     case RecordKind::kPush:
@@ -641,35 +693,44 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kReading: {
       const auto& record = as<event::ReadingRecord>(at);
       const int64_t counter =
-          writer_.dimension(Table::kCounter, {string(header.value), string(record.unit), 0, 0});
-      const int64_t track =
-          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), row(), 0,
-                                            device_row(record.device), 0, 0, string(header.value),
-                                            writer_.string("counter"), counter});
+          writer_.dimension(row::Counter{.name = string(header.value), .unit = string(record.unit)});
+      const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                         .process = row(),
+                                                         .device = device_row(record.device),
+                                                         .name = string(header.value),
+                                                         .category = writer_.string("counter"),
+                                                         .counter = counter});
       int64_t bits;
       std::memcpy(&bits, &record.number, sizeof bits);
-      writer_.add(Table::kReading, {track, host_time(record.time), bits});
+      writer_.add(row::Reading{.track = track, .start = host_time(record.time), .value = bits});
       break;
     }
     case RecordKind::kCounterValue: {
       const auto& record = as<event::CounterValueRecord>(at);
-      const int64_t counter = writer_.dimension(Table::kCounter, {string(header.value), 0, 0, 0});
+      const int64_t counter = writer_.dimension(row::Counter{.name = string(header.value)});
       int64_t bits;
       std::memcpy(&bits, &record.number, sizeof bits);
-      writer_.add(Table::kCounterValue, {queue(record.queue).track, 0, record.ordinal, counter,
-                                         record.instance, record.pass, bits});
+      writer_.add(row::CounterValue{.track = queue(record.queue).track,
+                                    .start = 0,
+                                    .ordinal = record.ordinal,
+                                    .dim = counter,
+                                    .instance = record.instance,
+                                    .pass = record.pass,
+                                    .value = bits});
       break;
     }
     case RecordKind::kLink: {
       const auto& record = as<event::LinkRecord>(at);
-      writer_.add(Table::kLink, {checked<event::LinkKind>(header.value), row(),
-                                 static_cast<int64_t>(record.from), static_cast<int64_t>(record.to)});
+      writer_.add(row::Link{.kind = checked<event::LinkKind>(header.value),
+                            .process = row(),
+                            .from = static_cast<int64_t>(record.from),
+                            .to = static_cast<int64_t>(record.to)});
       break;
     }
     case RecordKind::kLoss: {
       const auto& record = as<event::LossRecord>(at);
       const uint32_t table = header.value & 0xff;
-      const auto reason = static_cast<event::LossReason>(checked<event::LossReason>(header.value >> 8));
+      const auto reason = checked<event::LossReason>(header.value >> 8);
       if (reason == event::LossReason::kFiltered)
         commands_.filtered_said += record.count;
       else if (reason == event::LossReason::kKilled && table < event::kFactTables)
@@ -681,10 +742,13 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kOverhead: {
       const auto& record = as<event::OverheadRecord>(at);
       const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(
-          Table::kOverheadShape, {checked<event::OverheadKind>(header.value), string(record.name)});
-      writer_.add(Table::kOverhead, {thread(block).track, start, host_time(record.end) - start, shape,
-                                     static_cast<int64_t>(record.correlation)});
+      const int64_t shape = writer_.dimension(row::OverheadShape{
+          .kind = checked<event::OverheadKind>(header.value), .name = string(record.name)});
+      writer_.add(row::Overhead{.track = thread(block).track,
+                                .start = start,
+                                .duration = host_time(record.end) - start,
+                                .dim = shape,
+                                .correlation = static_cast<int64_t>(record.correlation)});
       break;
     }
     case RecordKind::kSample:
@@ -730,13 +794,16 @@ void ProcessState::finish() {
   for (const auto& owner : threads_) {
     if (!owner) continue;
     for (const Open& open : owner->stack) {
-      writer_.add(Table::kMarker, {owner->track, open.start, kUnknown, open.label, 0, open.payload});
+      writer_.add(row::Marker{
+          .track = owner->track, .start = open.start, .dim = open.label, .payload = open.payload});
       ++open_ranges;
     }
   }
   for (const auto& [id, range] : ranges_) {
-    writer_.add(Table::kMarker,
-                {ranges_track(), range.open.start, kUnknown, range.open.label, 0, range.open.payload});
+    writer_.add(row::Marker{.track = ranges_track(),
+                            .start = range.open.start,
+                            .dim = range.open.label,
+                            .payload = range.open.payload});
     ++open_ranges;
   }
   if (open_ranges != 0) writer_.lose(row(), Table::kMarker, event::LossReason::kOpenAtExit, open_ranges);

@@ -17,6 +17,7 @@
 namespace tacho::decode {
 
 using event::kUnknown;
+namespace row = event::row;
 using event::Table;
 
 namespace {
@@ -425,23 +426,24 @@ FrameFacts& ProcessSamples::native(NativeFrame& frame) {
   FrameFacts& facts = found->second;
   frame.facts = &facts;
   if (!fresh) return facts;
-  const auto native_kind = static_cast<int64_t>(event::FrameKind::kNative);
   if (frame.module == nullptr) {
     const std::string_view name = jitted(frame.in_module);
     const Map* const map = find_map(frame.in_module);
     const std::string module = map != nullptr && !map->path.empty() ? map->path
                                : name.empty()                       ? "[unknown]"
                                                                     : "[jit]";
-    facts.row =
-        writer_.dimension(Table::kFrame, {native_kind, writer_.string(name), 0, kUnknown,
-                                          writer_.string(module), static_cast<int64_t>(frame.in_module)});
+    facts.row = writer_.dimension(row::Frame{.kind = event::FrameKind::kNative,
+                                             .function = writer_.string(name),
+                                             .module = writer_.string(module),
+                                             .address = static_cast<int64_t>(frame.in_module)});
     facts.evaluates = FrameFacts::kNo;
     return facts;
   }
   const std::string_view path = frame.module->name();
   facts.hidden = path.ends_with("/libtacho.so");
-  facts.row = writer_.dimension(Table::kFrame, {native_kind, 0, 0, kUnknown, writer_.string(path),
-                                                static_cast<int64_t>(frame.in_module)});
+  facts.row = writer_.dimension(row::Frame{.kind = event::FrameKind::kNative,
+                                           .module = writer_.string(path),
+                                           .address = static_cast<int64_t>(frame.in_module)});
   return facts;
 }
 
@@ -471,8 +473,7 @@ void ProcessSamples::finish() {
 }
 
 int64_t ProcessSamples::plain_frame(event::FrameKind kind, std::string_view function) {
-  return writer_.dimension(Table::kFrame,
-                           {static_cast<int64_t>(kind), writer_.string(function), 0, kUnknown, 0, 0});
+  return writer_.dimension(row::Frame{.kind = kind, .function = writer_.string(function)});
 }
 
 void ProcessSamples::code(const event::CodeRecord& record, std::span<const std::byte> bytes,
@@ -501,9 +502,10 @@ int64_t ProcessSamples::python(uint64_t word) {
   const Code& code = codes_[number];
   const int line = python_line(code.version, code.first_line, code.table,
                                static_cast<int64_t>(word & event::kPythonOffsetMask) - 2);
-  const int64_t row =
-      writer_.dimension(Table::kFrame, {static_cast<int64_t>(event::FrameKind::kPython), code.name, code.file,
-                                        line > 0 ? line : kUnknown, 0, 0});
+  const int64_t row = writer_.dimension(row::Frame{.kind = event::FrameKind::kPython,
+                                                   .function = code.name,
+                                                   .file = code.file,
+                                                   .line = line > 0 ? line : kUnknown});
   python_rows_.emplace(word, row);
   return row;
 }
@@ -519,7 +521,7 @@ int64_t ProcessSamples::stack_of_line() {
   for (size_t i = line_.size() - known; i-- > 0;) {
     const auto [found, fresh] =
         stacks_.try_emplace(static_cast<uint64_t>(row) << 32 | static_cast<uint64_t>(line_[i]), 0);
-    if (fresh) found.value() = writer_.dimension(Table::kStack, {row, line_[i]});
+    if (fresh) found.value() = writer_.dimension(row::Stack{.parent = row, .frame = line_[i]});
     row = found->second;
     last_line_.emplace_back(line_[i], row);
   }
@@ -607,16 +609,20 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   const uint64_t track_key = static_cast<uint64_t>(record.tid) << 1 | static_cast<uint64_t>(header.clock);
   int64_t& track = tracks_[track_key];
   if (track == 0) {
-    const int64_t thread = writer_.dimension(Table::kThread, {process_.row(), record.tid, 0});
-    track = writer_.dimension(
-        Table::kTrack,
-        {static_cast<int64_t>(event::TrackKind::kThread), process_.row(), thread, 0, record.tid, 0, 0,
-         writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall"), 0});
+    const int64_t thread = writer_.dimension(row::Thread{.process = process_.row(), .tid = record.tid});
+    track = writer_.dimension(row::Track{
+        .kind = event::TrackKind::kThread,
+        .process = process_.row(),
+        .thread = thread,
+        .native = record.tid,
+        .category = writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall")});
   }
   constexpr uint64_t kLongest = 1ULL << 50;
-  writer_.add(Table::kSample, {track, process_.host_time(record.time),
-                               static_cast<int64_t>(std::min(record.period, kLongest)), row,
-                               static_cast<int64_t>(record.correlation)});
+  writer_.add(row::Sample{.track = track,
+                          .start = process_.host_time(record.time),
+                          .duration = static_cast<int64_t>(std::min(record.period, kLongest)),
+                          .dim = row,
+                          .correlation = static_cast<int64_t>(record.correlation)});
   return true;
 }
 

@@ -25,7 +25,8 @@ class Process : public decode::ProcessContext {
     return static_cast<int64_t>(static_cast<double>(ticks) * 0.4761904762);
   }
   int64_t thread_track(uint32_t tid) override {
-    return writer_.dimension(event::Table::kTrack, {1, 1, 0, 0, tid, 0, 0, 0, 0});
+    return writer_.dimension(
+        event::row::Track{.kind = event::TrackKind::kThread, .process = 1, .native = tid});
   }
 
  private:

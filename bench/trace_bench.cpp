@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "trace/cells.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -31,6 +32,7 @@ namespace tacho::trace {
 namespace {
 
 using event::kUnknown;
+namespace row = event::row;
 using event::Table;
 
 double cpu_seconds() {
@@ -95,16 +97,18 @@ class OpenClProgram {
   static void define(TraceWriter& writer) {
     for (const char* name : {"clSetKernelArg", "clEnqueueNDRangeKernel", "clEnqueueWriteBuffer",
                              "clEnqueueReadBuffer", "clFinish", "clReleaseEvent"}) {
-      writer.dimension(Table::kFunction, {writer.string(name), 1});
+      writer.dimension(row::Function{.name = writer.string(name), .domain = event::Domain::kOpenCL});
     }
     for (int64_t k = 0; k < kKernels; ++k) {
-      std::vector<int64_t> row(event::column::Kernel::kCount, 0);
-      row[0] = writer.string(fmt::format("kernel_number_{}_of_the_model", k));
-      row[event::column::Kernel::grid_x] = 1024 << (k % 8);
-      writer.dimension(Table::kKernel, row);
+      writer.dimension(row::Kernel{.name = writer.string(fmt::format("kernel_number_{}_of_the_model", k)),
+                                   .grid_x = 1024 << (k % 8)});
     }
-    for (int64_t direction = 2; direction < 4; ++direction) {
-      writer.dimension(Table::kCopyShape, {direction, 1, 3, 0, 1, 0, 1});
+    for (const auto direction : {event::CopyDirection::kHostToDevice, event::CopyDirection::kDeviceToHost}) {
+      writer.dimension(row::CopyShape{.direction = direction,
+                                      .source_memory = event::MemoryKind::kPageable,
+                                      .target_memory = event::MemoryKind::kDevice,
+                                      .target_device = 1,
+                                      .asynchronous = 1});
     }
   }
 
@@ -196,18 +200,18 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
         const int64_t call = number(s, 4) == 0 ? 0 : number(s, 4) - 4294967296;
         const int64_t duration = number(s, 1) - number(s, 0);
         if (kind.rfind("Copy", 0) == 0) {
-          const int64_t shape = names.dimension(Table::kCopyShape, {kind == "CopyHostToDevice"   ? 2
-                                                                    : kind == "CopyDeviceToHost" ? 3
-                                                                                                 : 4,
-                                                                    0, 0, 0, 0, 0, 1});
+          const int64_t shape = names.dimension(row::CopyShape{
+              .direction = kind == "CopyHostToDevice"   ? event::CopyDirection::kHostToDevice
+                           : kind == "CopyDeviceToHost" ? event::CopyDirection::kDeviceToHost
+                                                        : event::CopyDirection::kDeviceToDevice,
+              .asynchronous = 1});
           rows.gpu_and_calls.push_back(
               {Table::kCopy,
                9,
                {100 + number(s, 5), number(s, 0), duration, shape, call, kUnknown, kUnknown, kUnknown, 0}});
         } else {
-          std::vector<int64_t> kernel(event::column::Kernel::kCount, 0);
-          kernel[0] = names.string(text(s, 2).empty() ? kind : text(s, 2));
-          const int64_t dim = names.dimension(Table::kKernel, kernel);
+          const int64_t dim =
+              names.dimension(row::Kernel{.name = names.string(text(s, 2).empty() ? kind : text(s, 2))});
           rows.gpu_and_calls.push_back(
               {Table::kDispatch,
                9,
@@ -224,15 +228,16 @@ bool read_rpd(const std::string& path, TraceWriter& names, RpdRows& rows) {
         const int64_t call = number(s, 5) - 4294967296;
         const int64_t duration = number(s, 1) - number(s, 0);
         if (text(s, 3) == "UserMarker") {
-          const int64_t label =
-              names.dimension(Table::kLabel, {names.string(text(s, 4)), 0, 0, 0, kUnknown, 0});
+          const int64_t label = names.dimension(row::Label{.name = names.string(text(s, 4))});
           rows.all.push_back({Table::kMarker, 6, {number(s, 2), number(s, 0), duration, label, call, 0}});
           return;
         }
         const Row row{Table::kApi,
                       6,
                       {number(s, 2), number(s, 0), duration,
-                       names.dimension(Table::kFunction, {names.string(text(s, 3)), 4}), call, kUnknown}};
+                       names.dimension(row::Function{.name = names.string(text(s, 3)),
+                                                     .domain = event::Domain::kHipRuntime}),
+                       call, kUnknown}};
         rows.all.push_back(row);
         if (number(s, 6) != 0) rows.gpu_and_calls.push_back(row);
       });
@@ -260,7 +265,7 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
       Row moved = row;
       moved.cell[1] += round * (last - first + 1000);
       if (moved.cell[4] != 0) moved.cell[4] += round * correlations;
-      writer->add(row.table, std::span<const int64_t>(moved.cell.data(), row.cells));
+      Cells::add(*writer, row.table, std::span<const int64_t>(moved.cell.data(), row.cells));
       if (++written == total) break;
     }
   }
@@ -305,7 +310,12 @@ void measure(const std::string& title, const std::vector<Row>& rows, int64_t tot
   must(visit_chunks(*trace, Table::kApi, std::array{0, 1, 2, 3, 4, 5},
                     [&](size_t, std::span<const std::span<const int64_t>> v) {
                       for (size_t i = 0; i < v[0].size(); ++i)
-                        named->add(Table::kApi, {v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i]});
+                        named->add(row::Api{.track = v[0][i],
+                                            .start = v[1][i],
+                                            .duration = v[2][i],
+                                            .dim = v[3][i],
+                                            .correlation = v[4][i],
+                                            .result = v[5][i]});
                       return true;
                     }));
   must(named->finish());
@@ -351,8 +361,8 @@ void measure_names(int64_t total) {
   const double before = cpu_seconds();
   for (int64_t i = 0; i < total; ++i) {
     const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i));
-    const int64_t label = writer->dimension(Table::kLabel, {name, 0, 0, 0, kUnknown, 0});
-    writer->add(Table::kMarker, {1, 1'000'000 + i * 500, 100, label, 0, 0});
+    const int64_t label = writer->dimension(row::Label{.name = name});
+    writer->add(row::Marker{.track = 1, .start = 1'000'000 + i * 500, .duration = 100, .dim = label});
     if (i % 100'000 == 0) peak = std::max(peak, status_kib("RssAnon:"));
   }
   const auto trace = must(writer->finish_and_open());
@@ -372,7 +382,7 @@ void measure_memory(int64_t total) {
   int64_t next_look = 0;
   while (written < total) {
     program.step([&](const Row& row) {
-      writer->add(row.table, std::span<const int64_t>(row.cell.data(), row.cells));
+      Cells::add(*writer, row.table, std::span<const int64_t>(row.cell.data(), row.cells));
       ++written;
     });
     if (written >= next_look) look(), next_look += 100'000;

@@ -16,6 +16,7 @@ namespace tacho::counter {
 namespace {
 
 using event::kUnknown;
+namespace row = event::row;
 using event::Table;
 
 class Rows {
@@ -29,53 +30,51 @@ class Rows {
     int index = 0;
     std::from_chars(device.id.data(), device.id.data() + device.id.size(), index);
     device_ = writer.dimension(
-        Table::kDevice,
-        {0, static_cast<int64_t>(device.id == "cpu" ? event::DeviceKind::kCpu : event::DeviceKind::kGpu),
-         index, writer.string(device.name), writer.string(device.vendor), writer.string(device.architecture),
-         0, 0, kUnknown});
-    writer.add(Table::kClock, {0, now_.raw, now_.monotonic, now_.boottime, now_.realtime, kUnknown, 0});
+        row::Device{.kind = device.id == "cpu" ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
+                    .index = index,
+                    .name = writer.string(device.name),
+                    .vendor = writer.string(device.vendor),
+                    .architecture = writer.string(device.architecture)});
+    writer.add(row::Clock{
+        .raw = now_.raw, .monotonic = now_.monotonic, .boottime = now_.boottime, .realtime = now_.realtime});
   }
 
   void add(const Dispatch& dispatch, const std::vector<std::pair<std::string_view, double>>& values,
            size_t pass) {
     const int64_t process = process_of(dispatch);
-    const int64_t thread = writer_.dimension(Table::kThread, {process, dispatch.tid, 0});
-    const int64_t track =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, thread,
-                                          device_, dispatch.queue, 0, 0, 0, 0});
+    const int64_t thread = writer_.dimension(row::Thread{.process = process, .tid = dispatch.tid});
+    const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                       .process = process,
+                                                       .thread = thread,
+                                                       .device = device_,
+                                                       .native = dispatch.queue});
     const auto size = [](uint64_t value) { return static_cast<int64_t>(value); };
     const int64_t group = dispatch.workgroup[0] == 0 ? kUnknown : size(dispatch.workgroup[0]);
-    const int64_t kernel = writer_.dimension(Table::kKernel, {writer_.string(dispatch.kernel),
-                                                              0,
-                                                              size(dispatch.grid[0]),
-                                                              size(dispatch.grid[1]),
-                                                              size(dispatch.grid[2]),
-                                                              group,
-                                                              size(dispatch.workgroup[1]),
-                                                              size(dispatch.workgroup[2]),
-                                                              0,
-                                                              0,
-                                                              0,
-                                                              0,
-                                                              0,
-                                                              0,
-                                                              dispatch.arch_vgpr,
-                                                              dispatch.accum_vgpr,
-                                                              dispatch.sgpr,
-                                                              size(dispatch.lds),
-                                                              0,
-                                                              size(dispatch.scratch),
-                                                              kUnknown,
-                                                              kUnknown,
-                                                              0});
+    const int64_t kernel = writer_.dimension(row::Kernel{.name = writer_.string(dispatch.kernel),
+                                                         .grid_x = size(dispatch.grid[0]),
+                                                         .grid_y = size(dispatch.grid[1]),
+                                                         .grid_z = size(dispatch.grid[2]),
+                                                         .group_x = group,
+                                                         .group_y = size(dispatch.workgroup[1]),
+                                                         .group_z = size(dispatch.workgroup[2]),
+                                                         .registers = dispatch.arch_vgpr,
+                                                         .accum_registers = dispatch.accum_vgpr,
+                                                         .scalar_registers = dispatch.sgpr,
+                                                         .shared_static = size(dispatch.lds),
+                                                         .shared_dynamic = 0,
+                                                         .private_bytes = size(dispatch.scratch)});
     const bool timed = dispatch.end > dispatch.start;
     // A dispatch that was not timed stands in its place, without a duration.
     const int64_t start =
         timed ? dispatch.start - (now_.boottime - now_.raw) : now_.raw + size(dispatch.index);
     const auto ordinal = static_cast<int64_t>(dispatch.index);
     if (written_.try_emplace(dispatch.index, start).second)
-      writer_.add(Table::kDispatch, {track, start, timed ? dispatch.end - dispatch.start : kUnknown, kernel,
-                                     ordinal + 1, kUnknown, kUnknown, ordinal, 0});
+      writer_.add(row::Dispatch{.track = track,
+                                .start = start,
+                                .duration = timed ? dispatch.end - dispatch.start : kUnknown,
+                                .dim = kernel,
+                                .correlation = ordinal + 1,
+                                .ordinal = ordinal});
     for (const auto& [name, value] : values) {
       // "L2_HIT[3]" is instance 3 of L2_HIT.
       std::string_view base = name;
@@ -84,9 +83,14 @@ class Rows {
         base = name.substr(0, bracket);
         std::from_chars(name.data() + bracket + 1, name.data() + name.size(), instance);
       }
-      const int64_t counter = writer_.dimension(Table::kCounter, {writer_.string(base), 0, 0, 0});
-      writer_.add(Table::kCounterValue, {track, written_[dispatch.index], ordinal, counter, instance,
-                                         size(pass), std::bit_cast<int64_t>(value)});
+      const int64_t counter = writer_.dimension(row::Counter{.name = writer_.string(base)});
+      writer_.add(row::CounterValue{.track = track,
+                                    .start = written_[dispatch.index],
+                                    .ordinal = ordinal,
+                                    .dim = counter,
+                                    .instance = instance,
+                                    .pass = size(pass),
+                                    .value = std::bit_cast<int64_t>(value)});
     }
   }
 
@@ -94,9 +98,12 @@ class Rows {
   int64_t process_of(const Dispatch& dispatch) {
     int64_t& row = processes_[dispatch.pid];
     if (row == 0)
-      row = writer_.dimension(
-          Table::kProcess, {dispatch.pid, 0, now_.raw, writer_.string(command_.substr(0, command_.find(' '))),
-                            writer_.string(command_), writer_.string(host_), kUnknown, 0});
+      row = writer_.dimension(row::Process{.pid = dispatch.pid,
+                                           .parent_pid = 0,
+                                           .start = now_.raw,
+                                           .name = writer_.string(command_.substr(0, command_.find(' '))),
+                                           .command = writer_.string(command_),
+                                           .host = writer_.string(host_)});
     return row;
   }
 

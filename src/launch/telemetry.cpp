@@ -22,6 +22,7 @@
 namespace tacho::launch {
 
 using event::Table;
+namespace row = event::row;
 
 namespace {
 
@@ -410,20 +411,23 @@ void Telemetry::deliver(trace::TraceWriter& writer) {
     values.swap(values_);
     for (size_t i = tracks_.size(); i < series_.size(); ++i) {
       const Series& series = series_[i];
-      const int64_t counter =
-          writer.dimension(Table::kCounter, {writer.string(series.name), writer.string(series.unit),
-                                             writer.string(series.text), writer.string(series.category)});
-      tracks_.push_back(writer.dimension(
-          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, 0,
-                          series.pid != 0 ? series.pid : series.device + 1, 0, writer.string(series.name),
-                          writer.string(series.pid != 0      ? "telemetry.process"
-                                        : series.device >= 0 ? "telemetry.gpu"
-                                                             : "telemetry.cpu"),
-                          counter}));
+      const int64_t counter = writer.dimension(row::Counter{.name = writer.string(series.name),
+                                                            .unit = writer.string(series.unit),
+                                                            .text = writer.string(series.text),
+                                                            .block = writer.string(series.category)});
+      tracks_.push_back(
+          writer.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                      .native = series.pid != 0 ? series.pid : series.device + 1,
+                                      .name = writer.string(series.name),
+                                      .category = writer.string(series.pid != 0      ? "telemetry.process"
+                                                                : series.device >= 0 ? "telemetry.gpu"
+                                                                                     : "telemetry.cpu"),
+                                      .counter = counter}));
     }
   }
   for (const Value& value : values)
-    writer.add(Table::kReading, {tracks_[value.series], value.time, std::bit_cast<int64_t>(value.value)});
+    writer.add(row::Reading{
+        .track = tracks_[value.series], .start = value.time, .value = std::bit_cast<int64_t>(value.value)});
 }
 
 std::set<pid_t> Telemetry::seen_processes() const {
@@ -447,8 +451,11 @@ void Telemetry::finish(trace::TraceWriter& writer, const std::map<uint32_t, int6
       int64_t& fresh = made[series.pid];
       if (fresh == 0) {
         const auto& [name, parent] = seen_[series.pid];
-        fresh = writer.dimension(Table::kProcess, {series.pid, parent, 0, writer.string(name),
-                                                   writer.string(name), 0, event::kUnknown, 0});
+        fresh = writer.dimension(row::Process{.pid = series.pid,
+                                              .parent_pid = parent,
+                                              .start = 0,
+                                              .name = writer.string(name),
+                                              .command = writer.string(name)});
       }
       row = fresh;
     }

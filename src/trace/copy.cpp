@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "trace/cells.h"
+
 namespace tacho::trace {
 
 using event::Table;
@@ -44,9 +46,11 @@ class RowMaps {
           if (target == kUnmapped) continue;
         }
       }
-      writer_.dimension(Table::kProperty,
-                        {table, target, mapped(Table::kString, cell(event::column::Property::key)),
-                         mapped(Table::kString, cell(event::column::Property::value))});
+      writer_.dimension(
+          event::row::Property{.table = event::Code<Table>::of(table),
+                               .row = target,
+                               .key = mapped(Table::kString, cell(event::column::Property::key)),
+                               .value = mapped(Table::kString, cell(event::column::Property::value))});
     }
   }
 
@@ -79,7 +83,7 @@ class RowMaps {
       int64_t& run = cells[event::column::Process::run];
       run = (run == event::kUnknown ? 0 : run) + options_.run;
     }
-    return writer_.dimension(table, cells);
+    return Cells::dimension(writer_, table, cells);
   }
 
   // A stack refers to its caller's, which comes earlier: from the outermost one down, without recursion.
@@ -97,10 +101,9 @@ class RowMaps {
     for (size_t i = chain.size(); i-- > 0;) {
       const int64_t parent = from_.cell(Table::kStack, chain[i], event::column::Stack::parent);
       const bool known = parent > 0 && parent < chain[i] && map[static_cast<size_t>(parent)] != kUnmapped;
-      to = writer_.dimension(
-          Table::kStack,
-          {known ? map[static_cast<size_t>(parent)] : 0,
-           mapped(Table::kFrame, from_.cell(Table::kStack, chain[i], event::column::Stack::frame))});
+      to = writer_.dimension(event::row::Stack{
+          .parent = known ? map[static_cast<size_t>(parent)] : 0,
+          .frame = mapped(Table::kFrame, from_.cell(Table::kStack, chain[i], event::column::Stack::frame))});
       map[static_cast<size_t>(chain[i])] = to;
     }
     return to;
@@ -135,7 +138,7 @@ Status copy_into(const Trace& from, TraceWriter& writer, const CopyOptions& opti
             !options.keep(info.table, original.data()))
           continue;
         for (size_t c = 0; c < columns.size(); ++c) row[c] = maps.value(info.columns[c], original[c]);
-        writer.add(info.table, row);
+        Cells::add(writer, info.table, row);
       }
     }
   }

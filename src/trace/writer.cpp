@@ -129,7 +129,7 @@ class FileWriter final : public TraceWriter {
     return add_string(text, bytes);
   }
 
-  int64_t dimension(Table table, std::span<const int64_t> row) override {
+  int64_t dimension_cells(Table table, std::span<const int64_t> row) override {
     const size_t index = dimension_index(table);
     PendingDimension& pending = pending_[index];
     assert(!event::is_fact(table) && table != Table::kString && row.size() == pending.columns.size());
@@ -167,7 +167,7 @@ class FileWriter final : public TraceWriter {
     if (updates_[0].size() == kMaxChunkRows) write_dictionary();
   }
 
-  void add(Table table, std::span<const int64_t> row) override {
+  void add_cells(Table table, std::span<const int64_t> row) override {
     assert(event::is_fact(table));
     if (!event::is_fact(table)) return;
     if (table == Table::kLoss) {
@@ -204,10 +204,8 @@ class FileWriter final : public TraceWriter {
   }
 
   void note(int64_t process, event::NoteSeverity severity, std::string_view text) override {
-    add(Table::kNote, {process, event::kUnknown, static_cast<int64_t>(severity), string(text)});
+    add(event::row::Note{.process = process, .severity = severity, .text = string(text)});
   }
-  using TraceWriter::add;
-  using TraceWriter::dimension;
 
   Status flush() override {
     if (failed_ == 0) {

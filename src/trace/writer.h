@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,15 +41,11 @@ class TraceWriter {
   /// Row of the string table for `text` (any bytes); equal text gives the equal row. "" is row 0.
   virtual int64_t string(std::string_view text) = 0;
 
-  /// Row of dimension `table` with these column values (all columns, in schema order); an equal row is
-  /// reused. A row of all zeros is NOT row 0: row 0 ("none") exists by itself and is never returned.
+  /// Row number of a dimension's row; an equal row is reused. A row of all zeros is NOT row 0: row 0 ("none") exists
+  /// by itself and is never returned.
   template <event::DimensionRow R>
   int64_t dimension(const R& row) {
-    return dimension(R::kTable, event::cells(row));
-  }
-  virtual int64_t dimension(event::Table table, std::span<const int64_t> row) = 0;
-  int64_t dimension(event::Table table, std::initializer_list<int64_t> row) {
-    return dimension(table, std::span<const int64_t>(row.begin(), row.size()));
+    return dimension_cells(R::kTable, event::cells(row));
   }
   /// Replaces one column of an existing dimension row (a thread's name, known late). Does not affect
   /// deduplication.
@@ -62,14 +57,10 @@ class TraceWriter {
       update(R::kTable, row, static_cast<int>(c), event::cells(values)[c]);
   }
 
-  /// Appends a fact: all columns in schema order. Any order of times is accepted; rows are sorted per slab.
+  /// Appends a fact. Any order of times is accepted; rows are sorted per slab.
   template <event::FactRow R>
   void add(const R& row) {
-    add(R::kTable, event::cells(row));
-  }
-  virtual void add(event::Table table, std::span<const int64_t> row) = 0;
-  void add(event::Table table, std::initializer_list<int64_t> row) {
-    add(table, std::span<const int64_t>(row.begin(), row.size()));
+    add_cells(R::kTable, event::cells(row));
   }
 
   /// Adds to a loss counter (a row of table loss at the end). process: row, 0 = tacho.
@@ -102,6 +93,12 @@ class TraceWriter {
   /// finish(), then opens what was written. `shown_as`: what path() and messages call the trace (the file that it was made of);
   /// empty: its own name.
   virtual Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as = {}) = 0;
+
+ private:
+  friend class Cells;
+  // What dimension() and add() come to: all columns of the table in the schema's order.
+  virtual int64_t dimension_cells(event::Table table, std::span<const int64_t> cells) = 0;
+  virtual void add_cells(event::Table table, std::span<const int64_t> cells) = 0;
 };
 
 }  // namespace tacho::trace

@@ -16,6 +16,8 @@
 namespace tacho::analysis {
 namespace {
 
+namespace row = event::row;
+
 using trace::Folder;
 using trace::must;
 using trace::TraceWriter;
@@ -25,30 +27,29 @@ constexpr int64_t kNames = 400'000;
 // A launch and a kernel of each name, in two shapes; kernel i runs for 100 + i ns, `more` longer in its second shape.
 std::shared_ptr<const trace::Trace> many_kernels(const std::string& path, int64_t more) {
   auto writer = must(TraceWriter::create(path, {}));
-  const int64_t process = writer->dimension(event::Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
-  const int64_t thread = writer->dimension(event::Table::kThread, {process, 8, 0});
-  const int64_t host =
-      writer->dimension(event::Table::kTrack,
-                        {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
-  const int64_t device =
-      writer->dimension(event::Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0,
-                                                writer->string("GPU 0"), 0, 0, 0, 0, event::kUnknown});
-  const int64_t queue =
-      writer->dimension(event::Table::kTrack,
-                        {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, device, 1, 0, 0, 0, 0});
-  const int64_t launch = writer->dimension(
-      event::Table::kFunction, {writer->string("launch"), static_cast<int64_t>(event::Domain::kOpenCL)});
+  const int64_t process = writer->dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 8});
+  const int64_t host = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
+  const int64_t device = writer->dimension(
+      row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("GPU 0")});
+  const int64_t queue = writer->dimension(
+      row::Track{.kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 1});
+  const int64_t launch =
+      writer->dimension(row::Function{.name = writer->string("launch"), .domain = event::Domain::kOpenCL});
   for (int64_t i = 0; i < 2 * kNames; ++i) {
-    std::vector<int64_t> row(event::column::Kernel::kCount, 0);
-    row[event::column::Kernel::name] =
-        writer->string(fmt::format("a kernel of step {} of the run", i % kNames));
-    row[event::column::Kernel::grid_x] = 1 + i / kNames;
-    const int64_t kernel = writer->dimension(event::Table::kKernel, row);
+    const int64_t kernel = writer->dimension(
+        row::Kernel{.name = writer->string(fmt::format("a kernel of step {} of the run", i % kNames)),
+                    .grid_x = 1 + i / kNames});
     const int64_t start = 1'000'000 * i;
-    writer->add(event::Table::kApi, {host, start, 50, launch, i + 1, 0});
-    writer->add(event::Table::kDispatch,
-                {queue, start + 60 + i % kNames, 100 + i % kNames + (i < kNames ? 0 : more), kernel, i + 1,
-                 event::kUnknown, event::kUnknown, i, 0});
+    writer->add(row::Api{
+        .track = host, .start = start, .duration = 50, .dim = launch, .correlation = i + 1, .result = 0});
+    writer->add(row::Dispatch{.track = queue,
+                              .start = start + 60 + i % kNames,
+                              .duration = 100 + i % kNames + (i < kNames ? 0 : more),
+                              .dim = kernel,
+                              .correlation = i + 1,
+                              .ordinal = i});
   }
   return must(writer->finish_and_open());
 }

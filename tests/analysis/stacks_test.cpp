@@ -13,6 +13,7 @@ namespace tacho::analysis {
 namespace {
 
 using event::Table;
+namespace row = event::row;
 using trace::Folder;
 using trace::must;
 using trace::TraceWriter;
@@ -23,27 +24,36 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
   const int64_t process =
-      writer->dimension(Table::kProcess, {1, 0, 0, writer->string("p"), 0, 0, event::kUnknown, 0});
-  const int64_t thread = writer->dimension(Table::kThread, {process, 1, 0});
+      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
+  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
   const int64_t host = writer->dimension(
-      Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 1, 0, 0, 0, 0});
-  const int64_t queue = writer->dimension(
-      Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0, 0, 7, 0, 0, 0, 0});
-  const int64_t launch = writer->dimension(Table::kFunction, {writer->string("cuLaunchKernel"), 0});
-  std::vector<int64_t> shape(event::column::Kernel::kCount, 0);
-  shape[event::column::Kernel::name] = writer->string("k");
-  const int64_t kernel = writer->dimension(Table::kKernel, shape);
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
+  const int64_t queue =
+      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
+  const int64_t launch = writer->dimension(row::Function{.name = writer->string("cuLaunchKernel")});
+  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
   int64_t whole = 0;
   for (int64_t i = 0; i < 20; ++i) {
     const int64_t at = 1'000'000 * (i + 1);
     const std::string name = i % 2 == 0 ? fmt::format("aten::mm, seq = {}, op_id = {}", i, 3 * i)
                                         : fmt::format("aten::relu, op_id = {}, sizes = [[{}]]", i, i);
-    const int64_t label = writer->dimension(
-        Table::kLabel,
-        {writer->string(name), static_cast<int64_t>(event::MarkerKind::kPushPop), 0, 0, event::kUnknown, 0});
-    writer->add(Table::kMarker, {host, at, 500'000, label, 0, 0});
-    writer->add(Table::kApi, {host, at + 1000, 2000, launch, i + 1, 0});
-    writer->add(Table::kDispatch, {queue, at + 5000, 100 + i, kernel, i + 1, 0, 0, i, 0});
+    const int64_t label =
+        writer->dimension(row::Label{.name = writer->string(name), .kind = event::MarkerKind::kPushPop});
+    writer->add(row::Marker{.track = host, .start = at, .duration = 500'000, .dim = label});
+    writer->add(row::Api{.track = host,
+                         .start = at + 1000,
+                         .duration = 2000,
+                         .dim = launch,
+                         .correlation = i + 1,
+                         .result = 0});
+    writer->add(row::Dispatch{.track = queue,
+                              .start = at + 5000,
+                              .duration = 100 + i,
+                              .dim = kernel,
+                              .correlation = i + 1,
+                              .queued_ahead = 0,
+                              .submit_ahead = 0,
+                              .ordinal = i});
     whole += 100 + i;
   }
   const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));

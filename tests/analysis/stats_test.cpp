@@ -17,16 +17,15 @@
 namespace tacho::analysis {
 namespace {
 
+namespace row = event::row;
+
 using trace::Folder;
 using trace::must;
 using trace::TraceWriter;
 using trace::WriterOptions;
 
 int64_t kernel(TraceWriter& writer, const std::string& name, int64_t grid) {
-  std::vector<int64_t> row(event::column::Kernel::kCount, 0);
-  row[event::column::Kernel::name] = writer.string(name);
-  row[event::column::Kernel::grid_x] = grid;
-  return writer.dimension(event::Table::kKernel, row);
+  return writer.dimension(row::Kernel{.name = writer.string(name), .grid_x = grid});
 }
 
 struct Expected {
@@ -47,8 +46,14 @@ std::shared_ptr<const trace::Trace> many_pairs(const Folder& folder, uint64_t ri
   for (int64_t i = 0; i < 65'000; ++i) {
     const uint64_t k = random() % 1000;
     const auto duration = static_cast<int64_t>(random() % 100'000);
-    writer->add(event::Table::kDispatch,
-                {1 + static_cast<int64_t>(random() % 8), i * 1000, duration, dims[k], i, 0, 0, i, 0});
+    writer->add(row::Dispatch{.track = 1 + static_cast<int64_t>(random() % 8),
+                              .start = i * 1000,
+                              .duration = duration,
+                              .dim = dims[k],
+                              .correlation = i,
+                              .queued_ahead = 0,
+                              .submit_ahead = 0,
+                              .ordinal = i});
     Expected& sum = expected[fmt::format("kernel_{}", k / 2)];
     ++sum.count;
     sum.total += duration;
@@ -102,10 +107,10 @@ TEST(Statistics, of_marks_without_duration_sort_by_name) {
   const Folder folder;
   auto writer = must(TraceWriter::create(folder / "ties.tacho", {}));
   for (const char* name : {"b", "c", "a", "b"})
-    writer->add(
-        event::Table::kMarker,
-        {1, 1000, 0,
-         writer->dimension(event::Table::kLabel, {writer->string(name), 0, 0, 0, event::kUnknown, 0}), 0, 0});
+    writer->add(row::Marker{.track = 1,
+                            .start = 1000,
+                            .duration = 0,
+                            .dim = writer->dimension(row::Label{.name = writer->string(name)})});
   const auto rows = must(statistics(*must(writer->finish_and_open()), By::kMarker));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].name, "a");
@@ -125,9 +130,8 @@ TEST(Statistics, of_many_names_need_little_memory) {
     auto writer = must(TraceWriter::create(folder / "names.tacho", {}));
     for (int64_t i = 0; i < 2 * kNames; ++i) {
       const int64_t name = writer->string(fmt::format("a marker of step {} of the run", i % kNames));
-      const int64_t label =
-          writer->dimension(event::Table::kLabel, {name, 0, 0, i / kNames, event::kUnknown, 0});
-      writer->add(event::Table::kMarker, {1, i * 100, 10 + i % kNames, label, 0, 0});
+      const int64_t label = writer->dimension(row::Label{.name = name, .category = i / kNames});
+      writer->add(row::Marker{.track = 1, .start = i * 100, .duration = 10 + i % kNames, .dim = label});
     }
     ASSERT_TRUE(writer->finish());
   }

@@ -20,6 +20,7 @@ using event::kUnknown;
 using event::LossReason;
 using event::NameSpace;
 namespace column = event::column;
+namespace row = event::row;
 
 class TestProcess : public ProcessContext {
  public:
@@ -27,8 +28,8 @@ class TestProcess : public ProcessContext {
   int64_t row() override { return 7; }
   int64_t host_time(uint64_t ticks) const override { return static_cast<int64_t>(ticks / 2) + 5'000'000; }
   int64_t thread_track(uint32_t tid) override {
-    const int64_t values[] = {1, 7, 0, 0, tid, 0, 0, 0, 0};
-    return writer_.dimension(Table::kTrack, values);
+    const row::Track values{.kind = event::TrackKind::kThread, .process = 7, .native = tid};
+    return writer_.dimension(values);
   }
 
  private:

@@ -14,8 +14,6 @@ using event::Table;
 
 class MemoryWriter : public trace::TraceWriter {
  public:
-  using TraceWriter::add;
-  using TraceWriter::dimension;
   int64_t string(std::string_view text) override {
     if (text.empty()) return 0;
     const auto [at, fresh] =
@@ -27,7 +25,7 @@ class MemoryWriter : public trace::TraceWriter {
       if (number == row) return text;
     return {};
   }
-  int64_t dimension(Table table, std::span<const int64_t> row) override {
+  int64_t dimension_cells(Table table, std::span<const int64_t> row) override {
     auto& rows = dimensions[table];
     const std::vector<int64_t> values(row.begin(), row.end());
     for (size_t i = 0; i < rows.size(); ++i)
@@ -38,7 +36,7 @@ class MemoryWriter : public trace::TraceWriter {
   void update(Table table, int64_t row, int column, int64_t value) override {
     dimensions[table][static_cast<size_t>(row - 1)][static_cast<size_t>(column)] = value;
   }
-  void add(Table table, std::span<const int64_t> row) override {
+  void add_cells(Table table, std::span<const int64_t> row) override {
     facts[table].emplace_back(row.begin(), row.end());
   }
   void lose(int64_t, Table, event::LossReason reason, int64_t count) override { losses[reason] += count; }

@@ -70,96 +70,142 @@ class Maker {
 
   int64_t process(int64_t pid, std::string_view name = "app", int64_t rank = kUnknown,
                   std::string_view host = "here") {
-    return writer_->dimension(
-        Table::kProcess, {pid, 1, 0, text(name), text(std::string(name) + " --fast"), text(host), rank, 0});
+    return writer_->dimension(event::row::Process{.pid = pid,
+                                                  .parent_pid = 1,
+                                                  .start = 0,
+                                                  .name = text(name),
+                                                  .command = text(std::string(name) + " --fast"),
+                                                  .host = text(host),
+                                                  .rank = rank});
   }
   int64_t thread_track(int64_t process, int64_t tid, std::string_view name = "") {
-    const int64_t thread = writer_->dimension(Table::kThread, {process, tid, text(name)});
-    return writer_->dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process,
-                                              thread, 0, tid, 0, 0, text("thread"), 0});
+    const int64_t thread =
+        writer_->dimension(event::row::Thread{.process = process, .tid = tid, .name = text(name)});
+    return writer_->dimension(event::row::Track{.kind = event::TrackKind::kThread,
+                                                .process = process,
+                                                .thread = thread,
+                                                .native = tid,
+                                                .category = text("thread")});
   }
   int64_t range_track(int64_t process) {
-    return writer_->dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kRange), process, 0, 0,
-                                              0, 0, text("ranges"), text("range"), 0});
+    return writer_->dimension(event::row::Track{.kind = event::TrackKind::kRange,
+                                                .process = process,
+                                                .name = text("ranges"),
+                                                .category = text("range")});
   }
   int64_t device(std::string_view name, event::DeviceKind kind = event::DeviceKind::kGpu,
                  std::string_view architecture = "", int64_t index = 0) {
-    return writer_->dimension(
-        Table::kDevice, {0, static_cast<int64_t>(kind), index, text(name), text("Maker"), text(architecture),
-                         text("driver 1"), 0, kUnknown});
+    return writer_->dimension(event::row::Device{.kind = kind,
+                                                 .index = index,
+                                                 .name = text(name),
+                                                 .vendor = text("Maker"),
+                                                 .architecture = text(architecture),
+                                                 .driver = text("driver 1")});
   }
   int64_t queue_track(int64_t process, int64_t device, int64_t native, std::string_view category = "queue") {
-    return writer_->dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0,
-                                              device, native, 0, 0, text(category), 0});
+    return writer_->dimension(event::row::Track{.kind = event::TrackKind::kQueue,
+                                                .process = process,
+                                                .device = device,
+                                                .native = native,
+                                                .category = text(category)});
   }
   int64_t kernel(std::string_view name, int64_t grid = 1024, int64_t group = 64,
                  int64_t registers = kUnknown) {
-    std::vector<int64_t> row(column::Kernel::kCount, 0);
-    row[column::Kernel::name] = text(name);
-    row[column::Kernel::grid_x] = grid;
-    row[column::Kernel::grid_y] = row[column::Kernel::grid_z] = 1;
-    row[column::Kernel::group_x] = group;
-    row[column::Kernel::group_y] = row[column::Kernel::group_z] = 1;
-    row[column::Kernel::registers] = registers;
-    row[column::Kernel::accum_registers] = row[column::Kernel::scalar_registers] = kUnknown;
-    row[column::Kernel::shared_static] = 100;
-    row[column::Kernel::shared_dynamic] = kUnknown;
-    row[column::Kernel::private_bytes] = 0;
-    row[column::Kernel::cache_config] = row[column::Kernel::carveout] = kUnknown;
-    return writer_->dimension(Table::kKernel, row);
+    return writer_->dimension(event::row::Kernel{.name = text(name),
+                                                 .grid_x = grid,
+                                                 .grid_y = 1,
+                                                 .grid_z = 1,
+                                                 .group_x = group,
+                                                 .group_y = 1,
+                                                 .group_z = 1,
+                                                 .registers = registers,
+                                                 .shared_static = 100,
+                                                 .private_bytes = 0});
   }
   void dispatch(int64_t track, int64_t start, int64_t duration, int64_t kernel, int64_t correlation = 0,
                 int64_t ordinal = kUnknown) {
-    writer_->add(Table::kDispatch,
-                 {track, start, duration, kernel, correlation, kUnknown, kUnknown, ordinal, 0});
+    writer_->add(event::row::Dispatch{.track = track,
+                                      .start = start,
+                                      .duration = duration,
+                                      .dim = kernel,
+                                      .correlation = correlation,
+                                      .ordinal = ordinal});
   }
   void copy(int64_t track, int64_t start, int64_t duration, event::CopyDirection direction, int64_t bytes,
             int64_t device, int64_t correlation = 0) {
     const bool down = direction == event::CopyDirection::kHostToDevice;
-    const int64_t shape = writer_->dimension(Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0,
-                                                                 down ? 0 : device, down ? device : 0, 0, 0});
-    writer_->add(Table::kCopy, {track, start, duration, shape, correlation, bytes, kUnknown, kUnknown, 0});
+    const int64_t shape = writer_->dimension(event::row::CopyShape{.direction = direction,
+                                                                   .source_device = down ? 0 : device,
+                                                                   .target_device = down ? device : 0,
+                                                                   .asynchronous = 0});
+    writer_->add(event::row::Copy{.track = track,
+                                  .start = start,
+                                  .duration = duration,
+                                  .dim = shape,
+                                  .correlation = correlation,
+                                  .bytes = bytes});
   }
   void fill(int64_t track, int64_t start, int64_t duration, int64_t bytes, int64_t device) {
-    writer_->add(Table::kFill, {track, start, duration, writer_->dimension(Table::kFillShape, {0, device, 0}),
-                                0, bytes, kUnknown, kUnknown, 0});
+    writer_->add(
+        event::row::Fill{.track = track,
+                         .start = start,
+                         .duration = duration,
+                         .dim = writer_->dimension(event::row::FillShape{.device = device, .value = 0}),
+                         .bytes = bytes});
   }
   void allocation(int64_t track, int64_t start, bool free, int64_t bytes, int64_t address, int64_t device) {
-    const int64_t shape =
-        writer_->dimension(Table::kAllocationShape, {free ? 1 : 0, 0, device, text("buffer")});
-    writer_->add(Table::kAllocation, {track, start, 5, shape, 0, bytes, address});
+    const int64_t shape = writer_->dimension(event::row::AllocationShape{
+        .operation = free ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+        .device = device,
+        .name = text("buffer")});
+    writer_->add(event::row::Allocation{
+        .track = track, .start = start, .duration = 5, .dim = shape, .bytes = bytes, .address = address});
   }
   int64_t function(std::string_view name, event::Domain domain = event::Domain::kOpenCL) {
-    return writer_->dimension(Table::kFunction, {text(name), static_cast<int64_t>(domain)});
+    return writer_->dimension(event::row::Function{.name = text(name), .domain = domain});
   }
   void call(int64_t track, int64_t start, int64_t duration, int64_t function, int64_t correlation = 0,
             int64_t result = 0) {
-    writer_->add(Table::kApi, {track, start, duration, function, correlation, result});
+    writer_->add(event::row::Api{.track = track,
+                                 .start = start,
+                                 .duration = duration,
+                                 .dim = function,
+                                 .correlation = correlation,
+                                 .result = result});
   }
   int64_t label(std::string_view name, event::MarkerKind kind = event::MarkerKind::kPushPop) {
-    return writer_->dimension(Table::kLabel, {text(name), static_cast<int64_t>(kind), 0, 0, kUnknown, 0});
+    return writer_->dimension(event::row::Label{.name = text(name), .kind = kind});
   }
   void marker(int64_t track, int64_t start, int64_t duration, int64_t label) {
-    writer_->add(Table::kMarker, {track, start, duration, label, 0, 0});
+    writer_->add(event::row::Marker{.track = track, .start = start, .duration = duration, .dim = label});
   }
   int64_t counter(std::string_view name, std::string_view unit = "") {
-    return writer_->dimension(Table::kCounter, {text(name), text(unit), 0, 0});
+    return writer_->dimension(event::row::Counter{.name = text(name), .unit = text(unit)});
   }
   void reading(int64_t process, int64_t device, int64_t counter, std::string_view name, int64_t time,
                double value) {
-    const int64_t track =
-        writer_->dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), process, 0,
-                                           device, 0, 0, text(name), text("counter"), counter});
-    writer_->add(Table::kReading, {track, time, std::bit_cast<int64_t>(value)});
+    const int64_t track = writer_->dimension(event::row::Track{.kind = event::TrackKind::kCounter,
+                                                               .process = process,
+                                                               .device = device,
+                                                               .name = text(name),
+                                                               .category = text("counter"),
+                                                               .counter = counter});
+    writer_->add(event::row::Reading{.track = track, .start = time, .value = std::bit_cast<int64_t>(value)});
   }
   void counter_value(int64_t track, int64_t start, int64_t ordinal, int64_t counter, int64_t instance,
                      double value) {
-    writer_->add(Table::kCounterValue,
-                 {track, start, ordinal, counter, instance, 0, std::bit_cast<int64_t>(value)});
+    writer_->add(event::row::CounterValue{.track = track,
+                                          .start = start,
+                                          .ordinal = ordinal,
+                                          .dim = counter,
+                                          .instance = instance,
+                                          .value = std::bit_cast<int64_t>(value)});
   }
   void clock(int64_t raw, int64_t boottime) {
-    writer_->add(Table::kClock,
-                 {0, raw, boottime - 500, boottime, boottime + 1'000'000'000'000, kUnknown, 0});
+    writer_->add(event::row::Clock{.raw = raw,
+                                   .monotonic = boottime - 500,
+                                   .boottime = boottime,
+                                   .realtime = boottime + 1'000'000'000'000});
   }
 
   std::shared_ptr<const trace::Trace> open() {

@@ -23,13 +23,11 @@ using event::Type;
 
 class CheckingWriter : public trace::TraceWriter {
  public:
-  using TraceWriter::add;
-  using TraceWriter::dimension;
   int64_t string(std::string_view text) override {
     if (text.empty()) return 0;
     return strings_.try_emplace(std::string(text), static_cast<int64_t>(strings_.size()) + 1).first->second;
   }
-  int64_t dimension(Table table, std::span<const int64_t> row) override {
+  int64_t dimension_cells(Table table, std::span<const int64_t> row) override {
     check(table, row);
     auto& rows = dimensions_[table];
     return rows.try_emplace({row.begin(), row.end()}, static_cast<int64_t>(rows.size()) + 1).first->second;
@@ -37,7 +35,7 @@ class CheckingWriter : public trace::TraceWriter {
   void update(Table table, int64_t row, int column, int64_t) override {
     if (row < 1 || row > static_cast<int64_t>(dimensions_[table].size()) || column < 0) abort();
   }
-  void add(Table table, std::span<const int64_t> row) override {
+  void add_cells(Table table, std::span<const int64_t> row) override {
     check(table, row);
     if (event::is_timed(table)) {
       constexpr int64_t kMost = int64_t{1} << 62;

@@ -21,6 +21,7 @@ namespace tacho::trace {
 namespace {
 
 using event::Table;
+namespace row = event::row;
 
 std::vector<std::vector<uint8_t>> seeds;
 
@@ -48,14 +49,24 @@ std::vector<uint8_t> make_seed(const std::string& path, unsigned kind) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t name =
         (*writer)->string(fmt::format("a name {} that is repeated a name that is repeated", i % 9));
-    const int64_t dim = (*writer)->dimension(Table::kFunction, {name, i % 3});
+    const int64_t dim =
+        (*writer)->dimension(row::Function{.name = name, .domain = static_cast<event::Domain>(i % 3)});
     const auto noise = [&](uint64_t range) { return static_cast<int64_t>(random() % range); };
-    (*writer)->add(Table::kApi,
-                   {1 + i % 2, i * 1000 + noise(3000), i % 11 == 0 ? event::kUnknown : noise(90), dim, i, 0});
+    (*writer)->add(row::Api{.track = 1 + i % 2,
+                            .start = i * 1000 + noise(3000),
+                            .duration = i % 11 == 0 ? event::kUnknown : noise(90),
+                            .dim = dim,
+                            .correlation = i,
+                            .result = 0});
     if (kind >= 2)
-      (*writer)->add(Table::kCopy, {3, i * 900, noise(5000), i % 4, i, int64_t{1} << (12 + i % 5 * 7),
-                                    event::kUnknown, i, 0});
-    if (kind == 4) (*writer)->add(Table::kReading, {5, i * i, noise(UINT64_MAX)});
+      (*writer)->add(row::Copy{.track = 3,
+                               .start = i * 900,
+                               .duration = noise(5000),
+                               .dim = i % 4,
+                               .correlation = i,
+                               .bytes = int64_t{1} << (12 + i % 5 * 7),
+                               .submit_ahead = i});
+    if (kind == 4) (*writer)->add(row::Reading{.track = 5, .start = i * i, .value = noise(UINT64_MAX)});
     if (i % 30 == 29) {
       (*writer)->note(0, event::NoteSeverity::kWarning, "something to know");
       (*writer)->lose(0, Table::kApi, event::LossReason::kPoolFull, 3);

@@ -12,6 +12,7 @@ namespace tacho::trace {
 namespace {
 
 namespace column = event::column;
+namespace row = event::row;
 
 // A trace with several slabs, dictionaries, kept rows and room between them; its bytes.
 std::vector<uint8_t> sample(const Folder& folder, const std::string& name, bool finish) {
@@ -23,10 +24,10 @@ std::vector<uint8_t> sample(const Folder& folder, const std::string& name, bool 
     for (const Table table : {Table::kApi, Table::kDispatch, Table::kReading}) {
       Row row = random.row(table, i % 7 == 0);
       if (table == Table::kApi) {
-        row[column::Api::dim] =
-            writer->dimension(Table::kFunction, {writer->string(fmt::format("function {}", i / 10)), 1});
+        row[column::Api::dim] = writer->dimension(row::Function{
+            .name = writer->string(fmt::format("function {}", i / 10)), .domain = event::Domain::kOpenCL});
       }
-      writer->add(table, row);
+      Cells::add(*writer, table, row);
     }
     if (i % 250 == 100) {
       writer->note(0, event::NoteSeverity::kInfo, "a note");
@@ -223,9 +224,11 @@ TEST(Damage, a_killed_writer_leaves_all_that_was_flushed) {
   if (child == 0) {
     auto writer = TraceWriter::create(path);
     if (!writer) _exit(1);
-    for (int64_t i = 0; i < 1000; ++i) (*writer)->add(Table::kSync, {1, i, 1, 1, i});
+    for (int64_t i = 0; i < 1000; ++i)
+      (*writer)->add(row::Sync{.track = 1, .start = i, .duration = 1, .dim = 1, .correlation = i});
     if (!(*writer)->flush()) _exit(1);
-    for (int64_t i = 1000; i < 1500; ++i) (*writer)->add(Table::kSync, {1, i, 1, 1, i});
+    for (int64_t i = 1000; i < 1500; ++i)
+      (*writer)->add(row::Sync{.track = 1, .start = i, .duration = 1, .dim = 1, .correlation = i});
     kill(getpid(), SIGKILL);
   }
   int status = 0;

@@ -13,6 +13,7 @@ namespace {
 
 using event::LossReason;
 namespace column = event::column;
+namespace row = event::row;
 
 constexpr int kRows = 500'000;
 
@@ -25,9 +26,9 @@ void write_until_full(const std::string& path, bool flush) {
   int64_t accepted_errors = 0;
   for (int i = 0; i < kRows; ++i) {
     Row row = random.row(Table::kApi, false);
-    row[column::Api::dim] =
-        writer->dimension(Table::kFunction, {writer->string(fmt::format("function {}", i / 100)), 1});
-    writer->add(Table::kApi, row);
+    row[column::Api::dim] = writer->dimension(row::Function{
+        .name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
+    Cells::add(*writer, Table::kApi, row);
     if (flush && i % 3000 == 0) accepted_errors += !writer->flush();
   }
   if (flush) {
@@ -75,7 +76,7 @@ TEST(Disk, a_file_system_full_from_the_start) {
   auto writer = TraceWriter::create(folder / "t.tacho");
   if (writer) {
     RandomRows random(51);
-    for (int i = 0; i < 100'000; ++i) (*writer)->add(Table::kApi, random.row(Table::kApi, false));
+    for (int i = 0; i < 100'000; ++i) Cells::add(**writer, Table::kApi, random.row(Table::kApi, false));
     EXPECT_FALSE((*writer)->finish());
     const auto trace = must(Trace::open(folder / "t.tacho"));  // perhaps without an end, but a trace
     EXPECT_EQ(trace->rows(Table::kApi) +

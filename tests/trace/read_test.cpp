@@ -10,6 +10,7 @@ namespace tacho::trace {
 namespace {
 
 namespace column = event::column;
+namespace row = event::row;
 
 struct Sums {
   int64_t count = 0, unknown = 0, sum = 0, min = 0, max = 0, bytes = 0, first = 0, last = 0;
@@ -127,7 +128,7 @@ class Statistics : public testing::TestWithParam<int> {
       if (word() % 50 == 0) row[2] = kUnknown;
       if (word() % 50 == 0) row[5] = kUnknown;
       rows_.push_back(row);
-      writer->add(Table::kCopy, row);
+      Cells::add(*writer, Table::kCopy, row);
     }
     trace_ = must(writer->finish_and_open());
   }
@@ -192,9 +193,9 @@ TEST_P(Statistics, busy_times) {
 TEST(Read, time_range_spans_all_timed_facts) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
-  writer->add(Table::kDispatch, {1, 500, 100, 1, 0, kUnknown, kUnknown, 0, 0});
-  writer->add(Table::kApi, {2, 300, kUnknown, 1, 0, 0});
-  writer->add(Table::kReading, {3, 10, 0});
+  writer->add(row::Dispatch{.track = 1, .start = 500, .duration = 100, .dim = 1, .ordinal = 0});
+  writer->add(row::Api{.track = 2, .start = 300, .dim = 1, .result = 0});
+  writer->add(row::Reading{.track = 3, .start = 10, .value = 0});
   const auto trace = must(writer->finish_and_open());
   EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>(300, 600)));
 }
@@ -202,7 +203,7 @@ TEST(Read, time_range_spans_all_timed_facts) {
 TEST(Read, asks_for_what_is_not_there) {
   Folder folder;
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
-  writer->add(Table::kApi, {1, 2, 3, 4, 5, 6});
+  writer->add(row::Api{.track = 1, .start = 2, .duration = 3, .dim = 4, .correlation = 5, .result = 6});
   const auto trace = must(writer->finish_and_open());
   std::vector<int64_t> out;
   EXPECT_FALSE(trace->decode(Table::kApi, 1, 0, out));
@@ -228,7 +229,12 @@ std::shared_ptr<const Trace> shuffled(const Folder& folder, int count, int64_t s
   std::mt19937_64 random(30);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t start = i * 10 + static_cast<int64_t>(random() % static_cast<uint64_t>(shuffle));
-    writer->add(Table::kMarker, {static_cast<int64_t>(random() % 5), start / 16 * 16, 7, i % 3, i, i * 2});
+    writer->add(row::Marker{.track = static_cast<int64_t>(random() % 5),
+                            .start = start / 16 * 16,
+                            .duration = 7,
+                            .dim = i % 3,
+                            .correlation = i,
+                            .payload = i * 2});
   }
   return must(writer->finish_and_open());
 }
@@ -275,7 +281,11 @@ TEST(ByTime, many_chunks_open_at_once_need_windows) {
   std::mt19937_64 random(31);
   constexpr int64_t kRows = 2'000'000;
   for (int64_t i = 0; i < kRows; ++i)
-    writer->add(Table::kSync, {1, static_cast<int64_t>(random() % 1'000'000), 1, 1, i});
+    writer->add(row::Sync{.track = 1,
+                          .start = static_cast<int64_t>(random() % 1'000'000),
+                          .duration = 1,
+                          .dim = 1,
+                          .correlation = i});
   const auto trace = must(writer->finish_and_open());
   const int columns[] = {0, 2, 3, 4, 1};
   int64_t seen = 0;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/cells.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
 
@@ -86,6 +87,11 @@ class RandomRows {
       if (column.type == event::Type::kDuration) value = static_cast<int64_t>(random_() % 100'000);
       if (column.name == "dim") value = static_cast<int64_t>(random_() % 40);
       if (column.name == "correlation") value = ++correlation_;
+      if (column.type == event::Type::kEnum) {
+        const auto& values = column.enumeration->values;
+        row.push_back(values[random_() % values.size()].code);
+        continue;
+      }
       if (column.type == event::Type::kDouble) value = static_cast<int64_t>(random_());
       if (extremes && random_() % 20 == 0) {
         const int64_t special[] = {kUnknown, std::numeric_limits<int64_t>::max(),

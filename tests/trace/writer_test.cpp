@@ -14,6 +14,7 @@ namespace {
 
 using event::LossReason;
 namespace column = event::column;
+namespace row = event::row;
 
 TEST(Writer, every_table_there_and_back) {
   Folder folder;
@@ -29,7 +30,7 @@ TEST(Writer, every_table_there_and_back) {
         for (const Table table : fact_tables()) {
           if (table == Table::kLoss) continue;
           written[table].push_back(random.row(table, extremes));
-          writer->add(table, written[table].back());
+          Cells::add(*writer, table, written[table].back());
         }
       }
       writer->lose(3, Table::kApi, LossReason::kPoolFull, 17);
@@ -69,12 +70,12 @@ TEST(Writer, chunks_are_sorted_and_zone_maps_hold) {
   options.slab_rows = 3000;
   auto writer = must(TraceWriter::create(folder / "t.tacho", options));
   RandomRows random(3);
-  for (int i = 0; i < 10'000; ++i) writer->add(Table::kApi, random.row(Table::kApi, false));
+  for (int i = 0; i < 10'000; ++i) Cells::add(*writer, Table::kApi, random.row(Table::kApi, false));
   for (int i = 0; i < 10'000; ++i) {  // a table whose rows come in no order at all
     Row row = random.row(Table::kMarker, false);
     row[column::Marker::start] = static_cast<int64_t>(random.random()() % 1'000'000'000);
     row[column::Marker::track] = static_cast<int64_t>(random.random()());
-    writer->add(Table::kMarker, row);
+    Cells::add(*writer, Table::kMarker, row);
   }
   const auto trace = must(writer->finish_and_open());
   for (const Table table : {Table::kApi, Table::kMarker}) {
@@ -106,8 +107,11 @@ TEST(Writer, equal_rows_of_a_chunk_keep_their_order_of_arrival) {
   auto writer = must(TraceWriter::create(folder / "t.tacho"));
   std::mt19937_64 random(4);
   for (int64_t i = 0; i < 20'000; ++i) {
-    writer->add(Table::kSync,
-                {static_cast<int64_t>(random() % 3), static_cast<int64_t>(random() % 50), 1, 1, i});
+    writer->add(row::Sync{.track = static_cast<int64_t>(random() % 3),
+                          .start = static_cast<int64_t>(random() % 50),
+                          .duration = 1,
+                          .dim = 1,
+                          .correlation = i});
   }
   const auto trace = must(writer->finish_and_open());
   const auto rows = all_rows(*trace, Table::kSync);
@@ -127,13 +131,14 @@ TEST(Writer, strings_and_dimensions_are_deduplicated) {
   const int64_t b = writer->string(binary);
   EXPECT_EQ(writer->string("a"), a);
   EXPECT_NE(a, b);
-  const int64_t zeros = writer->dimension(Table::kFunction, {0, 0});
+  const int64_t zeros = writer->dimension(row::Function{});
   EXPECT_EQ(zeros, 1) << "a row of zeros is not row 0";
-  const int64_t f = writer->dimension(Table::kFunction, {a, 2});
-  EXPECT_EQ(writer->dimension(Table::kFunction, {a, 2}), f);
-  EXPECT_EQ(writer->dimension(Table::kFunction, {0, 0}), zeros);
+  const int64_t f = writer->dimension(row::Function{.name = a, .domain = event::Domain::kCudaRuntime});
+  EXPECT_EQ(writer->dimension(row::Function{.name = a, .domain = event::Domain::kCudaRuntime}), f);
+  EXPECT_EQ(writer->dimension(row::Function{}), zeros);
   must(writer->flush());
-  EXPECT_EQ(writer->dimension(Table::kFunction, {a, 2}), f) << "known after a flush too";
+  EXPECT_EQ(writer->dimension(row::Function{.name = a, .domain = event::Domain::kCudaRuntime}), f)
+      << "known after a flush too";
   EXPECT_EQ(writer->rows(Table::kFunction), 3);
   writer->property(Table::kEnd, 0, "user", "me");
   writer->property(Table::kFunction, f, "key", "value");
@@ -170,7 +175,7 @@ TEST(Writer, many_dimension_rows_of_every_table) {
         row.push_back(static_cast<int64_t>(c == 0 ? static_cast<uint64_t>(i) : word >> (word % 64)));
       }
       rows[info.table].push_back(row);
-      ASSERT_EQ(writer->dimension(info.table, row), i + 1);
+      ASSERT_EQ(Cells::dimension(*writer, info.table, row), i + 1);
     }
   }
   for (int i = 0; i < 200'000; ++i) ASSERT_EQ(writer->string(fmt::format("string number {}", i)), i + 1);
@@ -206,10 +211,10 @@ TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
     const int count = static_cast<int>(random.random()() % 300);
     for (int i = 0; i < count; ++i) {
       Row row = random.row(Table::kApi, false);
-      row[column::Api::dim] =
-          writer->dimension(Table::kFunction, {writer->string(fmt::format("f{}", i % (flush + 1))), 1});
+      row[column::Api::dim] = writer->dimension(row::Function{
+          .name = writer->string(fmt::format("f{}", i % (flush + 1))), .domain = event::Domain::kOpenCL});
       written.push_back(row);
-      writer->add(Table::kApi, row);
+      Cells::add(*writer, Table::kApi, row);
     }
     if (flush % 10 == 0) writer->lose(0, Table::kCopy, LossReason::kVendor, 1);
     must(writer->flush());
@@ -230,8 +235,9 @@ TEST(Writer, what_was_flushed_is_readable_while_writing_and_counted_once) {
 
   auto at_once = must(TraceWriter::create(folder / "once.tacho", options));
   for (size_t i = 0; i < written.size(); ++i) {
-    at_once->dimension(Table::kFunction, {at_once->string(fmt::format("f{}", i % 200)), 1});
-    at_once->add(Table::kApi, written[i]);
+    at_once->dimension(row::Function{.name = at_once->string(fmt::format("f{}", i % 200)),
+                                     .domain = event::Domain::kOpenCL});
+    Cells::add(*at_once, Table::kApi, written[i]);
   }
   const auto once = must(at_once->finish_and_open());
   EXPECT_LT(trace->file_size(), once->file_size() * 2 + 200 * 300)
@@ -251,7 +257,7 @@ TEST(Writer, refuses_and_replaces_existing_files) {
   options.overwrite = true;
   {
     auto dropped = must(TraceWriter::create(folder / "old", options));
-    dropped->add(Table::kSync, {1, 2, 3, 4, 5});
+    dropped->add(row::Sync{.track = 1, .start = 2, .duration = 3, .dim = 4, .correlation = 5});
   }
   EXPECT_EQ(read_file(folder / "old").size(), 3u)
       << "a writer that is not finished leaves the old file alone";
@@ -283,7 +289,7 @@ TEST(Writer, refuses_and_replaces_existing_files) {
 TEST(Writer, temporary_trace_has_no_name) {
   auto writer = must(TraceWriter::create_temporary());
   EXPECT_EQ(writer->temporary_path(), "");
-  writer->add(Table::kSync, {1, 2, 3, 4, 5});
+  writer->add(row::Sync{.track = 1, .start = 2, .duration = 3, .dim = 4, .correlation = 5});
   const auto trace = must(writer->finish_and_open());
   writer.reset();
   EXPECT_EQ(all_rows(*trace, Table::kSync), (std::vector<Row>{{1, 2, 3, 4, 5}}));
@@ -295,11 +301,11 @@ std::vector<Row> fill(TraceWriter& writer, int count, uint64_t seed) {
   std::vector<Row> rows;
   for (int i = 0; i < count; ++i) {
     Row row = random.row(Table::kApi, false);
-    row[column::Api::dim] =
-        writer.dimension(Table::kFunction, {writer.string(fmt::format("function {}", i % 500)), 1});
+    row[column::Api::dim] = writer.dimension(row::Function{
+        .name = writer.string(fmt::format("function {}", i % 500)), .domain = event::Domain::kOpenCL});
     rows.push_back(row);
-    writer.add(Table::kApi, row);
-    if (i % 1000 == 0) writer.add(Table::kClock, {0, i, i, i, i, kUnknown, 0});
+    Cells::add(writer, Table::kApi, row);
+    if (i % 1000 == 0) writer.add(row::Clock{.raw = i, .monotonic = i, .boottime = i, .realtime = i});
     if (i % 1000 == 500) writer.note(0, event::NoteSeverity::kInfo, fmt::format("note {}", i));
     if (i % 3001 == 0) {
       EXPECT_TRUE(writer.flush());
@@ -341,10 +347,10 @@ TEST(Policies, ring_keeps_the_newest) {
     uint64_t largest = 0;
     for (int i = 0; i < 500'000; ++i) {
       Row row = random.row(Table::kApi, false);
-      row[column::Api::dim] =
-          writer->dimension(Table::kFunction, {writer->string(fmt::format("function {}", i / 100)), 1});
+      row[column::Api::dim] = writer->dimension(row::Function{
+          .name = writer->string(fmt::format("function {}", i / 100)), .domain = event::Domain::kOpenCL});
       rows.push_back(row);
-      writer->add(Table::kApi, row);
+      Cells::add(*writer, Table::kApi, row);
       if (i % 5000 == 0) {
         must(writer->flush());
         largest = std::max(largest, writer->bytes());
@@ -382,7 +388,7 @@ TEST(Policies, aggregate_keeps_sums_only) {
   auto sums = must(TraceWriter::create(folder / "sums.tacho", options));
   fill(*full, 200'000, 9);
   fill(*sums, 200'000, 9);
-  sums->add(Table::kReading, {1, 2, 3});
+  sums->add(row::Reading{.track = 1, .start = 2, .value = 3});
   const auto a = must(full->finish_and_open());
   const auto b = must(sums->finish_and_open());
   EXPECT_TRUE(b->aggregated());
@@ -422,7 +428,7 @@ TEST(Policies, aggregate_is_bounded_and_loses_no_time) {
   auto writer = must(TraceWriter::create(folder / "t.tacho", options));
   int64_t sum = 0;
   for (int64_t i = 0; i < 300'000; ++i) {
-    writer->add(Table::kMarker, {1 + i % 3, i * 10, i % 100, 1 + i, 0, 0});
+    writer->add(row::Marker{.track = 1 + i % 3, .start = i * 10, .duration = i % 100, .dim = 1 + i});
     sum += i % 100;
   }
   const auto trace = must(writer->finish_and_open());

@@ -19,6 +19,7 @@ using event::Domain;
 using event::kUnknown;
 using event::Table;
 namespace column = event::column;
+namespace row = event::row;
 
 // Correlations of framework operators, apart from those of API calls, which vendors count from 1.
 constexpr int64_t kOperators = int64_t{1} << 48;
@@ -130,8 +131,7 @@ class Reader {
 };
 
 int64_t Reader::cpu_process() {
-  if (cpu_process_ == 0)
-    cpu_process_ = writer_.dimension(Table::kProcess, {0, kUnknown, kUnknown, 0, 0, 0, kUnknown, 0});
+  if (cpu_process_ == 0) cpu_process_ = writer_.dimension(row::Process{.pid = 0});
   return cpu_process_;
 }
 
@@ -153,9 +153,8 @@ int64_t Reader::process(const Id& id) {
       found.value() = cpu_process();
     } else {
       const int64_t pid = id.text.empty() ? id.number : 0;
-      found.value() = writer_.dimension(
-          Table::kProcess,
-          {pid, kUnknown, kUnknown, id.text.empty() ? 0 : writer_.string(id.text), 0, 0, kUnknown, 0});
+      found.value() =
+          writer_.dimension(row::Process{.pid = pid, .name = id.text.empty() ? 0 : writer_.string(id.text)});
     }
   }
   return found->second;
@@ -169,9 +168,12 @@ int64_t Reader::thread_track(const Id& process_id, const Id& thread_id) {
     const int64_t owner = process(process_id);
     const int64_t name = thread_id.text.empty() ? 0 : writer_.string(thread_id.text);
     const int64_t number = thread_id.text.empty() ? tid : 0;
-    const int64_t thread = writer_.dimension(Table::kThread, {owner, number, name});
-    found.value() = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner,
-                                                      thread, 0, tid, 0, 0, writer_.string("thread"), 0});
+    const int64_t thread = writer_.dimension(row::Thread{.process = owner, .tid = number, .name = name});
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                                 .process = owner,
+                                                 .thread = thread,
+                                                 .native = tid,
+                                                 .category = writer_.string("thread")});
     thread_rows_[found->second] = thread;
   }
   return found->second;
@@ -187,12 +189,12 @@ int64_t Reader::device(int64_t index, bool nvidia) {
         property != properties_.end() ? property->second.name : fmt::format("GPU {}", index);
     const bool amd = name.find("AMD") != std::string::npos;
     const bool green = !amd && (nvidia || name.find("NVIDIA") != std::string::npos);
-    found.value() = writer_.dimension(
-        Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index, writer_.string(name),
-                         amd     ? writer_.string("AMD")
-                         : green ? writer_.string("NVIDIA")
-                                 : 0,
-                         0, 0, 0, kUnknown});
+    found.value() = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
+                                                  .index = index,
+                                                  .name = writer_.string(name),
+                                                  .vendor = amd     ? writer_.string("AMD")
+                                                            : green ? writer_.string("NVIDIA")
+                                                                    : 0});
   }
   return found->second;
 }
@@ -203,26 +205,26 @@ int64_t Reader::gpu_track(const Event& event) {
   const int64_t context = event.context != kUnknown ? event.context : 0;
   const auto [found, fresh] = gpu_tracks_.try_emplace({index, stream, context, 0}, 0);
   if (fresh)
-    found.value() =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), cpu_process(), 0,
-                                          device(index, event.context != kUnknown), stream, context,
-                                          writer_.string(fmt::format("stream {}", stream)), 0, 0});
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                 .process = cpu_process(),
+                                                 .device = device(index, event.context != kUnknown),
+                                                 .native = stream,
+                                                 .context = context,
+                                                 .name = writer_.string(fmt::format("stream {}", stream))});
   return found->second;
 }
 
 int64_t Reader::label(std::string_view name, std::string_view category, event::MarkerKind kind) {
   const int64_t text = writer_.string(name), group = writer_.string(category);
   const auto [found, fresh] = labels_.try_emplace({text, group, static_cast<int64_t>(kind)}, 0);
-  if (fresh)
-    found.value() =
-        writer_.dimension(Table::kLabel, {text, static_cast<int64_t>(kind), 0, group, kUnknown, 0});
+  if (fresh) found.value() = writer_.dimension(row::Label{.name = text, .kind = kind, .category = group});
   return found->second;
 }
 
 int64_t Reader::function(std::string_view name, Domain domain) {
   const int64_t text = writer_.string(name);
   const auto [found, fresh] = functions_.try_emplace({text, static_cast<int64_t>(domain), 0}, 0);
-  if (fresh) found.value() = writer_.dimension(Table::kFunction, {text, static_cast<int64_t>(domain)});
+  if (fresh) found.value() = writer_.dimension(row::Function{.name = text, .domain = domain});
   return found->second;
 }
 
@@ -236,19 +238,16 @@ int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, 
     for (int i = 0; i < 3; ++i)
       if (grid[i] == kUnknown || block[i] == kUnknown || __builtin_mul_overflow(grid[i], block[i], &items[i]))
         items[i] = kUnknown;
-    found.value() =
-        writer_.dimension(Table::kKernel, {name,      static_cast<int64_t>(event::DispatchKind::kKernel),
-                                           items[0],  items[1],
-                                           items[2],  block[0],
-                                           block[1],  block[2],
-                                           0,         0,
-                                           0,         0,
-                                           0,         0,
-                                           registers, kUnknown,
-                                           kUnknown,  kUnknown,
-                                           shared,    kUnknown,
-                                           kUnknown,  kUnknown,
-                                           0});
+    found.value() = writer_.dimension(row::Kernel{.name = name,
+                                                  .kind = event::DispatchKind::kKernel,
+                                                  .grid_x = items[0],
+                                                  .grid_y = items[1],
+                                                  .grid_z = items[2],
+                                                  .group_x = block[0],
+                                                  .group_y = block[1],
+                                                  .group_z = block[2],
+                                                  .registers = registers,
+                                                  .shared_dynamic = shared});
   }
   return found->second;
 }
@@ -294,8 +293,12 @@ void Reader::complete(Event& event) {
       return;
     }
     const int64_t row = kernel(name, event.grid, event.block, event.registers, event.shared);
-    writer_.add(Table::kDispatch, {gpu_track(event), event.time, event.duration, row, correlation, kUnknown,
-                                   kUnknown, kUnknown, node});
+    writer_.add(row::Dispatch{.track = gpu_track(event),
+                              .start = event.time,
+                              .duration = event.duration,
+                              .dim = row,
+                              .correlation = correlation,
+                              .graph_node = node});
     return;
   }
   if (category == "gpu_memcpy" || category == "Memcpy") {
@@ -325,12 +328,19 @@ void Reader::complete(Event& event) {
           direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
       const bool target =
           direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
-      found.value() = writer_.dimension(
-          Table::kCopyShape, {static_cast<int64_t>(direction), static_cast<int64_t>(from),
-                              static_cast<int64_t>(to), source ? unit : 0, target ? unit : 0, 0, kUnknown});
+      found.value() = writer_.dimension(row::CopyShape{.direction = direction,
+                                                       .source_memory = from,
+                                                       .target_memory = to,
+                                                       .source_device = source ? unit : 0,
+                                                       .target_device = target ? unit : 0});
     }
-    writer_.add(Table::kCopy, {track, event.time, event.duration, found->second, correlation, event.bytes,
-                               kUnknown, kUnknown, event.graph_node != kUnknown ? event.graph_node : 0});
+    writer_.add(row::Copy{.track = track,
+                          .start = event.time,
+                          .duration = event.duration,
+                          .dim = found->second,
+                          .correlation = correlation,
+                          .bytes = event.bytes,
+                          .graph_node = event.graph_node != kUnknown ? event.graph_node : 0});
     return;
   }
   if (category == "gpu_memset" || category == "Memset") {
@@ -341,27 +351,39 @@ void Reader::complete(Event& event) {
     const int64_t track = gpu_track(event);
     const int64_t unit =
         device(event.device != kUnknown ? event.device : event.process.number, event.context != kUnknown);
-    const int64_t shape =
-        writer_.dimension(Table::kFillShape, {static_cast<int64_t>(memory), unit, kUnknown});
-    writer_.add(Table::kFill, {track, event.time, event.duration, shape, correlation, event.bytes, kUnknown,
-                               kUnknown, event.graph_node != kUnknown ? event.graph_node : 0});
+    const int64_t shape = writer_.dimension(row::FillShape{.memory = memory, .device = unit});
+    writer_.add(row::Fill{.track = track,
+                          .start = event.time,
+                          .duration = event.duration,
+                          .dim = shape,
+                          .correlation = correlation,
+                          .bytes = event.bytes,
+                          .graph_node = event.graph_node != kUnknown ? event.graph_node : 0});
     return;
   }
   if (category == "gpu_user_annotation") {
-    writer_.add(Table::kMarker, {gpu_track(event), event.time, event.duration,
-                                 label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
+    writer_.add(row::Marker{.track = gpu_track(event),
+                            .start = event.time,
+                            .duration = event.duration,
+                            .dim = label(event.name, category, event::MarkerKind::kStartStop)});
     return;
   }
   if (category == "cuda_profiler_range") {
     // Counters of one replayed kernel: a range on the GPU, and a value per counter.
     const int64_t track = gpu_track(event);
-    writer_.add(Table::kMarker, {track, event.time, event.duration,
-                                 label(event.name, category, event::MarkerKind::kStartStop), 0, 0});
+    writer_.add(row::Marker{.track = track,
+                            .start = event.time,
+                            .duration = event.duration,
+                            .dim = label(event.name, category, event::MarkerKind::kStartStop)});
     for (const Event::Value& value : event.values) {
-      const int64_t counter =
-          writer_.dimension(Table::kCounter, {writer_.string(value.name), 0, 0, writer_.string(category)});
-      writer_.add(Table::kCounterValue, {track, event.time, ordinal_, counter, 0, 0,
-                                         static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+      const int64_t counter = writer_.dimension(
+          row::Counter{.name = writer_.string(value.name), .block = writer_.string(category)});
+      writer_.add(
+          row::CounterValue{.track = track,
+                            .start = event.time,
+                            .ordinal = ordinal_,
+                            .dim = counter,
+                            .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
     }
     ++ordinal_;
     return;
@@ -377,27 +399,38 @@ void Reader::complete(Event& event) {
       launches_.add(event.correlation, {{event.grid[0], event.grid[1], event.grid[2]},
                                         {event.block[0], event.block[1], event.block[2]},
                                         event.shared});
-    writer_.add(Table::kApi,
-                {track, event.time, event.duration, function(event.name, domain), correlation, kUnknown});
+    writer_.add(row::Api{.track = track,
+                         .start = event.time,
+                         .duration = event.duration,
+                         .dim = function(event.name, domain),
+                         .correlation = correlation});
     return;
   }
   if (category == "cpu_op" || category == "Operator") {
     const int64_t own = ++next_operator_;
     if (event.sequence != kUnknown) operators_.add({track, event.time, own});
-    writer_.add(Table::kApi,
-                {track, event.time, event.duration, function(event.name, Domain::kOperator), own, kUnknown});
+    writer_.add(row::Api{.track = track,
+                         .start = event.time,
+                         .duration = event.duration,
+                         .dim = function(event.name, Domain::kOperator),
+                         .correlation = own});
     return;
   }
   if (category == "python_function") {
-    writer_.add(Table::kApi,
-                {track, event.time, event.duration, function(event.name, Domain::kPython), 0, kUnknown});
+    writer_.add(row::Api{.track = track,
+                         .start = event.time,
+                         .duration = event.duration,
+                         .dim = function(event.name, Domain::kPython)});
     return;
   }
   if (category == "overhead" || category == "Overhead") {
-    const int64_t shape =
-        writer_.dimension(Table::kOverheadShape,
-                          {static_cast<int64_t>(event::OverheadKind::kProfiler), writer_.string(event.name)});
-    writer_.add(Table::kOverhead, {track, event.time, event.duration, shape, correlation});
+    const int64_t shape = writer_.dimension(
+        row::OverheadShape{.kind = event::OverheadKind::kProfiler, .name = writer_.string(event.name)});
+    writer_.add(row::Overhead{.track = track,
+                              .start = event.time,
+                              .duration = event.duration,
+                              .dim = shape,
+                              .correlation = correlation});
     return;
   }
   if (category == "cuda_sync") {
@@ -411,14 +444,19 @@ void Reader::complete(Event& event) {
                           : has("Device")    ? SyncKind::kDevice
                                              : SyncKind::kUnknown;
     const int64_t shape = writer_.dimension(
-        Table::kSyncShape,
-        {static_cast<int64_t>(kind), event.device != kUnknown ? device(event.device, true) : 0});
-    writer_.add(Table::kSync, {on, event.time, event.duration, shape, correlation});
+        row::SyncShape{.kind = kind, .device = event.device != kUnknown ? device(event.device, true) : 0});
+    writer_.add(row::Sync{.track = on,
+                          .start = event.time,
+                          .duration = event.duration,
+                          .dim = shape,
+                          .correlation = correlation});
     return;
   }
   // Anything else is a range that somebody named: user annotations, events without a category, other tools' categories.
-  writer_.add(Table::kMarker, {track, event.time, event.duration,
-                               label(event.name, category, event::MarkerKind::kPushPop), 0, 0});
+  writer_.add(row::Marker{.track = track,
+                          .start = event.time,
+                          .duration = event.duration,
+                          .dim = label(event.name, category, event::MarkerKind::kPushPop)});
 }
 
 void Reader::metadata(const Event& event) {
@@ -466,7 +504,8 @@ void Reader::take(Event& event) {
       const OpenRange range = found.value().back();
       found.value().pop_back();
       if (event.time < range.start) return bad(Table::kMarker);
-      writer_.add(Table::kMarker, {track, range.start, event.time - range.start, range.label, 0, 0});
+      writer_.add(row::Marker{
+          .track = track, .start = range.start, .duration = event.time - range.start, .dim = range.label});
       return;
     }
     case 'i':
@@ -477,19 +516,23 @@ void Reader::take(Event& event) {
       if (event.category == "cpu_instant_event" && event.bytes != kUnknown && event.name == "[memory]") {
         const bool freed = event.bytes < 0;
         const bool on_device = event.device_type != kUnknown && event.device_type != 0;
-        const int64_t shape = writer_.dimension(
-            Table::kAllocationShape,
-            {static_cast<int64_t>(freed ? event::AllocationOperation::kFree
-                                        : event::AllocationOperation::kAllocate),
-             static_cast<int64_t>(on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost),
-             on_device && event.device_id >= 0 ? device(event.device_id, false) : 0,
-             writer_.string("tensor")});
-        writer_.add(Table::kAllocation, {track, event.time, 0, shape, 0, freed ? -event.bytes : event.bytes,
-                                         event.address != kUnknown ? event.address : 0});
+        const int64_t shape = writer_.dimension(row::AllocationShape{
+            .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+            .memory = on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost,
+            .device = on_device && event.device_id >= 0 ? device(event.device_id, false) : 0,
+            .name = writer_.string("tensor")});
+        writer_.add(row::Allocation{.track = track,
+                                    .start = event.time,
+                                    .duration = 0,
+                                    .dim = shape,
+                                    .bytes = freed ? -event.bytes : event.bytes,
+                                    .address = event.address != kUnknown ? event.address : 0});
         return;
       }
-      writer_.add(Table::kMarker,
-                  {track, event.time, 0, label(event.name, event.category, event::MarkerKind::kMark), 0, 0});
+      writer_.add(row::Marker{.track = track,
+                              .start = event.time,
+                              .duration = 0,
+                              .dim = label(event.name, event.category, event::MarkerKind::kMark)});
       return;
     }
     case 'C': {
@@ -497,13 +540,16 @@ void Reader::take(Event& event) {
         return bad(Table::kReading);
       for (const Event::Value& value : event.values) {
         const int64_t counter = writer_.dimension(
-            Table::kCounter, {writer_.string(event.name), 0, 0, writer_.string(event.category)});
+            row::Counter{.name = writer_.string(event.name), .block = writer_.string(event.category)});
         const int64_t name = event.values.size() > 1 ? writer_.string(value.name) : 0;
-        const int64_t track = writer_.dimension(
-            Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), process(event.process), 0, 0, 0,
-                            0, name, writer_.string("counter"), counter});
-        writer_.add(Table::kReading,
-                    {track, event.time, static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+        const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                           .process = process(event.process),
+                                                           .name = name,
+                                                           .category = writer_.string("counter"),
+                                                           .counter = counter});
+        writer_.add(row::Reading{.track = track,
+                                 .start = event.time,
+                                 .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
       }
       return;
     }
@@ -717,7 +763,7 @@ Status Reader::top_level() {
 Status Reader::finish() {
   for (const auto& [track, stack] : open_)
     for (const OpenRange& range : stack) {
-      writer_.add(Table::kMarker, {track, range.start, kUnknown, range.label, 0, 0});
+      writer_.add(row::Marker{.track = track, .start = range.start, .dim = range.label});
       writer_.lose(0, Table::kMarker, event::LossReason::kOpenAtExit, 1);
     }
   TACHO_TRY(launches_.finish());
@@ -730,8 +776,12 @@ Status Reader::finish() {
                             ? kernel(waiting.name, launch->value.grid, launch->value.block, waiting.registers,
                                      waiting.shared != kUnknown ? waiting.shared : launch->value.shared)
                             : kernel(waiting.name, kNothing, kNothing, waiting.registers, waiting.shared);
-    writer_.add(Table::kDispatch, {waiting.track, waiting.start, waiting.duration, row, waiting.correlation,
-                                   kUnknown, kUnknown, kUnknown, waiting.graph_node});
+    writer_.add(row::Dispatch{.track = waiting.track,
+                              .start = waiting.start,
+                              .duration = waiting.duration,
+                              .dim = row,
+                              .correlation = waiting.correlation,
+                              .graph_node = waiting.graph_node});
   }
   if (any_flow_) {
     // An arrow's ends stand at the starts of the operators they tie; both lists come in order of (thread, time).
@@ -758,8 +808,10 @@ Status Reader::finish() {
         begin = end;
         open = true;
       } else if (open && begin.id == end.id) {
-        writer_.add(Table::kLink, {static_cast<int64_t>(event::LinkKind::kFlow), cpu_process(),
-                                   begin.correlation, end.correlation});
+        writer_.add(row::Link{.kind = event::LinkKind::kFlow,
+                              .process = cpu_process(),
+                              .from = begin.correlation,
+                              .to = end.correlation});
       }
     }
   }

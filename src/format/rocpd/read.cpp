@@ -17,6 +17,7 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+namespace row = event::row;
 using sqlite::Database;
 using sqlite::NamedScan;
 
@@ -165,7 +166,7 @@ Reader::Event Reader::event(int64_t id) {
 int64_t Reader::process(int64_t id) {
   const auto found = processes_.find(id);
   if (found != processes_.end()) return found->second;
-  const int64_t row = writer_.dimension(Table::kProcess, {id, kUnknown, kUnknown, 0, 0, 0, kUnknown, 0});
+  const int64_t row = writer_.dimension(row::Process{.pid = id});
   processes_.emplace(id, row);
   return row;
 }
@@ -175,11 +176,14 @@ int64_t Reader::thread_track(int64_t process_id, int64_t thread_id) {
   if (fresh) {
     const int64_t owner = process(process_id);
     const auto known = threads_.find(thread_id);
-    const int64_t thread =
-        known != threads_.end() ? known->second : writer_.dimension(Table::kThread, {owner, thread_id, 0});
-    found.value() =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner, thread, 0,
-                                          thread_id, 0, 0, writer_.string("thread"), 0});
+    const int64_t thread = known != threads_.end()
+                               ? known->second
+                               : writer_.dimension(row::Thread{.process = owner, .tid = thread_id});
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                                 .process = owner,
+                                                 .thread = thread,
+                                                 .native = thread_id,
+                                                 .category = writer_.string("thread")});
   }
   return found->second;
 }
@@ -188,10 +192,10 @@ int64_t Reader::queue_track(int64_t process_id, int64_t agent, int64_t queue, in
   const auto [found, fresh] = queue_tracks_.try_emplace({process_id, agent, queue, stream}, 0);
   if (fresh) {
     const auto device = agents_.find(agent);
-    found.value() =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process(process_id),
-                                          0, device != agents_.end() ? device->second : 0,
-                                          stream != 0 ? stream : queue, 0, 0, 0, 0});
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                 .process = process(process_id),
+                                                 .device = device != agents_.end() ? device->second : 0,
+                                                 .native = stream != 0 ? stream : queue});
   }
   return found->second;
 }
@@ -217,29 +221,27 @@ Status Reader::dimensions() {
         if (const size_t slash = name.rfind('/'); slash != std::string_view::npos)
           name.remove_prefix(slash + 1);
         const int64_t start = scan.number(4, kUnknown);
-        std::array<int64_t, 8> cells = {scan.number(3),
-                                        scan.number(2, kUnknown),
-                                        sane(start) ? start : kUnknown,
-                                        writer_.string(name),
-                                        writer_.string(command),
-                                        host != hosts_.end() ? writer_.string(host->second) : 0,
-                                        kUnknown,
-                                        0};
-        int64_t row = writer_.dimension(Table::kProcess, cells);
+        row::Process found{.pid = scan.number(3),
+                           .parent_pid = scan.number(2, kUnknown),
+                           .start = sane(start) ? start : kUnknown,
+                           .name = writer_.string(name),
+                           .command = writer_.string(command),
+                           .host = host != hosts_.end() ? writer_.string(host->second) : 0};
+        int64_t row = writer_.dimension(found);
         // Databases that were merged may have one process of each run, all alike.
         while (std::any_of(processes_.begin(), processes_.end(),
                            [&](const auto& known) { return known.second == row; }) &&
-               cells[7] < 4096) {
-          ++cells[7];
-          row = writer_.dimension(Table::kProcess, cells);
+               found.run < 4096) {
+          ++found.run;
+          row = writer_.dimension(found);
         }
         processes_.emplace(scan.number(0), row);
         return !full(processes_.size());
       }));
   TACHO_TRY(rows("rocpd_info_thread", {"id", "pid", "tid", "name"}, [&](NamedScan& scan) {
-    threads_.emplace(scan.number(0),
-                     writer_.dimension(Table::kThread, {process(scan.number(1)), scan.number(2),
-                                                        writer_.string(scan.string(3))}));
+    threads_.emplace(scan.number(0), writer_.dimension(row::Thread{.process = process(scan.number(1)),
+                                                                   .tid = scan.number(2),
+                                                                   .name = writer_.string(scan.string(3))}));
     return !full(threads_.size());
   }));
   TACHO_TRY(rows(
@@ -251,10 +253,12 @@ Status Reader::dimensions() {
         const std::string_view product = scan.string(8).empty()
                                              ? scan.string(6).empty() ? scan.string(5) : scan.string(6)
                                              : scan.string(8);
-        const int64_t row = writer_.dimension(
-            Table::kDevice, {0, static_cast<int64_t>(gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu),
-                             scan.number(4), writer_.string(product), writer_.string(scan.string(7)),
-                             gpu ? writer_.string(scan.string(5)) : 0, 0, 0, kUnknown});
+        const int64_t row =
+            writer_.dimension(row::Device{.kind = gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                          .index = scan.number(4),
+                                          .name = writer_.string(product),
+                                          .vendor = writer_.string(scan.string(7)),
+                                          .architecture = gpu ? writer_.string(scan.string(5)) : 0});
         writer_.property(Table::kDevice, row, "node_id", std::to_string(scan.number(2)));
         writer_.property(Table::kDevice, row, "logical_node_id", std::to_string(scan.number(3)));
         writer_.property(Table::kDevice, row, "logical_node_type_id", std::to_string(scan.number(4)));
@@ -276,8 +280,7 @@ Status Reader::dimensions() {
 }
 
 int64_t Reader::label(int64_t text_of, event::MarkerKind kind, std::string_view) {
-  return writer_.dimension(Table::kLabel,
-                           {text_of, static_cast<int64_t>(kind), writer_.string("roctx"), 0, kUnknown, 0});
+  return writer_.dimension(row::Label{.name = text_of, .kind = kind, .domain = writer_.string("roctx")});
 }
 
 Status Reader::regions() {
@@ -305,23 +308,27 @@ Status Reader::regions() {
           const std::string_view call = text(name);
           const int64_t row =
               member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
-          writer_.add(Table::kMarker, {track, start, duration,
-                                       label(row,
-                                             call.find("ProcessRange") != std::string_view::npos
-                                                 ? event::MarkerKind::kStartStop
-                                                 : event::MarkerKind::kPushPop,
-                                             kind),
-                                       0, 0});
+          writer_.add(row::Marker{
+              .track = track,
+              .start = start,
+              .duration = duration,
+              .dim = label(row,
+                           call.find("ProcessRange") != std::string_view::npos ? event::MarkerKind::kStartStop
+                                                                               : event::MarkerKind::kPushPop,
+                           kind)});
           return true;
         }
         const auto [found, fresh] = functions.try_emplace({name, about.category}, 0);
         if (fresh) {
           const std::string function(text(name));
           found.value() = writer_.dimension(
-              Table::kFunction,
-              {writer_.string(function), static_cast<int64_t>(domain_of_category(kind, function))});
+              row::Function{.name = writer_.string(function), .domain = domain_of_category(kind, function)});
         }
-        writer_.add(Table::kApi, {track, start, duration, found->second, about.stack, kUnknown});
+        writer_.add(row::Api{.track = track,
+                             .start = start,
+                             .duration = duration,
+                             .dim = found->second,
+                             .correlation = about.stack});
         return true;
       }));
   if (disordered > 0) writer_.lose(0, Table::kApi, event::LossReason::kClockOrder, disordered);
@@ -345,7 +352,8 @@ Status Reader::regions() {
     const int64_t track = thread_track(line->second.process, line->second.thread);
     const int64_t row =
         member(about.extdata, "message", message) ? writer_.string(message) : text_row(line->second.name);
-    writer_.add(Table::kMarker, {track, time, 0, label(row, event::MarkerKind::kMark, {}), 0, 0});
+    writer_.add(row::Marker{
+        .track = track, .start = time, .duration = 0, .dim = label(row, event::MarkerKind::kMark, {})});
     return true;
   });
 }
@@ -354,65 +362,70 @@ Status Reader::dispatches() {
   counters_ = table("rocpd_pmc_event") != nullptr;
   tsl::robin_map<std::array<int64_t, 9>, int64_t, Hash> kernels;
   int64_t disordered = 0;
-  TACHO_TRY(rows(
-      "rocpd_kernel_dispatch",
-      {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end",
-       "private_segment_size", "group_segment_size", "workgroup_size_x", "workgroup_size_y",
-       "workgroup_size_z", "grid_size_x", "grid_size_y", "grid_size_z", "event_id"},
-      [&](NamedScan& scan) {
-        const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
-        if (!sane(start) || !sane(end)) {
-          bad(Table::kDispatch);
-          return true;
-        }
-        int64_t duration = end - start;
-        if (duration < 0) {
-          ++disordered;
-          duration = kUnknown;
-        }
-        std::array<int64_t, 9> key;
-        key[0] = scan.number(2);
-        for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
-        const auto [found, fresh] = kernels.try_emplace(key, 0);
-        if (fresh) {
-          const auto symbol = symbols_.find(key[0]);
-          std::array<int64_t, 7> about = {writer_.string(fmt::format("kernel {}", key[0])),
-                                          kUnknown,
-                                          kUnknown,
-                                          kUnknown,
-                                          kUnknown,
-                                          kUnknown,
-                                          0};
-          if (symbol != symbols_.end()) about = symbol->second;
-          // The dispatch's group segment is all of it; what the symbol says is the static part.
-          const int64_t fixed = about[1], all = key[2],
-                        dynamic = all == kUnknown     ? kUnknown
-                                  : fixed == kUnknown ? all
-                                  : all >= fixed      ? all - fixed
-                                                      : 0;
-          found.value() =
-              writer_.dimension(Table::kKernel, {about[0], static_cast<int64_t>(event::DispatchKind::kKernel),
-                                                 key[6],   key[7],
-                                                 key[8],   key[3],
-                                                 key[4],   key[5],
-                                                 0,        0,
-                                                 0,        0,
-                                                 0,        0,
-                                                 about[4], about[5],
-                                                 about[3], fixed,
-                                                 dynamic,  key[1],
-                                                 kUnknown, kUnknown,
-                                                 0});
-        }
-        const int64_t id = scan.number(16);
-        const Event about = event(id);
-        const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4), scan.number(5)),
-                      ordinal = scan.number(3) - 1;
-        writer_.add(Table::kDispatch,
-                    {track, start, duration, found->second, about.stack, kUnknown, kUnknown, ordinal, 0});
-        if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
-        return true;
-      }));
+  TACHO_TRY(rows("rocpd_kernel_dispatch",
+                 {"pid", "agent_id", "kernel_id", "dispatch_id", "queue_id", "stream_id", "start", "end",
+                  "private_segment_size", "group_segment_size", "workgroup_size_x", "workgroup_size_y",
+                  "workgroup_size_z", "grid_size_x", "grid_size_y", "grid_size_z", "event_id"},
+                 [&](NamedScan& scan) {
+                   const int64_t start = scan.number(6, kUnknown), end = scan.number(7, kUnknown);
+                   if (!sane(start) || !sane(end)) {
+                     bad(Table::kDispatch);
+                     return true;
+                   }
+                   int64_t duration = end - start;
+                   if (duration < 0) {
+                     ++disordered;
+                     duration = kUnknown;
+                   }
+                   std::array<int64_t, 9> key;
+                   key[0] = scan.number(2);
+                   for (int i = 0; i < 8; ++i) key[static_cast<size_t>(1 + i)] = scan.number(8 + i, kUnknown);
+                   const auto [found, fresh] = kernels.try_emplace(key, 0);
+                   if (fresh) {
+                     const auto symbol = symbols_.find(key[0]);
+                     std::array<int64_t, 7> about = {writer_.string(fmt::format("kernel {}", key[0])),
+                                                     kUnknown,
+                                                     kUnknown,
+                                                     kUnknown,
+                                                     kUnknown,
+                                                     kUnknown,
+                                                     0};
+                     if (symbol != symbols_.end()) about = symbol->second;
+                     // The dispatch's group segment is all of it; what the symbol says is the static part.
+                     const int64_t fixed = about[1], all = key[2],
+                                   dynamic = all == kUnknown     ? kUnknown
+                                             : fixed == kUnknown ? all
+                                             : all >= fixed      ? all - fixed
+                                                                 : 0;
+                     found.value() = writer_.dimension(row::Kernel{.name = about[0],
+                                                                   .kind = event::DispatchKind::kKernel,
+                                                                   .grid_x = key[6],
+                                                                   .grid_y = key[7],
+                                                                   .grid_z = key[8],
+                                                                   .group_x = key[3],
+                                                                   .group_y = key[4],
+                                                                   .group_z = key[5],
+                                                                   .registers = about[4],
+                                                                   .accum_registers = about[5],
+                                                                   .scalar_registers = about[3],
+                                                                   .shared_static = fixed,
+                                                                   .shared_dynamic = dynamic,
+                                                                   .private_bytes = key[1]});
+                   }
+                   const int64_t id = scan.number(16);
+                   const Event about = event(id);
+                   const int64_t track = queue_track(scan.number(0), scan.number(1), scan.number(4),
+                                                     scan.number(5)),
+                                 ordinal = scan.number(3) - 1;
+                   writer_.add(row::Dispatch{.track = track,
+                                             .start = start,
+                                             .duration = duration,
+                                             .dim = found->second,
+                                             .correlation = about.stack,
+                                             .ordinal = ordinal});
+                   if (counters_) dispatch_of_event_.add(id, {track, start, ordinal});
+                   return true;
+                 }));
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   return dispatch_of_event_.finish();
 }
@@ -453,56 +466,74 @@ Status Reader::copies() {
           const bool to_host =
               direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
           found.value() =
-              fill ? writer_.dimension(Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice),
-                                                           device(target), kUnknown})
-                   : writer_.dimension(Table::kCopyShape,
-                                       {static_cast<int64_t>(direction), 0, 0, from_host ? 0 : device(source),
-                                        to_host ? 0 : device(target), 0, kUnknown});
+              fill ? writer_.dimension(
+                         row::FillShape{.memory = event::MemoryKind::kDevice, .device = device(target)})
+                   : writer_.dimension(row::CopyShape{.direction = direction,
+                                                      .source_device = from_host ? 0 : device(source),
+                                                      .target_device = to_host ? 0 : device(target)});
         }
         const Event about = event(scan.number(9));
         // The line of a copy is that of the GPU that takes part.
         const int64_t agent = direction == CopyDirection::kDeviceToHost ? source : target;
         const int64_t track = queue_track(scan.number(0), agent, scan.number(7), scan.number(8));
-        writer_.add(fill ? Table::kFill : Table::kCopy, {track, start, duration, found->second, about.stack,
-                                                         scan.number(6, kUnknown), kUnknown, kUnknown, 0});
+        const int64_t bytes = scan.number(6, kUnknown);
+        if (fill) {
+          writer_.add(row::Fill{.track = track,
+                                .start = start,
+                                .duration = duration,
+                                .dim = found->second,
+                                .correlation = about.stack,
+                                .bytes = bytes});
+        } else {
+          writer_.add(row::Copy{.track = track,
+                                .start = start,
+                                .duration = duration,
+                                .dim = found->second,
+                                .correlation = about.stack,
+                                .bytes = bytes});
+        }
         return true;
       });
 }
 
 Status Reader::allocations() {
-  return rows("rocpd_memory_allocate",
-              {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"},
-              [&](NamedScan& scan) {
-                const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
-                if (!sane(start) || !sane(end)) {
-                  bad(Table::kAllocation);
-                  return true;
-                }
-                const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
-                const auto known = agents_.find(scan.number(2));
-                std::string level(scan.string(4));
-                for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-                const int64_t shape =
-                    writer_.dimension(Table::kAllocationShape,
-                                      {static_cast<int64_t>(freed ? event::AllocationOperation::kFree
-                                                                  : event::AllocationOperation::kAllocate),
-                                       static_cast<int64_t>(event::MemoryKind::kDevice),
-                                       known != agents_.end() ? known->second : 0, writer_.string(level)});
-                const Event about = event(scan.number(9));
-                writer_.add(Table::kAllocation, {thread_track(scan.number(0), scan.number(1)), start,
-                                                 end < start ? kUnknown : end - start, shape, about.stack,
-                                                 scan.number(8, kUnknown), scan.number(7)});
-                return true;
-              });
+  return rows(
+      "rocpd_memory_allocate",
+      {"pid", "tid", "agent_id", "type", "level", "start", "end", "address", "size", "event_id"},
+      [&](NamedScan& scan) {
+        const int64_t start = scan.number(5, kUnknown), end = scan.number(6, kUnknown);
+        if (!sane(start) || !sane(end)) {
+          bad(Table::kAllocation);
+          return true;
+        }
+        const bool freed = scan.string(3) == "FREE" || scan.string(3) == "RECLAIM";
+        const auto known = agents_.find(scan.number(2));
+        std::string level(scan.string(4));
+        for (char& c : level) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        const int64_t shape = writer_.dimension(row::AllocationShape{
+            .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+            .memory = event::MemoryKind::kDevice,
+            .device = known != agents_.end() ? known->second : 0,
+            .name = writer_.string(level)});
+        const Event about = event(scan.number(9));
+        writer_.add(row::Allocation{.track = thread_track(scan.number(0), scan.number(1)),
+                                    .start = start,
+                                    .duration = end < start ? kUnknown : end - start,
+                                    .dim = shape,
+                                    .correlation = about.stack,
+                                    .bytes = scan.number(8, kUnknown),
+                                    .address = scan.number(7)});
+        return true;
+      });
 }
 
 Status Reader::counters() {
   tsl::robin_map<int64_t, int64_t> infos;
   TACHO_TRY(rows("rocpd_info_pmc", {"id", "name", "units", "description", "block"}, [&](NamedScan& scan) {
-    infos.emplace(
-        scan.number(0),
-        writer_.dimension(Table::kCounter, {writer_.string(scan.string(1)), writer_.string(scan.string(2)),
-                                            writer_.string(scan.string(3)), writer_.string(scan.string(4))}));
+    infos.emplace(scan.number(0), writer_.dimension(row::Counter{.name = writer_.string(scan.string(1)),
+                                                                 .unit = writer_.string(scan.string(2)),
+                                                                 .text = writer_.string(scan.string(3)),
+                                                                 .block = writer_.string(scan.string(4))}));
     return infos.size() < (1u << 20);
   }));
   // Several values of one counter and dispatch are its instances: numbered in the order in which they come.
@@ -517,9 +548,13 @@ Status Reader::counters() {
     instance = scan.number(0) == last_event && scan.number(1) == last_pmc ? instance + 1 : 0;
     last_event = scan.number(0);
     last_pmc = scan.number(1);
-    writer_.add(Table::kCounterValue,
-                {dispatch->value.track, dispatch->value.start, dispatch->value.ordinal, info->second,
-                 instance, 0, static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
+    writer_.add(
+        row::CounterValue{.track = dispatch->value.track,
+                          .start = dispatch->value.start,
+                          .ordinal = dispatch->value.ordinal,
+                          .dim = info->second,
+                          .instance = instance,
+                          .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, scan.decimal(2)))});
     return true;
   });
 }

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+namespace row = event::row;
 
 constexpr int64_t kEarliest = -(int64_t{1} << 62), kLatest = int64_t{1} << 62;
 constexpr size_t kMostFiles = 100'000;
@@ -219,23 +220,24 @@ class Reader {
     const auto [found, fresh] = processes_.try_emplace(pid, 0);
     if (fresh)
       found->second = writer_.dimension(
-          Table::kProcess,
-          {pid, kUnknown, kUnknown, 0, 0, set_.host.empty() ? 0 : writer_.string(set_.host), kUnknown, 0});
+          row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host)});
     if (pid_ == 0)
       pid_ = pid;  // files whose names have no number belong to the process that another file names
     return found->second;
   }
   int64_t thread(int64_t owner, int64_t tid) {
     const auto [found, fresh] = threads_.try_emplace({owner, tid}, 0);
-    if (fresh) found.value() = writer_.dimension(Table::kThread, {owner, tid, 0});
+    if (fresh) found.value() = writer_.dimension(row::Thread{.process = owner, .tid = tid});
     return found->second;
   }
   int64_t thread_track(int64_t owner, int64_t tid) {
     const auto [found, fresh] = tracks_.try_emplace({owner, tid}, 0);
     if (fresh)
-      found.value() =
-          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), owner,
-                                            thread(owner, tid), 0, tid, 0, 0, writer_.string("thread"), 0});
+      found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                                   .process = owner,
+                                                   .thread = thread(owner, tid),
+                                                   .native = tid,
+                                                   .category = writer_.string("thread")});
     return found->second;
   }
   // rocprofv3 has a stream where its runtime told one (0 otherwise), and the queue that it went to.
@@ -246,9 +248,12 @@ class Reader {
         queue_tracks_.try_emplace({owner, device, streamed ? stream : kUnknown, queue}, 0);
     if (fresh)
       found.value() =
-          writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), owner, 0, device,
-                                            streamed ? stream : queue, streamed ? queue : 0, 0,
-                                            writer_.string(streamed ? "stream" : "queue"), 0});
+          writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                       .process = owner,
+                                       .device = device,
+                                       .native = streamed ? stream : queue,
+                                       .context = streamed ? queue : 0,
+                                       .category = writer_.string(streamed ? "stream" : "queue")});
     return found->second;
   }
 
@@ -276,9 +281,9 @@ class Reader {
     }
     if (row == 0) {
       const bool cpu = type == "CPU";
-      row = writer_.dimension(
-          Table::kDevice, {0, static_cast<int64_t>(cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu),
-                           numbered ? number : 0, writer_.string(label), 0, 0, 0, 0, kUnknown});
+      row = writer_.dimension(row::Device{.kind = cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
+                                          .index = numbered ? number : 0,
+                                          .name = writer_.string(label)});
     }
     devices_.emplace(std::string(label), row);
     return row;
@@ -302,11 +307,12 @@ class Reader {
       const std::string_view shown = !rows.text(product).empty() ? rows.text(product)
                                      : !rows.text(model).empty() ? rows.text(model)
                                                                  : rows.text(name);
-      agent.row = writer_.dimension(
-          Table::kDevice,
-          {0, static_cast<int64_t>(agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu),
-           agent.of_type, writer_.string(shown), writer_.string(rows.text(vendor)),
-           agent.gpu ? writer_.string(rows.text(name)) : 0, 0, 0, kUnknown});
+      agent.row =
+          writer_.dimension(row::Device{.kind = agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                        .index = agent.of_type,
+                                        .name = writer_.string(shown),
+                                        .vendor = writer_.string(rows.text(vendor)),
+                                        .architecture = agent.gpu ? writer_.string(rows.text(name)) : 0});
       writer_.property(Table::kDevice, agent.row, "node_id", std::to_string(agent.node));
       writer_.property(Table::kDevice, agent.row, "logical_node_id", std::to_string(agent.logical));
       writer_.property(Table::kDevice, agent.row, "logical_node_type_id", std::to_string(agent.of_type));
@@ -363,15 +369,19 @@ class Reader {
         const auto kind = duration == 0 && rows.text(domain).find("RANGE") == std::string_view::npos
                               ? event::MarkerKind::kMark
                               : event::MarkerKind::kPushPop;
-        const int64_t label = writer_.dimension(
-            Table::kLabel, {name, static_cast<int64_t>(kind), writer_.string("roctx"), 0, kUnknown, 0});
-        writer_.add(Table::kMarker, {track, start, duration, label, 0, 0});
+        const int64_t label =
+            writer_.dimension(row::Label{.name = name, .kind = kind, .domain = writer_.string("roctx")});
+        writer_.add(row::Marker{.track = track, .start = start, .duration = duration, .dim = label});
         return;
       }
       const auto [known, fresh] = domains_.try_emplace(std::string(rows.text(domain)), Domain::kUnknown);
       if (fresh) known->second = domain_named(rows.text(domain));
-      const int64_t called = writer_.dimension(Table::kFunction, {name, static_cast<int64_t>(known->second)});
-      writer_.add(Table::kApi, {track, start, duration, called, correlation_of(rows, correlation), kUnknown});
+      const int64_t called = writer_.dimension(row::Function{.name = name, .domain = known->second});
+      writer_.add(row::Api{.track = track,
+                           .start = start,
+                           .duration = duration,
+                           .dim = called,
+                           .correlation = correlation_of(rows, correlation)});
     });
   }
 
@@ -398,29 +408,19 @@ class Reader {
     const auto side = [&](const int(&at)[3], int i) {
       return cell(at[i], i > 0 && at[0] >= 0 && rows.number(at[0]) != kUnknown ? 1 : kUnknown);
     };
-    return writer_.dimension(Table::kKernel, {writer_.string(rows.text(shape.kernel)),
-                                              static_cast<int64_t>(event::DispatchKind::kKernel),
-                                              side(shape.grid, 0),
-                                              side(shape.grid, 1),
-                                              side(shape.grid, 2),
-                                              side(shape.group, 0),
-                                              side(shape.group, 1),
-                                              side(shape.group, 2),
-                                              0,
-                                              0,
-                                              0,
-                                              0,
-                                              0,
-                                              0,
-                                              cell(shape.vgpr, kUnknown),
-                                              cell(shape.agpr, kUnknown),
-                                              cell(shape.sgpr, kUnknown),
-                                              cell(shape.lds, kUnknown),
-                                              kUnknown,
-                                              cell(shape.scratch, kUnknown),
-                                              kUnknown,
-                                              kUnknown,
-                                              0});
+    return writer_.dimension(row::Kernel{.name = writer_.string(rows.text(shape.kernel)),
+                                         .kind = event::DispatchKind::kKernel,
+                                         .grid_x = side(shape.grid, 0),
+                                         .grid_y = side(shape.grid, 1),
+                                         .grid_z = side(shape.grid, 2),
+                                         .group_x = side(shape.group, 0),
+                                         .group_y = side(shape.group, 1),
+                                         .group_z = side(shape.group, 2),
+                                         .registers = cell(shape.vgpr, kUnknown),
+                                         .accum_registers = cell(shape.agpr, kUnknown),
+                                         .scalar_registers = cell(shape.sgpr, kUnknown),
+                                         .shared_static = cell(shape.lds, kUnknown),
+                                         .private_bytes = cell(shape.scratch, kUnknown)});
   }
 
   Status kernels(Rows& rows) {
@@ -437,8 +437,12 @@ class Reader {
       const int64_t track =
           queue_track(process(kUnknown), device(rows.text(agent)), rows.number(queue), rows.number(stream));
       const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
-      writer_.add(Table::kDispatch, {track, start, duration, kernel_row(rows, shape),
-                                     correlation_of(rows, correlation), kUnknown, kUnknown, ordinal, 0});
+      writer_.add(row::Dispatch{.track = track,
+                                .start = start,
+                                .duration = duration,
+                                .dim = kernel_row(rows, shape),
+                                .correlation = correlation_of(rows, correlation),
+                                .ordinal = ordinal});
       if (ordinal != kUnknown) places_.add(ordinal, {track, start});
     }));
     return {};
@@ -465,14 +469,17 @@ class Reader {
       const bool from_host = way == CopyDirection::kHostToDevice || way == CopyDirection::kHostToHost,
                  to_host = way == CopyDirection::kDeviceToHost || way == CopyDirection::kHostToHost;
       const int64_t from = device(rows.text(source)), to = device(rows.text(target));
-      const int64_t shape = writer_.dimension(
-          Table::kCopyShape,
-          {static_cast<int64_t>(way), 0, 0, from_host ? 0 : from, to_host ? 0 : to, 0, kUnknown});
+      const int64_t shape = writer_.dimension(row::CopyShape{
+          .direction = way, .source_device = from_host ? 0 : from, .target_device = to_host ? 0 : to});
       // The line of a copy is that of the GPU that takes part.
       const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to,
                                         kUnknown, rows.number(stream));
-      writer_.add(Table::kCopy, {track, start, duration, shape, correlation_of(rows, correlation),
-                                 rows.number(bytes), kUnknown, kUnknown, 0});
+      writer_.add(row::Copy{.track = track,
+                            .start = start,
+                            .duration = duration,
+                            .dim = shape,
+                            .correlation = correlation_of(rows, correlation),
+                            .bytes = rows.number(bytes)});
     });
   }
 
@@ -484,11 +491,14 @@ class Reader {
       int64_t start, duration;
       if (!span(rows, times, Table::kFill, start, duration)) return;
       const int64_t where = device(rows.text(agent));
-      const int64_t shape = writer_.dimension(
-          Table::kFillShape, {static_cast<int64_t>(event::MemoryKind::kDevice), where, kUnknown});
-      writer_.add(Table::kFill,
-                  {queue_track(process(kUnknown), where, kUnknown, rows.number(stream)), start, duration,
-                   shape, correlation_of(rows, correlation), rows.number(bytes), kUnknown, kUnknown, 0});
+      const int64_t shape =
+          writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = where});
+      writer_.add(row::Fill{.track = queue_track(process(kUnknown), where, kUnknown, rows.number(stream)),
+                            .start = start,
+                            .duration = duration,
+                            .dim = shape,
+                            .correlation = correlation_of(rows, correlation),
+                            .bytes = rows.number(bytes)});
     });
   }
 
@@ -503,15 +513,19 @@ class Reader {
       if (!span(rows, times, Table::kAllocation, start, duration)) return;
       const std::string_view name = rows.text(operation);
       const bool freed = name.ends_with("FREE") || name.find("RECLAIM") != std::string_view::npos;
-      const int64_t shape = writer_.dimension(
-          Table::kAllocationShape, {static_cast<int64_t>(freed ? event::AllocationOperation::kFree
-                                                               : event::AllocationOperation::kAllocate),
-                                    static_cast<int64_t>(event::MemoryKind::kDevice),
-                                    device(rows.text(agent)), scratch ? writer_.string("scratch") : 0});
+      const int64_t shape = writer_.dimension(row::AllocationShape{
+          .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+          .memory = event::MemoryKind::kDevice,
+          .device = device(rows.text(agent)),
+          .name = scratch ? writer_.string("scratch") : 0});
       const int64_t owner = process(kUnknown);
-      writer_.add(Table::kAllocation,
-                  {thread_track(owner, rows.number(tid, pid_)), start, duration, shape,
-                   correlation_of(rows, correlation), rows.number(bytes), rows.number(address, 0)});
+      writer_.add(row::Allocation{.track = thread_track(owner, rows.number(tid, pid_)),
+                                  .start = start,
+                                  .duration = duration,
+                                  .dim = shape,
+                                  .correlation = correlation_of(rows, correlation),
+                                  .bytes = rows.number(bytes),
+                                  .address = rows.number(address, 0)});
     });
   }
 
@@ -547,9 +561,12 @@ class Reader {
           track =
               queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
           if (seen_.try_emplace(number, true).second)
-            writer_.add(Table::kDispatch,
-                        {track, start, duration, kernel_row(rows, shape), correlation_of(rows, correlation),
-                         kUnknown, kUnknown, number - 1, 0});
+            writer_.add(row::Dispatch{.track = track,
+                                      .start = start,
+                                      .duration = duration,
+                                      .dim = kernel_row(rows, shape),
+                                      .correlation = correlation_of(rows, correlation),
+                                      .ordinal = number - 1});
         }
         last = number;
       }
@@ -558,9 +575,12 @@ class Reader {
         writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
         return;
       }
-      const int64_t info = writer_.dimension(Table::kCounter, {writer_.string(rows.text(name)), 0, 0, 0});
-      writer_.add(Table::kCounterValue, {track, start, number - 1, info, 0, 0,
-                                         static_cast<int64_t>(__builtin_bit_cast(uint64_t, cell.value))});
+      const int64_t info = writer_.dimension(row::Counter{.name = writer_.string(rows.text(name))});
+      writer_.add(row::CounterValue{.track = track,
+                                    .start = start,
+                                    .ordinal = number - 1,
+                                    .dim = info,
+                                    .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, cell.value))});
     });
   }
 

@@ -19,6 +19,7 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+namespace row = event::row;
 
 struct Symbol {
   int64_t name = 0;  // string row
@@ -175,11 +176,11 @@ class Reader {
     });
     if (!in_->ok()) return;
     process_->pid = pid;
-    process_->row = writer_.dimension(
-        Table::kProcess, {pid, kUnknown, first, text(name), text(command), text(host), kUnknown, 0});
+    process_->row = writer_.dimension(row::Process{
+        .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)});
     // Trace time is what the file says: the same number in both clocks.
     for (const int64_t time : {first, last})
-      if (time > 0) writer_.add(Table::kClock, {0, time, kUnknown, time, kUnknown, kUnknown, 0});
+      if (time > 0) writer_.add(row::Clock{.raw = time, .boottime = time});
     if (process_ == &processes_.front()) {
       writer_.property(Table::kEnd, 0, "command", command);
       writer_.property(Table::kEnd, 0, "host", host);
@@ -189,8 +190,7 @@ class Reader {
 
   int64_t process_row() {
     if (process_->row == 0)
-      process_->row =
-          writer_.dimension(Table::kProcess, {kUnknown, kUnknown, 0, text("process"), 0, 0, kUnknown, 0});
+      process_->row = writer_.dimension(row::Process{.start = 0, .name = text("process")});
     return process_->row;
   }
 
@@ -230,13 +230,16 @@ class Reader {
       int64_t index = 0;
       const std::string& of_type = facts["logical_node_type_id"];
       std::from_chars(of_type.data(), of_type.data() + of_type.size(), index);
-      const int64_t device = writer_.dimension(
-          Table::kDevice, {process_row(),
-                           static_cast<int64_t>(gpu         ? event::DeviceKind::kGpu
+      const int64_t device =
+          writer_.dimension(row::Device{.process = process_row(),
+                                        .kind = gpu         ? event::DeviceKind::kGpu
                                                 : type == 1 ? event::DeviceKind::kCpu
-                                                            : event::DeviceKind::kUnknown),
-                           index, text(product), text(names["vendor_name"]), gpu ? text(names["name"]) : 0, 0,
-                           text(uuid.empty() ? "node " + facts["node_id"] : uuid), kUnknown});
+                                                            : event::DeviceKind::kUnknown,
+                                        .index = index,
+                                        .name = text(product),
+                                        .vendor = text(names["vendor_name"]),
+                                        .architecture = gpu ? text(names["name"]) : 0,
+                                        .uuid = text(uuid.empty() ? "node " + facts["node_id"] : uuid)});
       process_->devices[handle] = device;
       for (const auto& [name, value] : facts)
         if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
@@ -297,8 +300,8 @@ class Reader {
           in_->skip();
       });
       if (in_->ok())
-        process_->counters[handle] =
-            writer_.dimension(Table::kCounter, {text(name), 0, text(text_about), text(block)});
+        process_->counters[handle] = writer_.dimension(
+            row::Counter{.name = text(name), .text = text(text_about), .block = text(block)});
     });
   }
 
@@ -373,14 +376,17 @@ class Reader {
   }
   int64_t thread(int64_t tid) {
     int64_t& row = process_->threads[tid];
-    if (row == 0) row = writer_.dimension(Table::kThread, {process_row(), tid, 0});
+    if (row == 0) row = writer_.dimension(row::Thread{.process = process_row(), .tid = tid});
     return row;
   }
   int64_t thread_track(int64_t tid) {
     int64_t& row = process_->thread_tracks[tid];
     if (row == 0)
-      row = writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process_row(),
-                                              thread(tid), 0, tid, 0, 0, text("thread"), 0});
+      row = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                         .process = process_row(),
+                                         .thread = thread(tid),
+                                         .native = tid,
+                                         .category = text("thread")});
     return row;
   }
   // One row per stream, hardware queue and launching thread: the file says which of each a record had.
@@ -389,10 +395,13 @@ class Reader {
     int64_t& row = process_->queue_tracks[key];
     if (row != 0) return row;
     const bool streamed = stream >= 0;
-    row = writer_.dimension(Table::kTrack,
-                            {static_cast<int64_t>(event::TrackKind::kQueue), process_row(),
-                             tid != 0 ? thread(tid) : 0, device(agent), streamed ? stream : queue,
-                             streamed ? queue : 0, 0, text(streamed ? "stream" : "queue"), 0});
+    row = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                       .process = process_row(),
+                                       .thread = tid != 0 ? thread(tid) : 0,
+                                       .device = device(agent),
+                                       .native = streamed ? stream : queue,
+                                       .context = streamed ? queue : 0,
+                                       .category = text(streamed ? "stream" : "queue")});
     if (streamed && queue != 0)
       writer_.property(Table::kTrack, row, "queue", fmt::format("{}", static_cast<uint64_t>(queue)));
     return row;
@@ -476,28 +485,31 @@ class Reader {
     Symbol symbol;
     if (found != process_->kernels.end()) symbol = found->second;
     if (symbol.name == 0) symbol.name = text(fmt::format("kernel #{}", dispatch.kernel));
-    std::vector<int64_t> row(event::column::Kernel::kCount, 0);
-    using K = event::column::Kernel;
-    row[K::name] = symbol.name;
-    for (int i = 0; i < 3; ++i) {
-      row[static_cast<size_t>(K::grid_x + i)] = dispatch.grid[i];
-      row[static_cast<size_t>(K::group_x + i)] = dispatch.group[i];
-    }
-    row[K::registers] = symbol.arch;
-    row[K::accum_registers] = symbol.accum;
-    row[K::scalar_registers] = symbol.scalar;
     // The dispatch's size is the whole; what the code object fixes of it is the static part.
     const bool split =
         symbol.shared != kUnknown && dispatch.shared != kUnknown && dispatch.shared >= symbol.shared;
-    row[K::shared_static] = split ? symbol.shared : dispatch.shared;
-    row[K::shared_dynamic] = split ? dispatch.shared - symbol.shared : kUnknown;
-    row[K::private_bytes] = dispatch.private_bytes;
-    row[K::cache_config] = row[K::carveout] = kUnknown;
-    const int64_t kernel = writer_.dimension(Table::kKernel, row);
+    const int64_t kernel =
+        writer_.dimension(row::Kernel{.name = symbol.name,
+                                      .grid_x = dispatch.grid[0],
+                                      .grid_y = dispatch.grid[1],
+                                      .grid_z = dispatch.grid[2],
+                                      .group_x = dispatch.group[0],
+                                      .group_y = dispatch.group[1],
+                                      .group_z = dispatch.group[2],
+                                      .registers = symbol.arch,
+                                      .accum_registers = symbol.accum,
+                                      .scalar_registers = symbol.scalar,
+                                      .shared_static = split ? symbol.shared : dispatch.shared,
+                                      .shared_dynamic = split ? dispatch.shared - symbol.shared : kUnknown,
+                                      .private_bytes = dispatch.private_bytes});
     if (kernel_ids_.emplace(kernel, dispatch.kernel).second)
       writer_.property(Table::kKernel, kernel, "kernel_id", fmt::format("{}", dispatch.kernel));
-    writer_.add(Table::kDispatch, {track, dispatch.start, duration, kernel, dispatch.correlation, kUnknown,
-                                   kUnknown, dispatch.id > 0 ? dispatch.id - 1 : kUnknown, 0});
+    writer_.add(row::Dispatch{.track = track,
+                              .start = dispatch.start,
+                              .duration = duration,
+                              .dim = kernel,
+                              .correlation = dispatch.correlation,
+                              .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown});
     return track;
   }
 
@@ -548,10 +560,13 @@ class Reader {
       for (const auto& [counter, value] : values) {
         int64_t& row = process_->counters[counter];
         if (row == 0)
-          row = writer_.dimension(Table::kCounter, {text(fmt::format("counter #{}", counter)), 0, 0, 0});
-        writer_.add(Table::kCounterValue,
-                    {track, dispatch.start, dispatch.id > 0 ? dispatch.id - 1 : kUnknown, row,
-                     instances[counter]++, 0, std::bit_cast<int64_t>(value)});
+          row = writer_.dimension(row::Counter{.name = text(fmt::format("counter #{}", counter))});
+        writer_.add(row::CounterValue{.track = track,
+                                      .start = dispatch.start,
+                                      .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
+                                      .dim = row,
+                                      .instance = instances[counter]++,
+                                      .value = std::bit_cast<int64_t>(value)});
       }
     });
   }
@@ -666,24 +681,35 @@ class Reader {
                            : ends("HOST_TO_HOST")     ? event::CopyDirection::kHostToHost
                                                       : event::CopyDirection::kUnknown;
     const bool down = direction == event::CopyDirection::kHostToDevice;
-    const int64_t shape = writer_.dimension(
-        Table::kCopyShape,
-        {static_cast<int64_t>(direction), 0, 0, device(record.source), device(record.target), 0, 1});
+    const int64_t shape = writer_.dimension(row::CopyShape{.direction = direction,
+                                                           .source_device = device(record.source),
+                                                           .target_device = device(record.target),
+                                                           .asynchronous = 1});
     // A line of its own per stream; rocprofv3 does not say on which hardware queue or engine a copy ran.
     const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
-    writer_.add(Table::kCopy, {track, record.start, duration, shape, record.correlation, record.bytes,
-                               kUnknown, kUnknown, 0});
+    writer_.add(row::Copy{.track = track,
+                          .start = record.start,
+                          .duration = duration,
+                          .dim = shape,
+                          .correlation = record.correlation,
+                          .bytes = record.bytes});
   }
 
   void add_allocation(const Record& record) {
     int64_t duration = 0;
     if (!times(Table::kAllocation, record.start, record.end, duration)) return;
     const bool free = operation_name(record).find("FREE") != std::string_view::npos;
-    const int64_t shape =
-        writer_.dimension(Table::kAllocationShape, {free ? 1 : 0, 0, device(record.agent), text("hsa")});
-    writer_.add(Table::kAllocation,
-                {thread_track(record.thread), record.start, duration, shape, record.correlation,
-                 free && record.bytes == 0 ? kUnknown : record.bytes, record.address});
+    const int64_t shape = writer_.dimension(row::AllocationShape{
+        .operation = free ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
+        .device = device(record.agent),
+        .name = text("hsa")});
+    writer_.add(row::Allocation{.track = thread_track(record.thread),
+                                .start = record.start,
+                                .duration = duration,
+                                .dim = shape,
+                                .correlation = record.correlation,
+                                .bytes = free && record.bytes == 0 ? kUnknown : record.bytes,
+                                .address = record.address});
   }
 
   void add_marker(const Record& record) {
@@ -695,10 +721,12 @@ class Reader {
     const auto kind = operation.find("Mark") != std::string_view::npos    ? event::MarkerKind::kMark
                       : operation.find("Start") != std::string_view::npos ? event::MarkerKind::kStartStop
                                                                           : event::MarkerKind::kPushPop;
-    const int64_t label =
-        writer_.dimension(Table::kLabel, {name, static_cast<int64_t>(kind), text("ROCTx"), 0, kUnknown, 0});
-    writer_.add(Table::kMarker,
-                {thread_track(record.thread), record.start, duration, label, record.correlation, 0});
+    const int64_t label = writer_.dimension(row::Label{.name = name, .kind = kind, .domain = text("ROCTx")});
+    writer_.add(row::Marker{.track = thread_track(record.thread),
+                            .start = record.start,
+                            .duration = duration,
+                            .dim = label,
+                            .correlation = record.correlation});
   }
 
   void add_call(const Record& record, const std::string& section) {
@@ -712,9 +740,12 @@ class Reader {
                                                             : Domain::kHost;
     std::string name(operation_name(record));
     if (name.empty()) name = fmt::format("{} operation {}", section, record.operation);
-    const int64_t function = writer_.dimension(Table::kFunction, {text(name), static_cast<int64_t>(domain)});
-    writer_.add(Table::kApi, {thread_track(record.thread), record.start, duration, function,
-                              record.correlation, kUnknown});
+    const int64_t function = writer_.dimension(row::Function{.name = text(name), .domain = domain});
+    writer_.add(row::Api{.track = thread_track(record.thread),
+                         .start = record.start,
+                         .duration = duration,
+                         .dim = function,
+                         .correlation = record.correlation});
   }
 
   std::string path_;

@@ -18,6 +18,7 @@ namespace {
 using event::Domain;
 using event::kUnknown;
 using event::Table;
+namespace row = event::row;
 using sqlite::Database;
 using sqlite::NamedScan;
 
@@ -177,8 +178,7 @@ class Reader {
 
 int64_t Reader::process_of_pid(int64_t pid) {
   const auto [found, fresh] = processes_.try_emplace({pid, 0}, 0);
-  if (fresh)
-    found.value() = writer_.dimension(Table::kProcess, {pid, kUnknown, kUnknown, 0, 0, 0, kUnknown, 0});
+  if (fresh) found.value() = writer_.dimension(row::Process{.pid = pid});
   return found->second;
 }
 
@@ -186,10 +186,12 @@ int64_t Reader::thread_track(int64_t pid, int64_t tid) {
   const auto [found, fresh] = tracks_.try_emplace({pid, tid}, 0);
   if (fresh) {
     const int64_t process = process_of_pid(pid);
-    const int64_t thread = writer_.dimension(Table::kThread, {process, tid, 0});
-    found.value() =
-        writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0,
-                                          tid, 0, 0, writer_.string("thread"), 0});
+    const int64_t thread = writer_.dimension(row::Thread{.process = process, .tid = tid});
+    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                                 .process = process,
+                                                 .thread = thread,
+                                                 .native = tid,
+                                                 .category = writer_.string("thread")});
   }
   return found->second;
 }
@@ -197,10 +199,10 @@ int64_t Reader::thread_track(int64_t pid, int64_t tid) {
 int64_t Reader::device(int64_t index, bool cuda) {
   const auto [found, fresh] = devices_.try_emplace(index, 0);
   if (fresh)
-    found.value() =
-        writer_.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), index,
-                                           writer_.string(fmt::format("GPU {}", index)),
-                                           cuda ? writer_.string("NVIDIA") : 0, 0, 0, 0, kUnknown});
+    found.value() = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
+                                                  .index = index,
+                                                  .name = writer_.string(fmt::format("GPU {}", index)),
+                                                  .vendor = cuda ? writer_.string("NVIDIA") : 0});
   return found->second;
 }
 
@@ -234,8 +236,8 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
       name.items = launches_items(text);
       name.graph = text.find("GraphLaunch") != std::string_view::npos;
       if (!name.marker)
-        name.function = writer_.dimension(
-            Table::kFunction, {writer_.string(text), static_cast<int64_t>(domain_of(text, stated))});
+        name.function =
+            writer_.dimension(row::Function{.name = writer_.string(text), .domain = domain_of(text, stated)});
     }
     names_.push_back(name);
   }
@@ -336,11 +338,11 @@ Status Reader::read_calls() {
       int64_t& label = found.value()[mark ? 1 : 0];
       if (label == 0)
         label = writer_.dimension(
-            Table::kLabel,
-            {row, static_cast<int64_t>(mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop),
-             name.domain_text, 0, kUnknown, 0});
-      const int64_t values[] = {track, start, duration, label, 0, 0};
-      writer_.add(Table::kMarker, values);
+            row::Label{.name = row,
+                       .kind = mark ? event::MarkerKind::kMark : event::MarkerKind::kPushPop,
+                       .domain = name.domain_text});
+      const row::Marker values{.track = track, .start = start, .duration = duration, .dim = label};
+      writer_.add(values);
       calls_.add(id);
       continue;
     }
@@ -365,8 +367,9 @@ Status Reader::read_calls() {
     }
     if (name.items || name.graph) special_.add(id, name.items ? 1 : 2);
     calls_.add(id);
-    const int64_t values[] = {track, start, duration, name.function, id, kUnknown};
-    writer_.add(Table::kApi, values);
+    const row::Api values{
+        .track = track, .start = start, .duration = duration, .dim = name.function, .correlation = id};
+    writer_.add(values);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());
@@ -417,18 +420,16 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
         grid[i] = kUnknown;
     }
   }
-  const int64_t row = writer_.dimension(Table::kKernel, {name,     static_cast<int64_t>(type.dispatch),
-                                                         grid[0],  grid[1],
-                                                         grid[2],  group[0],
-                                                         group[1], group[2],
-                                                         0,        0,
-                                                         0,        0,
-                                                         0,        0,
-                                                         kUnknown, kUnknown,
-                                                         kUnknown, kUnknown,
-                                                         shared,   priv,
-                                                         kUnknown, kUnknown,
-                                                         0});
+  const int64_t row = writer_.dimension(row::Kernel{.name = name,
+                                                    .kind = type.dispatch,
+                                                    .grid_x = grid[0],
+                                                    .grid_y = grid[1],
+                                                    .grid_z = grid[2],
+                                                    .group_x = group[0],
+                                                    .group_y = group[1],
+                                                    .group_z = group[2],
+                                                    .shared_dynamic = shared,
+                                                    .private_bytes = priv});
   kernels_[{name_id, type_id, shape_at, items ? 1 : 0}] = row;
   return row;
 }
@@ -488,9 +489,11 @@ Status Reader::read_operations() {
     if (gpu != last_key[0] || queue != last_key[1] || sequence != last_key[2] || process != last_key[3]) {
       const auto [found, fresh] = tracks.try_emplace({gpu, queue, sequence, process}, 0);
       if (fresh)
-        found.value() =
-            writer_.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0,
-                                              device(gpu, type.cuda), queue, sequence, 0, 0, 0});
+        found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                                     .process = process,
+                                                     .device = device(gpu, type.cuda),
+                                                     .native = queue,
+                                                     .context = sequence});
       if (devices_.size() > kMostGpus)
         return fail("{}: operations on more than {} GPUs: damaged", db_.file().path(), kMostGpus);
       track = found->second;
@@ -517,9 +520,13 @@ Status Reader::read_operations() {
         kernel = kernel_row(key[0], key[1], key[2], items, as);
         last_kernel = key;
       }
-      const int64_t values[] = {track,    start,    duration, kernel, correlation,
-                                kUnknown, kUnknown, kUnknown, node};
-      writer_.add(Table::kDispatch, values);
+      const row::Dispatch values{.track = track,
+                                 .start = start,
+                                 .duration = duration,
+                                 .dim = kernel,
+                                 .correlation = correlation,
+                                 .graph_node = node};
+      writer_.add(values);
       continue;
     }
     const auto* const call = cause != nullptr ? copy_calls_.find(correlation) : nullptr;
@@ -529,11 +536,16 @@ Status Reader::read_operations() {
     if (type.table == Table::kFill) {
       const auto [found, fresh] = shapes.try_emplace({-1, unit, 0, 0}, 0);
       if (fresh)
-        found.value() = writer_.dimension(Table::kFillShape,
-                                          {static_cast<int64_t>(event::MemoryKind::kDevice), unit, kUnknown});
-      const int64_t values[] = {track, start,    duration, found->second, correlation,
-                                bytes, kUnknown, kUnknown, node};
-      writer_.add(Table::kFill, values);
+        found.value() =
+            writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
+      const row::Fill values{.track = track,
+                             .start = start,
+                             .duration = duration,
+                             .dim = found->second,
+                             .correlation = correlation,
+                             .bytes = bytes,
+                             .graph_node = node};
+      writer_.add(values);
       continue;
     }
     const auto direction = type.direction;
@@ -545,13 +557,20 @@ Status Reader::read_operations() {
           direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kDeviceToDevice;
       const bool to =
           direction == CopyDirection::kHostToDevice || direction == CopyDirection::kDeviceToDevice;
-      found.value() = writer_.dimension(
-          Table::kCopyShape, {static_cast<int64_t>(direction), 0, 0, from ? unit : 0, to ? unit : 0,
-                              static_cast<int64_t>(type.copy), asynchronous});
+      found.value() = writer_.dimension(row::CopyShape{.direction = direction,
+                                                       .source_device = from ? unit : 0,
+                                                       .target_device = to ? unit : 0,
+                                                       .kind = type.copy,
+                                                       .asynchronous = asynchronous});
     }
-    const int64_t values[] = {track, start,    duration, found->second, correlation,
-                              bytes, kUnknown, kUnknown, node};
-    writer_.add(Table::kCopy, values);
+    const row::Copy values{.track = track,
+                           .start = start,
+                           .duration = duration,
+                           .dim = found->second,
+                           .correlation = correlation,
+                           .bytes = bytes,
+                           .graph_node = node};
+    writer_.add(values);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());
@@ -589,23 +608,24 @@ Status Reader::read_monitor() {
       if (series.size() >= 100000)
         return fail("{}: rocpd_monitor has more than 100000 series: not a trace", db_.file().path());
       const int64_t counter =
-          writer_.dimension(Table::kCounter, {writer_.string(what),
-                                              what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0, 0,
-                                              writer_.string("monitor")});
-      const int64_t track = writer_.dimension(
-          Table::kTrack, {static_cast<int64_t>(event::TrackKind::kCounter), 0, 0, device(unit, false), 0, 0,
-                          0, writer_.string("monitor"), counter});
+          writer_.dimension(row::Counter{.name = writer_.string(what),
+                                         .unit = what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0,
+                                         .block = writer_.string("monitor")});
+      const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                         .device = device(unit, false),
+                                                         .category = writer_.string("monitor"),
+                                                         .counter = counter});
       series.push_back({track, INT64_MIN, INT64_MIN, 0});
     }
     Last& last = series[found->second];
     const auto bits = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value));
-    writer_.add(Table::kReading, {last.track, start, bits});
+    writer_.add(row::Reading{.track = last.track, .start = start, .value = bits});
     if (end >= last.end) last = {last.track, start, end, bits};
   }
   // Rows are runs of one value: the last run's end is a reading too.
   for (const Last& last : series)
     if (last.end > last.start && last.start != INT64_MIN)
-      writer_.add(Table::kReading, {last.track, last.end, last.value});
+      writer_.add(row::Reading{.track = last.track, .start = last.end, .value = last.value});
   return scan.status();
 }
 

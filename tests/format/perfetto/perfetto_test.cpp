@@ -12,6 +12,8 @@
 namespace tacho::test {
 namespace {
 
+namespace row = event::row;
+
 PerfettoTrace perfetto_of(const trace::Trace& trace, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
@@ -330,13 +332,13 @@ TEST(Perfetto, CallStacks) {
   Maker made;
   const int64_t thread = made.thread_track(made.process(5), 6);
   const auto frame = [&](std::string_view function, std::string_view module) {
-    return made.writer().dimension(
-        Table::kFrame, {0, made.text(function), 0, kUnknown, made.text(module), module.empty() ? 0 : 0x10});
+    return made.writer().dimension(row::Frame{
+        .function = made.text(function), .module = made.text(module), .address = module.empty() ? 0 : 0x10});
   };
-  const int64_t outer = made.writer().dimension(Table::kStack, {0, frame("main", "app")});
-  const int64_t inner = made.writer().dimension(Table::kStack, {outer, frame("work", "")});
-  made.writer().add(Table::kSample, {thread, 100, 1000, inner, 0});
-  made.writer().add(Table::kSample, {thread, 200, 1000, outer, 0});
+  const int64_t outer = made.writer().dimension(row::Stack{.frame = frame("main", "app")});
+  const int64_t inner = made.writer().dimension(row::Stack{.parent = outer, .frame = frame("work", "")});
+  made.writer().add(row::Sample{.track = thread, .start = 100, .duration = 1000, .dim = inner});
+  made.writer().add(row::Sample{.track = thread, .start = 200, .duration = 1000, .dim = outer});
   const PerfettoTrace read = perfetto_of(*made.open());
   ASSERT_EQ(read.samples.size(), 2u);
   EXPECT_EQ(read.samples[0].frames, (std::vector<std::string>{"main", "work"}));

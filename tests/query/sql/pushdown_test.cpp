@@ -14,6 +14,7 @@ namespace tacho::query {
 namespace {
 
 using event::Table;
+namespace row = event::row;
 
 constexpr int64_t kRows = 20'000, kChunk = 1000;
 
@@ -29,45 +30,46 @@ class Pushdown : public testing::Test {
     auto writer = trace::TraceWriter::create(folder_ + "/t.tacho", options);
     ASSERT_TRUE(writer) << writer.error().message;
     trace::TraceWriter& w = **writer;
-    const int64_t process = w.dimension(Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
-    const int64_t thread = w.dimension(Table::kThread, {process, 8, 0});
+    const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
+    const int64_t thread = w.dimension(row::Thread{.process = process, .tid = 8});
     const int64_t host = w.dimension(
-        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
-    const int64_t device = w.dimension(Table::kDevice, {0, static_cast<int64_t>(event::DeviceKind::kGpu), 0,
-                                                        w.string("gpu"), 0, 0, 0, 0, event::kUnknown});
+        row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
+    const int64_t device =
+        w.dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = w.string("gpu")});
     int64_t queues[2];
     for (int64_t i = 0; i < 2; ++i)
-      queues[i] = w.dimension(Table::kTrack, {static_cast<int64_t>(event::TrackKind::kQueue), process, 0,
-                                              device, 10 + i, 0, 0, 0, 0});
+      queues[i] = w.dimension(row::Track{
+          .kind = event::TrackKind::kQueue, .process = process, .device = device, .native = 10 + i});
     const int64_t function = w.dimension(
-        Table::kFunction, {w.string("clEnqueueNDRangeKernel"), static_cast<int64_t>(event::Domain::kOpenCL)});
+        row::Function{.name = w.string("clEnqueueNDRangeKernel"), .domain = event::Domain::kOpenCL});
     for (int64_t i = 0; i < kRows; ++i) {
-      const int64_t kernel = w.dimension(Table::kKernel, {w.string("a" + std::to_string(i % 10)),
-                                                          0,
-                                                          64,
-                                                          1,
-                                                          1,
-                                                          64,
-                                                          1,
-                                                          1,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0,
-                                                          0});
-      w.add(Table::kApi, {host, 1000 * i, 100, function, i + 1, 0});
-      w.add(Table::kDispatch, {queues[i % 2], 1000 * i + 200, 500 + i % 7, kernel, i + 1, event::kUnknown,
-                               event::kUnknown, i, 0});
+      const int64_t kernel = w.dimension(row::Kernel{.name = w.string("a" + std::to_string(i % 10)),
+                                                     .grid_x = 64,
+                                                     .grid_y = 1,
+                                                     .grid_z = 1,
+                                                     .group_x = 64,
+                                                     .group_y = 1,
+                                                     .group_z = 1,
+                                                     .registers = 0,
+                                                     .accum_registers = 0,
+                                                     .scalar_registers = 0,
+                                                     .shared_static = 0,
+                                                     .shared_dynamic = 0,
+                                                     .private_bytes = 0,
+                                                     .cache_config = 0,
+                                                     .carveout = 0});
+      w.add(row::Api{.track = host,
+                     .start = 1000 * i,
+                     .duration = 100,
+                     .dim = function,
+                     .correlation = i + 1,
+                     .result = 0});
+      w.add(row::Dispatch{.track = queues[i % 2],
+                          .start = 1000 * i + 200,
+                          .duration = 500 + i % 7,
+                          .dim = kernel,
+                          .correlation = i + 1,
+                          .ordinal = i});
     }
     const Status done = w.finish();
     ASSERT_TRUE(done) << done.error().message;
@@ -212,16 +214,15 @@ TEST(ManyGroups, GoThroughFiles) {
     auto writer = trace::TraceWriter::create(folder + "/t.tacho", {});
     ASSERT_TRUE(writer) << writer.error().message;
     trace::TraceWriter& w = **writer;
-    const int64_t process = w.dimension(Table::kProcess, {7, 1, 0, 0, 0, 0, event::kUnknown, 0});
-    const int64_t thread = w.dimension(Table::kThread, {process, 8, 0});
+    const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
+    const int64_t thread = w.dimension(row::Thread{.process = process, .tid = 8});
     const int64_t host = w.dimension(
-        Table::kTrack, {static_cast<int64_t>(event::TrackKind::kThread), process, thread, 0, 8, 0, 0, 0, 0});
+        row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 8});
     for (int64_t i = 0; i < kNames + kNames / 3;
          ++i) {  // every third name comes twice, far from the first time
-      const int64_t label = w.dimension(
-          Table::kLabel,
-          {w.string("name " + std::to_string(i % kNames * 7919 % kNames)), 0, 0, 0, event::kUnknown, 0});
-      w.add(Table::kMarker, {host, 10 * i, 5, label, 0, 0});
+      const int64_t label =
+          w.dimension(row::Label{.name = w.string("name " + std::to_string(i % kNames * 7919 % kNames))});
+      w.add(row::Marker{.track = host, .start = 10 * i, .duration = 5, .dim = label});
     }
     const Status done = w.finish();
     ASSERT_TRUE(done) << done.error().message;

@@ -13,7 +13,9 @@
 // a definition is always committed before the first record that uses it, in a block of kind kDefinitions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace tacho::event {
@@ -45,11 +47,7 @@ enum class RecordKind : uint8_t {
   kRangeStart,
   kRangeStop,
   kSample,
-  kReading,
-  kCounterValue,
-  kLink,
   kLoss,
-  kOverhead,
   // definitions that call stacks need
   kModule,
   kCode,
@@ -164,17 +162,7 @@ struct NameRecord {
   uint32_t text;
   uint32_t reserved;
 };
-enum class NameSpace : uint32_t {
-  kCudaRuntime,
-  kCudaDriver,
-  kCudaKernel,
-  kCudaMarker,
-  kCudaDomain,
-  kHip,
-  kHsa,
-  kRocmKernel,
-  kCudaGraphNode
-};
+enum class NameSpace : uint32_t { kCudaRuntime, kCudaDriver, kCudaKernel, kCudaGraphNode };
 
 /// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
 struct ApiRecord {
@@ -295,45 +283,10 @@ struct SampleRecord {
   uint32_t reserved;
 };
 
-/// value: string number of the counter's name. Telemetry written by a target or by tacho itself.
-struct ReadingRecord {
-  RecordHeader header;
-  uint64_t time;  // host time
-  double number;
-  uint32_t device;
-  uint32_t unit;  // string
-};
-
-/// value: string number of the counter.
-struct CounterValueRecord {
-  RecordHeader header;
-  uint64_t correlation;
-  double number;
-  uint32_t ordinal;
-  uint32_t instance;
-  uint32_t pass;
-  uint32_t queue;
-};
-
-/// value: LinkKind.
-struct LinkRecord {
-  RecordHeader header;
-  uint64_t from, to;
-};
-
 /// value: byte 0 Table, byte 1 LossReason.
 struct LossRecord {
   RecordHeader header;
   uint64_t count;
-};
-
-/// value: OverheadKind. name: string.
-struct OverheadRecord {
-  RecordHeader header;
-  uint64_t start, end;  // host time
-  uint64_t correlation;
-  uint32_t name;
-  uint32_t reserved;
 };
 
 /// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in /proc.
@@ -384,15 +337,13 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kRangeStart, sizeof(RangeStartRecord), "range_start"},
     {RecordKind::kRangeStop, sizeof(RangeStopRecord), "range_stop"},
     {RecordKind::kSample, sizeof(SampleRecord), "sample"},
-    {RecordKind::kReading, sizeof(ReadingRecord), "reading"},
-    {RecordKind::kCounterValue, sizeof(CounterValueRecord), "counter_value"},
-    {RecordKind::kLink, sizeof(LinkRecord), "link"},
     {RecordKind::kLoss, sizeof(LossRecord), "loss"},
-    {RecordKind::kOverhead, sizeof(OverheadRecord), "overhead"},
     {RecordKind::kModule, sizeof(ModuleRecord), "module"},
     {RecordKind::kCode, sizeof(CodeRecord), "code"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
+/// schema_hash() with other records in place of kRecordInfos.
+uint64_t schema_hash(std::span<const RecordInfo> records);
 
 /// The domain byte of an ApiRecord's flags; correlation sources keep their ids apart by it.
 inline constexpr uint32_t api_value(uint16_t function, int16_t result) {

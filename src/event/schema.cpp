@@ -108,7 +108,7 @@ constexpr uint64_t mix(uint64_t hash, std::string_view text) {
   return mix(hash, uint64_t{0xff});
 }
 
-constexpr uint64_t compute_hash() {
+constexpr uint64_t compute_hash(std::span<const RecordInfo> records) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const TableInfo& info : kTables) {
     hash = mix(hash, info.name);
@@ -125,13 +125,13 @@ constexpr uint64_t compute_hash() {
       hash = mix(mix(hash, value.text), static_cast<uint64_t>(value.code));
     }
   }
-  for (const RecordInfo& record : kRecordInfos) {
+  for (const RecordInfo& record : records) {
     hash = mix(hash, record.name);
     hash = mix(hash, static_cast<uint64_t>(record.kind) << 16 | record.size);
   }
   return hash;
 }
-constexpr uint64_t kSchemaHash = compute_hash();
+constexpr uint64_t kSchemaHash = compute_hash(kRecordInfos);
 
 }  // namespace
 
@@ -187,6 +187,9 @@ std::span<const TableInfo> all_tables() {
 }
 uint64_t schema_hash() {
   return kSchemaHash;
+}
+uint64_t schema_hash(std::span<const RecordInfo> records) {
+  return compute_hash(records);
 }
 
 }  // namespace tacho::event

@@ -43,11 +43,9 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
-  kCupti = 4,   // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
-  kRocprofiler = 5,  // rocprofiler-sdk records, vendor_version = its version
-  kCounterData = 6,  // counter data of one pass, see src/counter
-  kProgress = 7,     // a Progress, open as long as its process lives
+  kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
+  kCupti = 4,     // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
+  kProgress = 5,  // a Progress, open as long as its process lives
 };
 
 struct BlockHeader {

@@ -527,8 +527,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
         release(seen.index);
       continue;
     }
-    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kRocprofiler ||
-                     kind == BlockKind::kCounterData || kind == BlockKind::kProgress;
+    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kProgress;
     if (raw && !over) continue;
     if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);

@@ -128,7 +128,7 @@ TEST(Nested, AfterEveryInstructionOfARecord) {
         taken.clear();
         run.drain(false);
         EXPECT_TRUE(fill_but(sizeof(event::ApiRecord) - 8));
-        while (tape::BlockHeader* const block = tape::open_extent(tape::BlockKind::kCounterData, 1, 0))
+        while (tape::BlockHeader* const block = tape::open_extent(tape::BlockKind::kCupti, 1, 0))
           taken.push_back(block);
       },
       totals);

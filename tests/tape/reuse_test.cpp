@@ -22,7 +22,7 @@ class Reuse : public testing::Test {
     return static_cast<uint32_t>(block - &run_->pool().block(0)) / (tape::kBlockSize / sizeof(BlockHeader));
   }
   uint32_t take() {
-    BlockHeader* const block = tape::open_extent(tape::BlockKind::kCounterData, 1, 0);
+    BlockHeader* const block = tape::open_extent(tape::BlockKind::kCupti, 1, 0);
     if (block == nullptr) return ~0u;
     taken_.push_back(block);
     return index_of(block);

@@ -690,43 +690,6 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kRangeStop:
       marker(block, at, header);
       break;
-    case RecordKind::kReading: {
-      const auto& record = as<event::ReadingRecord>(at);
-      const int64_t counter =
-          writer_.dimension(row::Counter{.name = string(header.value), .unit = string(record.unit)});
-      const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
-                                                         .process = row(),
-                                                         .device = device_row(record.device),
-                                                         .name = string(header.value),
-                                                         .category = writer_.string("counter"),
-                                                         .counter = counter});
-      int64_t bits;
-      std::memcpy(&bits, &record.number, sizeof bits);
-      writer_.add(row::Reading{.track = track, .start = host_time(record.time), .value = bits});
-      break;
-    }
-    case RecordKind::kCounterValue: {
-      const auto& record = as<event::CounterValueRecord>(at);
-      const int64_t counter = writer_.dimension(row::Counter{.name = string(header.value)});
-      int64_t bits;
-      std::memcpy(&bits, &record.number, sizeof bits);
-      writer_.add(row::CounterValue{.track = queue(record.queue).track,
-                                    .start = 0,
-                                    .ordinal = record.ordinal,
-                                    .dim = counter,
-                                    .instance = record.instance,
-                                    .pass = record.pass,
-                                    .value = bits});
-      break;
-    }
-    case RecordKind::kLink: {
-      const auto& record = as<event::LinkRecord>(at);
-      writer_.add(row::Link{.kind = checked<event::LinkKind>(header.value),
-                            .process = row(),
-                            .from = static_cast<int64_t>(record.from),
-                            .to = static_cast<int64_t>(record.to)});
-      break;
-    }
     case RecordKind::kLoss: {
       const auto& record = as<event::LossRecord>(at);
       const uint32_t table = header.value & 0xff;
@@ -737,18 +700,6 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         commands_.said[table] += record.count;
       writer_.lose(row(), table < event::kFactTables ? static_cast<Table>(table) : Table::kEnd, reason,
                    static_cast<int64_t>(record.count));
-      break;
-    }
-    case RecordKind::kOverhead: {
-      const auto& record = as<event::OverheadRecord>(at);
-      const int64_t start = host_time(record.start);
-      const int64_t shape = writer_.dimension(row::OverheadShape{
-          .kind = checked<event::OverheadKind>(header.value), .name = string(record.name)});
-      writer_.add(row::Overhead{.track = thread(block).track,
-                                .start = start,
-                                .duration = host_time(record.end) - start,
-                                .dim = shape,
-                                .correlation = static_cast<int64_t>(record.correlation)});
       break;
     }
     case RecordKind::kSample:

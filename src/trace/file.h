@@ -1,5 +1,5 @@
-// The file under a trace: the one being written (temporary name, positioned writes that report a full disk
-// instead of dying of SIGXFSZ, publication by rename) and the one being read (a read-only memory map).
+// The file under a trace. OutputFile is the one being written: it has a temporary name, is published by renaming, and
+// reports a full disk instead of dying of SIGXFSZ. MappedFile is the one being read, a read-only memory map.
 #pragma once
 
 #include <cstdint>

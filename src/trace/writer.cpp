@@ -1,8 +1,8 @@
 // TraceWriter: buffers rows per table, keeps dictionaries apart, and hands whole sections to the store.
 //
-// What flush() writes may be provisional: rows stay in their buffers and the slab is written again, under the
-// same sequence number and a higher revision, until it has grown to a proper size; then the old one's room is
-// free for the next. So a flush every second costs no small slabs.
+// What flush() writes may be provisional: rows stay in their buffers, and the next flush writes the slab again with more
+// rows, under the same sequence number and a higher revision, and then frees the room of the old one. So flushing every
+// second leaves no small slabs behind.
 #include "trace/writer.h"
 
 #include <sys/random.h>
@@ -28,26 +28,32 @@ using event::LossReason;
 using event::Table;
 
 constexpr size_t kDimensions = event::kDimensionTables;
-constexpr size_t kTextPerSection = size_t{1}
-                                   << 20;  // bytes of new strings that are written without waiting for a slab
-constexpr size_t kLeastText = size_t{16}
-                              << 10;  // with less new text, or fewer new rows, a dictionary section is
-constexpr int64_t kLeastDictionaryRows = 1024;  // provisional
-constexpr size_t kMaxText = size_t{64} << 20;   // longer strings are cut
-constexpr size_t kPendingAfterError = size_t{4}
-                                      << 20;  // bytes of new strings kept although nothing can be written
-constexpr int64_t kMaxDistinct = 2'000'000;   // strings, and dimension rows, of an --aggregate
-constexpr int64_t kRowsAfterFull = 512;       // strings and dimension rows still taken after --max-size,
-constexpr size_t kTextAfterFull = 16 * 1024;  // and bytes of new strings: processes and notes need names
-// Of one table; more of them are no shorter than the chunks' own.
+// New strings are written without waiting for a slab when they take this many bytes.
+constexpr size_t kTextPerSection = size_t{1} << 20;
+// A dictionary section with less new text than this, and fewer new rows, is provisional.
+constexpr size_t kLeastText = size_t{16} << 10;
+constexpr int64_t kLeastDictionaryRows = 1024;
+// Longer strings are cut.
+constexpr size_t kMaxText = size_t{64} << 20;
+// Bytes of new strings that are kept after an error of writing.
+constexpr size_t kPendingAfterError = size_t{4} << 20;
+// Strings, and rows of each dimension, of an --aggregate.
+constexpr int64_t kMaxDistinct = 2'000'000;
+// What is still taken after --max-size, because processes and notes need names: strings and dimension rows, and bytes of
+// new strings.
+constexpr int64_t kRowsAfterFull = 512;
+constexpr size_t kTextAfterFull = 16 * 1024;
+// (track, dimension) pairs in a table's stored sums; with more, the sums are no shorter than those of the chunks.
 constexpr size_t kMaxTotalPairs = 1 << 15;
-constexpr size_t kMaxPairs = 32'768;  // (track, dimension) pairs of a table that --aggregate tells apart
+// (track, dimension) pairs of a table that --aggregate tells apart.
+constexpr size_t kMaxPairs = 32'768;
 constexpr uint32_t kLeastSlabRows = 256;
-constexpr uint64_t kSlabsPerLimit = 16;    // slabs that --max-size or --ring should hold at least
-constexpr uint64_t kBytesPerSlabRow = 16;  // for that: what a row of a slab may take, over all tables
+// --max-size and --ring should hold at least this many slabs, of which a row takes this many bytes over all tables.
+constexpr uint64_t kSlabsPerLimit = 16;
+constexpr uint64_t kBytesPerSlabRow = 16;
 constexpr std::string_view kOtherText = "(more than tacho keeps)";
 
-// Few rows that say how to read the others: never dropped by --ring, --max-size or --aggregate.
+// The few rows that say how to read the others: --ring, --max-size and --aggregate never drop them.
 constexpr bool is_kept(Table table) {
   return table == Table::kClock || table == Table::kLoss || table == Table::kNote;
 }
@@ -69,9 +75,9 @@ struct Buffer {
   int64_t accepted = 0;
 };
 
-// Sums of a fact table over all that is on disk, so that a reader who asks for them need not go through the chunks.
+// Sums of a fact table over everything on disk, so that a reader need not go through the chunks for them.
 struct Totals {
-  std::unique_ptr<SummaryMerger> merger;  // none: given up, for the (track, dim) pairs are many
+  std::unique_ptr<SummaryMerger> merger;  // nullptr: given up, because there are too many (track, dim) pairs
   std::vector<Summary> of_slab;           // of the provisional slab
   uint32_t slabs = 0;
 };
@@ -240,8 +246,7 @@ class FileWriter final : public TraceWriter {
       write_totals();
       store_.compact();
     }
-    // On a full disk the newest slabs go until the end fits: a whole file that says what it misses is worth
-    // more.
+    // On a full disk, drops the newest slabs until the footer fits: a complete file that says what it lacks is worth more.
     bool footer = write_end();
     while (!footer && drop_newest_slab()) footer = write_end();
     Status published = store_.file().publish(options_.durable);
@@ -318,8 +323,7 @@ class FileWriter final : public TraceWriter {
     }
   }
 
-  // Writes what is new in the dictionary. While that is little it stays pending and is written again with the
-  // next.
+  // Writes what is new in the dictionary. Little of it stays pending, and the next write contains it again.
   bool write_dictionary() {
     if (!dictionary_changed_) return true;
     if (failed_ != 0 && !finishing_) return false;
@@ -558,7 +562,8 @@ class FileWriter final : public TraceWriter {
     if (totals.merger->pairs() > kMaxTotalPairs) totals.merger.reset();
   }
 
-  // Sums of tables that have several chunks. They are a help and no data: without room for them there are none.
+  // Writes the sums of tables that have several chunks. They are a help and no data: without room for them they are left
+  // out.
   void write_totals() {
     builder_.clear();
     for (size_t t = 0; t < event::kFactTables; ++t) {

@@ -1,5 +1,5 @@
-// TraceWriter: the only way rows get into a .tacho file. The drainer, every importer, merge and trim use it;
-// memory is bounded whatever the number of rows.
+// TraceWriter: the only way rows get into a .tacho file. The drainer, every importer, merge and trim use it. Its memory
+// is bounded, whatever the number of rows.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,44 @@ namespace tacho::trace {
 class Trace;
 
 struct WriterOptions {
-  bool overwrite = false;  // replace an existing file
-  uint64_t max_size = 0;   // bytes of file after which facts are dropped and counted (kMaxSize); 0 = no limit
-  uint64_t ring_size =
-      0;  // keep about the newest so many bytes of slabs; older ones counted as kRingOverwritten
-  bool durable = true;           // finish() waits until the file is on disk; false for what goes away again
-  bool aggregate = false;        // keep no facts, only summaries per table, track and dimension row
-  uint32_t slab_rows = 1 << 16;  // rows per chunk at most (<= 64 Ki)
+  /// Replace an existing file.
+  bool overwrite = false;
+  /// Bytes of file after which the writer drops facts and counts them as kMaxSize; 0 = no limit.
+  uint64_t max_size = 0;
+  /// Keep about this many bytes of the newest slabs; the writer counts older rows as kRingOverwritten. 0 = keep all.
+  uint64_t ring_size = 0;
+  /// finish() waits until the file is on disk. False for files that are removed again soon.
+  bool durable = true;
+  /// Keep no facts, only summaries per table, track and dimension row.
+  bool aggregate = false;
+  /// Rows per chunk at most (<= 64 Ki).
+  uint32_t slab_rows = 1 << 16;
 };
 
-/// Appends facts, dimensions and strings; writes slabs as they fill. Not thread-safe. Errors of writing (disk
-/// full) are kept: rows from then on are dropped and counted as kWriteError, what is on disk stays readable,
-/// and finish() says it.
+/// Appends facts, dimensions and strings, and writes slabs as they fill. Not thread-safe. After an error of writing (a
+/// full disk) the writer drops further rows and counts them as kWriteError; what is on disk stays readable, and finish()
+/// returns the error.
 class TraceWriter {
  public:
-  /// Creates `path` under a temporary name beside it; finish() renames it. An existing `path` is refused
-  /// unless options.overwrite.
+  /// Creates the file under a temporary name beside `path`; finish() renames it. Fails if `path` exists, unless
+  /// options.overwrite.
   static Result<std::unique_ptr<TraceWriter>> create(const std::string& path,
                                                      const WriterOptions& options = {});
-  /// Into an unlinked temporary file (in $TMPDIR): for readers of foreign formats. See finish_and_open().
+  /// Writes into an unlinked temporary file in $TMPDIR: for readers of foreign formats. See finish_and_open().
   static Result<std::unique_ptr<TraceWriter>> create_temporary(const WriterOptions& options = {});
   virtual ~TraceWriter() = default;
 
-  /// Row of the string table for `text` (any bytes); equal text gives the equal row. "" is row 0.
+  /// The string table's row for `text` (any bytes); equal texts share a row. "" is row 0.
   virtual int64_t string(std::string_view text) = 0;
 
-  /// Row number of a dimension's row; an equal row is reused. A row of all zeros is NOT row 0: row 0 ("none") exists
-  /// by itself and is never returned.
+  /// The number of a dimension's row; equal rows share a number. A row of all zeros is NOT row 0: row 0 ("none") always
+  /// exists and is never returned.
   template <event::DimensionRow R>
   int64_t dimension(const R& row) {
     return dimension_cells(R::kTable, event::cells(row));
   }
-  /// Replaces one column of an existing dimension row (a thread's name, known late). Does not affect
-  /// deduplication.
+  /// Replaces one column of an existing dimension row, such as a thread's name that is known late. Rows are still
+  /// deduplicated by the values that they had first.
   virtual void update(event::Table table, int64_t row, int column, int64_t value) = 0;
   /// The same for all columns of a row.
   template <event::DimensionRow R>
@@ -57,13 +62,13 @@ class TraceWriter {
       update(R::kTable, row, static_cast<int>(c), event::cells(values)[c]);
   }
 
-  /// Appends a fact. Any order of times is accepted; rows are sorted per slab.
+  /// Appends a fact. Times may come in any order; the writer sorts the rows of each slab.
   template <event::FactRow R>
   void add(const R& row) {
     add_cells(R::kTable, event::cells(row));
   }
 
-  /// Adds to a loss counter (a row of table loss at the end). process: row, 0 = tacho.
+  /// Adds to a loss counter, which becomes a row of table loss. process: row, 0 = tacho itself.
   virtual void lose(int64_t process, event::Table table, event::LossReason reason, int64_t count) = 0;
   /// One sentence for the user, kept in table note (without a time; add() a row of table note to give one).
   virtual void note(int64_t process, event::NoteSeverity severity, std::string_view text) = 0;
@@ -73,8 +78,8 @@ class TraceWriter {
     dimension(event::row::Property{.table = table, .row = row, .key = name, .value = string(value)});
   }
 
-  /// Writes everything buffered now, so that a killed writer loses nothing up to here. Cheap to call once a
-  /// second: slabs that are still small are written again, with more rows, by the next flush.
+  /// Writes everything that is buffered, so that a killed writer loses nothing up to here. Cheap enough to call once a
+  /// second: the next flush replaces slabs that are still small by larger ones.
   virtual Status flush() = 0;
   /// Rows of `table` accepted so far; of a dimension its rows with row 0.
   virtual int64_t rows(event::Table table) const = 0;
@@ -82,16 +87,15 @@ class TraceWriter {
   virtual uint64_t bytes() const = 0;
   /// The first error of writing, if there was one: what finish() will say.
   virtual Status write_status() const = 0;
-  /// Name of the file until finish() gives it its own; empty for create_temporary(). What `tacho recover`
-  /// looks for after the writer was killed: PATH.partial-XXXXXXXX. Destroying a writer that was not finished
-  /// removes the file.
+  /// Name of the file until finish() renames it (PATH.partial-XXXXXXXX); empty for create_temporary(). `tacho recover`
+  /// looks for this name when a writer was killed. Destroying an unfinished writer removes the file.
   virtual const std::string& temporary_path() const = 0;
 
-  /// Writes the footer, syncs (if durable) and renames. No further calls. After an error of writing the file gets its name
-  /// all the same, with the newest slabs left out where the end did not fit, and the error is returned.
+  /// Writes the footer, syncs (if durable) and renames. No further calls. After an error of writing it renames the file
+  /// all the same, drops the newest slabs if the footer does not fit, and returns the error.
   virtual Status finish() = 0;
-  /// finish(), then opens what was written. `shown_as`: what path() and messages call the trace (the file that it was made of);
-  /// empty: its own name.
+  /// finish(), then opens the file. `shown_as`: the name that path() and messages use, such as that of an imported file;
+  /// empty: the file's own.
   virtual Result<std::shared_ptr<const Trace>> finish_and_open(const std::string& shown_as = {}) = 0;
 
  private:

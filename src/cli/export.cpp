@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "format/view/names.h"
@@ -196,7 +197,7 @@ int run_export(int argc, char** argv) {
   if (wanted.size() > 1 && !place.file.empty())
     return complain(kBadInput, "-o names one file, but -f names several formats: use -d");
   ignore_file_size_signal();
-  const auto trace = format::open_any(place.source);
+  const auto trace = open_trace(place.source);
   if (!trace) return complain(kBadInput, trace.error().message);
   if (pid != 0) {
     for (int64_t row = 1; row < (*trace)->rows(Table::kProcess); ++row)

@@ -5,6 +5,7 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "format/stacks/stacks.h"
@@ -22,7 +23,7 @@ struct Loaded {
 
 Result<Loaded> load(const std::string& file, const analysis::StackOptions& options) {
   Loaded loaded;
-  TACHO_ASSIGN(loaded.trace, format::open_any(file));
+  TACHO_ASSIGN(loaded.trace, open_trace(file));
   TACHO_ASSIGN(loaded.tree, analysis::stack_tree(*loaded.trace, options));
   if (loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
     return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/summary.h"
 #include "event/schema.h"
@@ -31,7 +32,7 @@ int run_info(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));
   }
-  const auto trace = format::open_any(file);
+  const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   std::string out;

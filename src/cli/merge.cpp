@@ -5,6 +5,7 @@
 #include "analysis/trim.h"
 #include "cli/command.h"
 #include "cli/shared/convert.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
@@ -43,7 +44,7 @@ int run_merge(int argc, char** argv) {
     }
     std::vector<analysis::MergeInput> traces;
     for (const std::string& input : inputs) {
-      TACHO_ASSIGN(auto trace, format::open_any(input));
+      TACHO_ASSIGN(auto trace, open_trace(input));
       traces.push_back({std::move(trace), input});
     }
     return analysis::merge_into(traces, writer);

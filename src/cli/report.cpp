@@ -7,6 +7,7 @@
 #include "analysis/diff.h"
 #include "analysis/questions.h"
 #include "cli/command.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/pages.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
@@ -105,7 +106,7 @@ int run_report(int argc, char** argv) {
     if (!parsed) return complain(kBadInput, parsed.error().message);
     bounds = *parsed;
   }
-  const auto trace = format::open_any(file);
+  const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto answer = what == "gaps"           ? analysis::gaps(**trace)
                 : what == "launch-delay" ? analysis::launch_delay(**trace)
@@ -156,9 +157,9 @@ int run_diff(int argc, char** argv) {
   }
   const auto by = analysis::parse_diff_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
-  const auto before = format::open_any(a);
+  const auto before = open_trace(a);
   if (!before) return complain(kBadInput, before.error().message);
-  const auto after = format::open_any(b);
+  const auto after = open_trace(b);
   if (!after) return complain(kBadInput, after.error().message);
   const auto diff = analysis::diff(**before, **after, *by);
   if (!diff) return complain(kBadInput, diff.error().message);

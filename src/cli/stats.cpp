@@ -11,6 +11,7 @@
 #include "analysis/stacks.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "report/table.h"
@@ -162,7 +163,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
                   : by_text == "function" ? analysis::StackBy::kFunction
                                           : analysis::StackBy::kLine;
   options.lines = by != analysis::StackBy::kFunction;
-  const auto trace = format::open_any(file);
+  const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const auto tree = analysis::stack_tree(**trace, options);
   if (!tree) return complain(kBadInput, tree.error().message);
@@ -265,7 +266,7 @@ int run_stats(int argc, char** argv) {
     return stack_stats(file, by_text, format, top, stack_options);
   const auto by = analysis::parse_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
-  const auto trace = format::open_any(file);
+  const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const auto table = analysis::StatTable::make(**trace, *by, options);
   if (!table) return complain(kBadInput, table.error().message);

@@ -15,6 +15,7 @@
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/convert.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/pages.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
@@ -179,7 +180,7 @@ int run_top(int argc, char** argv) {
                       "one in name, start and end",
                       top->duplicates, top->duplicates == 1 ? "" : "s"));
   } else {
-    const auto opened = format::open_any(file);
+    const auto opened = open_trace(file);
     if (!opened) return complain(kBadInput, opened.error().message);
     trace = *opened;
     std::vector<std::pair<std::string, analysis::StatTable>> tables;
@@ -225,7 +226,7 @@ int run_busy(int argc, char** argv) {
     last = busy->last;
     if (busy->unusable > 0) remarks.push_back(unusable_times(busy->unusable));
   } else {
-    const auto trace = format::open_any(file);
+    const auto trace = open_trace(file);
     if (!trace) return complain(kBadInput, trace.error().message);
     const auto loads = analysis::device_load(**trace);
     if (!loads) return complain(kBadInput, loads.error().message);

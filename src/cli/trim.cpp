@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/convert.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "cli/shared/time_text.h"
@@ -49,7 +50,7 @@ Status trim_rpd(const Request& request) {
 }
 
 Status trim_trace(const Request& request) {
-  TACHO_ASSIGN(const auto trace, format::open_any(request.in));
+  TACHO_ASSIGN(const auto trace, open_trace(request.in));
   if (trace->aggregated())
     return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
   const auto [first, last] = trace->time_range();

@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little);
 inline constexpr char kFileMagic[8] = {'\x89', 'T', 'A', 'C', 'H', 'O', '\r', '\n'};
 inline constexpr char kTrailerMagic[8] = {'T', 'A', 'C', 'H', 'O', 'E', 'N', 'D'};
 inline constexpr uint32_t kSectionMagic = 0x43455354;  // "TSEC"
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 inline constexpr size_t kMaxChunkRows = 65536;
 
 /// First bytes of the file.
@@ -23,7 +23,7 @@ struct FileHeader {
   char magic[8];
   uint32_t version;
   uint32_t bytes;   // of this header
-  uint64_t schema;  // event::schema_hash()
+  uint64_t schema;  // hash of the description (version 1: of the one layout that it had)
   uint64_t id;  // random; in every section too, so that old bytes of another file cannot pass for a section
   uint32_t flags;  // FileFlag
   uint32_t reserved;
@@ -40,6 +40,8 @@ enum class SectionKind : uint8_t {
   kAggregate = 4,   // merged summaries of a trace without facts
   kFooter = 5,      // directory of all sections
   kFree = 6,        // nothing: room that a later section may take
+  kDescription =
+      7,  // names of the tables, columns and enumerators: the first section, and not in the directory
 };
 
 /// In front of every section; sections lie end to end from byte 64 on.

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "trace/codec.h"
+#include "trace/description.h"
 #include "trace/layout.h"
 #include "trace/packed_table.h"
 #include "trace/section.h"
@@ -23,10 +24,10 @@ namespace {
 
 using event::Table;
 
-constexpr size_t kMaxDictionaryMemory =
-    size_t{1} << 30;  // bytes that dimensions may take: a forged file cannot ask for more
-constexpr uint64_t kVerifiedTail = uint64_t{64}
-                                   << 20;  // of an unfinished file, the part whose contents are verified
+// Bytes of memory that dimensions may take: a forged file cannot ask for more.
+constexpr size_t kMaxDictionaryMemory = size_t{1} << 30;
+// Bytes at the end of an unfinished file whose contents are verified.
+constexpr uint64_t kVerifiedTail = uint64_t{64} << 20;
 
 struct Section {
   SectionHeader header;
@@ -38,7 +39,7 @@ struct Section {
 
 // A chunk as its section describes it; blobs lie behind `head`.
 struct ChunkPlace {
-  ChunkHead head;
+  ChunkHead head;  // `table` by our number; `columns` are the file's
   const uint8_t* blobs;
   uint64_t payload;  // offset in the file that blobs' offsets count from
   Blob blob(size_t number) const { return load<Blob>(blobs + number * sizeof(Blob)); }
@@ -56,6 +57,7 @@ class FileTrace final : public Trace {
   bool complete() const override { return complete_; }
   bool aggregated() const override { return (file_flags_ & kFileAggregate) != 0; }
   std::string_view note() const override { return note_; }
+  std::string_view unknown() const override { return foreign_; }
   uint64_t file_size() const override { return bytes_.size(); }
 
   std::string_view string(int64_t row) const override {
@@ -112,15 +114,18 @@ class FileTrace final : public Trace {
 
  private:
   Status check_header();
+  Status read_description();
+  void note_foreign();
   Status find_sections();
   bool read_footer(uint64_t offset);
   Status scan_sections();
   bool verified(const Section& section) const;
   enum class Part { kDictionary, kUpdates, kFacts };
   Status load_section(const Section& section, Part part);
-  Status load_dictionary(const ChunkPlace& place);
+  Status load_dictionary(const ChunkPlace& place, const Mapping::Table& described);
   Status load_strings(const ChunkPlace& place, std::vector<std::vector<int64_t>>& columns);
   Status load_updates(const ChunkPlace& place);
+  void to_our_codes(const CodeMap& codes, std::span<int64_t> values);
   void load_chunk(const ChunkPlace& place);
 
   const PackedTable* dimension_of(Table table) const {
@@ -176,10 +181,15 @@ class FileTrace final : public Trace {
   std::optional<MappedFile> file_;
   std::span<const uint8_t> bytes_;
   std::string name_;
-  std::string note_;
+  std::string note_, foreign_;
   uint64_t id_ = 0;
+  uint32_t version_ = 0;
   uint32_t file_flags_ = 0;
   bool complete_ = false;
+  uint64_t first_section_ = sizeof(FileHeader);  // behind the description
+  std::shared_ptr<const Mapping> mapping_;
+  std::array<bool, kUpdateTable> seen_{};                      // tables of the file that have rows
+  std::vector<std::pair<const CodeMap*, size_t>> seen_codes_;  // foreign values that dimensions hold
   std::vector<Section> sections_;
   std::vector<PackedTable> dimensions_;
   std::vector<std::unique_ptr<uint8_t[]>> texts_;  // decompressed text of strings
@@ -199,12 +209,11 @@ class FileTrace final : public Trace {
 };
 
 std::string_view table_name(uint8_t table) {
-  const auto number = static_cast<size_t>(table);
-  const bool known = number < event::kFactTables ||
-                     (number >= event::kFirstDimension && number < static_cast<size_t>(Table::kEnd));
-  return known ? event::table_info(static_cast<Table>(table)).name : std::string_view("updates");
+  return table == kUpdateTable ? std::string_view("updates")
+                               : event::table_info(static_cast<Table>(table)).name;
 }
 
+// Of a column by our number.
 std::string column_name(const ChunkPlace& place, size_t column) {
   const std::string_view table = table_name(place.head.table);
   if (place.head.role == ChunkRole::kUpdates)
@@ -215,7 +224,6 @@ std::string column_name(const ChunkPlace& place, size_t column) {
 }
 
 // ---- opening
-// ----------------------------------------------------------------------------------------------------------
 
 Status FileTrace::check_header() {
   if (bytes_.empty()) return fail("{}: is empty, so it is not a trace file of tacho", name_);
@@ -227,7 +235,7 @@ Status FileTrace::check_header() {
                 bytes_.size(), sizeof(FileHeader));
   }
   const auto header = load<FileHeader>(bytes_.data());
-  if (header.version != kFormatVersion) {
+  if (header.version == 0 || header.version > kFormatVersion) {
     return fail(
         "{}: was written by another version of tacho (file format {}, this is {}); open it with that version",
         name_, header.version, kFormatVersion);
@@ -235,16 +243,92 @@ Status FileTrace::check_header() {
   if (header.checksum != checksum_of(header) || header.bytes != sizeof header) {
     return fail("{}: is damaged: the header at offset 0 does not match its checksum", name_);
   }
-  if (header.schema != event::schema_hash()) {
+  if (header.version == 1 && header.schema != kSchemaOfVersion1) {
     return fail(
-        "{}: was written by another version of tacho (schema {:016x}, this is {:016x}); open it with that "
-        "version, "
-        "or record it again with this one",
-        name_, header.schema, event::schema_hash());
+        "{}: was written by a version of tacho from before its files described themselves (schema {:016x}); "
+        "open it with that version, or record it again with this one",
+        name_, header.schema);
   }
   id_ = header.id;
+  version_ = header.version;
   file_flags_ = header.flags;
+  return read_description();
+}
+
+// Finds out where our tables and columns lie in this file.
+Status FileTrace::read_description() {
+  const auto header = load<FileHeader>(bytes_.data());
+  if (version_ == 1) {
+    static const auto of_version_1 =
+        std::make_shared<const Mapping>(*Description::parse(description_of_version_1()));
+    mapping_ = of_version_1;
+    return {};
+  }
+  const auto damaged = [&](std::string_view what) {
+    return fail("{}: is damaged: its description at offset {} {}", name_, sizeof(FileHeader), what);
+  };
+  const std::span<const uint8_t> rest = bytes_.subspan(sizeof header);
+  if (rest.size() < sizeof(SectionHeader)) return damaged("is cut off");
+  const auto section = load<SectionHeader>(rest.data());
+  if (section.magic != kSectionMagic || section.kind != SectionKind::kDescription || section.id != id_ ||
+      section.checksum != checksum_of(section))
+    return damaged("does not match its checksum");
+  if (section.bytes < sizeof section || section.bytes > rest.size() ||
+      section.head_bytes > section.bytes - sizeof section)
+    return damaged("is cut off");
+  first_section_ = sizeof header + section.bytes;
+  if (header.schema == description_hash(our_description())) {
+    mapping_ = Mapping::ours();
+    return {};
+  }
+  const std::span<const uint8_t> packed = rest.subspan(sizeof section, section.head_bytes);
+  if (checksum(packed) != section.head_checksum) return damaged("does not match its checksum");
+  const Result<std::string> text = unpack_description(packed);
+  if (!text) return damaged(text.error().message);
+  const Result<Description> described = Description::parse(*text);
+  if (!described) return damaged(described.error().message);
+  mapping_ = std::make_shared<const Mapping>(*described);
   return {};
+}
+
+// Says in one sentence what of the file's rows this build does not know.
+void FileTrace::note_foreign() {
+  std::vector<std::string> unknown;
+  for (int number = 0; number < kUpdateTable; ++number) {
+    const Mapping::Table* table = seen_[static_cast<size_t>(number)] ? mapping_->in_file(number) : nullptr;
+    if (table == nullptr) continue;
+    if (!table->known()) {
+      unknown.push_back(fmt::format("table {}", table->name));
+      continue;
+    }
+    for (const std::string& column : table->foreign)
+      unknown.push_back(fmt::format("column {} of {}", column, table->name));
+    // Facts are not decoded here: that the file has a value is enough to name it. Version 1 had values without a use.
+    if (!event::is_fact(table->ours) || version_ == 1) continue;
+    for (size_t c = 0; c < event::table_info(table->ours).columns.size(); ++c) {
+      const CodeMap* codes = mapping_->column(table->ours, c).codes;
+      for (size_t i = 0; codes != nullptr && i < codes->foreign.size(); ++i)
+        seen_codes_.emplace_back(codes, i);
+    }
+  }
+  std::sort(seen_codes_.begin(), seen_codes_.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first->known_as->name, a.second) < std::pair(b.first->known_as->name, b.second);
+  });
+  seen_codes_.erase(std::unique(seen_codes_.begin(), seen_codes_.end()), seen_codes_.end());
+  for (const auto& [codes, i] : seen_codes_)
+    unknown.push_back(fmt::format("'{}' of {}", codes->foreign[i].text, codes->known_as->name));
+  if (unknown.empty()) return;
+  constexpr size_t kMostNames = 8;
+  const size_t shown = std::min(unknown.size(), kMostNames);
+  std::string list;
+  for (size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == unknown.size();
+    list += fmt::format("{}{}", i == 0 ? "" : last ? " and " : ", ", unknown[i]);
+  }
+  if (shown < unknown.size()) list += fmt::format(" and {} more", unknown.size() - shown);
+  foreign_ = fmt::format(
+      "{}: was written by another version of tacho, of which this one does not know {}; the rest is read",
+      name_, list);
 }
 
 // Takes the sections from the footer at `offset`; false when it is not a whole and sane one.
@@ -267,7 +351,7 @@ bool FileTrace::read_footer(uint64_t offset) {
   found.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     const auto entry = load<DirectoryEntry>(body.data() + sizeof count + i * sizeof(DirectoryEntry));
-    if (entry.offset < sizeof(FileHeader) || entry.offset > offset || entry.bytes > offset - entry.offset ||
+    if (entry.offset < first_section_ || entry.offset > offset || entry.bytes > offset - entry.offset ||
         entry.bytes < sizeof(SectionHeader) || entry.head_bytes > entry.bytes - sizeof(SectionHeader) ||
         entry.head_bytes > body.size() - head_at) {
       return false;
@@ -307,7 +391,7 @@ bool FileTrace::verified(const Section& section) const {
 
 // Without a footer: walks from section to section to the last whole one.
 Status FileTrace::scan_sections() {
-  uint64_t offset = sizeof(FileHeader);
+  uint64_t offset = first_section_;
   const uint64_t size = bytes_.size();
   bool footer = false;
   while (size - offset >= sizeof(SectionHeader)) {
@@ -321,7 +405,7 @@ Status FileTrace::scan_sections() {
       footer = true;
       break;
     }
-    if (header.kind != SectionKind::kFree) {
+    if (header.kind != SectionKind::kFree && header.kind != SectionKind::kDescription) {
       Section section{header, offset, bytes_.subspan(offset + sizeof header, header.head_bytes)};
       if (checksum(section.head) != header.head_checksum) break;
       if (size - offset <= kVerifiedTail + header.bytes && !verified(section)) break;
@@ -386,6 +470,7 @@ Status FileTrace::load_all() {
   }
   sections_.clear();
   sections_.shrink_to_fit();
+  note_foreign();
   return {};
 }
 
@@ -413,67 +498,74 @@ Status FileTrace::load_section(const Section& section, Part part) {
       const Blob blob = place.blob(b);
       if (blob.offset > room || blob.bytes > room - blob.offset) return damaged("points outside of itself");
     }
-    const ChunkHead& chunk = place.head;
-    const auto table = static_cast<Table>(chunk.table);
-    const bool fact = chunk.table < event::kFactTables;
-    const bool dimension =
-        chunk.table >= event::kFirstDimension && chunk.table < static_cast<uint8_t>(Table::kEnd);
+    ChunkHead& chunk = place.head;
     if (chunk.rows == 0 || chunk.rows > kMaxChunkRows)
       return damaged("has a chunk without rows, or with too many");
-    const bool dictionary = section.header.kind == SectionKind::kDictionary;
+    const SectionKind kind = section.header.kind;
+    const bool dictionary = kind == SectionKind::kDictionary;
+    if (chunk.role == ChunkRole::kUpdates) {
+      if (!dictionary || chunk.columns != kUpdateColumns || chunk.extras != 0)
+        return damaged("has updates that fit no dictionary");
+      if (part == Part::kUpdates) TACHO_TRY(load_updates(place));
+      continue;
+    }
+    const Mapping::Table* const described = mapping_->in_file(chunk.table);
+    if (described == nullptr) return damaged("has a chunk of a table that the file does not describe");
+    const bool fact = described->kind != TableKind::kDimension;
+    const size_t columns = described->ours == Table::kString ? 2 : described->columns;
     switch (chunk.role) {
       case ChunkRole::kFacts:
-        if (!fact ||
-            (section.header.kind != SectionKind::kSlab && section.header.kind != SectionKind::kKept) ||
-            chunk.columns != event::table_info(table).columns.size() || chunk.extras != kExtras) {
+        if (!fact || (kind != SectionKind::kSlab && kind != SectionKind::kKept) || chunk.columns != columns ||
+            chunk.extras != kExtras)
           return damaged("has a chunk of facts that fits no table");
-        }
-        load_chunk(place);
         break;
       case ChunkRole::kRows:
-        if (!dimension || !dictionary || chunk.extras != 0 ||
-            chunk.columns != (table == Table::kString ? 2 : event::table_info(table).columns.size())) {
+        if (fact || !dictionary || chunk.extras != 0 || chunk.columns != columns)
           return damaged("has a chunk that fits no dictionary");
-        }
-        if (part == Part::kDictionary) TACHO_TRY(load_dictionary(place));
-        break;
-      case ChunkRole::kUpdates:
-        if (!dictionary || chunk.columns != kUpdateColumns || chunk.extras != 0)
-          return damaged("has updates that fit no dictionary");
-        if (part == Part::kUpdates) TACHO_TRY(load_updates(place));
         break;
       case ChunkRole::kAggregate:
-        if (!fact || !event::is_timed(table) || section.header.kind != SectionKind::kAggregate ||
-            chunk.columns != 0 || chunk.extras != kExtras) {
+        if (described->kind != TableKind::kTimed || kind != SectionKind::kAggregate || chunk.columns != 0 ||
+            chunk.extras != kExtras)
           return damaged("has sums that fit no table");
-        }
-        load_chunk(place);
         break;
       default:
         return damaged("has a chunk of an unknown kind");
+    }
+    seen_[chunk.table] = true;
+    if (!described->known()) continue;
+    chunk.table = static_cast<uint8_t>(described->ours);
+    if (chunk.role != ChunkRole::kRows) {
+      load_chunk(place);
+    } else if (part == Part::kDictionary) {
+      TACHO_TRY(load_dictionary(place, *described));
     }
   }
   return {};
 }
 
-Status FileTrace::load_dictionary(const ChunkPlace& place) {
+Status FileTrace::load_dictionary(const ChunkPlace& place, const Mapping::Table& described) {
   const size_t index = place.head.table - event::kFirstDimension;
   PackedTable& table = dimensions_[index];
-  const auto at = [&] { return place.payload; };
   if (place.head.first != static_cast<int64_t>(table.rows()) + 1) {
     return fail("{}: is damaged: rows of table {} at offset {} begin with number {} where {} is due", name_,
-                table_name(place.head.table), at(), place.head.first, table.rows() + 1);
+                described.name, place.payload, place.head.first, table.rows() + 1);
   }
-  std::vector<std::vector<int64_t>> columns(place.head.columns);
-  const bool strings = index == 0;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    columns[c].resize(place.head.rows);
-    if (strings && c == 1) break;
-    TACHO_TRY(decode_blob(place, c, columns[c].data(), [&] { return column_name(place, c); }));
-  }
-  if (strings) {
-    columns[1].swap(columns[0]);  // as in memory: address, length
+  std::vector<std::vector<int64_t>> columns(table.columns());
+  for (auto& column : columns) column.resize(place.head.rows);
+  if (index == 0) {
+    TACHO_TRY(decode_blob(place, 0, columns[1].data(), [&] { return column_name(place, 0); }));
     TACHO_TRY(load_strings(place, columns));
+  } else {
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const Mapping::Column& from = mapping_->column(described.ours, c);
+      if (from.at < 0) {
+        std::fill(columns[c].begin(), columns[c].end(), from.absent);
+        continue;
+      }
+      TACHO_TRY(decode_blob(place, static_cast<size_t>(from.at), columns[c].data(),
+                            [&] { return column_name(place, c); }));
+      if (from.codes != nullptr) to_our_codes(*from.codes, columns[c]);
+    }
   }
   table.append(columns, place.head.rows);
   size_t memory = text_bytes_;
@@ -483,6 +575,15 @@ Status FileTrace::load_dictionary(const ChunkPlace& place) {
                 kMaxDictionaryMemory >> 20);
   }
   return {};
+}
+
+// A dimension's codes as ours; remembers foreign ones for the note.
+void FileTrace::to_our_codes(const CodeMap& codes, std::span<int64_t> values) {
+  for (size_t i = 0; i < codes.foreign.size(); ++i) {
+    if (std::find(values.begin(), values.end(), codes.foreign[i].code) != values.end())
+      seen_codes_.emplace_back(&codes, i);
+  }
+  for (int64_t& value : values) value = codes(value);
 }
 
 // Finds the text of strings whose lengths are in columns[1] and sets their addresses in columns[0].
@@ -530,18 +631,24 @@ Status FileTrace::load_updates(const ChunkPlace& place) {
     TACHO_TRY(decode_blob(place, c, columns[c].data(), [&] { return column_name(place, c); }));
   }
   for (size_t i = 0; i < place.head.rows; ++i) {
-    const int64_t number = columns[0][i] - static_cast<int64_t>(event::kFirstDimension);
+    const Mapping::Table* const described = mapping_->in_file(columns[0][i]);
     const int64_t row = columns[1][i];
     const int64_t column = columns[2][i];
-    const bool table_known = number > 0 && number < static_cast<int64_t>(dimensions_.size());
-    if (!table_known || row <= 0 ||
-        static_cast<uint64_t>(row) > dimensions_[static_cast<size_t>(number)].rows() || column < 0 ||
-        static_cast<uint64_t>(column) >= dimensions_[static_cast<size_t>(number)].columns()) {
+    const auto damaged = [&] {
       return fail("{}: is damaged: the dictionary's updates at offset {} change what does not exist", name_,
                   place.payload);
-    }
-    dimensions_[static_cast<size_t>(number)].set(static_cast<size_t>(row - 1), static_cast<size_t>(column),
-                                                 columns[3][i]);
+    };
+    if (described == nullptr || described->kind != TableKind::kDimension || row <= 0 || column < 0 ||
+        column >= static_cast<int64_t>(described->columns))
+      return damaged();
+    const int own = described->to_ours[static_cast<size_t>(column)];
+    if (own < 0) continue;
+    PackedTable& table = dimensions_[static_cast<size_t>(described->ours) - event::kFirstDimension];
+    if (static_cast<uint64_t>(row) > table.rows()) return damaged();
+    int64_t value = columns[3][i];
+    if (const CodeMap* codes = mapping_->column(described->ours, static_cast<size_t>(own)).codes)
+      to_our_codes(*codes, std::span(&value, 1));
+    table.set(static_cast<size_t>(row - 1), static_cast<size_t>(own), value);
   }
   return {};
 }
@@ -567,7 +674,6 @@ void FileTrace::load_chunk(const ChunkPlace& place) {
 }
 
 // ---- reading
-// ----------------------------------------------------------------------------------------------------------
 
 std::optional<std::string_view> FileTrace::property(Table table, int64_t row, std::string_view key) const {
   using P = event::column::Property;
@@ -586,13 +692,23 @@ std::optional<std::string_view> FileTrace::property(Table table, int64_t row, st
 Status FileTrace::decode(Table table, size_t chunk, int column, std::vector<int64_t>& out) const {
   TACHO_TRY(check_fact(table, false, chunk));
   const ChunkPlace& place = places_[static_cast<size_t>(table)][chunk];
-  if (column < 0 || column >= place.head.columns) {
+  if (column < 0 || static_cast<size_t>(column) >= event::table_info(table).columns.size()) {
     return fail("{}: table {} has no column {}", name_, table_name(place.head.table), column);
+  }
+  const auto number = static_cast<size_t>(column);
+  const Mapping::Column& from = mapping_->column(table, number);
+  if (from.at < 0) {
+    out.assign(place.head.rows, from.absent);
+    return {};
   }
   out.resize(place.head.rows);
   columns_decoded_.fetch_add(1, std::memory_order_relaxed);
-  const auto number = static_cast<size_t>(column);
-  return decode_blob(place, number, out.data(), [&] { return column_name(place, number); });
+  TACHO_TRY(decode_blob(place, static_cast<size_t>(from.at), out.data(),
+                        [&] { return column_name(place, number); }));
+  if (from.codes != nullptr) {
+    for (int64_t& value : out) value = (*from.codes)(value);
+  }
+  return {};
 }
 
 template <typename Entry, typename Decode>

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "event/schema.h"
+#include "trace/description.h"
 
 namespace tacho::trace {
 namespace {
@@ -35,14 +35,25 @@ Result<SectionStore> SectionStore::create(RandomAccessFile file, uint32_t flags)
   std::memcpy(header.magic, kFileMagic, sizeof kFileMagic);
   header.version = kFormatVersion;
   header.bytes = sizeof header;
-  header.schema = event::schema_hash();
+  header.schema = description_hash(our_description());
   header.id = random_id();
   header.flags = flags;
   header.checksum = checksum_of(header);
-  if (const int error = store.file_.write_at(0, bytes_of(header)); error != 0) {
+  // The description directly behind it: every other section can rely on it.
+  const std::span<const uint8_t> described = our_packed_description();
+  SectionHeader section =
+      store.header(SectionKind::kDescription, round_up_8(sizeof(SectionHeader) + described.size()));
+  section.head_bytes = static_cast<uint32_t>(described.size());
+  section.head_checksum = checksum(described);
+  section.checksum = checksum_of(section);
+  std::vector<uint8_t> front(sizeof header + section.bytes);
+  std::memcpy(front.data(), &header, sizeof header);
+  std::memcpy(front.data() + sizeof header, &section, sizeof section);
+  std::memcpy(front.data() + sizeof header + sizeof section, described.data(), described.size());
+  if (const int error = store.file_.write_at(0, front); error != 0) {
     return fail("{}: cannot be written: {}", store.file_.path(), strerror(error));
   }
-  store.end_ = sizeof header;
+  store.end_ = front.size();
   store.footer_bytes_ = sizeof(SectionHeader) + sizeof(uint64_t) + sizeof(Trailer);
   return store;
 }

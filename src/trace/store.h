@@ -1,7 +1,6 @@
-// SectionStore: the sections of a file being written. It puts a section at the end or into room that an
-// earlier one gave up, in an order of writes that leaves a readable file whenever the process dies: first a
-// section's contents, then the header of what is left of the room, then the header that makes the section
-// exist.
+// SectionStore: the sections of a file being written. It puts a section at the end or into room that an earlier one gave
+// up. It writes a section's contents first, then the header of what is left of the room, and last the header that makes
+// the section exist: so the file is readable whenever the process dies.
 #pragma once
 
 #include <array>
@@ -29,7 +28,7 @@ struct StoredSection {
 
 class SectionStore {
  public:
-  /// Writes the file's header.
+  /// Writes the file's header and its description.
   static Result<SectionStore> create(RandomAccessFile file, uint32_t flags);
 
   struct Contents {
@@ -39,17 +38,16 @@ class SectionStore {
     std::span<const uint8_t> head, payload;
     const RowCounts& rows;
   };
-  /// Size that the file would have after write() of so much, directory included.
+  /// Size of the file, with its directory, after a write() of this many bytes.
   uint64_t size_with(uint64_t head_bytes, uint64_t payload_bytes) const;
-  /// Writes a section. 0, or an errno; then the file is as before.
+  /// Writes a section. Returns 0, or an errno and leaves the file as it was.
   int write(const Contents& contents);
-  /// Gives up the section of `sequence` with the smaller offset in time: the one written first. 0 or an
-  /// errno.
+  /// Gives up the section at `index` of sections(), so that its room can be used again. Returns 0 or an errno.
   int drop(size_t index);
-  /// Writes directory and trailer. 0 or an errno; then the file is as before.
+  /// Writes directory and trailer. Returns 0, or an errno and leaves the file as it was.
   int write_footer();
-  /// Copies the sections in the order of their sequence into a new file without gaps, when gaps take more
-  /// than 1/16. Where that is not possible (no room for a second file) everything stays.
+  /// Copies the sections, in the order of their sequence, into a new file without gaps if gaps take more than 1/16 of it.
+  /// Keeps the old file if there is no room for a second one.
   void compact();
 
   std::span<const StoredSection> sections() const { return sections_; }

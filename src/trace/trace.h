@@ -66,14 +66,17 @@ class Trace {
  public:
   virtual ~Trace() = default;
 
-  /// Opens a .tacho file: finished, or of a killed writer (then readable to its last whole slab, and note() says so).
-  /// Bad, truncated or foreign files give one sentence. Memory maps; facts are not read.
+  /// Opens a .tacho file of any build, finished or of a killed writer (then it is readable up to the last whole slab, and
+  /// note() says so). Bad, truncated or foreign files give an error of one sentence. Maps the file and reads no facts.
   static Result<std::shared_ptr<const Trace>> open(const std::string& path);
 
   virtual const std::string& path() const = 0;
   virtual bool complete() const = 0;          // false: the writer died; the last part may be missing
   virtual bool aggregated() const = 0;        // written with --aggregate: no facts, only merged summaries
   virtual std::string_view note() const = 0;  // one sentence when not complete, else ""
+  /// One sentence when rows of the file have tables, columns or enumerators that this build does not know, else "".
+  /// Those are left out; codes of foreign enumerators read as the enumeration's unknown value.
+  virtual std::string_view unknown() const = 0;
   virtual uint64_t file_size() const = 0;
 
   virtual std::string_view string(int64_t row) const = 0;  // "" for rows that do not exist
@@ -111,12 +114,12 @@ class Trace {
   /// the sums of what was buffered together (an upper bound where rows came late). Sorted by track.
   virtual Result<std::vector<Busy>> merged_busy(event::Table table) const = 0;
 
-  /// First start and last end over all timed facts; {0, 0} when there are none.
+  /// First start and last end of all timed facts; {0, 0} if there are none.
   virtual std::pair<int64_t, int64_t> time_range() const = 0;
 };
 
-/// Pulls rows of one fact table in ascending (start, file order): what visit_by_time() is built on, for those who merge
-/// several tables. Memory is bounded (see visit_by_time). The trace must outlive it.
+/// Gives the rows of one fact table in ascending (start, file order), one at a time: for code that merges several tables.
+/// Memory is bounded (see visit_by_time). The trace must outlive the cursor.
 class TimeCursor {
  public:
   /// `columns` are the ones decoded; row() has them in that order. Rows with from <= start < to.

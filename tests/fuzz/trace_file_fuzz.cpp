@@ -1,6 +1,6 @@
-// Fuzzes the reader of .tacho files. Inputs start as small valid files of every kind, made here; the mutator
-// changes bytes and, knowing the layout, fields of heads, and then sets the checksums right, so that what
-// lies behind them is reached.
+// Fuzzes the reader of .tacho files. Inputs start as small valid files of every kind, made here. The mutator changes
+// bytes, fields of heads and the text of the description, and then repairs the checksums, so that the reader gets to what
+// lies behind them.
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -11,6 +11,7 @@
 
 #include "base/format.h"
 #include "trace/layout_helpers.h"
+#include "trace/raw_file.h"
 #include "trace/reader.h"
 #include "trace/trace.h"
 #include "trace/writer.h"
@@ -153,6 +154,77 @@ void change_field(std::vector<uint8_t>& bytes, std::minstd_rand& random) {
   if (at + width <= bytes.size()) memcpy(bytes.data() + at, &value, width);
 }
 
+// A seed whose description says something else: tables, columns, types and texts swapped, renamed, doubled, left out.
+std::vector<uint8_t> with_other_description(std::minstd_rand& random) {
+  std::optional<RawFile> file;
+  while (!file) file = RawFile::parse(seeds[random() % seeds.size()]);
+  std::string& text = file->description;
+  for (auto changes = 1 + random() % 4; changes > 0; --changes) {
+    std::vector<std::string> lines;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      lines.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+    if (lines.empty()) break;
+    std::string& line = lines[random() % lines.size()];
+    const auto fields = [&] {
+      std::vector<std::string> found(1);
+      for (const char c : line) {
+        if (c == '\t') {
+          found.emplace_back();
+        } else {
+          found.back() += c;
+        }
+      }
+      return found;
+    };
+    const auto join = [&](const std::vector<std::string>& all) {
+      line.clear();
+      for (size_t i = 0; i < all.size(); ++i) line += (i == 0 ? "" : "\t") + all[i];
+    };
+    std::vector<std::string> parts = fields();
+    const size_t one = random() % parts.size(), two = random() % parts.size();
+    switch (random() % 8) {
+      case 0:  // another column, kind, number or enumerator in its place
+        std::swap(parts[one], parts[two]);
+        join(parts);
+        break;
+      case 1:
+        parts.erase(parts.begin() + static_cast<ptrdiff_t>(one));
+        join(parts);
+        break;
+      case 2:
+        parts.insert(parts.begin() + static_cast<ptrdiff_t>(one), parts[two]);
+        join(parts);
+        break;
+      case 3:  // a name that nobody knows
+        parts[one].insert(0, 1, static_cast<char>('a' + random() % 26));
+        join(parts);
+        break;
+      case 4: {  // a number
+        constexpr const char* kTelling[] = {"0",   "-1",  "8",   "31",   "32",         "48",
+                                            "254", "255", "256", "4096", "99999999999"};
+        parts[one] = kTelling[random() % std::size(kTelling)];
+        join(parts);
+        break;
+      }
+      case 5:
+        std::swap(line, lines[random() % lines.size()]);
+        break;
+      case 6:
+        lines.erase(lines.begin() + static_cast<ptrdiff_t>(random() % lines.size()));
+        break;
+      default:
+        if (!line.empty()) line[random() % line.size()] = static_cast<char>(random());
+    }
+    text.clear();
+    for (const std::string& each : lines) text += each + '\n';
+  }
+  if (text.empty()) text = "\n";
+  return file->bytes();
+}
+
 }  // namespace
 }  // namespace tacho::trace
 
@@ -162,6 +234,8 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   if (mkdtemp(path.data()) == nullptr) abort();
   for (unsigned kind = 0; kind < 7; ++kind)
     tacho::trace::seeds.push_back(tacho::trace::make_seed(path + "/seed.tacho", kind));
+  using tacho::trace::RawFile;
+  tacho::trace::seeds.push_back(RawFile::parse(tacho::trace::seeds[4])->bytes(1));
   remove((path + "/seed.tacho").c_str());
   remove(path.c_str());
   return 0;
@@ -175,14 +249,24 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     size = std::min(fresh.size(), max_size);
     memcpy(data, fresh.data(), size);
   }
+  if (random() % 8 == 0) {
+    const std::vector<uint8_t> described = with_other_description(random);
+    if (described.size() <= max_size) {
+      memcpy(data, described.data(), described.size());
+      if (random() % 2 == 0) return described.size();
+      size = described.size();
+    }
+  }
   if (random() % 2 == 0) size = LLVMFuzzerMutate(data, size, max_size);
   std::vector<uint8_t> bytes(data, data + size);
   for (unsigned changes = static_cast<unsigned>(random() % 4); changes > 0; --changes)
     change_field(bytes, random);
   if (random() % 50 == 0) bytes.resize(random() % (bytes.size() + 1));
   if (random() % 16 != 0) {
-    if (bytes.size() >= sizeof(FileHeader)) {  // magic, version and schema right too
-      memcpy(bytes.data(), seeds[0].data(), 24);
+    if (bytes.size() >=
+        sizeof(FileHeader)) {  // the magic right too, mostly the version, and version 1's schema
+      const bool old = random() % 8 == 0;
+      memcpy(bytes.data(), (old ? seeds.back() : seeds[0]).data(), old ? 24 : random() % 16 == 0 ? 8 : 12);
     }
     reseal(bytes);
   }

@@ -97,16 +97,8 @@ TEST(Damage, other_versions_are_named) {
   Folder folder;
   auto bytes = sample(folder, "t.tacho", true);
   auto other = bytes;
-  other[16] ^= 1;  // the schema
-  seal_header(other);
-  auto trace = open_bytes(other, "old.tacho");
-  ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("old.tacho: was written by another version of tacho (schema "),
-            std::string::npos)
-      << trace.error().message;
-  other = bytes;
   other[8] = 9;  // the format
-  trace = open_bytes(other, "new.tacho");
+  auto trace = open_bytes(other, "new.tacho");
   ASSERT_FALSE(trace);
   EXPECT_NE(trace.error().message.find("file format 9"), std::string::npos);
   other = bytes;
@@ -130,10 +122,11 @@ TEST(Damage, cut_at_and_around_every_section) {
     ASSERT_GT(cuts.size(), 150u);
     std::sort(cuts.begin(), cuts.end());
     int64_t most_rows = 0;
+    const size_t front = sections_of(bytes)[1].offset;  // header and description
     for (const size_t cut : cuts) {
       if (cut >= bytes.size()) continue;
       const auto trace = open_bytes(std::span(bytes).first(cut), "cut.tacho");
-      if (cut < 64) {
+      if (cut < front) {
         EXPECT_FALSE(trace);
         continue;
       }

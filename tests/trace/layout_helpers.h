@@ -85,7 +85,7 @@ inline void reseal(std::vector<uint8_t>& bytes) {
           at += entry.head_bytes;
         }
       }
-    } else {
+    } else if (header.kind != SectionKind::kDescription) {
       seal_blobs(bytes, head, header.head_bytes, head + header.head_bytes);
     }
     header.head_checksum = checksum(std::span(bytes).subspan(head, header.head_bytes));

@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/convert.h"
+#include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "format/rpd/tracing.h"
@@ -127,7 +128,7 @@ int personality_rpd2tracing(int argc, char** argv) {
   if (fs::path(output).extension() == ".pftrace") {
     if (!options.start.empty() || !options.end.empty())
       return complain(kBadInput, "for a part as .pftrace use: tacho trim IN.rpd OUT.pftrace --start --end");
-    const auto trace = format::open_any(input);
+    const auto trace = open_trace(input);
     if (!trace) return complain(kBadInput, trace.error().message);
     format::ExportOptions export_options;
     export_options.overwrite = true;

@@ -84,7 +84,10 @@ std::string document() {
       "the smallest 64-bit integer, and shown as absent, never as 0. How rows lie in a file is in\n"
       "[trace-file.md](trace-file.md).\n\n";
   out +=
-      "A hash over all names and types is in every file; a file with another one is refused.\n\n## Facts\n\n";
+      "Every file names its tables, columns and enumerators, so that other builds of tacho can read it. "
+      "Which "
+      "of them have\n"
+      "which names is below; a name never changes its meaning.\n\n## Facts\n\n";
   for (const TableInfo& info : all_tables()) {
     if (info.table == Table::kString) out += "## Dimensions\n\n";
     out += table_section(info);

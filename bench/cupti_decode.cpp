@@ -20,6 +20,7 @@ namespace {
 class Process : public decode::ProcessContext {
  public:
   explicit Process(trace::TraceWriter& writer) : writer_(writer) {}
+  std::string_view text(uint32_t) const override { return {}; }
   int64_t row() override { return 1; }
   int64_t host_time(uint64_t ticks) const override {
     return static_cast<int64_t>(static_cast<double>(ticks) * 0.4761904762);
@@ -61,12 +62,18 @@ int main(int argc, char** argv) {
   if (!writer) return fprintf(stderr, "cupti_decode: %s\n", writer.error().message.c_str()), 1;
   Process process(**writer);
   decode::CuptiDecoder decoder(process, **writer);
-  decoder.property("cupti.clock", "tsc 1000000 1000000000 2045230090 32");
-  decoder.property("cupti.thread_ids", "kernel");
-  decoder.name(event::NameSpace::kCudaRuntime, 211, "cudaLaunchKernel_v7000");
-  decoder.name(event::NameSpace::kCudaDriver, 307, "cuLaunchKernel");
+  event::BlockClockRecord clock{};
+  clock.header.value = static_cast<uint32_t>(event::BlockClock::kScaled);
+  clock.base_ticks = 1'000'000;
+  clock.base_ns = 1'000'000'000;
+  clock.multiplier = 2'045'230'090;
+  clock.shift = 32;
+  decoder.clock(clock);
+  decoder.fact(event::BlockFact::kThreadIds, 1, {});
+  decoder.name(event::NameSpace::kRuntimeFunction, 211, "cudaLaunchKernel_v7000");
+  decoder.name(event::NameSpace::kDriverFunction, 307, "cuLaunchKernel");
   for (uint64_t kernel = 0; kernel < 40; ++kernel)
-    decoder.name(event::NameSpace::kCudaKernel, 0x7000 + kernel * 64, "_Z6kernel" + std::to_string(kernel));
+    decoder.name(event::NameSpace::kKernel, 0x7000 + kernel * 64, "_Z6kernel" + std::to_string(kernel));
 
   tape::BlockHeader header{};
   header.kind = tape::BlockKind::kCupti;
@@ -107,7 +114,7 @@ int main(int argc, char** argv) {
       at += per_launch;
     }
     const double begin = cpu_s();
-    decoder.buffer(header, {bytes.data(), at});
+    decoder.block(header, {bytes.data(), at});
     spent += cpu_s() - begin;
   }
   const double begin = cpu_s();

@@ -41,13 +41,11 @@ struct Counter {
       } else if (header->kind == event::RecordKind::kProperty) {
         const auto* record = reinterpret_cast<const event::PropertyRecord*>(header);
         const std::string& key = strings[record->key];
-        if (key == "cupti.record_sizes") {
-          const char* text = strings[record->text].c_str();
-          for (unsigned kind, size, used = 0;
-               sscanf(text, "%u:%u%n", &kind, &size, reinterpret_cast<int*>(&used)) == 2; text += used)
-            sizes[kind] = size;
-        }
         printf("  property %s = %s\n", key.c_str(), strings[record->text].c_str());
+      } else if (header->kind == event::RecordKind::kBlockSizes) {
+        const auto* record = reinterpret_cast<const event::BlockSizesRecord*>(header);
+        const auto* size = reinterpret_cast<const event::BlockSize*>(record + 1);
+        for (uint64_t i = 0; i < record->count; ++i) sizes[size[i].kind] = size[i].bytes;
       } else if (header->kind == event::RecordKind::kName) {
         const auto* record = reinterpret_cast<const event::NameRecord*>(header);
         names[header->value & 15][record->number] = strings[record->text];

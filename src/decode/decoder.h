@@ -20,10 +20,10 @@ struct ProcessFacts {
   int64_t row = 0;  // of table process
   uint32_t pid = 0;
   std::string name;
-  double hook_ns = 0;  // measured cost of one hook
-  int64_t hooks = 0;   // records that hooks wrote (calls, markers)
-  bool opencl_attached = false;
-  bool cuda_attached = false;
+  double hook_ns = 0;     // measured cost of one hook
+  int64_t hooks = 0;      // records that hooks wrote (calls, markers)
+  uint64_t attached = 0;  // bits (1 << Domain) of the APIs whose calls a source saw
+  bool sees(event::Domain domain) const { return (attached >> static_cast<uint32_t>(domain) & 1) != 0; }
 };
 
 class ModuleCache;

@@ -1,7 +1,8 @@
-// What a vendor's decoder needs to know about the process whose buffers it decodes.
+// What a BlockDecoder may ask about the process whose blocks it decodes.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace tacho::decode {
 
@@ -10,8 +11,9 @@ class ProcessContext {
   virtual ~ProcessContext() = default;
   /// Row of table process.
   virtual int64_t row() = 0;
-  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's
-  /// ProcessRecord).
+  /// The process's string of that number; empty when unknown.
+  virtual std::string_view text(uint32_t number) const = 0;
+  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's ProcessRecord).
   virtual int64_t host_time(uint64_t ticks) const = 0;
   /// Track of a thread by its kernel id; made at the first question.
   virtual int64_t thread_track(uint32_t tid) = 0;

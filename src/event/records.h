@@ -1,5 +1,5 @@
-// The records that tacho's own sources write into the pool, byte for byte. Vendor buffers (CUPTI, rocprofiler-sdk) lie
-// in the pool as the vendor wrote them and are not described here.
+// The records that tacho's own sources write into the pool, byte for byte. Vendors' buffers lie in the pool as the
+// vendor's library wrote them and are not described here.
 //
 // A record is a multiple of 8 bytes and starts with
 //
@@ -32,7 +32,11 @@ enum class RecordKind : uint8_t {
   kProperty,
   kNote,
   kClockPair,
-  kName,  // the name of a number of a vendor's own (CUPTI callback id, kernel name pointer ...)
+  kName,  // the name of a number in a vendor's blocks (callback id, kernel name pointer ...)
+  kAttached,
+  kBlockClock,
+  kBlockSizes,
+  kBlockFact,
   // facts
   kApi,
   kDispatch,
@@ -146,23 +150,28 @@ struct NoteRecord {
   uint32_t reserved;
 };
 
-/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW). The same moment in two clocks.
+/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW); with flags not 0 the clock of blocks of that
+/// tape::BlockKind instead. The same moment in two clocks.
 struct ClockPairRecord {
   RecordHeader header;
   uint64_t host;         // host time
   uint64_t device;       // device time; for device 0 CLOCK_MONOTONIC_RAW ns
   uint64_t uncertainty;  // ns: half of the interval within which both were read
 };
-inline constexpr uint32_t kCuptiClock = 0xfffffffe;  // as a device number: CUPTI's own clock, ns
 
-/// value: NameSpace. `number` stands for `text` in vendor buffers of this process.
+/// flags: tape::BlockKind. value: NameSpace. `number` stands for `text` in the process's blocks of that kind.
 struct NameRecord {
   RecordHeader header;
   uint64_t number;
   uint32_t text;
   uint32_t reserved;
 };
-enum class NameSpace : uint32_t { kCudaRuntime, kCudaDriver, kCudaKernel, kCudaGraphNode };
+enum class NameSpace : uint32_t {
+  kRuntimeFunction,
+  kDriverFunction,  // of the layer below the runtime
+  kKernel,
+  kGraph,  // text: what the target found in it, see the source
+};
 
 /// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
 struct ApiRecord {
@@ -307,6 +316,52 @@ struct CodeRecord {
   uint64_t table_bytes;
 };
 
+/// value: Domain of the API whose calls a source of the process sees from here on.
+struct AttachedRecord {
+  RecordHeader header;
+};
+
+// What a source says about the blocks in which it hands over its vendor's buffers. flags: their tape::BlockKind.
+
+/// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >> shift, where
+/// `ticks` are host time.
+struct BlockClockRecord {
+  RecordHeader header;
+  uint64_t base_ticks, base_ns, multiplier;
+  uint32_t shift, reserved;
+};
+enum class BlockClock : uint32_t {
+  kMonotonicRaw,  // CLOCK_MONOTONIC_RAW ns
+  kScaled,        // from host time by one multiplication, which the decoder inverts exactly
+  kPaired,        // the vendor's own, ns: ClockPairRecords relate it to host time
+};
+
+/// Followed by `count` BlockSize: how long records are in the version of the vendor's library that writes them.
+struct BlockSizesRecord {
+  RecordHeader header;
+  uint64_t count;
+};
+struct BlockSize {
+  uint16_t kind, bytes;
+};
+
+/// value: BlockFact.
+struct BlockFactRecord {
+  RecordHeader header;
+  uint64_t number;
+  uint32_t text;  // string
+  uint32_t reserved;
+};
+enum class BlockFact : uint32_t {
+  kThreadIds,        // number 1: records carry the kernel's thread ids, 0: a record's thread is its block's
+  kDriver,           // text: the vendor's driver and its version
+  kKernelInclude,    // text: a POSIX extended regular expression; only kernels that match are wanted
+  kKernelExclude,    // text: the same, for kernels that are not wanted
+  kRecordingStarts,  // number: correlation of the call with which recording starts
+  kRecordingStops,   // or stops
+  kEnd
+};
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -324,6 +379,10 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kNote, sizeof(NoteRecord), "note"},
     {RecordKind::kClockPair, sizeof(ClockPairRecord), "clock_pair"},
     {RecordKind::kName, sizeof(NameRecord), "name"},
+    {RecordKind::kAttached, sizeof(AttachedRecord), "attached"},
+    {RecordKind::kBlockClock, sizeof(BlockClockRecord), "block_clock"},
+    {RecordKind::kBlockSizes, sizeof(BlockSizesRecord), "block_sizes"},
+    {RecordKind::kBlockFact, sizeof(BlockFactRecord), "block_fact"},
     {RecordKind::kApi, sizeof(ApiRecord), "api"},
     {RecordKind::kDispatch, sizeof(DispatchRecord), "dispatch"},
     {RecordKind::kDispatchWide, sizeof(DispatchWideRecord), "dispatch_wide"},

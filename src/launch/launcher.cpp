@@ -639,16 +639,18 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       result.still_running = true;
   if (result.still_running)
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
-  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
-                                       [](const auto& process) { return process.opencl_attached; });
+  const bool opencl_seen =
+      std::any_of(result.processes.begin(), result.processes.end(),
+                  [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
   // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
   if (opencl_loaded && !opencl_seen && !ours_loaded && result.processes.empty() && options.inject)
     result.warnings.push_back(
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its "
         "OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
-  const bool cuda_seen = std::any_of(result.processes.begin(), result.processes.end(),
-                                     [](const auto& process) { return process.cuda_attached; });
+  const bool cuda_seen =
+      std::any_of(result.processes.begin(), result.processes.end(),
+                  [](const auto& process) { return process.sees(event::Domain::kCudaRuntime); });
   if (const std::string problem = cuda_seen ? std::string() : vendor::cuda_problem(*executable);
       !problem.empty())
     result.warnings.push_back(problem);

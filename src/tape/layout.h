@@ -43,10 +43,15 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
-  kCupti = 4,     // a CUPTI activity buffer as completed; vendor_version = cuptiGetVersion()
-  kProgress = 5,  // a Progress, open as long as its process lives
+  kShared = 3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
+  kProgress = 4,  // a Progress, open as long as its process lives
+  // Buffers as a vendor's library completed them, whose decoder src/decode/block_decoders.def names.
+  kCupti = 16,  // CUPTI activity records; vendor_version = cuptiGetVersion()
 };
+/// Whether blocks of the kind hold a vendor's buffer. They are handed on whole.
+constexpr bool is_vendors(BlockKind kind) {
+  return static_cast<uint32_t>(kind) >= 16;
+}
 
 struct BlockHeader {
   std::atomic<uint32_t> committed;  // bytes after the header that are valid

@@ -527,9 +527,9 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
         release(seen.index);
       continue;
     }
-    const bool raw = kind == BlockKind::kCupti || kind == BlockKind::kProgress;
-    if (raw && !over) continue;
-    if (kind == BlockKind::kCupti && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
+    const bool whole = is_vendors(kind) || kind == BlockKind::kProgress;
+    if (whole && !over) continue;
+    if (is_vendors(kind) && !seen.full && committed == 0) committed = ~0u;  // all of it: take() cuts
     take(seen.index, committed, counting, over);
     if (over) release(seen.index);
   }

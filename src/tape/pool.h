@@ -92,10 +92,9 @@ class Grower {
   std::thread thread_;
 };
 
-/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. For
-/// kCupti and other vendor kinds always the whole buffer at once. A CUPTI buffer that its process never gave
-/// back (it was killed, or still holds it at the last pass) comes with all of its payload and `committed` 0:
-/// what CUPTI had written is in there.
+/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. A vendor's buffer
+/// always comes whole. One that its process never completed (it was killed, or still holds the buffer at the last pass)
+/// comes with all of its payload and `committed` 0: what the vendor's library had written is in there.
 struct Piece {
   const BlockHeader* block;
   std::span<const std::byte> bytes;

@@ -716,6 +716,30 @@ void define_property(event::Table table, uint32_t object, std::string_view key, 
       false);
 }
 
+void define_attached(event::Domain api) {
+  event::AttachedRecord record{};
+  record.header = {event::RecordKind::kAttached, 0, sizeof record, static_cast<uint32_t>(api)};
+  define(&record.header);
+}
+
+void define_name(BlockKind blocks, event::NameSpace space, uint64_t number, std::string_view text) {
+  event::NameRecord record{};
+  record.header = {event::RecordKind::kName, static_cast<uint8_t>(blocks), sizeof record,
+                   static_cast<uint32_t>(space)};
+  record.number = number;
+  record.text = intern(text);
+  define(&record.header);
+}
+
+void define_fact(BlockKind blocks, event::BlockFact fact, uint64_t number, std::string_view text) {
+  event::BlockFactRecord record{};
+  record.header = {event::RecordKind::kBlockFact, static_cast<uint8_t>(blocks), sizeof record,
+                   static_cast<uint32_t>(fact)};
+  record.number = number;
+  record.text = text.empty() ? 0 : intern(text);
+  define(&record.header);
+}
+
 void note(event::NoteSeverity severity, std::string_view text) {
   with_definitions(
       [&] {

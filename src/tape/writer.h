@@ -165,6 +165,11 @@ uint32_t next_device();
 uint32_t next_kernel();
 /// A property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the process.
 void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text);
+/// A source begins to see the calls of an API.
+void define_attached(event::Domain api);
+/// To the decoder of `blocks`: `number` stands for `text` in them; a fact about them.
+void define_name(BlockKind blocks, event::NameSpace space, uint64_t number, std::string_view text);
+void define_fact(BlockKind blocks, event::BlockFact fact, uint64_t number, std::string_view text = {});
 /// One sentence for the user of the trace.
 void note(event::NoteSeverity severity, std::string_view text);
 /// Adds to table loss.

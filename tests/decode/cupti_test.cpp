@@ -25,6 +25,7 @@ namespace row = event::row;
 class TestProcess : public ProcessContext {
  public:
   explicit TestProcess(trace::TraceWriter& writer) : writer_(writer) {}
+  std::string_view text(uint32_t) const override { return {}; }
   int64_t row() override { return 7; }
   int64_t host_time(uint64_t ticks) const override { return static_cast<int64_t>(ticks / 2) + 5'000'000; }
   int64_t thread_track(uint32_t tid) override {
@@ -94,9 +95,7 @@ class Buffer {
     if (size >= 188) put<uint32_t>(176, 2).put<uint32_t>(180, 1).put<uint32_t>(184, 1);
     return *this;
   }
-  void give(CuptiDecoder& decoder, bool completed = true) const {
-    decoder.buffer(header_, bytes_, completed);
-  }
+  void give(CuptiDecoder& decoder, bool completed = true) const { decoder.block(header_, bytes_, completed); }
   std::vector<std::byte>& bytes() { return bytes_; }
   tape::BlockHeader& header() { return header_; }
 
@@ -106,17 +105,28 @@ class Buffer {
   size_t at_ = 0;
 };
 
+event::BlockClockRecord clock_record(event::BlockClock clock, uint64_t base_ticks = 0, uint64_t base_ns = 0,
+                                     uint64_t multiplier = 0) {
+  event::BlockClockRecord record{};
+  record.header.value = static_cast<uint32_t>(clock);
+  record.base_ticks = base_ticks;
+  record.base_ns = base_ns;
+  record.multiplier = multiplier;
+  record.shift = 32;
+  return record;
+}
+
 class CuptiTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    decoder.property("cupti.clock", "raw 0 0 0 32");
-    decoder.property("cupti.thread_ids", "kernel");
-    decoder.name(NameSpace::kCudaRuntime, 211, "cudaLaunchKernel_v7000");
-    decoder.name(NameSpace::kCudaRuntime, 317, "cudaStreamBeginCapture_v10000");
-    decoder.name(NameSpace::kCudaRuntime, 319, "cudaStreamEndCapture_v10000");
-    decoder.name(NameSpace::kCudaRuntime, 31, "cudaMemcpy_v3020");
-    decoder.name(NameSpace::kCudaDriver, 307, "cuLaunchKernel");
-    decoder.name(NameSpace::kCudaKernel, 0x7000, "_Z6vecAddPf");
+    decoder.clock(clock_record(event::BlockClock::kMonotonicRaw));
+    decoder.fact(event::BlockFact::kThreadIds, 1, {});
+    decoder.name(NameSpace::kRuntimeFunction, 211, "cudaLaunchKernel_v7000");
+    decoder.name(NameSpace::kRuntimeFunction, 317, "cudaStreamBeginCapture_v10000");
+    decoder.name(NameSpace::kRuntimeFunction, 319, "cudaStreamEndCapture_v10000");
+    decoder.name(NameSpace::kRuntimeFunction, 31, "cudaMemcpy_v3020");
+    decoder.name(NameSpace::kDriverFunction, 307, "cuLaunchKernel");
+    decoder.name(NameSpace::kKernel, 0x7000, "_Z6vecAddPf");
   }
   const std::vector<int64_t>& fact(Table table, size_t index = 0) {
     static const std::vector<int64_t> kNone(32, -1);
@@ -204,7 +214,7 @@ TEST_P(CuptiVersionTest, EveryKindInItsLayout) {
   }
   if (v.device != 0) {
     ++records;
-    decoder.name(NameSpace::kCudaKernel, 0x8000, "NVIDIA H200");
+    decoder.name(NameSpace::kKernel, 0x8000, "NVIDIA H200");
     buffer.record(8, v.device)
         .put<uint32_t>(44, 132)
         .put<uint32_t>(104, 9)
@@ -299,7 +309,8 @@ INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersio
 });
 
 TEST_F(CuptiTest, SizesReportedByTheTargetBeatTheVersion) {
-  decoder.property("cupti.record_sizes", "10:224 77:32");  // of a CUPTI newer than this decoder
+  decoder.record_sizes(
+      std::array<event::BlockSize, 2>{{{10, 224}, {77, 32}}});  // of a CUPTI newer than this decoder
   Buffer buffer(139900);
   buffer.kernel(224, 0x7000, 1000, 1500, 11).record(77, 32).api(false, 211, 900, 950, 11);
   buffer.give(decoder);
@@ -372,7 +383,7 @@ TEST_F(CuptiTest, CorrelationsGoOnPastThirtyTwoBits) {
 TEST_F(CuptiTest, TimesFromTheHostClockAreConvertedExactly) {
   // Target: ns = 10^9 + (tsc - 10^6) * 0.476 ns; context: trace time = tsc / 2 + 5 000 000.
   const uint64_t multiplier = 2'045'230'090;
-  decoder.property("cupti.clock", "tsc 1000000 1000000000 2045230090 32");
+  decoder.clock(clock_record(event::BlockClock::kScaled, 1000000, 1000000000, 2045230090));
   Buffer buffer(130001);
   std::vector<uint64_t> ticks;
   for (uint32_t n = 1; n < 200; ++n) {
@@ -389,7 +400,7 @@ TEST_F(CuptiTest, TimesFromTheHostClockAreConvertedExactly) {
 }
 
 TEST_F(CuptiTest, CuptisOwnClockIsConvertedByPairs) {
-  decoder.property("cupti.clock", "cupti 0 0 0 32");
+  decoder.clock(clock_record(event::BlockClock::kPaired));
   decoder.clock_pair(2'000'000, 1'700'000'000'000'000'000);  // trace time 6 000 000
   decoder.clock_pair(4'000'000, 1'700'000'000'001'000'000);  // 7 000 000
   Buffer buffer(130001);
@@ -427,7 +438,7 @@ TEST_F(CuptiTest, KernelsWithoutTimesAreCountedAndExplained) {
 }
 
 TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
-  decoder.property("cupti.thread_ids", "buffer");
+  decoder.fact(event::BlockFact::kThreadIds, 0, {});
   Buffer buffer(130001);
   buffer.api(false, 31, 100, 110, 1, 0xf1fff000);
   buffer.give(decoder);
@@ -435,8 +446,8 @@ TEST_F(CuptiTest, ThreadsWithoutKernelIdsAreTheBuffersOwners) {
 }
 
 TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
-  decoder.property("cupti.window", "stop 10");
-  decoder.property("cupti.window", "start 20");
+  decoder.fact(event::BlockFact::kRecordingStops, 10, {});
+  decoder.fact(event::BlockFact::kRecordingStarts, 20, {});
   Buffer buffer(130001);
   for (const uint32_t correlation : {9u, 10u, 19u, 20u})
     buffer.kernel(216, 0x7000, 1000 + correlation, 1100 + correlation, correlation)
@@ -449,7 +460,7 @@ TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
 }
 
 TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
-  decoder.name(NameSpace::kCudaGraphNode, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
+  decoder.name(NameSpace::kGraph, 5, "3\n2\tkernel\t_Z6vecAddPf\n1\tcopy\t\n");
   Buffer buffer(130001);
   buffer.record(51, 56)
       .put<uint32_t>(4, 17)
@@ -467,7 +478,7 @@ TEST_F(CuptiTest, GraphsCarryTheNamesOfTheirNodes) {
 TEST_F(CuptiTest, NamesThatChangeTheirMemoryAreFollowed) {
   Buffer first(130001), second(130001);
   first.kernel(216, 0x7000, 1000, 1100, 1).give(decoder);
-  decoder.name(NameSpace::kCudaKernel, 0x7000, "_Z5other");
+  decoder.name(NameSpace::kKernel, 0x7000, "_Z5other");
   second.kernel(216, 0x7000, 2000, 2100, 2).give(decoder);
   EXPECT_EQ(writer.text(
                 dim(Table::kKernel, fact(Table::kDispatch, 1)[column::Dispatch::dim])[column::Kernel::name]),
@@ -487,8 +498,9 @@ TEST_F(CuptiTest, AnyBytesAreSurvived) {
       std::memcpy(&bytes[at], &kind, 4);
     }
     if (round % 50 == 0)
-      decoder.property("cupti.record_sizes", fmt::format("{}:{} {} :", kinds[random() % std::size(kinds)],
-                                                         random() % 300, random()));
+      decoder.record_sizes(std::array<event::BlockSize, 2>{
+          {{static_cast<uint16_t>(kinds[random() % std::size(kinds)]), static_cast<uint16_t>(random() % 300)},
+           {static_cast<uint16_t>(random()), static_cast<uint16_t>(random())}}});
     buffer.give(decoder, round % 2 == 0);
     for (auto& [table, rows] : writer.facts) rows.clear();
     if (writer.dimensions[Table::kTrack].size() > 500) {  // the test writer searches linearly

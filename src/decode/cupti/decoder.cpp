@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/demangle.h"
@@ -11,6 +12,7 @@
 
 namespace tacho::decode {
 
+using event::BlockClock;
 using event::kUnknown;
 namespace row = event::row;
 using event::Table;
@@ -32,13 +34,6 @@ uint64_t parse_number(std::string_view text) {
   uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
-}
-
-std::string_view next_word(std::string_view& text) {
-  const size_t space = text.find(' ');
-  const std::string_view word = text.substr(0, space);
-  text = space == std::string_view::npos ? std::string_view() : text.substr(space + 1);
-  return word;
 }
 
 // What the user wrote in the program: without the version that CUPTI appends to runtime functions ("_v7000")
@@ -119,15 +114,19 @@ CuptiDecoder::CuptiDecoder(ProcessContext& process, trace::TraceWriter& writer)
     : process_(process), writer_(writer), kernel_slots_(kKernelSlots) {}
 CuptiDecoder::~CuptiDecoder() = default;
 
+std::unique_ptr<BlockDecoder> make_cupti_decoder(ProcessContext& process, trace::TraceWriter& writer) {
+  return std::make_unique<CuptiDecoder>(process, writer);
+}
+
 // ---- what the target says about its buffers
 // -------------------------------------------------------------------------
 
 void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_view text) {
   switch (space) {
-    case event::NameSpace::kCudaRuntime:
-    case event::NameSpace::kCudaDriver: {
+    case event::NameSpace::kRuntimeFunction:
+    case event::NameSpace::kDriverFunction: {
       if (number >= 1u << 16) return;
-      const bool driver = space == event::NameSpace::kCudaDriver;
+      const bool driver = space == event::NameSpace::kDriverFunction;
       Callback& entry = callback(driver, static_cast<uint32_t>(number));
       const std::string_view plain = plain_name(text, driver);
       entry.row = writer_.dimension(
@@ -148,7 +147,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
         entry.role = Role::kEndCapture;
       break;
     }
-    case event::NameSpace::kCudaKernel: {
+    case event::NameSpace::kKernel: {
       const int64_t row = writer_.string(text);
       if (include_ || exclude_) names_.insert_or_assign(number, std::string(text));
       const auto [at, fresh] = texts_.try_emplace(number, row);
@@ -157,7 +156,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       for (KernelSlot& slot : kernel_slots_) slot = KernelSlot{};
       break;
     }
-    case event::NameSpace::kCudaGraphNode:
+    case event::NameSpace::kGraph:
       graph_names_.insert_or_assign(static_cast<uint32_t>(number), graph_title(text));
       break;
     default:
@@ -165,41 +164,99 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
   }
 }
 
-void CuptiDecoder::property(std::string_view key, std::string_view text) {
-  if (key == "cupti.record_sizes") {
-    while (!text.empty()) {  // "kind:size kind:size ..."
-      const std::string_view entry = next_word(text);
-      const size_t colon = std::min(entry.find(':'), entry.size() - 1);
-      const uint64_t record_kind = parse_number(entry.substr(0, colon)),
-                     size = parse_number(entry.substr(colon + 1));
-      if (record_kind < cupti::kKinds && size >= 8 && size <= 4096 && size % 8 == 0)
-        sizes_[record_kind] = static_cast<uint32_t>(size);
+void CuptiDecoder::define(const std::byte* at, const event::RecordHeader& header) {
+  const auto copy = [at](auto& record) { std::memcpy(&record, at, sizeof record); };
+  switch (header.kind) {
+    case event::RecordKind::kName: {
+      event::NameRecord record;
+      copy(record);
+      return name(static_cast<event::NameSpace>(header.value), record.number, process_.text(record.text));
     }
-  } else if (key == "cupti.clock") {
-    const std::string_view which = next_word(text);
-    base_ticks_ = parse_number(next_word(text));
-    base_ns_ = parse_number(next_word(text));
-    multiplier_ = parse_number(next_word(text));
-    shift_ = static_cast<int>(parse_number(next_word(text)));
-    // A tick of any real counter lasts between 1/16 and 64 ns.
-    const bool sane = shift_ == 32 && multiplier_ >= 1ull << 28 && multiplier_ <= 1ull << 38;
-    clock_ = which == "tsc" && sane ? Clock::kTsc : which == "cupti" ? Clock::kPairs : Clock::kRaw;
-    segments_.fill(Segment{});
-  } else if (key == "cupti.kernel_include" || key == "cupti.kernel_exclude") {
-    auto pattern = std::make_unique<Pattern>();
-    if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-      return;  // the command line was checked
-    pattern->usable = true;
-    (key == "cupti.kernel_include" ? include_ : exclude_) = std::move(pattern);
-  } else if (key == "cupti.window") {  // "start N" or "stop N": recording began or ended with call N
-    const bool begins = next_word(text) == "start";
-    windows_.emplace_back(widen(static_cast<uint32_t>(parse_number(text))), begins);
-    std::stable_sort(windows_.begin(), windows_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-  } else if (key == "cupti.driver") {
-    driver_version_ = text;
-  } else if (key == "cupti.thread_ids") {
-    thread_ids_ = text == "kernel";
+    case event::RecordKind::kClockPair: {
+      event::ClockPairRecord record;
+      copy(record);
+      return clock_pair(record.host, record.device);
+    }
+    case event::RecordKind::kBlockClock: {
+      event::BlockClockRecord record;
+      copy(record);
+      return clock(record);
+    }
+    case event::RecordKind::kBlockSizes: {
+      event::BlockSizesRecord record;
+      copy(record);
+      std::vector<event::BlockSize> sizes(
+          std::min<uint64_t>(record.count, (header.size - sizeof record) / sizeof(event::BlockSize)));
+      std::memcpy(sizes.data(), at + sizeof record, sizes.size() * sizeof(event::BlockSize));
+      return record_sizes(sizes);
+    }
+    case event::RecordKind::kBlockFact: {
+      event::BlockFactRecord record;
+      copy(record);
+      return fact(static_cast<event::BlockFact>(header.value), record.number, process_.text(record.text));
+    }
+    default:
+      break;
+  }
+}
+
+void CuptiDecoder::record_sizes(std::span<const event::BlockSize> sizes) {
+  for (const event::BlockSize& size : sizes)
+    if (size.kind < cupti::kKinds && size.bytes >= 8 && size.bytes <= 4096 && size.bytes % 8 == 0)
+      sizes_[size.kind] = size.bytes;
+}
+
+void CuptiDecoder::clock(const event::BlockClockRecord& record) {
+  base_ticks_ = record.base_ticks;
+  base_ns_ = record.base_ns;
+  multiplier_ = record.multiplier;
+  shift_ = static_cast<int>(record.shift);
+  // A tick of any real counter lasts between 1/16 and 64 ns.
+  const bool sane = shift_ == 32 && multiplier_ >= 1ull << 28 && multiplier_ <= 1ull << 38;
+  const auto stated = static_cast<event::BlockClock>(record.header.value);
+  const bool scaled = stated == BlockClock::kScaled && sane;
+  clock_ = scaled || stated == BlockClock::kPaired ? stated : BlockClock::kMonotonicRaw;
+  segments_.fill(Segment{});
+  const char* const name = stated == BlockClock::kScaled   ? "tsc"
+                           : stated == BlockClock::kPaired ? "cupti"
+                                                           : "raw";
+  writer_.property(Table::kProcess, process_.row(), "cupti.clock",
+                   fmt::format("{} {} {} {} {}", name, base_ticks_, base_ns_, multiplier_, record.shift));
+}
+
+void CuptiDecoder::fact(event::BlockFact which, uint64_t number, std::string_view text) {
+  const auto show = [&](const char* key, std::string_view value) {
+    writer_.property(Table::kProcess, process_.row(), key, value);
+  };
+  switch (which) {
+    case event::BlockFact::kThreadIds:
+      thread_ids_ = number == 1;
+      show("cupti.thread_ids", thread_ids_ ? "kernel" : "buffer");
+      break;
+    case event::BlockFact::kDriver:
+      driver_version_ = text;
+      show("cupti.driver", text);
+      break;
+    case event::BlockFact::kKernelInclude:
+    case event::BlockFact::kKernelExclude: {
+      const bool include = which == event::BlockFact::kKernelInclude;
+      show(include ? "cupti.kernel_include" : "cupti.kernel_exclude", text);
+      auto pattern = std::make_unique<Pattern>();
+      if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
+        return;  // the command line was checked
+      pattern->usable = true;
+      (include ? include_ : exclude_) = std::move(pattern);
+      break;
+    }
+    case event::BlockFact::kRecordingStarts:
+    case event::BlockFact::kRecordingStops:
+      windows_.emplace_back(widen(static_cast<uint32_t>(number)),
+                            which == event::BlockFact::kRecordingStarts);
+      std::stable_sort(windows_.begin(), windows_.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      break;
+    case event::BlockFact::kEnd:
+      break;
   }
 }
 
@@ -219,9 +276,9 @@ uint32_t CuptiDecoder::record_size(uint32_t record_kind, uint32_t version) const
 
 int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
   switch (clock_) {
-    case Clock::kRaw:
+    case BlockClock::kMonotonicRaw:
       return static_cast<int64_t>(cupti_ns);
-    case Clock::kTsc: {
+    case BlockClock::kScaled: {
       // The inverse of the multiplication in the target.
       const bool before = cupti_ns < base_ns_;
       const uint64_t distance = before ? base_ns_ - cupti_ns : cupti_ns - base_ns_;
@@ -229,7 +286,7 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
           static_cast<uint64_t>((static_cast<unsigned __int128>(distance) << shift_) / multiplier_);
       return process_.host_time(before ? base_ticks_ - ticks : base_ticks_ + ticks);
     }
-    case Clock::kPairs: {
+    case BlockClock::kPaired: {
       if (pairs_.empty()) return static_cast<int64_t>(cupti_ns);
       if (pairs_.size() == 1) return pairs_[0].second + static_cast<int64_t>(cupti_ns - pairs_[0].first);
       auto after = std::upper_bound(pairs_.begin(), pairs_.end(), cupti_ns,
@@ -248,11 +305,11 @@ int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
 int64_t CuptiDecoder::time(uint64_t cupti_ns) {
   // A time decades away from the start of the process is no time: kept where arithmetic on it is safe.
   constexpr uint64_t kDecades = 1'000'000'000'000'000'000;
-  const uint64_t origin = clock_ == Clock::kTsc                        ? base_ns_
-                          : clock_ == Clock::kPairs && !pairs_.empty() ? pairs_.front().first
-                                                                       : 0;
+  const uint64_t origin = clock_ == BlockClock::kScaled                      ? base_ns_
+                          : clock_ == BlockClock::kPaired && !pairs_.empty() ? pairs_.front().first
+                                                                             : 0;
   if (cupti_ns - origin > kDecades && origin - cupti_ns > kDecades) cupti_ns = origin;
-  if (clock_ == Clock::kRaw) return static_cast<int64_t>(cupti_ns);
+  if (clock_ == BlockClock::kMonotonicRaw) return static_cast<int64_t>(cupti_ns);
   // Linear within segments of 2 ms: what bends the clocks is slower than that by far, and records of many
   // threads and devices interleave, so several segments are kept.
   constexpr int kLengthBits = 21;
@@ -843,7 +900,7 @@ void CuptiDecoder::unfinished(uint32_t record_kind, const std::byte* record, uin
   writer_.lose(process_.row(), table, event::LossReason::kKilled, 1);
 }
 
-void CuptiDecoder::buffer(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) {
+void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) {
   const uint32_t version = header.vendor_version, tid = header.tid;
   missing_ = completed && header.aux == 0 ? event::LossReason::kVendor : event::LossReason::kKilled;
   size_t offset = 0;

@@ -1,5 +1,4 @@
-// Decoder of CUPTI activity buffers (BlockKind::kCupti) into rows of a trace. One per process; runs in
-// tacho's process. Everything it reads was written by the target and is untrusted.
+// The decoder of CUPTI's activity buffers (BlockKind::kCupti).
 #pragma once
 
 #include <regex.h>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decode/block_decoder.h"
 #include "decode/process_context.h"
 #include "event/records.h"
 #include "event/schema.h"
@@ -37,25 +37,30 @@ struct CuptiFacts {
   int64_t records = 0;
 };
 
-class CuptiDecoder {
+class CuptiDecoder : public BlockDecoder {
  public:
   CuptiDecoder(ProcessContext& process, trace::TraceWriter& writer);
-  ~CuptiDecoder();
+  ~CuptiDecoder() override;
   CuptiDecoder(const CuptiDecoder&) = delete;
   CuptiDecoder& operator=(const CuptiDecoder&) = delete;
 
   /// A NameRecord of the process: `number` stands for `text` in its buffers.
   void name(event::NameSpace space, uint64_t number, std::string_view text);
-  /// A property of the process whose key begins with "cupti.".
-  void property(std::string_view key, std::string_view text);
-  /// A ClockPairRecord with device kCuptiClock: CUPTI's own clock, where it did not accept ours.
+  /// How CUPTI's times become host time.
+  void clock(const event::BlockClockRecord& record);
+  /// A moment in CUPTI's own clock, where it did not accept ours.
   void clock_pair(uint64_t host_ticks, uint64_t cupti_ns);
+  /// How long records of each kind are; sizes that no record can have are ignored.
+  void record_sizes(std::span<const event::BlockSize> sizes);
+  void fact(event::BlockFact which, uint64_t number, std::string_view text);
+  void define(const std::byte* at, const event::RecordHeader& header) override;
   /// A completed buffer (header.aux 1: handed over at exit, with work in it that had not ended); or, with
   /// `completed` false, the whole payload of a buffer that CUPTI still held when the process ended: decoded
   /// up to where the records end.
-  void buffer(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true);
+  void block(const tape::BlockHeader& header, std::span<const std::byte> bytes,
+             bool completed = true) override;
   /// After the last buffer: rows still held back, and the check of launches against kernels.
-  void finish();
+  void finish() override;
 
   const CuptiFacts& facts() const { return facts_; }
 
@@ -159,7 +164,7 @@ class CuptiDecoder {
   std::array<uint32_t, cupti::kKinds> sizes_{};  // as the target reported them
   std::array<int64_t, cupti::kKinds + 1> unknown_{};
 
-  enum class Clock { kTsc, kRaw, kPairs } clock_ = Clock::kRaw;
+  event::BlockClock clock_ = event::BlockClock::kMonotonicRaw;
   uint64_t base_ticks_ = 0, base_ns_ = 0, multiplier_ = 0;
   int shift_ = 0;
   std::vector<std::pair<uint64_t, int64_t>> pairs_;  // CUPTI ns, trace time; ascending

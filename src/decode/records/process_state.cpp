@@ -72,9 +72,12 @@ ProcessSamples& ProcessState::samples() {
   return *samples_;
 }
 
-CuptiDecoder& ProcessState::cupti() {
-  if (!cupti_) cupti_ = std::make_unique<CuptiDecoder>(*this, writer_);
-  return *cupti_;
+BlockDecoder* ProcessState::blocks(tape::BlockKind kind) {
+  if (!tape::is_vendors(kind)) return nullptr;
+  const auto found = blocks_.find(kind);
+  if (found != blocks_.end()) return found->second.get();
+  std::unique_ptr<BlockDecoder> made = make_block_decoder(kind, *this, writer_);
+  return made != nullptr ? (blocks_[kind] = std::move(made)).get() : nullptr;
 }
 
 void ProcessState::count_bad(Table table) {
@@ -482,10 +485,6 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
         return count_bad(Table::kEnd);
       }
       const std::string_view key = text(record.key);
-      if (record.object == 0 && key.starts_with("cupti.")) cupti().property(key, text(record.text));
-      if (key == "cupti.record_sizes" || key == "cupti.window") break;  // of use to the decoder only
-      if (key == "opencl.attached") facts_.opencl_attached = true;
-      if (key == "cuda.attached") facts_.cuda_attached = true;
       writer_.property(table, object, key, text(record.text));
       break;
     }
@@ -496,10 +495,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     }
     case RecordKind::kClockPair: {
       const auto& record = as<event::ClockPairRecord>(at);
-      if (header.value == event::kCuptiClock) {
-        cupti().clock_pair(record.host, record.device);
-        break;
-      }
+      if (header.flags != 0) return define_for_blocks(at, header);
       if (!reach(device_clocks_, header.value)) return count_bad(Table::kEnd);
       const int64_t raw = host_time(record.host);
       device_clocks_[header.value].add(static_cast<int64_t>(record.device), raw);
@@ -509,15 +505,26 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
                              .device = device_row(header.value)});
       break;
     }
-    case RecordKind::kName: {
-      const auto& record = as<event::NameRecord>(at);
-      cupti().name(static_cast<event::NameSpace>(header.value), record.number, text(record.text));
+    case RecordKind::kName:
+    case RecordKind::kBlockClock:
+    case RecordKind::kBlockSizes:
+    case RecordKind::kBlockFact:
+      return define_for_blocks(at, header);
+    case RecordKind::kAttached:
+      if (header.value < static_cast<uint32_t>(event::Domain::kEnd))
+        facts_.attached |= uint64_t{1} << header.value;
       break;
-    }
     default:
       break;
   }
   static_cast<void>(block);
+}
+
+void ProcessState::define_for_blocks(const std::byte* at, const RecordHeader& header) {
+  if (BlockDecoder* const decoder = blocks(static_cast<tape::BlockKind>(header.flags)); decoder != nullptr)
+    decoder->define(at, header);
+  else
+    count_bad(Table::kEnd);
 }
 
 void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
@@ -535,6 +542,10 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kNote:
     case RecordKind::kClockPair:
     case RecordKind::kName:
+    case RecordKind::kAttached:
+    case RecordKind::kBlockClock:
+    case RecordKind::kBlockSizes:
+    case RecordKind::kBlockFact:
       define(at, header, block);
       break;
     case RecordKind::kApi: {
@@ -719,12 +730,13 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
 }
 
 void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes) {
-  if (block.kind == tape::BlockKind::kCupti) {
-    // A buffer that CUPTI still held when the process ended has no committed length: its records end where they end.
-    if (!bytes.empty()) cupti().buffer(block, bytes, block.committed.load(std::memory_order_relaxed) != 0);
-    return;
+  BlockDecoder* const decoder = blocks(block.kind);
+  if (decoder == nullptr) {
+    writer_.lose(row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
+  } else if (!bytes.empty()) {
+    // A buffer that its library still held when the process ended has no committed length.
+    decoder->block(block, bytes, block.committed.load(std::memory_order_relaxed) != 0);
   }
-  writer_.lose(row(), Table::kEnd, event::LossReason::kUnknownRecord, 1);
 }
 
 void ProcessState::progress(std::span<const std::byte> bytes) {
@@ -740,7 +752,7 @@ void ProcessState::progress(std::span<const std::byte> bytes) {
 
 void ProcessState::finish() {
   if (samples_) samples_->finish();
-  if (cupti_) cupti_->finish();
+  for (auto& [kind, decoder] : blocks_) decoder->finish();
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {
     if (!owner) continue;

@@ -7,14 +7,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decode/block_decoder.h"
 #include "decode/clock_map.h"
-#include "decode/cupti/decoder.h"
 #include "decode/decoder.h"
 #include "decode/process_context.h"
 #include "event/records.h"
@@ -55,11 +56,11 @@ class ProcessState : public ProcessContext {
   void progress(std::span<const std::byte> bytes);
   const Commands& commands() const { return commands_; }
 
-  // For vendor decoders.
+  // For block decoders.
   trace::TraceWriter& writer() { return writer_; }
   /// Trace row of the process's string number; 0 when unknown.
   int64_t string(uint32_t number) const;
-  std::string_view text(uint32_t number) const;
+  std::string_view text(uint32_t number) const override;
   int64_t host_time(uint64_t ticks) const override;
   /// Track of a thread by its kernel id.
   int64_t thread_track(uint32_t tid) override;
@@ -127,8 +128,10 @@ class ProcessState : public ProcessContext {
   Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed,
                     event::MarkerKind kind, uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
+  void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
   void count_bad(event::Table table);
-  CuptiDecoder& cupti();
+  /// The decoder of blocks of that kind; nullptr when this build has none.
+  BlockDecoder* blocks(tape::BlockKind kind);
 
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
@@ -151,7 +154,8 @@ class ProcessState : public ProcessContext {
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;
   std::unique_ptr<ProcessSamples> samples_;  // once the process says anything about call stacks
-  std::unique_ptr<CuptiDecoder> cupti_;      // once the process says anything about CUPTI
+  std::map<tape::BlockKind, std::unique_ptr<BlockDecoder>>
+      blocks_;  // of the vendors that the process spoke of
 };
 
 }  // namespace tacho::decode

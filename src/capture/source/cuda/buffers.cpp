@@ -2,7 +2,6 @@
 #include "capture/source/cuda/buffers.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -22,8 +21,8 @@ constinit const Cupti* g_cupti = nullptr;
 constinit uint32_t g_version = 0;
 constinit uint32_t g_blocks = 1;
 
-// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The drainer's side gets them
-// as a property, so that it can walk buffers of a CUPTI newer than itself.
+// Sizes of records by kind in the library loaded, 0 = it does not know the kind. The decoder gets them too, so that it can
+// walk buffers of a CUPTI newer than itself.
 constinit uint16_t g_sizes[abi::kKinds] = {};
 
 // Texts and callback ids that have been defined. A set of 64-bit keys that only grows: open addressing in a
@@ -136,14 +135,6 @@ T load(const uint8_t* at) {
   return value;
 }
 
-void define_name(event::NameSpace space, uint64_t number, std::string_view text) {
-  event::NameRecord record{};
-  record.header = {event::RecordKind::kName, 0, sizeof record, static_cast<uint32_t>(space)};
-  record.number = number;
-  record.text = tape::intern(text);
-  tape::define(&record.header);
-}
-
 // Length of the text at `pointer`, at most `most`; false when that is no readable memory. The pointer comes
 // from a record whose layout is another library's: a surprise there must not be the program's end.
 bool measure_text(uint64_t pointer, size_t most, size_t& length) {
@@ -166,7 +157,8 @@ void see_text(uint64_t pointer) {
   if (pointer == 0 || !g_texts.insert(pointer)) return;
   size_t length;
   if (measure_text(pointer, 60'000, length))
-    define_name(event::NameSpace::kCudaKernel, pointer, {reinterpret_cast<const char*>(pointer), length});
+    tape::define_name(kBlocks, event::NameSpace::kKernel, pointer,
+                      {reinterpret_cast<const char*>(pointer), length});
 }
 
 void see_callback(int domain, uint32_t id) {
@@ -179,7 +171,8 @@ void see_callback(int domain, uint32_t id) {
   }
   const char* name = nullptr;
   if (g_cupti->get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) return;
-  define_name(driver ? event::NameSpace::kCudaDriver : event::NameSpace::kCudaRuntime, id, name);
+  tape::define_name(kBlocks, driver ? event::NameSpace::kDriverFunction : event::NameSpace::kRuntimeFunction,
+                    id, name);
 }
 
 // Size of records of `kind`, asked from the library's iterator; 0 = it does not know the kind. On a record of
@@ -244,15 +237,19 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   g_cupti = &cupti;
   g_version = version;
   g_blocks = blocks;
-  char text[abi::kKinds * 9] = {};
-  size_t length = 0;
+  struct {
+    event::BlockSizesRecord head{};
+    event::BlockSize sizes[abi::kKinds];
+  } record;
+  uint64_t& count = record.head.count;
   for (uint32_t kind = 1; kind < abi::kKinds; ++kind) {
     g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));
-    if (g_sizes[kind] != 0)
-      length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%s%u:%u",
-                                             length == 0 ? "" : " ", kind, g_sizes[kind]));
+    if (g_sizes[kind] != 0) record.sizes[count++] = {static_cast<uint16_t>(kind), g_sizes[kind]};
   }
-  tape::define_property(event::Table::kProcess, 0, "cupti.record_sizes", {text, length});
+  const size_t bytes = (sizeof record.head + count * sizeof(event::BlockSize) + 7) & ~size_t{7};
+  record.head.header = {event::RecordKind::kBlockSizes, static_cast<uint8_t>(kBlocks),
+                        static_cast<uint16_t>(bytes), 0};
+  tape::define(&record.head.header);
 }
 
 void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -263,7 +260,7 @@ void buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   tape::BlockHeader* extent;
   for (;;) {
     const uint32_t backed = pool->populated_blocks.load(std::memory_order_acquire);
-    extent = tape::open_extent(tape::BlockKind::kCupti, blocks, g_version);
+    extent = tape::open_extent(kBlocks, blocks, g_version);
     if (extent != nullptr) break;
     if (blocks > 1) {
       blocks /= 2;

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tape/layout.h"
 #include "vendor/nvidia/cupti_activity.h"
 #include "vendor/nvidia/cupti_callback.h"
 
 namespace tacho::capture::cuda {
 
 namespace abi = vendor::cupti;
+/// Of CUPTI's buffers in the pool.
+inline constexpr auto kBlocks = tape::BlockKind::kCupti;
 
 // member, symbol, required, result and parameters
 #define TACHO_CUPTI_FUNCTIONS(F)                                                                            \

@@ -55,15 +55,6 @@ struct Group {  // nodes of one type and, for kernels, one name
 constexpr size_t kGroups = 64;
 constexpr size_t kMostNodes = 1 << 17;
 
-void define(uint32_t id, std::string_view text) {
-  event::NameRecord record{};
-  record.header = {event::RecordKind::kName, 0, sizeof record,
-                   static_cast<uint32_t>(event::NameSpace::kCudaGraphNode)};
-  record.number = id;
-  record.text = tape::intern(text);
-  tape::define(&record.header);
-}
-
 }  // namespace
 
 void describe_graph(const Cupti& cupti, void* graph, void* executable) {
@@ -125,9 +116,9 @@ void describe_graph(const Cupti& cupti, void* graph, void* executable) {
     length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "%zu\tother\t\n", other));
   uint32_t id = 0;
   if (cupti.get_graph_exec_id != nullptr && cupti.get_graph_exec_id(executable, &id) == abi::kSuccess)
-    define(id, {text, length});
+    tape::define_name(kBlocks, event::NameSpace::kGraph, id, {text, length});
   if (cupti.get_graph_id != nullptr && cupti.get_graph_id(graph, &id) == abi::kSuccess)
-    define(id, {text, length});
+    tape::define_name(kBlocks, event::NameSpace::kGraph, id, {text, length});
 }
 
 }  // namespace tacho::capture::cuda

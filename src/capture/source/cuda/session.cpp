@@ -98,7 +98,7 @@ void say_refusal(const Refusal& why) {
 // ---- time
 // -----------------------------------------------------------------------------------------------------------
 // CUPTI wants nanoseconds. They come from the host clock by one fixed multiplication that the drainer's side
-// inverts exactly (property cupti.clock), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock
+// inverts exactly (BlockClockRecord), so that conversion to CLOCK_MONOTONIC_RAW is as good as the clock
 // tuples there.
 
 constexpr int kClockShift = 32;
@@ -131,16 +131,15 @@ void define_clock_pair() {
       best.uncertainty = uncertainty;
     }
   }
-  best.header = {event::RecordKind::kClockPair, 0, sizeof best, event::kCuptiClock};
+  best.header = {event::RecordKind::kClockPair, static_cast<uint8_t>(kBlocks), sizeof best, 0};
   tape::define(&best.header);
 }
 
 void setup_clock() {
-  char text[128];
-  const char* kind = "cupti";
+  auto kind = event::BlockClock::kPaired;
   abi::Result result = abi::kNotSupported;
   if (tape::config("cupti_clock") == "cupti") {
-    kind = "cupti";
+    kind = event::BlockClock::kPaired;
   } else if (host_clock_is_tsc()) {
     const ClockTuple first = sample_clocks();
     ClockTuple second = sample_clocks();
@@ -150,20 +149,24 @@ void setup_clock() {
     g_multiplier = static_cast<uint64_t>(ns_per_tick * static_cast<double>(1ull << kClockShift));
     g_base_ticks = first.tsc;
     g_base_ns = static_cast<uint64_t>(first.raw);
-    kind = "tsc";
+    kind = event::BlockClock::kScaled;
     if (g_cupti.register_timestamp != nullptr) result = g_cupti.register_timestamp(timestamp_from_tsc);
   } else {
-    kind = "raw";
+    kind = event::BlockClock::kMonotonicRaw;
     if (g_cupti.register_timestamp != nullptr) result = g_cupti.register_timestamp(timestamp_from_raw);
   }
   if (result != abi::kSuccess) {
-    kind = "cupti";
+    kind = event::BlockClock::kPaired;
     g_pairs = true;
   }
-  snprintf(text, sizeof text, "%s %llu %llu %llu %d", kind, static_cast<unsigned long long>(g_base_ticks),
-           static_cast<unsigned long long>(g_base_ns), static_cast<unsigned long long>(g_multiplier),
-           kClockShift);
-  tape::define_property(event::Table::kProcess, 0, "cupti.clock", text);
+  event::BlockClockRecord record{};
+  record.header = {event::RecordKind::kBlockClock, static_cast<uint8_t>(kBlocks), sizeof record,
+                   static_cast<uint32_t>(kind)};
+  record.base_ticks = g_base_ticks;
+  record.base_ns = g_base_ns;
+  record.multiplier = g_multiplier;
+  record.shift = kClockShift;
+  tape::define(&record.header);
   if (g_pairs) define_clock_pair();
 }
 
@@ -285,7 +288,7 @@ void on_driver_ready() {
       get != nullptr && get(&version) == 0) {
     char text[48];
     snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
-    tape::define_property(event::Table::kProcess, 0, "cupti.driver", text);
+    tape::define_fact(kBlocks, event::BlockFact::kDriver, 0, text);
   }
   if (tape::config("hw_trace", "1") == "1") {
     const abi::Result result =
@@ -300,14 +303,14 @@ void on_driver_ready() {
 
 // Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so
 // work in flight can only be waited for by the thread of ours: it disables what is on the device a little
-// later, and what was launched meanwhile is told from the rest by the number of the call (property
-// cupti.window).
+// later, and what was launched meanwhile is told from the rest by the number of the call
+// (BlockFact::kRecordingStarts and kRecordingStops).
 void set_enabled(uint64_t sources, uint32_t correlation) {
   tape::PoolHeader* const pool = tape::pool();
   if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
-  char text[32];
-  snprintf(text, sizeof text, "%s %u", sources != 0 ? "start" : "stop", correlation);
-  tape::define_property(event::Table::kProcess, 0, "cupti.window", text);
+  tape::define_fact(kBlocks,
+                    sources != 0 ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
+                    correlation);
   if (sources != 0) {
     apply_sources(sources);
   } else {
@@ -618,11 +621,10 @@ bool start_session() {
                           "cudaDeviceGetAttribute, cudaStreamIsCapturing "
                           "and the like); --all-api-calls records them");
   // CUPTI cannot choose kernels by name: what decodes its records does.
-  for (const char* key : {"kernel_include", "kernel_exclude"})
-    if (const std::string_view pattern = tape::config(key); !pattern.empty()) {
-      snprintf(text, sizeof text, "cupti.%s", key);
-      tape::define_property(event::Table::kProcess, 0, text, pattern);
-    }
+  if (const std::string_view pattern = tape::config("kernel_include"); !pattern.empty())
+    tape::define_fact(kBlocks, event::BlockFact::kKernelInclude, 0, pattern);
+  if (const std::string_view pattern = tape::config("kernel_exclude"); !pattern.empty())
+    tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, pattern);
   setup_clock();
   // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id
   // into every record CUPTI would make a system call each time.
@@ -634,7 +636,7 @@ bool start_session() {
                          per_thread == 1;
   const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
                           g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
-  tape::define_property(event::Table::kProcess, 0, "cupti.thread_ids", thread_ids ? "kernel" : "buffer");
+  tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);
   set_size_attribute(abi::attribute::kDeviceBufferSize, tape::config("cupti_device_buffer"));
   set_size_attribute(abi::attribute::kDeviceBufferPoolLimit, tape::config("cupti_device_pool"));
   const uint32_t blocks = number_from(tape::config("cupti_blocks"), 4);
@@ -657,6 +659,7 @@ bool start_session() {
   tape::want_blocks((64 << 20) / tape::kBlockSize);
   atexit(finish);
   start_thread();
+  tape::define_attached(event::Domain::kCudaRuntime);
   tape::define_property(event::Table::kProcess, 0, "cuda.attached", "1");
   return true;
 }

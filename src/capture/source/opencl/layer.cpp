@@ -141,6 +141,7 @@ Mode decide() {
   if (mode == Mode::kUnknown) {
     g_next = g_real;
     if (set_up()) {
+      tape::define_attached(event::Domain::kOpenCL);
       tape::define_property(event::Table::kEnd, 0, "opencl.attached", "interposed");
       add_code_range(reinterpret_cast<const void*>(g_real.clGetPlatformIDs));
       cl_platform_id platforms[32];
@@ -260,6 +261,7 @@ cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entri
     memcpy(static_cast<void*>(&g_next), target, known * sizeof(void*));
     refuse_what_is_missing();
     if (set_up()) {
+      tape::define_attached(event::Domain::kOpenCL);
       tape::define_property(event::Table::kEnd, 0, "opencl.attached", "layer");
       *entries_ret = known;
       *layer_ret = &g_hooks;

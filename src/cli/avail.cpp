@@ -14,11 +14,9 @@
 #include "cli/command.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/run_target.h"
-#include "event/spool_ranges.h"
 #include "launch/launcher.h"
 #include "report/table.h"
-#include "vendor/nvidia/machine.h"
-#include "vendor/nvidia/permission.h"
+#include "vendor/vendor.h"
 
 namespace tacho::cli {
 namespace {
@@ -62,26 +60,14 @@ int run_avail(int argc, char** argv) {
   const auto library = launch::find_library();
   sources.rows.push_back(
       {"libtacho.so", library ? "found" : "missing", library ? *library : library.error().message});
-  const vendor::NvidiaStatus nvidia = vendor::inspect_nvidia();
-  for (const vendor::NvidiaDevice& device : nvidia.devices)
-    devices.rows.push_back({"CUDA",
-                            fmt::format("CUDA {}, sm_{}{}", vendor::cuda_version_text(nvidia.cuda_version),
-                                        device.capability_major, device.capability_minor),
-                            "GPU", static_cast<int64_t>(device.multiprocessors),
-                            report::format_bytes(static_cast<double>(device.memory_bytes)), nvidia.driver,
-                            device.name});
-  const std::string with_cupti =
-      nvidia.cupti.empty() ? std::string() : fmt::format("CUPTI {} ({})", nvidia.cupti_version, nvidia.cupti);
-  if (!nvidia.driver_library) {
-    sources.rows.push_back({"cuda", "absent", nvidia.problem});
-  } else if (!nvidia.problem.empty()) {
-    sources.rows.push_back({"cuda", nvidia.devices.empty() ? "no device" : "unusable", nvidia.problem});
-  } else {
-    sources.rows.push_back({"cuda", "ready", with_cupti});
-    sources.rows.push_back({"cuda counters", nvidia.counters_refused ? "not permitted" : "permitted",
-                            nvidia.counters_refused
-                                ? vendor::kCountersRefused
-                                : "the driver lets every user profile, or you are an administrator"});
+  for (const vendor::Vendor* const vendor : vendor::vendors()) {
+    const vendor::Inspection found = vendor->inspect();
+    for (const vendor::DeviceFacts& device : found.devices)
+      devices.rows.push_back({device.api, device.platform, device.type, device.units,
+                              report::format_bytes(static_cast<double>(device.memory)), device.driver,
+                              device.name});
+    for (const vendor::SourceFacts& source : found.sources)
+      sources.rows.push_back({source.source, source.state, source.meaning});
   }
   const OpenClLibrary opencl;
   if (!opencl.found()) {

@@ -39,7 +39,7 @@ constexpr Personality kPersonalities[] = {
 void print_help(std::FILE* out) {
   fmt::print(
       out,
-      "tacho {}: a profiler for GPU programs, on NVIDIA, AMD, any OpenCL device, and without a GPU.\n\n"
+      "tacho {}: a profiler for GPU programs, on NVIDIA GPUs, any OpenCL device, and without a GPU.\n\n"
       "Usage: tacho COMMAND [options]      tacho COMMAND --help\n\n",
       TACHO_PROGRAM_VERSION);
   for (const Command& command : kCommands) fmt::print(out, "  {:<10} {}\n", command.name, command.summary);

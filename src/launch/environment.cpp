@@ -6,34 +6,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "base/format.h"
+#include "vendor/vendor.h"
 
 extern char** environ;
 
 namespace tacho::launch {
-namespace {
-
-// AMD's own ROCTx is where the loader would find it.
-bool rocm_roctx_installed(const std::string& library_path) {
-  std::string folders = library_path;
-  if (const char* rocm = std::getenv("ROCM_PATH"); rocm != nullptr)
-    folders += std::string(":") + rocm + "/lib";
-  folders += ":/opt/rocm/lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/lib64";
-  for (size_t begin = 0; begin < folders.size();) {
-    size_t end = folders.find(':', begin);
-    if (end == std::string::npos) end = folders.size();
-    const std::string folder = folders.substr(begin, end - begin);
-    for (const char* name :
-         {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"})
-      if (!folder.empty() && access((folder + "/" + name).c_str(), R_OK) == 0) return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::vector<std::string> target_environment(const EnvironmentOptions& options,
                                             std::vector<std::string>& notes) {
@@ -66,15 +47,13 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options,
   variables["TACHO_LIBRARY"] = options.library;
   if (options.preload) prepend("LD_PRELOAD");
   prepend("OPENCL_LAYERS");
-  set_unless_taken("CUDA_INJECTION64_PATH", "CUDA");
-  set_unless_taken("NVTX_INJECTION64_PATH", "NVTX");
-  prepend("ROCP_TOOL_LIBRARIES");
-  // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
-  const std::string stand_ins = options.library.substr(0, options.library.rfind('/')) + "/roctx";
-  if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 &&
-      !rocm_roctx_installed(variables["LD_LIBRARY_PATH"])) {
-    std::string& path = variables["LD_LIBRARY_PATH"];
-    path = path.empty() ? stand_ins : path + ":" + stand_ins;
+  for (const vendor::Vendor* const vendor : vendor::vendors()) {
+    for (const vendor::Injection& way : vendor->injections())
+      if (way.kind == vendor::Injection::Kind::kSole)
+        set_unless_taken(way.variable, way.source);
+      else
+        prepend(way.variable);
+    vendor->prepare(variables, options.library);
   }
   for (const auto& [name, value] : options.extra) variables[name] = value;
   std::vector<std::string> block;
@@ -84,16 +63,7 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options,
 }
 
 std::vector<std::pair<std::string, std::string>> recorded_environment() {
-  static constexpr const char* kAllowed[] = {"CUDA_VISIBLE_DEVICES",
-                                             "CUDA_LAUNCH_BLOCKING",
-                                             "CUDA_DEVICE_ORDER",
-                                             "CUDA_DEVICE_MAX_CONNECTIONS",
-                                             "HIP_VISIBLE_DEVICES",
-                                             "ROCR_VISIBLE_DEVICES",
-                                             "GPU_MAX_HW_QUEUES",
-                                             "HSA_XNACK",
-                                             "AMD_SERIALIZE_KERNEL",
-                                             "OMP_NUM_THREADS",
+  static constexpr const char* kAllowed[] = {"OMP_NUM_THREADS",
                                              "OMP_PROC_BIND",
                                              "OMP_PLACES",
                                              "MKL_NUM_THREADS",
@@ -114,11 +84,14 @@ std::vector<std::pair<std::string, std::string>> recorded_environment() {
                                              "WORLD_SIZE",
                                              "LOCAL_RANK",
                                              "NCCL_DEBUG",
-                                             "PYTORCH_CUDA_ALLOC_CONF",
                                              "LANG"};
   std::vector<std::pair<std::string, std::string>> found;
-  for (const char* name : kAllowed)
-    if (const char* value = std::getenv(name); value != nullptr) found.emplace_back(name, value);
+  const auto record = [&](std::span<const char* const> names) {
+    for (const char* name : names)
+      if (const char* value = std::getenv(name); value != nullptr) found.emplace_back(name, value);
+  };
+  for (const vendor::Vendor* const vendor : vendor::vendors()) record(vendor->recorded_variables());
+  record(kAllowed);
   return found;
 }
 

@@ -31,7 +31,7 @@
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
 #include "tape/pool.h"
-#include "vendor/nvidia/machine.h"
+#include "vendor/vendor.h"
 
 namespace tacho::launch {
 namespace {
@@ -648,11 +648,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
         "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its "
         "OpenCL "
         "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
-  const bool cuda_seen =
-      std::any_of(result.processes.begin(), result.processes.end(),
-                  [](const auto& process) { return process.sees(event::Domain::kCudaRuntime); });
-  if (const std::string problem = cuda_seen ? std::string() : vendor::cuda_problem(*executable);
-      !problem.empty())
+  std::string problem;
+  for (const vendor::Vendor* const vendor : vendor::vendors())
+    if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
+                                        [&](const auto& process) { return process.sees(vendor->api()); }))
+      problem = vendor->program_problem(*executable);
+  if (!problem.empty())
     result.warnings.push_back(problem);
   else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
     result.warnings.push_back(

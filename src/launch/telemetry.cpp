@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "vendor/vendor.h"
 
 namespace tacho::launch {
 
@@ -122,7 +123,8 @@ std::optional<Stat> parse_stat(const std::string& text) {
 Telemetry::Telemetry(TelemetryOptions options) : options_(std::move(options)) {
   if (options_.gpu && !(options_.gpus && options_.gpus->empty())) {
     std::vector<std::string> problems;
-    gpus_ = gpu_monitors(problems);
+    for (const vendor::Vendor* const vendor : vendor::vendors())
+      if (auto monitor = vendor->monitor(problems); monitor != nullptr) gpus_.push_back(std::move(monitor));
     for (const std::string& problem : problems) complain_once(problem);
     for (const auto& monitor : gpus_)
       for (auto& fact : monitor->describe()) properties_.push_back(std::move(fact));
@@ -394,11 +396,14 @@ bool Telemetry::read_process(pid_t pid, int64_t time) {
 // ---- GPUs ----------------------------------------------------------------------------------------
 
 void Telemetry::read_gpus(int64_t time) {
-  std::vector<GpuMonitor::Reading> readings;
+  std::vector<vendor::GpuReading> readings;
   std::vector<std::string> problems;
-  for (const auto& monitor : gpus_) monitor->read(options_, readings, problems);
-  for (const GpuMonitor::Reading& reading : readings)
-    if (!hidden(reading.series.category)) record(reading.series, time, reading.value);
+  const vendor::GpuSelection selection{options_.gpus, options_.gpu_metrics, options_.hz};
+  for (const auto& monitor : gpus_) monitor->read(selection, readings, problems);
+  for (const vendor::GpuReading& reading : readings)
+    if (!hidden(reading.category))
+      record({reading.name, reading.unit, reading.text, reading.category, 0, reading.gpu}, time,
+             reading.value);
   for (const std::string& problem : problems) complain_once(problem);
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "trace/writer.h"
+#include "vendor/gpu_monitor.h"
 
 namespace tacho::launch {
 
@@ -27,7 +28,7 @@ namespace tacho::launch {
 struct TelemetryOptions {
   bool cpu = false;      // per core: utilisation and frequency; memory of the machine
   bool process = false;  // per process of the target: CPU time and use, memory, faults, context switches, I/O
-  bool gpu = false;      // NVML, AMD SMI, ROCm SMI, whichever is there
+  bool gpu = false;      // through the vendors' management libraries that are there
   double hz = 10;        // rounds a second
   double delay_s = 0;    // before the first round
   double duration_s = 0;                             // 0 = to the end
@@ -53,25 +54,6 @@ struct Series {
   pid_t pid = 0;         // 0 = of the machine
   int device = -1;       // GPU index
 };
-
-/// GPUs of one vendor's management library. Each reading that the library refuses is left out.
-class GpuMonitor {
- public:
-  virtual ~GpuMonitor() = default;
-  struct Reading {
-    Series series;
-    double value;
-  };
-  /// Library, driver and GPUs, for the trace's properties: (key, value).
-  virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
-  /// One round. A GPU that is lost is said in `problems` once and left out from then on.
-  virtual void read(const TelemetryOptions& options, std::vector<Reading>& out,
-                    std::vector<std::string>& problems) = 0;
-};
-/// Every library that loads and has GPUs: NVML ($TACHO_NVML or libnvidia-ml.so.1); AMD SMI ($TACHO_AMD_SMI or
-/// libamd_smi.so), else ROCm SMI ($TACHO_ROCM_SMI or librocm_smi64.so). None is no error; `problems` says
-/// what is there but does not work.
-std::vector<std::unique_ptr<GpuMonitor>> gpu_monitors(std::vector<std::string>& problems);
 
 /// Runs rounds in a thread of its own from start() to stop(); whoever owns the writer takes the numbers by
 /// deliver().
@@ -134,7 +116,7 @@ class Telemetry {
 
   std::vector<CpuTimes> cpu_times_;
   std::map<pid_t, ProcessTimes> process_times_;
-  std::vector<std::unique_ptr<GpuMonitor>> gpus_;
+  std::vector<std::unique_ptr<vendor::GpuMonitor>> gpus_;
   std::set<std::string> complained_;
 
   mutable std::mutex mutex_;  // guards what follows

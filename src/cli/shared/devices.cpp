@@ -17,6 +17,7 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "vendor/vendor.h"
 
 namespace tacho::cli {
 
@@ -164,24 +165,9 @@ std::string opencl_type_name(uint64_t type) {
 }
 
 std::vector<std::string> installed_gpus() {
-  namespace fs = std::filesystem;
   std::vector<std::string> gpus;
-  std::error_code ignored;
-  // Drivers tell their GPUs without a vendor library.
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", ignored)) {
-    std::ifstream file(entry.path() / "information");
-    for (std::string line; std::getline(file, line);)
-      if (line.starts_with("Model:"))
-        gpus.push_back(line.substr(std::min(line.find_first_not_of(" \t", 6), line.size())));
-  }
-  for (const auto& entry : fs::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
-    std::ifstream properties(entry.path() / "properties"), name(entry.path() / "name");
-    std::string key, model;
-    uint64_t value = 0, units = 0;
-    while (properties >> key >> value)
-      if (key == "simd_count") units = value;
-    if (units > 0 && std::getline(name, model)) gpus.push_back("AMD " + model);
-  }
+  for (const vendor::Vendor* const vendor : vendor::vendors())
+    for (std::string& model : vendor->installed_gpus()) gpus.push_back(std::move(model));
   return gpus;
 }
 

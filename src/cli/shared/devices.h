@@ -45,7 +45,7 @@ class OpenClLibrary {
 /// "GPU", "CPU", "accelerator", "other" for a cl_device_type.
 std::string opencl_type_name(uint64_t type);
 
-/// GPUs that a driver of NVIDIA or AMD has in this machine, by the files of the system.
+/// GPUs that a vendor's kernel driver has in this machine, by the files of the system.
 std::vector<std::string> installed_gpus();
 
 /// The devices that a profiler's counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X

@@ -20,7 +20,7 @@
 #include "cli/sys/sys.h"
 #include "report/html.h"
 #include "report/table.h"
-#include "vendor/nvidia/machine.h"
+#include "vendor/vendor.h"
 
 namespace tacho::cli::sys {
 namespace {
@@ -384,13 +384,13 @@ int avail(Face face, int argc, char** argv) {
       rows.push_back(
           {event.name, countable(PERF_TYPE_HARDWARE, event.number) ? "true" : "false", "CPU", event.text});
     std::vector<std::string> problems;
-    for (const auto& monitor : launch::gpu_monitors(problems)) {
-      std::vector<launch::GpuMonitor::Reading> readings;
-      launch::TelemetryOptions options;
-      options.gpu = true;
-      monitor->read(options, readings, problems);
-      for (const auto& reading : readings)
-        rows.push_back({reading.series.name, "true", "GPU", reading.series.text});
+    for (const vendor::Vendor* const vendor : vendor::vendors()) {
+      const std::unique_ptr<vendor::GpuMonitor> monitor = vendor->monitor(problems);
+      if (monitor == nullptr) continue;
+      std::vector<vendor::GpuReading> readings;
+      monitor->read({}, readings, problems);
+      for (const vendor::GpuReading& reading : readings)
+        rows.push_back({reading.name, "true", "GPU", reading.text});
     }
     for (const std::string& problem : problems) complain(0, problem);
     std::erase_if(rows, [&](const auto& row) {
@@ -402,8 +402,9 @@ int avail(Face face, int argc, char** argv) {
   }
   if (view.devices) {
     std::vector<std::vector<std::string>> rows;
-    for (const vendor::NvidiaDevice& device : vendor::inspect_nvidia().devices)
-      rows.push_back({device.name, "CUDA", "GPU"});
+    for (const vendor::Vendor* const vendor : vendor::vendors())
+      for (const vendor::DeviceFacts& device : vendor->inspect().devices)
+        rows.push_back({device.name, device.api, device.type});
     const OpenClLibrary opencl;
     if (opencl.usable())
       for (const OpenClLibrary::Device& device : opencl.list())

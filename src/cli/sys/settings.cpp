@@ -31,7 +31,7 @@ constexpr Setting kSettings[] = {
     {"USE_PROCESS_SAMPLING", kBool, "true", "core process_sampling", kUsed, false,
      "telemetry of the machine, the processes and GPUs"},
     {"USE_ROCM", kBool, "true", "core rocm", kUsed, false,
-     "API calls and kernels of GPU runtimes (HIP, CUDA, OpenCL)"},
+     "API calls and kernels of GPU runtimes (CUDA, OpenCL)"},
     {"USE_AMD_SMI", kBool, "true", "core amd_smi", kUsed, false,
      "telemetry of GPUs through AMD SMI, ROCm SMI or NVML"},
     {"USE_ROCPD", kBool, "false", "core rocpd io", kUsed, false, "write a rocpd database"},

@@ -1,0 +1,79 @@
+// AMD as a Vendor (vendor.h).
+#include "vendor/vendor.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/format.h"
+#include "vendor/amd/smi.h"
+
+namespace tacho::vendor {
+namespace {
+
+constexpr const char* kRecorded[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
+                                     "HSA_XNACK", "AMD_SERIALIZE_KERNEL"};
+
+// AMD's own ROCTx is where the loader would find it.
+bool rocm_roctx_installed(const std::string& library_path) {
+  std::string folders = library_path;
+  if (const char* rocm = std::getenv("ROCM_PATH"); rocm != nullptr)
+    folders += std::string(":") + rocm + "/lib";
+  folders += ":/opt/rocm/lib:/usr/lib/x86_64-linux-gnu:/usr/lib64:/lib64";
+  for (size_t begin = 0; begin < folders.size();) {
+    size_t end = folders.find(':', begin);
+    if (end == std::string::npos) end = folders.size();
+    const std::string folder = folders.substr(begin, end - begin);
+    for (const char* name :
+         {"libroctx64.so", "libroctx64.so.4", "librocprofiler-sdk-roctx.so", "librocprofiler-sdk-roctx.so.1"})
+      if (!folder.empty() && access((folder + "/" + name).c_str(), R_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+class Amd : public Vendor {
+ public:
+  event::Domain api() const override { return event::Domain::kHipRuntime; }
+  std::span<const char* const> recorded_variables() const override { return kRecorded; }
+
+  // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
+  void prepare(std::map<std::string, std::string>& variables, const std::string& library) const override {
+    const std::string stand_ins = library.substr(0, library.rfind('/')) + "/roctx";
+    const auto set = variables.find("LD_LIBRARY_PATH");
+    const std::string path = set == variables.end() ? std::string() : set->second;
+    if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 && !rocm_roctx_installed(path))
+      variables["LD_LIBRARY_PATH"] = path.empty() ? stand_ins : path + ":" + stand_ins;
+  }
+
+  std::vector<std::string> installed_gpus() const override {
+    std::vector<std::string> gpus;
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
+      std::ifstream properties(entry.path() / "properties"), name(entry.path() / "name");
+      std::string key, model;
+      uint64_t value = 0, units = 0;
+      while (properties >> key >> value)
+        if (key == "simd_count") units = value;
+      if (units > 0 && std::getline(name, model)) gpus.push_back("AMD " + model);
+    }
+    return gpus;
+  }
+
+  std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const override {
+    std::unique_ptr<GpuMonitor> found = amd_smi_monitor(problems);
+    return found != nullptr ? std::move(found) : rocm_smi_monitor(problems);
+  }
+};
+
+}  // namespace
+
+const Vendor& amd() {
+  static const Amd vendor;
+  return vendor;
+}
+
+}  // namespace tacho::vendor

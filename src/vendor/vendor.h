@@ -1,0 +1,77 @@
+// What tacho's own process knows of each vendor of GPUs, counters apart (counter/provider.h): how its source gets into a
+// program, what of it this machine has, its telemetry. vendors.def lists the vendors; the rest of tacho asks all of them
+// and knows no name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/schema.h"
+#include "vendor/gpu_monitor.h"
+
+namespace tacho::vendor {
+
+/// An environment variable through which a runtime of the vendor's loads libtacho.so.
+struct Injection {
+  enum class Kind {
+    kSole,     ///< holds one library: left alone when the user has set it
+    kPrepend,  ///< holds a list: libtacho.so comes first
+  };
+  const char* variable;
+  Kind kind;
+  const char* source;  ///< what is not traced when the variable is taken: "CUDA"
+};
+
+/// What `tacho avail` shows.
+struct DeviceFacts {
+  std::string api;       ///< "CUDA"
+  std::string platform;  ///< "CUDA 13.0, sm_90"
+  std::string type;      ///< "GPU"
+  int64_t units = 0;     ///< multiprocessors, compute units
+  uint64_t memory = 0;   ///< bytes
+  std::string driver, name;
+};
+struct SourceFacts {
+  std::string source, state, meaning;
+};
+struct Inspection {
+  std::vector<DeviceFacts> devices;
+  std::vector<SourceFacts> sources;
+};
+
+class Vendor {
+ public:
+  virtual ~Vendor() = default;
+  /// The API whose calls the vendor's source sees.
+  virtual event::Domain api() const = 0;
+  virtual std::span<const Injection> injections() const { return {}; }
+  /// Environment variables that change what the vendor's programs do and are therefore recorded.
+  virtual std::span<const char* const> recorded_variables() const { return {}; }
+  /// Further changes to a target's environment. `library`: path of libtacho.so.
+  virtual void prepare(std::map<std::string, std::string>& variables, const std::string& library) const {
+    static_cast<void>(variables);
+    static_cast<void>(library);
+  }
+  /// Models of the GPUs that the vendor's kernel driver has in this machine ("H200"). Reads files only.
+  virtual std::vector<std::string> installed_gpus() const = 0;
+  /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.
+  virtual Inspection inspect() const { return {}; }
+  /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty when it holds
+  /// none or nothing is wrong. Reads files only.
+  virtual std::string program_problem(const std::string& executable) const {
+    static_cast<void>(executable);
+    return {};
+  }
+  /// nullptr without the vendor's management library or without GPUs; `problems` says what is there but does not work.
+  virtual std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const = 0;
+};
+
+/// All vendors of this build, in the order of vendors.def.
+std::span<const Vendor* const> vendors();
+
+}  // namespace tacho::vendor

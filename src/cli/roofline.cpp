@@ -223,8 +223,15 @@ int run_roofline(int argc, char** argv) {
   app.add_option("--device", a.devices, "number of the device (--list shows them); default 0")
       ->type_name("N")
       ->expected(1, -1);
-  app.add_option("--backend", a.backend, "only devices reached through cuda (NVIDIA's driver) or opencl")
-      ->check(CLI::IsMember({"cuda", "opencl"}))
+  std::vector<std::string> backends;
+  std::string backend_text;
+  for (const roofline::Backend& backend : roofline::backends()) {
+    backends.emplace_back(backend.name);
+    backend_text += fmt::format("{}{}{}", backend_text.empty() ? "" : " or ", backend.name,
+                                *backend.text == '\0' ? std::string() : fmt::format(" ({})", backend.text));
+  }
+  app.add_option("--backend", a.backend, "only devices reached through " + backend_text)
+      ->check(CLI::IsMember(backends))
       ->type_name("NAME");
   app.add_flag("--all", a.all, "all devices, one after the other");
   app.add_flag("--list", a.list, "the devices of this machine");

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "counter/providers.h"
+#include "vendor/vendor.h"
 
 namespace tacho::counter {
 
@@ -19,13 +19,16 @@ bool Filter::dispatch(uint64_t index) const {
          });
 }
 
+#define TACHO_PROVIDER(make) std::unique_ptr<Provider> make();
+#include "counter/provider/providers.def"
+#undef TACHO_PROVIDER
+
 std::span<const std::unique_ptr<Provider>> providers() {
   static const std::vector<std::unique_ptr<Provider>> all = [] {
     std::vector<std::unique_ptr<Provider>> list;
-    list.push_back(make_nvidia_provider());
-    list.push_back(make_virtual_provider());
-    list.push_back(make_cpu_provider());
-    list.push_back(make_amd_provider());
+#define TACHO_PROVIDER(make) list.push_back(make());
+#include "counter/provider/providers.def"
+#undef TACHO_PROVIDER
     return list;
   }();
   return all;
@@ -44,8 +47,8 @@ Result<Chosen> choose_device(std::string_view wanted) {
   for (const std::unique_ptr<Provider>& provider : providers()) {
     std::string why;
     for (Device& device : provider->devices(why)) {
-      // Without a choice the order of providers decides; the cpu device has to be asked for.
-      if (wanted == device.id || (wanted.empty() && device.id != "cpu"))
+      // Without a choice the order of providers decides.
+      if (wanted == device.id || (wanted.empty() && provider->by_default()))
         return Chosen{provider.get(), std::move(device)};
       present += fmt::format("{}{} ({})", present.empty() ? "" : ", ", device.id, device.name);
     }
@@ -60,10 +63,12 @@ Result<Chosen> choose_device(std::string_view wanted) {
 }
 
 std::string folder_model(std::string_view marketing_name) {
-  for (const std::string_view vendor : {"NVIDIA ", "AMD ", "Intel(R) ", "Intel "})
-    if (marketing_name.starts_with(vendor)) marketing_name.remove_prefix(vendor.size());
-  for (const std::string_view series : {"Instinct ", "Tesla "})
-    if (marketing_name.starts_with(series)) marketing_name.remove_prefix(series.size());
+  const auto strip = [&](std::string_view prefix) {
+    if (marketing_name.starts_with(prefix)) marketing_name.remove_prefix(prefix.size());
+  };
+  for (const vendor::Vendor* const vendor : vendor::vendors())
+    for (const std::string_view prefix : vendor->prefixes()) strip(prefix);
+  for (const std::string_view prefix : {"Intel(R) ", "Intel "}) strip(prefix);
   std::string model;
   for (const char c : marketing_name) {
     const bool plain =

@@ -1,6 +1,6 @@
 // What a source of hardware counters is: its devices, which counters they have, in which passes those are read, and
-// running a program so that every dispatch of it and of its descendants gets its values. One provider is one file or
-// folder of files (virtual, cpu, nvidia); the rest of tacho knows only this interface.
+// running a program so that every dispatch of it and of its descendants gets its values. Each provider has a folder in
+// provider/; the rest of tacho knows only this interface.
 #pragma once
 
 #include <array>
@@ -73,7 +73,7 @@ struct Filter {
 enum class Replay : uint8_t {
   kDefault,      ///< kernel where the provider can, else application
   kKernel,       ///< each kernel is run again with its memory put back
-  kCupti,        ///< the same by NVIDIA's library, one kernel at a time
+  kVendor,       ///< the same by the vendor's library, one kernel at a time (Provider::own_replay)
   kApplication,  ///< the program is run once a pass
 };
 enum class Multiplex : uint8_t {
@@ -138,14 +138,18 @@ class Observer {
   virtual Status pass_done(const PassResult& result) = 0;
 };
 
+/// The architecture that lists show where no device is: that of the device that every machine can have.
+inline constexpr std::string_view kEverywhere = "virtual";
+
 struct CollectRequest {
   std::vector<std::string> command;
   Filter filter;
   Replay replay = Replay::kDefault;
   Multiplex multiplex = Multiplex::kNone;
   Caches caches = Caches::kDefault;
-  bool pc_samples = false;  ///< nvidia: one more run, in which the program counter is sampled
-  double max_time_s = 0;    ///< virtual: longest interpretation wanted; 0 = no limit
+  bool pc_samples =
+      false;              ///< one more run, in which the program counter is sampled (Provider::can_sample_pc)
+  double max_time_s = 0;  ///< longest interpretation wanted; 0 = no limit (Provider::simulates)
   std::string folder;  ///< of the workload: temporary files may lie in it under names that begin with a dot
 };
 
@@ -177,6 +181,8 @@ class Provider {
   virtual ~Provider() = default;
   /// "virtual", "cpu", "cuda".
   virtual std::string_view name() const = 0;
+  /// Of the catalog and of Device::vendor: "nvidia", "amd", "virtual", "cpu".
+  virtual std::string_view vendor() const = 0;
   /// What header lines call the tool behind it: "Oclgrind", "perf_event", "CUPTI".
   virtual std::string_view tool() const = 0;
   /// Devices present. Empty with a sentence in `why` when there are none ("no NVIDIA driver").
@@ -187,7 +193,21 @@ class Provider {
   virtual std::vector<CounterInfo> counters(const Device& device) const = 0;
   /// Fewest passes for these counters. Errors: a counter that no device of this kind has, one that fits in no pass.
   virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
+  /// Each kernel can be run again with its memory put back.
   virtual bool can_replay_kernels() const { return false; }
+  /// What --replay calls replay by the vendor's own library, and what a device is that has it: {"cupti", "NVIDIA GPU", ...}.
+  struct OwnReplay {
+    std::string_view name, device, text;
+  };
+  virtual std::optional<OwnReplay> own_replay() const { return std::nullopt; }
+  /// CollectRequest::pc_samples is possible.
+  virtual bool can_sample_pc() const { return false; }
+  /// Caches::kAll is possible.
+  virtual bool can_empty_caches() const { return false; }
+  /// Kernels are interpreted: counts are exact, part of the work-groups may stand for all, and there is no hardware.
+  virtual bool simulates() const { return false; }
+  /// Used when the user names no device.
+  virtual bool by_default() const { return true; }
   /// An error where collect() would fail on this machine whatever the program: a permission or a file of ours is missing.
   virtual Status ready() const { return {}; }
   /// Runs the program as often as needed and hands every finished pass to the observer; to be asked after ready(). An error
@@ -197,7 +217,7 @@ class Provider {
                                                              Observer& observer) const = 0;
 };
 
-/// All providers of this build, in the order in which a default device is looked for: GPUs, then virtual, then cpu.
+/// All providers of this build (providers.def), in the order in which a default device is looked for: GPUs, then others.
 std::span<const std::unique_ptr<Provider>> providers();
 
 /// "0", "1", "virtual", "cpu", "" (the first GPU, else virtual). The error lists what there is and why not more.

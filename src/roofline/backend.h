@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,17 @@ struct DeviceEntry {
   int backend_index = 0;
 };
 
-/// Devices of libcuda; empty without one. `note` says why when there is a library but no device.
-std::vector<DeviceEntry> cuda_devices(std::string& note);
-Result<std::unique_ptr<Device>> open_cuda_device(int index);
-
-/// Devices of the OpenCL loader, without interpreters (Oclgrind).
-std::vector<DeviceEntry> opencl_devices(std::string& note);
-Result<std::unique_ptr<Device>> open_opencl_device(int index);
+/// A way to reach devices; each has a folder here.
+struct Backend {
+  const char* name;  ///< "opencl"; what DeviceInfo::backend says
+  const char*
+      vendor;  ///< vendor::Vendor::name() of all its devices, which backends after it then leave out; "" = any
+  const char* text;  ///< for --help: "NVIDIA's driver", "" = the name says it
+  /// Devices on this machine. `note` says why when there is a library but no device.
+  std::vector<DeviceEntry> (*devices)(std::string& note);
+  Result<std::unique_ptr<Device>> (*open)(int index);
+};
+/// All backends (backends.def), in the order in which devices are numbered.
+std::span<const Backend> backends();
 
 }  // namespace tacho::roofline

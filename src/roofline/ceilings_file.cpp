@@ -19,6 +19,7 @@
 
 #include "base/csv.h"
 #include "base/output_file.h"
+#include "vendor/vendor.h"
 #include "workload/ceilings.h"
 
 namespace tacho::roofline {
@@ -241,15 +242,12 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
 
 Result<NumberedDevice> device_of_profile(const std::vector<NumberedDevice>& devices, std::string_view vendor,
                                          std::string_view id) {
-  const bool host = vendor == "virtual" || vendor == "cpu";
+  const vendor::Vendor* const maker = vendor::vendor_named(vendor);
+  const bool host = maker == nullptr;
   int number = 0;
   for (const NumberedDevice& device : devices) {
     const DeviceInfo& info = device.entry.info;
-    const bool fits = vendor == "nvidia" ? info.backend == "cuda"
-                      : host             ? info.kind == "CPU"
-                                         : info.kind == "GPU" && info.backend == "opencl" &&
-                                   (info.vendor.find("AMD") != std::string::npos ||
-                                    info.vendor.find("Advanced Micro") != std::string::npos);
+    const bool fits = host ? info.kind == "CPU" : info.kind == "GPU" && maker->made(info.vendor);
     if (fits && (host || fmt::format("{}", number++) == id)) return device;
   }
   return fail("no device of this machine is known to be that of the profile ({} {}){}", vendor, id,

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/clock.h"
+#include "vendor/vendor.h"
 
 namespace tacho::roofline {
 namespace {
@@ -169,27 +170,46 @@ std::string result_line(const Measurement& m, int device) {
       m.work, bytes ? " bytes" : "", m.duration * 1e-6, m.mean, unit, m.stdev, unit);
 }
 
+#define TACHO_BACKEND(constant) extern const Backend constant;
+#include "roofline/backends.def"
+#undef TACHO_BACKEND
+
+std::span<const Backend> backends() {
+  static const Backend kAll[] = {
+#define TACHO_BACKEND(constant) constant,
+#include "roofline/backends.def"
+#undef TACHO_BACKEND
+  };
+  return kAll;
+}
+
 std::vector<NumberedDevice> list_devices(std::vector<std::string>& notes, std::string_view backend) {
   std::vector<NumberedDevice> list;
-  bool nvidia = false;
-  for (const std::string_view each : {"cuda", "opencl"}) {
-    if (!backend.empty() && backend != each) continue;
+  std::vector<const vendor::Vendor*> shown;  // whose devices have a backend of their own here
+  for (const Backend& each : backends()) {
+    if (!backend.empty() && backend != each.name) continue;
     std::string note;
-    const std::vector<DeviceEntry> found = each == "cuda" ? cuda_devices(note) : opencl_devices(note);
+    const std::vector<DeviceEntry> found = each.devices(note);
     if (found.empty() && !note.empty()) notes.push_back(note);
     for (const DeviceEntry& entry : found) {
-      if (each == "opencl" && nvidia && entry.info.vendor.find("NVIDIA") != std::string::npos) continue;
+      if (std::any_of(shown.begin(), shown.end(),
+                      [&](const vendor::Vendor* vendor) { return vendor->made(entry.info.vendor); }))
+        continue;
       list.push_back({static_cast<int>(list.size()), entry});
     }
-    nvidia = each == "cuda" && !found.empty();
+    if (const vendor::Vendor* const vendor = vendor::vendor_named(each.vendor);
+        !found.empty() && vendor != nullptr)
+      shown.push_back(vendor);
   }
   return list;
 }
 
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options) {
-  const bool cuda = device.entry.info.backend == "cuda";
-  TACHO_ASSIGN(const std::unique_ptr<Device> opened, cuda ? open_cuda_device(device.entry.backend_index)
-                                                          : open_opencl_device(device.entry.backend_index));
+  const auto of = std::find_if(backends().begin(), backends().end(), [&](const Backend& backend) {
+    return backend.name == device.entry.info.backend;
+  });
+  if (of == backends().end()) return fail("there is no backend {}", device.entry.info.backend);
+  TACHO_ASSIGN(const std::unique_ptr<Device> opened, of->open(device.entry.backend_index));
   return measure(*opened, device.number, options);
 }
 

@@ -12,9 +12,9 @@
 
 namespace tacho::roofline {
 
-/// The devices of this machine in the order of their numbers: NVIDIA's GPUs through their driver, then OpenCL
-/// devices (NVIDIA's only where the driver shows none). `backend`: "cuda" or "opencl" for those alone, "" for
-/// all. `notes`: why a library shows nothing.
+/// The devices of this machine in the order of their numbers: of each backend in turn, without those that a backend for
+/// their vendor has shown before. `backend`: the name of the only one wanted, "" for all. `notes`: why a library shows
+/// nothing.
 struct NumberedDevice {
   int number = 0;
   DeviceEntry entry;

@@ -16,4 +16,10 @@ std::span<const Vendor* const> vendors() {
   return kAll;
 }
 
+const Vendor* vendor_named(std::string_view name) {
+  for (const Vendor* const vendor : vendors())
+    if (vendor->name() == name) return vendor;
+  return nullptr;
+}
+
 }  // namespace tacho::vendor

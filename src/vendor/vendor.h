@@ -47,6 +47,12 @@ struct Inspection {
 class Vendor {
  public:
   virtual ~Vendor() = default;
+  /// As the catalog calls it: "nvidia", "amd".
+  virtual std::string_view name() const = 0;
+  /// Whether a runtime that says `maker` of a device means this vendor ("Advanced Micro Devices, Inc.").
+  virtual bool made(std::string_view maker) const = 0;
+  /// Words with which its marketing names begin and that name no model, in their order: "NVIDIA ", "Tesla ".
+  virtual std::span<const std::string_view> prefixes() const = 0;
   /// The API whose calls the vendor's source sees.
   virtual event::Domain api() const = 0;
   virtual std::span<const Injection> injections() const { return {}; }
@@ -73,5 +79,7 @@ class Vendor {
 
 /// All vendors of this build, in the order of vendors.def.
 std::span<const Vendor* const> vendors();
+/// nullptr when there is no vendor of that name.
+const Vendor* vendor_named(std::string_view name);
 
 }  // namespace tacho::vendor

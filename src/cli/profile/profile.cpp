@@ -105,10 +105,15 @@ void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::O
   auto* how = app.add_option_group("How");
   how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")
       ->type_name("DEVICE");
-  how->add_option("--replay", a.replay,
-                  "kernel: each kernel again with its memory put back; application: the program again; "
-                  "cupti: as kernel, by NVIDIA's library")
-      ->check(CLI::IsMember({"kernel", "application", "cupti"}));
+  std::string replay_text =
+      "kernel: each kernel again with its memory put back; application: the program again";
+  std::vector<std::string> replays = {"kernel", "application"};
+  for (const auto& provider : counter::providers())
+    if (const auto own = provider->own_replay()) {
+      replay_text += fmt::format("; {}: {}", own->name, own->text);
+      replays.emplace_back(own->name);
+    }
+  how->add_option("--replay", a.replay, replay_text)->check(CLI::IsMember(replays));
   how->add_option_function<std::vector<std::string>>(
          "--iteration-multiplexing",
          [&a](const std::vector<std::string>& values) {
@@ -189,6 +194,13 @@ Result<std::vector<counter::Filter::Range>> parse_dispatches(const std::vector<s
   return ranges;
 }
 
+// Whose own replay is meant; nullptr: nobody's.
+const counter::Provider* owner_of_replay(std::string_view name) {
+  for (const auto& provider : counter::providers())
+    if (const auto own = provider->own_replay(); own && own->name == name) return provider.get();
+  return nullptr;
+}
+
 Status check_conflicts(const Arguments& a) {
   const auto both = [](std::string_view one, std::string_view other) {
     return fail("{} and {} cannot be used together", one, other);
@@ -202,11 +214,13 @@ Status check_conflicts(const Arguments& a) {
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
     return fail("--iteration-multiplexing {}: the policies are kernel and kernel_launch_params",
                 *a.multiplexing);
-  if (a.multiplexing && (a.replay == "kernel" || a.replay == "cupti"))
+  if (a.multiplexing && !a.replay.empty() && a.replay != "application")
     return fail("--iteration-multiplexing runs every kernel once; it cannot be used with --replay {}",
                 a.replay);
-  if (a.cache_control == "all" && a.replay == "cupti")
-    return fail("--cache-control all goes with --replay kernel: CUPTI's own replay leaves the caches alone");
+  if (const counter::Provider* const owner = owner_of_replay(a.replay);
+      a.cache_control == "all" && owner != nullptr)
+    return fail("--cache-control all goes with --replay kernel: {}'s own replay leaves the caches alone",
+                owner->tool());
   if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
@@ -259,7 +273,7 @@ Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string&
   if (name.empty()) {
     const auto chosen = counter::choose_device(a.device);
     if (!chosen && !a.device.empty()) return fail("{}", chosen.error().message);
-    name = chosen ? chosen->device.architecture : "virtual";
+    name = chosen ? chosen->device.architecture : std::string(counter::kEverywhere);
   }
   const auto known = metric::architecture_named(name);
   return metric::load_catalog(known ? std::string(*known) : name, a.config_dirs);
@@ -267,8 +281,8 @@ Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string&
 
 // Text that means something on another architecture, though not on this one.
 std::optional<std::string> known_elsewhere(const std::string& text, metric::IdScheme scheme) {
-  for (const std::string_view vendor : {"amd", "nvidia", "virtual", "cpu"}) {
-    const auto list = metric::architectures(vendor);
+  for (const auto& provider : counter::providers()) {
+    const auto list = metric::architectures(provider->vendor());
     for (auto each = list.rbegin(); each != list.rend(); ++each) {
       const auto catalog = metric::load_catalog(*each);
       if (!catalog) continue;
@@ -451,11 +465,11 @@ std::string not_available(const counter::Device& device, const counter::Plan& pl
 }
 
 // PC samples take a run of their own: only where they are asked for by name.
-bool wants_pc_samples(const counter::Device& device, const Selected& selected) {
-  return device.vendor == "nvidia" && std::any_of(selected.selections.begin(), selected.selections.end(),
-                                                  [](const metric::Selection& each) {
-                                                    return each.block != nullptr && each.block->number == 21;
-                                                  });
+bool wants_pc_samples(const counter::Provider& provider, const Selected& selected) {
+  return provider.can_sample_pc() && std::any_of(selected.selections.begin(), selected.selections.end(),
+                                                 [](const metric::Selection& each) {
+                                                   return each.block != nullptr && each.block->number == 21;
+                                                 });
 }
 
 // "; did you mean vecCopy?" for a part of a name that no kernel has.
@@ -569,25 +583,28 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));
-    fmt::print(
-        "{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
-        wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
-        plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
-        wants_pc_samples(chosen.device, selected) ? "and one more run of the program for PC samples\n" : "");
+    fmt::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen.device.model, wanted.metrics,
+               wanted.metrics == 1 ? "" : "s", wanted.counters.size(), wanted.counters.size() == 1 ? "" : "s",
+               plan.executions(), plan.executions() == 1 ? "pass" : "passes", plan_text(plan),
+               wants_pc_samples(*chosen.provider, selected)
+                   ? "and one more run of the program for PC samples\n"
+                   : "");
     return kOk;
   }
   TACHO_TRY(check_command(a, program));
-  if (a.replay == "cupti" && chosen.device.vendor != "nvidia")
-    return fail("--replay cupti: {} is no NVIDIA GPU", chosen.device.name);
+  const counter::Provider* const replays_itself = owner_of_replay(a.replay);
+  if (replays_itself != nullptr && replays_itself != chosen.provider)
+    return fail("--replay {}: {} is no {}", a.replay, chosen.device.name,
+                replays_itself->own_replay()->device);
   if (a.replay == "kernel" && !chosen.provider->can_replay_kernels() && plan.passes.size() > 1)
     return fail(
         "--replay kernel: {} cannot put the memory of a kernel back; --replay application runs the program "
         "once a pass",
         chosen.device.name);
-  if (!a.cache_control.empty() && chosen.device.vendor != "nvidia")
+  if (!a.cache_control.empty() && !chosen.provider->can_empty_caches())
     return fail("--cache-control {}: {} has no caches that could be emptied", a.cache_control,
                 chosen.device.name);
-  if (a.max_time > 0 && chosen.device.vendor != "virtual")
+  if (a.max_time > 0 && !chosen.provider->simulates())
     return fail(
         "--max-time {:g}: {} runs kernels as they are; only the virtual GPU can interpret part of one",
         a.max_time, chosen.device.name);
@@ -596,7 +613,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
 
   std::vector<std::string> warnings;
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
-  const bool pc_samples = wants_pc_samples(chosen.device, selected);
+  const bool pc_samples = wants_pc_samples(*chosen.provider, selected);
   if (pc_samples && !a.overwrite && fs::exists(folder + "/" + std::string(kPcSamplesFile)))
     return fail(
         "{}/{} is there already: PC samples of two runs cannot be told apart; choose another -n, or "
@@ -614,7 +631,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   request.filter.dispatches = ranges;
   request.replay = a.replay == "kernel"        ? counter::Replay::kKernel
                    : a.replay == "application" ? counter::Replay::kApplication
-                   : a.replay == "cupti"       ? counter::Replay::kCupti
+                   : replays_itself != nullptr ? counter::Replay::kVendor
                                                : counter::Replay::kDefault;
   if (a.multiplexing)
     request.multiplex =
@@ -638,7 +655,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   print_header(a, face, chosen, absolute(folder), selected, session);
   for (const std::string& warning : warnings) session.warn(warning);
   for (const std::string& note : selected.notes) session.warn(note);
-  if (a.device.empty() && chosen.device.vendor == "virtual")
+  if (a.device.empty() && chosen.provider->simulates())
     if (const std::vector<std::string> gpus = installed_gpus(); !gpus.empty())
       session.warn(
           fmt::format("{} cannot be profiled (--device 0 says why): these are counts of the virtual GPU",
@@ -657,7 +674,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
   if (replays)
     session.note(fmt::format(
         "Replay: {}",
-        request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kCupti ||
+        request.replay == counter::Replay::kKernel || request.replay == counter::Replay::kVendor ||
                 (request.replay == counter::Replay::kDefault && chosen.provider->can_replay_kernels())
             ? "kernel, each kernel is run again with its memory put back"
             : "application, the program is run once a pass"));

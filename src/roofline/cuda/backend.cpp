@@ -765,7 +765,7 @@ Result<DeviceInfo> describe(const CudaDriver& driver, int index, int& major, int
 
 }  // namespace
 
-std::vector<DeviceEntry> cuda_devices(std::string& note) {
+static std::vector<DeviceEntry> cuda_devices(std::string& note) {
   std::vector<DeviceEntry> devices;
   const CudaDriver* driver = CudaDriver::get(note);
   if (driver == nullptr) return devices;
@@ -783,7 +783,7 @@ std::vector<DeviceEntry> cuda_devices(std::string& note) {
   return devices;
 }
 
-Result<std::unique_ptr<Device>> open_cuda_device(int index) {
+static Result<std::unique_ptr<Device>> open_cuda_device(int index) {
   std::string why;
   const CudaDriver* driver = CudaDriver::get(why);
   if (driver == nullptr) return fail("{}", why);
@@ -793,5 +793,8 @@ Result<std::unique_ptr<Device>> open_cuda_device(int index) {
   TACHO_TRY(device->start());
   return device;
 }
+
+extern const Backend kCudaBackend;
+const Backend kCudaBackend = {"cuda", "nvidia", "NVIDIA's driver", cuda_devices, open_cuda_device};
 
 }  // namespace tacho::roofline

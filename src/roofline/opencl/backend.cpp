@@ -592,14 +592,14 @@ class OpenClDevice : public Device {
 
 }  // namespace
 
-std::vector<DeviceEntry> opencl_devices(std::string& note) {
+static std::vector<DeviceEntry> opencl_devices(std::string& note) {
   std::vector<DeviceEntry> devices;
   for (const Found& found : find_devices(note))
     devices.push_back({describe(found.device), static_cast<int>(devices.size())});
   return devices;
 }
 
-Result<std::unique_ptr<Device>> open_opencl_device(int index) {
+static Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   std::string note;
   const std::vector<Found> found = find_devices(note);
   if (index < 0 || static_cast<size_t>(index) >= found.size())
@@ -624,5 +624,8 @@ Result<std::unique_ptr<Device>> open_opencl_device(int index) {
   if (session->cpu) TACHO_TRY(device->find_clock());
   return device;
 }
+
+extern const Backend kOpenClBackend;
+const Backend kOpenClBackend = {"opencl", "", "", opencl_devices, open_opencl_device};
 
 }  // namespace tacho::roofline

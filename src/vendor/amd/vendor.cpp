@@ -13,8 +13,8 @@
 namespace tacho::vendor {
 namespace {
 
-constexpr const char* kRecorded[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
-                                     "HSA_XNACK", "AMD_SERIALIZE_KERNEL"};
+constexpr const char* kAmdVariables[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
+                                         "HSA_XNACK", "AMD_SERIALIZE_KERNEL"};
 
 // AMD's own ROCTx is where the loader would find it.
 bool rocm_roctx_installed(const std::string& library_path) {
@@ -34,10 +34,18 @@ bool rocm_roctx_installed(const std::string& library_path) {
   return false;
 }
 
+constexpr std::string_view kAmdPrefixes[] = {"AMD ", "Instinct "};
+
 class Amd : public Vendor {
  public:
+  std::string_view name() const override { return "amd"; }
+  bool made(std::string_view maker) const override {
+    return maker.find("AMD") != std::string_view::npos ||
+           maker.find("Advanced Micro") != std::string_view::npos;
+  }
+  std::span<const std::string_view> prefixes() const override { return kAmdPrefixes; }
   event::Domain api() const override { return event::Domain::kHipRuntime; }
-  std::span<const char* const> recorded_variables() const override { return kRecorded; }
+  std::span<const char* const> recorded_variables() const override { return kAmdVariables; }
 
   // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
   void prepare(std::map<std::string, std::string>& variables, const std::string& library) const override {

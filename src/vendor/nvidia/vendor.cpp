@@ -15,14 +15,20 @@ namespace {
 
 constexpr Injection kInjections[] = {{"CUDA_INJECTION64_PATH", Injection::Kind::kSole, "CUDA"},
                                      {"NVTX_INJECTION64_PATH", Injection::Kind::kSole, "NVTX"}};
-constexpr const char* kRecorded[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_ORDER",
-                                     "CUDA_DEVICE_MAX_CONNECTIONS", "PYTORCH_CUDA_ALLOC_CONF"};
+constexpr const char* kNvidiaVariables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
+                                            "CUDA_DEVICE_ORDER", "CUDA_DEVICE_MAX_CONNECTIONS",
+                                            "PYTORCH_CUDA_ALLOC_CONF"};
+
+constexpr std::string_view kNvidiaPrefixes[] = {"NVIDIA ", "Tesla "};
 
 class Nvidia : public Vendor {
  public:
+  std::string_view name() const override { return "nvidia"; }
+  bool made(std::string_view maker) const override { return maker.find("NVIDIA") != std::string_view::npos; }
+  std::span<const std::string_view> prefixes() const override { return kNvidiaPrefixes; }
   event::Domain api() const override { return event::Domain::kCudaRuntime; }
   std::span<const Injection> injections() const override { return kInjections; }
-  std::span<const char* const> recorded_variables() const override { return kRecorded; }
+  std::span<const char* const> recorded_variables() const override { return kNvidiaVariables; }
 
   std::vector<std::string> installed_gpus() const override {
     std::vector<std::string> gpus;

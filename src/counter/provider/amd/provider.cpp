@@ -5,6 +5,8 @@
 // accumulator in a pass of its own together with the counters of the metrics that use it; all others go into
 // the first pass with room, in the order of their names; all channels of a TCC counter cost one slot and stay
 // together.
+#include "counter/provider.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +15,6 @@
 #include <map>
 #include <set>
 
-#include "counter/providers.h"
 #include "counter/wanted.h"
 #include "metric/catalog/builtin/builtin.h"
 
@@ -72,6 +73,7 @@ int channels_of(std::string_view architecture) {
 class AmdProvider : public Provider {
  public:
   std::string_view name() const override { return "rocm"; }
+  std::string_view vendor() const override { return "amd"; }
   std::string_view tool() const override { return "rocprofiler-sdk"; }
   std::vector<Device> devices(std::string& why) const override {
     if (access("/sys/class/kfd/kfd/topology/nodes", F_OK) == 0)

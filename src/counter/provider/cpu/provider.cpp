@@ -1,5 +1,7 @@
 // The CPU as an OpenCL device: perf_event counters around each kernel that PoCL runs, read by a layer in the target
 // (capture/plugin/perf). Hardware events where the machine has them, software events everywhere.
+#include "counter/provider.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -16,7 +18,6 @@
 
 #include "base/format.h"
 #include "counter/opencl_icd.h"
-#include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "tape/layout.h"
@@ -90,6 +91,8 @@ Device cpu_device() {
 class CpuProvider : public Provider {
  public:
   std::string_view name() const override { return "cpu"; }
+  std::string_view vendor() const override { return "cpu"; }
+  bool by_default() const override { return false; }
   std::string_view tool() const override { return "perf_event"; }
 
   std::vector<Device> devices(std::string& why) const override {

@@ -1,5 +1,7 @@
 // NVIDIA GPUs: counters through CUPTI's range profiler. Planning and evaluation happen here with the host library; the
 // target gets a ready config image (capture/source/cuda/counter) and leaves counter data images.
+#include "counter/provider.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,7 +22,6 @@
 #include "counter/provider/nvidia/host.h"
 #include "counter/provider/nvidia/images.h"
 #include "counter/provider/nvidia/samples.h"
-#include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "event/spool_ranges.h"
@@ -183,8 +184,14 @@ std::string chip_of(const Device& device) {
 class NvidiaProvider : public Provider {
  public:
   std::string_view name() const override { return "cuda"; }
+  std::string_view vendor() const override { return "nvidia"; }
   std::string_view tool() const override { return "CUPTI"; }
   bool can_replay_kernels() const override { return true; }
+  std::optional<OwnReplay> own_replay() const override {
+    return OwnReplay{"cupti", "NVIDIA GPU", "as kernel, by NVIDIA's library"};
+  }
+  bool can_sample_pc() const override { return true; }
+  bool can_empty_caches() const override { return true; }
 
   std::vector<Device> devices(std::string& why) const override {
     std::vector<Device> list;
@@ -341,7 +348,8 @@ class NvidiaProvider : public Provider {
                       : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
                                     metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
     // A kernel that runs again would find in the L2 what its last execution left.
-    const bool replays = !multiplex && !application && config->passes > 1 && request.replay != Replay::kCupti;
+    const bool replays =
+        !multiplex && !application && config->passes > 1 && request.replay != Replay::kVendor;
     const bool empties = request.caches == Caches::kAll || (request.caches == Caches::kDefault && replays);
     if (empties)
       observer.note("The L2 is emptied before each measured kernel (--cache-control none leaves it)");
@@ -354,7 +362,7 @@ class NvidiaProvider : public Provider {
                                : "kernel"},
         {"passes", std::to_string(config->passes)},
         {"by", request.multiplex == Multiplex::kKernel ? "kernel" : "params"},
-        {"replayer", request.replay == Replay::kCupti ? "cupti" : "own"},
+        {"replayer", request.replay == Replay::kVendor ? "cupti" : "own"},
         {"cache", empties ? "all" : "none"}};
     for (const std::string& metric : metrics) settings.emplace_back("metric", metric);
     std::vector<std::unique_ptr<Spool>> spools;

@@ -1,5 +1,7 @@
 // The virtual GPU: kernels are interpreted by Oclgrind with our plugin, which counts exactly; their time is that of a run
 // on PoCL. Both runs are joined by kernel, launch shape and running number.
+#include "counter/provider.h"
+
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +17,6 @@
 
 #include "base/format.h"
 #include "counter/opencl_icd.h"
-#include "counter/providers.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "tape/layout.h"
@@ -90,6 +91,8 @@ std::string duration_text(double seconds) {
 class VirtualProvider : public Provider {
  public:
   std::string_view name() const override { return kName; }
+  std::string_view vendor() const override { return "virtual"; }
+  bool simulates() const override { return true; }
   std::string_view tool() const override { return "oclgrind"; }
 
   std::vector<Device> devices(std::string& why) const override {

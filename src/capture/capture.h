@@ -4,7 +4,7 @@
 namespace tacho::capture {
 
 /// Attaches to the pool (tape::attach) and lets the sources that need a start do it: called by every entry
-/// point through which a source is loaded (OpenCL layer, CUDA injection, NVTX injection, preloading).
+/// point through which a source is loaded (an API layer, a driver that injects libtacho.so, preloading).
 /// Idempotent, thread-safe; false when this process is not traced.
 bool start();
 

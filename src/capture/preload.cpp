@@ -1,7 +1,7 @@
 // What a preloaded libtacho.so interposes: __libc_start_main, to start what must run before main without
 // working in a constructor, and pthread_create, to know the beginning and the end of threads. Both pass
 // straight on where there is nothing to do. _exit (Python's multiprocessing ends forked workers with it) runs no exit
-// handlers: what CUPTI has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup
+// handlers: what a vendor's library has not handed over is fetched first. libtacho.so is compiled without exceptions, so that the cleanup
 // of a thread's frame is glibc's own (no unwinder of ours may meet the program's).
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,9 +11,13 @@
 #include <atomic>
 
 #include "capture/capture.h"
-#include "capture/source/cuda/counter/range_profiler.h"
-#include "capture/source/cuda/cupti_api.h"
 #include "tape/writer.h"
+
+namespace tacho::capture {
+#define TACHO_SOURCE_EXIT(finish) void finish();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_EXIT
+}  // namespace tacho::capture
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -99,8 +103,9 @@ TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attribu
 }
 
 TACHO_EXPORT __attribute__((noreturn)) void _exit(int status) {
-  tacho::capture::cuda::finish_before_exit();
-  tacho::capture::counter::finish_before_exit();
+#define TACHO_SOURCE_EXIT(finish) tacho::capture::finish();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_EXIT
   for (;;) syscall(SYS_exit_group, status);
 }
 TACHO_EXPORT __attribute__((noreturn)) void _Exit(int status) {

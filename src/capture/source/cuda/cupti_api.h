@@ -60,6 +60,8 @@ void* find_in_loaded_cupti(const char* symbol);
 /// Address of `symbol` in the CUDA driver of the process, nullptr when there is none.
 void* find_in_driver(const char* symbol);
 
+/// Inside cuInit, in a process whose GPU work is to be traced. False when it cannot be; the reason was said.
+bool start_session();
 /// The CUPTI that the session uses, nullptr while it has none.
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.

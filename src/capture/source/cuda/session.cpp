@@ -1,5 +1,4 @@
-// The CUDA source: the driver loads libtacho.so because CUDA_INJECTION64_PATH names it and calls
-// InitializeInjection() inside cuInit(). From there on CUPTI writes its activity records into pool blocks
+// The CUDA source where it traces (injection.cpp starts it inside cuInit()): CUPTI writes its activity records into pool blocks
 // (buffers.h); this file sets it up, follows pause and resume, flushes once in a period and at exit, and says
 // in one sentence what cannot be done.
 #include <errno.h>
@@ -20,7 +19,6 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/source/cuda/buffers.h"
-#include "capture/source/cuda/counter/range_profiler.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
 #include "capture/source/sampler/sampler.h"
@@ -578,6 +576,8 @@ bool subscribe() {
   return false;
 }
 
+}  // namespace
+
 bool start_session() {
   if (tape::config("cuda_trace", "1") == "0") return false;
   if (tape::config("yield_to_app", "0") == "1") {
@@ -664,8 +664,6 @@ bool start_session() {
   return true;
 }
 
-}  // namespace
-
 const Cupti* session_cupti() {
   return g_started.load(std::memory_order_acquire) != 0 ? &g_cupti : nullptr;
 }
@@ -690,17 +688,3 @@ void say_warning(const char* sentence) {
 }
 
 }  // namespace tacho::capture::cuda
-
-extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  if (!tacho::capture::start()) return 1;
-  char folder[1024];
-  const std::string_view counters = tacho::tape::config("counter_folder");
-  if (!counters.empty() && counters.size() < sizeof folder) {
-    memcpy(folder, counters.data(), counters.size());
-    folder[counters.size()] = '\0';
-    tacho::capture::counter::start_range_profiler(folder);
-    return 1;
-  }
-  tacho::capture::cuda::start_session();
-  return 1;  // never a reason for the driver to complain: the program runs in any case
-}

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/demangle.h"
+#include "event/spool_layout.h"
 
 namespace tacho::counter {
 
@@ -47,6 +48,7 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   close(file);
   if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", folder, strerror(errno));
   spool.state_ = static_cast<spool::SpoolState*>(map);
+  spool.state_->layout = spool::kSpoolLayout;
   return spool;
 }
 

@@ -1,32 +1,52 @@
-// What plugins that count inside a target hand to tacho: a folder that the environment variable TACHO_COUNTER_SPOOL
-// names. tacho writes `config` (lines key=value) and `state` (one mapped SpoolState, shared by all processes of the
-// target); every process appends one SpoolRecord per dispatch to `<pid>.records` with a single write(), so a killed
-// target loses at most the dispatch it was in. Plain data only: it is included by libraries with other C++ runtimes.
+// The spool: what a library that counts inside a target hands to tacho, in a folder that tacho makes for one execution of
+// the program. It is for what does not fit the pool: libraries with a C++ runtime of their own, and counter data of a
+// megabyte. Plain data only, since such libraries include this file.
+//
+//   config              lines key=value, written by tacho: the filter and what the provider adds
+//   state               one SpoolState, mapped by all processes of the target and by tacho
+//   <process>.records   SpoolRecords (this file) or CounterRecords (event/spool_ranges.h)
+//   <process>.samples   SampleRecords (event/spool_samples.h)
+//
+// Records lie one after the other, each a multiple of 8 bytes, appended with a single write(), so that a killed target
+// loses at most the dispatch it was in. All numbers are little-endian; tacho and the libraries are of one build, which
+// SpoolState::layout proves.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace tacho::spool {
 
+/// The environment variable that names the folder.
 inline constexpr char kSpoolVariable[] = "TACHO_COUNTER_SPOOL";
 inline constexpr uint32_t kSpoolMagic = 0x31735443;  // "CTs1"
 
 /// Shared by the processes of a target and tacho. Written with relaxed atomics: the numbers are independent.
 struct SpoolState {
+  std::atomic<uint64_t> layout;           ///< kSpoolLayout of the tacho that made the spool
   std::atomic<uint64_t> dispatches;       ///< begun so far: the next one's 0-based index
   std::atomic<uint64_t> dispatches_done;  ///< measured and written
   std::atomic<uint64_t> groups_total;     ///< work-groups of the dispatch that runs
   std::atomic<uint64_t> groups_done;
-  std::atomic<uint64_t> attached;  ///< processes in which the plugin was loaded
+  std::atomic<uint64_t> attached;  ///< processes in which the library was loaded
   std::atomic<uint64_t> failures;  ///< records that could not be written
   std::atomic<uint64_t> refused;   ///< processes in which nothing can be counted; they have said why
   std::atomic<uint64_t> failures_of_replay;  ///< batches of launches that could not be run again
 };
 
-/// Head of a record; then `name_bytes` bytes of kernel name, then `values` doubles at the next multiple of 8.
+/// A dispatch with its values.
+//
+//    0      4      8    12   16     24     32     40   48        72         96   104     112
+//   +------+------+----+----+------+------+------+----+---------+----------+----+-------+-----------+
+//   | magic| bytes| pid| tid| index| queue| start| end| grid[3] | group[3] | lds| groups| groups_run|
+//   +------+------+----+----+------+------+------+----+---------+----------+----+-------+-----------+
+//    120         124     128   136       144
+//   +-----------+-------+-----+---------+--------------------------------------+-----------------+
+//   | name_bytes| values| pass| selected| kernel name, filled up to a multiple | values x double |
+//   +-----------+-------+-----+---------+--------------------------------------+-----------------+
 struct SpoolRecord {
-  uint32_t magic, bytes;  ///< of the whole record, a multiple of 8
+  uint32_t magic, bytes;  ///< of the whole record
   uint32_t pid, tid;
   uint64_t index;  ///< over all dispatches of all processes, from 0
   uint64_t queue;
@@ -38,5 +58,6 @@ struct SpoolRecord {
   uint64_t pass;      ///< which group of counters was on
   uint64_t selected;  ///< 0: the filter left it out, there are no values
 };
+static_assert(sizeof(SpoolRecord) == 144 && offsetof(SpoolRecord, name_bytes) == 120);
 
 }  // namespace tacho::spool

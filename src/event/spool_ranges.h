@@ -1,10 +1,11 @@
-// What the CUPTI half of counter collection in a target hands to tacho, in the folder of event/spool.h. The target
-// reads `counter.config` (CUPTI's config image) and the lines of `config`; it writes `<process>.<n>.<device>.image`, a
-// counter data image with the ranges of several launches on one GPU, and appends to `<process>.records` one CounterRecord a range of that
-// image, and at its end one for each kernel with the number of launches that were not measured (index ~0). An image is
-// named when it is complete, its records follow.
+// Records of the spool (event/spool.h) where the counter data are images of a vendor's library, which tacho evaluates. The
+// target reads `counter.config`, the library's configuration image; it writes `<process>.<n>.<device>.image`, counter data
+// with the ranges of several launches on one GPU, and appends one CounterRecord for each range of that image to
+// `<process>.records`. At its end it appends one for each kernel with the number of launches that were not measured (index
+// ~0). An image gets its name when it is complete; its records follow.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tacho::spool {
@@ -12,13 +13,22 @@ namespace tacho::spool {
 inline constexpr uint32_t kCounterRecordMagic = 0x32735443;  // "CTs2"
 inline constexpr uint32_t kNotMeasured = 0xffffffff;
 
-/// Then `name_bytes` bytes of the kernel's mangled name, filled up to a multiple of 8.
+/// A launch.
+//
+//    0      4      8      16   20   24       28      32     40     48       60        72      76     80
+//   +------+------+------+----+----+--------+-------+------+------+--------+---------+-------+------+----------+
+//   | magic| bytes| index| pid| tid| process| device| queue| start| grid[3]| block[3]| shared| local| registers|
+//   +------+------+------+----+----+--------+-------+------+------+--------+---------+-------+------+----------+
+//    84     88     92        96       100         104
+//   +------+------+---------+--------+-----------+--------------------------------------------+
+//   | image| range| selected| samples| name_bytes| mangled name, filled up to a multiple of 8 |
+//   +------+------+---------+--------+-----------+--------------------------------------------+
 struct CounterRecord {
   uint32_t magic, bytes;  ///< of the whole record
   uint64_t index;         ///< over all dispatches of all processes, from 0
   uint32_t pid, tid;
   uint32_t process;    ///< running number of the process among those that attached
-  uint32_t device;     ///< CUDA ordinal
+  uint32_t device;     ///< the runtime's ordinal
   uint64_t queue;      ///< stream handle
   int64_t start;       ///< ns, CLOCK_BOOTTIME, when the launching call began
   uint32_t grid[3];    ///< blocks
@@ -32,6 +42,6 @@ struct CounterRecord {
   uint32_t samples;  ///< launches that the range combines; of a record without range, launches it stands for
   uint32_t name_bytes;
 };
-static_assert(sizeof(CounterRecord) % 8 == 0);
+static_assert(sizeof(CounterRecord) == 104 && offsetof(CounterRecord, grid) == 48);
 
 }  // namespace tacho::spool

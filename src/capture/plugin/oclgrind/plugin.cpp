@@ -35,7 +35,7 @@
 
 #include "capture/plugin/oclgrind/classify.h"
 #include "capture/plugin/oclgrind/memory_model.h"
-#include "event/spool.h"
+#include "event/spool_layout.h"
 
 namespace tacho::plugin {
 namespace {
@@ -191,13 +191,15 @@ class Spool {
     void* const map = mmap(nullptr, sizeof(spool::SpoolState), PROT_READ | PROT_WRITE, MAP_SHARED, state, 0);
     close(state);
     if (map == MAP_FAILED) return;
+    auto* const shared = static_cast<spool::SpoolState*>(map);
+    if (shared->layout.load(std::memory_order_relaxed) != spool::kSpoolLayout) return;
     std::FILE* const file = std::fopen((folder_ + "/config").c_str(), "re");
     if (file != nullptr) {
       char line[4096];
       while (std::fgets(line, sizeof line, file) != nullptr) setting(line);
       std::fclose(file);
     }
-    state_ = static_cast<spool::SpoolState*>(map);
+    state_ = shared;
     state_->attached.fetch_add(1, std::memory_order_relaxed);
   }
 

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "event/spool.h"
+#include "event/spool_layout.h"
 #include "vendor/cpu/perf_events.h"
 
 namespace tacho::plugin {
@@ -79,12 +79,14 @@ struct State {
     void* const map = mmap(nullptr, sizeof(spool::SpoolState), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (map == MAP_FAILED) return false;
+    auto* const made = static_cast<spool::SpoolState*>(map);
+    if (made->layout.load(std::memory_order_relaxed) != spool::kSpoolLayout) return false;
     if (FILE* const config = fopen((folder + "/config").c_str(), "re")) {
       char line[4096];
       while (fgets(line, sizeof line, config) != nullptr) setting(line);
       fclose(config);
     }
-    shared = static_cast<spool::SpoolState*>(map);
+    shared = made;
     shared->attached.fetch_add(1, std::memory_order_relaxed);
     return !passes.empty();
   }

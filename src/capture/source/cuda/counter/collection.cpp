@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "event/spool_ranges.h"
+#include "event/spool_layout.h"
 #include "vendor/nvidia/permission.h"
 
 namespace tacho::capture::counter {
@@ -76,7 +76,7 @@ bool map_state() {
   close(file);
   if (map == MAP_FAILED) return false;
   g_collection.state = static_cast<spool::SpoolState*>(map);
-  return true;
+  return g_collection.state->layout.load(std::memory_order_relaxed) == spool::kSpoolLayout;
 }
 
 using Demangle = char* (*)(const char*, char*, size_t*, int*);

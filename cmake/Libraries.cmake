@@ -29,7 +29,7 @@ if(EXISTS ${TACHO_CUDA_HOME}/include/cupti.h)
   set(TACHO_HAVE_CUDA_HEADERS ON)
 else()
   set(TACHO_HAVE_CUDA_HEADERS OFF)
-  message(STATUS "no CUDA headers at TACHO_CUDA_HOME=${TACHO_CUDA_HOME}: the CUDA source is left out of this build")
+  message(STATUS "no CUDA headers at TACHO_CUDA_HOME=${TACHO_CUDA_HOME}: the tests against them are left out of this build")
 endif()
 
 if(TACHO_TESTS)

@@ -20,10 +20,6 @@ tacho_static_library(lib_yaml libyaml-cpp.a)
 tacho_static_library(lib_xxhash libxxhash.a)
 
 # fmt has no archive in Debian: src/base/fmt.cpp compiles it once.
-# simdjson has no archive either: its packaged amalgamated source becomes a static library where it is used.
-if(EXISTS /usr/include/simdjson.h)
-  find_file(SIMDJSON_SOURCE simdjson.cpp PATHS /usr/share/simdjson /usr/src/simdjson /usr/include)
-endif()
 
 if(EXISTS ${TACHO_CUDA_HOME}/include/cupti.h)
   set(TACHO_HAVE_CUDA_HEADERS ON)

@@ -3,12 +3,12 @@
 #   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library with npm
 set -euo pipefail
 
-build=(g++ cmake ninja-build ccache pkg-config
-  libcli11-dev libfmt-dev libexpected-dev libsqlite3-dev libsimdjson-dev libyaml-cpp-dev libprotozero-dev
-  libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libcpp-httplib-dev
+build=(g++ cmake ninja-build ccache
+  libcli11-dev libfmt-dev libexpected-dev libsqlite3-dev libyaml-cpp-dev libprotozero-dev
+  libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev
   opencl-headers ocl-icd-opencl-dev liboclgrind-dev llvm-14-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
-test=(libgtest-dev libbenchmark-dev python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
+test=(libgtest-dev clang-format-14 clang-tidy-14 python3 python3-pyopencl python3-numpy python3-pandas python3-torch clpeak clinfo
   openmpi-bin sqlite3 clang clang-19 llvm debootstrap chromium fonts-dejavu-core)
 package=(lowdown dpkg-dev)
 

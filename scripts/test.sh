@@ -1,15 +1,44 @@
 #!/usr/bin/env bash
-# Installs what tests need, builds, runs every test. Arguments go to ctest (scripts/test.sh -R trace).
+# scripts/test.sh [ctest's arguments]: installs what tests need, builds, runs every test. scripts/test.sh -R trace
+# scripts/test.sh --folder FOLDER [arguments]: builds and runs only the unit tests of src/FOLDER, in seconds; the arguments
+#   go to GoogleTest (scripts/test.sh --folder trace --gtest_filter='Codec*').
+# A test that fails has failed: nothing is tried again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/packages.sh build run test
-scripts/build.sh release
 export TACHO_DATA=${TACHO_DATA:-$PWD/../shared/data}
 # A warm kernel cache: the tests are about tracing, not about PoCL's compiler.
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$PWD/build/pocl-cache}
+
+if [ "${1:-}" = --folder ]; then
+  folder=${2:?test.sh --folder needs a folder of src/, as in: scripts/test.sh --folder trace}
+  shift 2
+  folder=${folder#src/}
+  folder=${folder#tests/}
+  folder=${folder%/}
+  [ -e build/build.ninja ] || cmake --preset release
+  programs=$(ninja -C build -t targets all | sed -n 's/^\(test_[a-z0-9_]*\): phony.*/\1/p')
+  # The folder's program and those of folders below; a folder without any is part of the program above: format/csv of
+  # test_format.
+  while ! wanted=$(grep -xE "test_${folder//\//_}(_.*)?" <<<"$programs"); do
+    case $folder in
+      */*) folder=${folder%/*} ;;
+      *)
+        echo "test.sh: src/$folder has no unit tests of its own. There are: $(tr '\n' ' ' <<<"${programs//test_/}")" >&2
+        exit 2
+        ;;
+    esac
+  done
+  mkdir -p "$POCL_CACHE_DIR"
+  mapfile -t wanted <<<"$wanted"
+  cmake --build build --target "${wanted[@]}"
+  status=0
+  for program in "${wanted[@]}"; do
+    build/tests/"$program" "$@" || status=1
+  done
+  exit $status
+fi
+
+scripts/packages.sh build run test
+scripts/build.sh release
 mkdir -p "$POCL_CACHE_DIR"
-# Tests of real programs under real timers may miss a deadline on a machine that others use too: what fails runs again, at
-# most twice, and its failures stay in the output. TACHO_TEST_TRIES=1 shows every flake.
-export TACHO_TEST_TRIES=${TACHO_TEST_TRIES:-3}
-ctest --test-dir build --output-on-failure --no-tests=error --timeout 300 --repeat "until-pass:$TACHO_TEST_TRIES" \
-  -j"$(nproc)" "$@"
+exec ctest --test-dir build --output-on-failure --no-tests=error --timeout 300 -j"$(nproc)" "$@"

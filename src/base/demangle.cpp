@@ -19,7 +19,7 @@ std::string_view without_suffix(std::string_view symbol) {
 }  // namespace
 
 std::string demangle(std::string_view symbol) {
-  const std::string text(without_suffix(symbol));
+  std::string text(without_suffix(symbol));
   if (text.size() < 3 || text[0] != '_' || text[1] != 'Z') return text;
   int status = 0;
   char* const plain = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);

@@ -81,8 +81,9 @@ Lines broken(std::string_view text, size_t width, size_t max_lines) {
   return lines;
 }
 
-std::string plain(const Table& table, const TextStyle& style, std::vector<std::vector<std::string>> cells,
-                  const std::vector<bool>& right, std::vector<size_t> widths) {
+std::string plain(const Table& table, const TextStyle& style,
+                  const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
+                  const std::vector<size_t>& widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
   const auto line = [&](const auto& text_of) {

@@ -244,8 +244,10 @@ TEST(ByTime, equals_a_sort) {
   const int columns[] = {column::Marker::correlation, column::Marker::start, column::Marker::payload};
   const std::tuple<int, int64_t, uint32_t> shapes[] = {
       {1000, 1, 65536}, {50'000, 20'000, 1000}, {200'000, 2'000'000, 100}, {300'000, 3'000'000, 5000}};
-  for (const auto& [count, shuffle, slab_rows] : shapes) {
-    const auto trace = shuffled(folder, count, shuffle, slab_rows);
+  for (const auto& shape : shapes) {
+    const int count = std::get<0>(shape);
+    const uint32_t slab_rows = std::get<2>(shape);
+    const auto trace = shuffled(folder, count, std::get<1>(shape), slab_rows);
     struct Key {
       int64_t start, correlation;
     };

@@ -15,7 +15,7 @@ namespace {
 using tacho::testing::Folder;
 using tacho::testing::kSysInfo;
 
-Result<Workload> read(const Folder& folder, ReadOptions options = {}) {
+Result<Workload> read(const Folder& folder, const ReadOptions& options = {}) {
   TACHO_ASSIGN(const std::string path, find_workload(folder.path()));
   TACHO_ASSIGN(SysInfo info, read_sysinfo(path));
   return read_workload(path, std::move(info), options);

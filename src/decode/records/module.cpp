@@ -234,7 +234,7 @@ struct Module::Elf {
   }
 };
 
-Module::Module(std::string real_path, std::string name)
+Module::Module(const std::string& real_path, std::string name)
     : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
   if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }

@@ -69,7 +69,7 @@ struct SourceLine {
 class Module {
  public:
   /// `real_path`: where to read it (may be below /proc/PID/root), "" = nowhere; `name`: what to call it.
-  Module(std::string real_path, std::string name);
+  Module(const std::string& real_path, std::string name);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;

@@ -37,7 +37,7 @@ constexpr bool kCanPreload = false;
 constexpr bool kCanPreload = true;
 #endif
 
-Outcome run_case(const std::vector<std::string>& words, RunOptions options = {}) {
+Outcome run_case(const std::vector<std::string>& words, const RunOptions& options = {}) {
   warm();
   std::vector<std::string> command{target("opencl_cases")};
   command.insert(command.end(), words.begin(), words.end());

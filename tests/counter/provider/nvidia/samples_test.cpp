@@ -18,7 +18,7 @@ using namespace tacho::counter;
 using tacho::spool::PcSampleRecord;
 
 std::string record(uint64_t cubin, uint64_t offset, std::string name,
-                   std::vector<std::pair<uint32_t, uint32_t>> reasons) {
+                   const std::vector<std::pair<uint32_t, uint32_t>>& reasons) {
   PcSampleRecord head{};
   head.magic = tacho::spool::kSampleMagic;
   head.cubin = cubin;

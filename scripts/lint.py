@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Checks the tree's form: scripts/lint.py format | tidy [--build FOLDER] [--all] [PATTERN].
+
+format  every C and C++ file of the tree is as clang-format would write it (.clang-format).
+tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json whose path holds
+        PATTERN. A unit that passed is not read again until its text, a header that it includes, its command or .clang-tidy
+        changes; --all reads them all.
+
+Both want version 14, Debian 12's: other versions format differently and find other things. Ends with 77 (a skipped test)
+where the tool is missing.
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ("src", "include", "tests", "bench", "examples")
+SUFFIXES = (".c", ".cpp", ".h")
+
+
+def tool(name):
+    """The path of version 14 of a tool, or the end of the program."""
+    for candidate in (f"{name}-14", name):
+        path = shutil.which(candidate)
+        if path and re.search(r"version 14\.", subprocess.run([path, "--version"], capture_output=True, text=True).stdout):
+            return path
+    print(f"lint.py: no {name} of version 14 (scripts/packages.sh test installs it)", file=sys.stderr)
+    sys.exit(77)
+
+
+def in_parallel(function, items):
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        yield from pool.map(function, items)
+
+
+def check_format(_):
+    clang_format = tool("clang-format")
+    files = sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*")
+                   if path.suffix in SUFFIXES and "node_modules" not in path.parts)
+    chunks = [files[i:i + 20] for i in range(0, len(files), 20)]
+    wrong = []
+    for run in in_parallel(lambda chunk: subprocess.run([clang_format, "--dry-run", "-Werror", *chunk], cwd=ROOT,
+                                                        capture_output=True, text=True), chunks):
+        wrong += sorted(set(re.findall(r"^(\S+?):\d+:\d+: error: code should be clang-formatted", run.stderr, re.M)))
+        if run.returncode != 0 and not wrong:
+            print(run.stderr, file=sys.stderr)
+            return 1
+    if wrong:
+        print(f"{len(wrong)} of {len(files)} files are not formatted. Run: clang-format -i " + " ".join(wrong))
+        return 1
+    print(f"{len(files)} files are formatted")
+    return 0
+
+
+def dependencies(build):
+    """What each object of the last build was made of, as ninja remembers: {object: [file, ...]}."""
+    text = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True).stdout
+    result = {}
+    for part in text.split("\n\n"):
+        lines = part.strip().splitlines()
+        if lines and ": #deps" in lines[0]:
+            result[lines[0].split(": #deps")[0]] = [line.strip() for line in lines[1:]]
+    return result
+
+
+def check_tidy(options):
+    clang_tidy = tool("clang-tidy")
+    build = pathlib.Path(options.build).resolve()
+    commands = json.loads((build / "compile_commands.json").read_text())
+    headers = dependencies(build)
+    rules = (ROOT / ".clang-tidy").read_bytes()
+    stamps = build / "lint"
+    stamps.mkdir(exist_ok=True)
+    hashes = {}
+
+    def hash_of(path):
+        path = os.path.join(build, path)
+        if path not in hashes:
+            try:
+                hashes[path] = hashlib.sha256(pathlib.Path(path).read_bytes()).digest()
+            except OSError:
+                hashes[path] = b""
+        return hashes[path]
+
+    # clang does not know every option of GCC.
+    unknown = re.compile(r" -fno-gnu-unique\b")
+    (stamps / "compile_commands.json").write_text(
+        json.dumps([{**entry, "command": unknown.sub("", entry["command"])} for entry in commands]))
+    units = []
+    for entry in commands:
+        if not options.pattern or options.pattern in entry["file"]:
+            target = re.search(r" -o (\S+)", entry["command"]).group(1)
+            key = hashlib.sha256(rules + entry["command"].encode())
+            made_of = headers.get(target)
+            for path in sorted(made_of or []):
+                if not path.startswith("/usr/"):
+                    key.update(hash_of(path))
+            units.append((entry, stamps / (key.hexdigest() + ".ok") if made_of else None))
+
+    units = list({entry["file"]: (entry, stamp) for entry, stamp in units}.values())
+    # The largest first, so that no long one is left for the end.
+    units.sort(key=lambda unit: -len(headers.get(re.search(r" -o (\S+)", unit[0]["command"]).group(1), [])))
+    wanted = [unit for unit in units if options.all or unit[1] is None or not unit[1].exists()]
+    start = time.monotonic()
+    findings = {}
+
+    def read(unit):
+        entry, stamp = unit
+        run = subprocess.run([clang_tidy, "--quiet", "-p", stamps, entry["file"]], cwd=ROOT, capture_output=True, text=True)
+        found = re.findall(r"^\S+?:\d+:\d+: (?:warning|error): .*\[.*(?:\n(?!\S+?:\d+:\d+: (?:warning|error)).*)*", run.stdout, re.M)
+        if run.returncode != 0 and not found:
+            found = [run.stdout + run.stderr]
+        if not found and stamp:
+            stamp.touch()
+        return found
+
+    for found in in_parallel(read, wanted):
+        for text in found:
+            findings.setdefault(text.splitlines()[0], text)
+    for text in findings.values():
+        print(text.replace(str(ROOT) + "/", ""))
+    print(f"clang-tidy read {len(wanted)} of {len(units)} units in {time.monotonic() - start:.0f} s, "
+          f"{len(findings)} findings")
+    return 1 if findings else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("format", "tidy"))
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--build", default=ROOT / "build")
+    parser.add_argument("--all", action="store_true")
+    options = parser.parse_args()
+    return check_format(options) if options.what == "format" else check_tidy(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -154,6 +154,32 @@ class Query(Databases):
             self.assertIn(name, schema)
         self.assertIn("rocpd_kernel_dispatch", self.run_command(TACHO, "query", path, "--schema", "--dialect", "rocpd").stdout.decode())
 
+    def test_explain_names_the_engine(self):
+        need_data()
+        path = DATA / "rpd" / "matmul_result.rpd"
+        for sql, engine, step in (("SELECT opType, count(*) FROM op GROUP BY opType", "columns", "group by opType"),
+                                  ("SELECT description FROM op ORDER BY start LIMIT 3", "virtual", "SCAN op VIRTUAL TABLE"),
+                                  ("SELECT A.id FROM api A JOIN rocpd_api_ops L ON A.id = L.api_id", "file", "SCAN L"),
+                                  ("SELECT name FROM tacho.dispatch ORDER BY start", "virtual", "VIRTUAL TABLE")):
+            lines = self.run_command(TACHO, "query", "--explain", path, sql).stdout.decode().splitlines()
+            self.assertEqual(lines[0].split(), ["engine", engine], sql)
+            self.assertTrue(lines[1].startswith("reason  "), lines)
+            self.assertIn(step, "\n".join(lines[2:]), sql)
+            answer = json.loads(self.run_command(TACHO, "query", "--explain", path, sql, "--output-format", "json").stdout)
+            self.assertEqual(answer["columns"], ["part", "text"])
+            self.assertEqual(answer["rows"][0], ["engine", engine])
+        for sql in ("DELETE FROM rocpd_api", "SELECT 1; SELECT 2", "SELEC 1", "SELECT nothing, count(*) FROM op"):
+            self.one_sentence(self.run_command(TACHO, "query", "--explain", path, sql, code=1))
+
+    def test_columns_that_are_no_numbers_are_left_to_sqlite(self):
+        path = self.writable("matmul_result.rpd")
+        with sqlite3.connect(path) as db:
+            ids = [row[0] for row in db.execute("SELECT id FROM rocpd_op ORDER BY id LIMIT 3")]
+            for number, value in zip(ids, ("text", 2.5, -2 ** 63)):
+                db.execute("UPDATE rocpd_op SET queueId = ? WHERE id = ?", (value, number))
+        for sql in ("SELECT sum(queueId), max(queueId), count(queueId) FROM op", "SELECT queueId, count(*) FROM rocpd_op GROUP BY queueId"):
+            self.assertEqual(self.query(path, sql), rows(path, sql), sql)
+
     def test_top_and_busy_are_right_where_upstreams_views_are_not(self):
         path = self.writable("matmul_result.rpd")
         with sqlite3.connect(path) as db:

@@ -107,6 +107,9 @@ class TableScan {
     return {reinterpret_cast<const char*>(row_ + offsets_[column]), (type - 12) / 2};
   }
   bool is_null(int column) const { return types_[column] == 0; }
+  bool is_whole(int column) const {
+    return is_number(column) && types_[column] != 7;  // 7 is a real
+  }
   bool is_number(int column) const { return types_[column] >= 1 && types_[column] <= 9; }
   bool is_text(int column) const { return types_[column] >= 13 && types_[column] % 2 == 1; }
 

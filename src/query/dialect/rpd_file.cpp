@@ -302,7 +302,7 @@ class RpdStore : public Store {
     if (rowid)
       while (scan.next()) values.push_back(scan.rowid());
     else
-      while (scan.next()) values.push_back(scan.integer(column, kUnknown));
+      while (scan.next()) values.push_back(whole(scan, column));
     return scan.status();
   }
   Result<int64_t> row_of(int number, int64_t id) override {
@@ -328,7 +328,6 @@ class RpdStore : public Store {
     return found != ids.end() && *found == id ? info.first_row + (found - ids.begin()) : -1;
   }
 
- protected:
   Result<bool> decode_together(int number, size_t chunk, std::span<const int16_t> columns,
                                std::span<std::vector<int64_t>> values) override {
     const Table& table = of(number);
@@ -343,8 +342,7 @@ class RpdStore : public Store {
     size_t row = 0;
     while (row < table.chunks[chunk].rows && scan.next()) {
       for (size_t i = 0; i < columns.size(); ++i)
-        values[i][row] =
-            columns[i] == table.info->rowid_column ? scan.rowid() : scan.integer(columns[i], kUnknown);
+        values[i][row] = columns[i] == table.info->rowid_column ? scan.rowid() : whole(scan, columns[i]);
       ++row;
     }
     TACHO_TRY(scan.status());
@@ -352,6 +350,12 @@ class RpdStore : public Store {
   }
 
  private:
+  // The value of a column that should hold whole numbers. The least one cannot be told from NULL.
+  int64_t whole(const sqlite::TableScan& scan, int column) {
+    const int64_t value = scan.integer(column, kUnknown);
+    irregular_ |= scan.is_whole(column) ? value == kUnknown : !scan.is_null(column);
+    return value;
+  }
   struct Table {
     const sqlite::TableInfo* info = nullptr;
     std::vector<uint32_t> leaves;
@@ -454,6 +458,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
   }
   api.columns.push_back(text("apiName", remembered(), true));
   api.columns.push_back(text("args", arguments, false));
+  api.columns.back().looked_up = true;
   part.columns.push_back(place(*calls, "apiName_id"));
   part.columns.push_back(place(*calls, "args_id"));
   const auto named = exists(texts), argued = exists(long_texts), in_domain = exists(texts),

@@ -340,6 +340,8 @@ Result<bool> Runner::collect(const Spill& spill) {
     for (const Other& other : others_) TACHO_TRY(Status(other.reader->status()));
   }
   TACHO_TRY(Status(scan.status()));
+  for (const AggregatePlan::Source& source : plan_.sources)
+    if (source.store->irregular()) return false;
   return true;
 }
 
@@ -428,9 +430,13 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
     return std::holds_alternative<double>(cell) ? std::get<double>(cell)
                                                 : static_cast<double>(std::get<int64_t>(cell));
   };
-  if (node.op == Op::kNegate)
-    return std::holds_alternative<double>(left) ? report::Cell(-std::get<double>(left))
-                                                : report::Cell(-std::get<int64_t>(left));
+  if (node.op == Op::kNegate) {
+    // As SQLite: a literal takes the sign, anything else is subtracted from 0, which is why -0.0 never comes of it.
+    if (plan_.nodes[static_cast<size_t>(node.left)].op == Op::kReal) return -std::get<double>(left);
+    if (const auto* const value = std::get_if<double>(&left)) return 0.0 - *value;
+    const int64_t value = std::get<int64_t>(left);
+    return value == INT64_MIN ? report::Cell(0.0 - static_cast<double>(value)) : report::Cell(-value);
+  }
   const report::Cell right = finish(group, node.right);
   if (std::holds_alternative<std::monostate>(right)) return {};
   if (std::holds_alternative<int64_t>(left) && std::holds_alternative<int64_t>(right)) {
@@ -457,13 +463,13 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
   const double a = real(left), b = real(right);
   switch (node.op) {
     case Op::kAdd:
-      return a + b;
+      return report::number_cell(a + b);
     case Op::kSubtract:
-      return a - b;
+      return report::number_cell(a - b);
     case Op::kMultiply:
-      return a * b;
+      return report::number_cell(a * b);
     default:
-      return b == 0 ? report::Cell() : report::Cell(a / b);
+      return b == 0 ? report::Cell() : report::number_cell(a / b);
   }
 }
 
@@ -634,7 +640,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
     bool by_key;  // the key says it all
     bool operator()(const One& a, const One& b) const {
       if (a.at[kCells - 1] != b.at[kCells - 1]) return a.at[kCells - 1] < b.at[kCells - 1];
-      if (by_key) return false;
+      // The least and the greatest key stand for more than one value: NULL and what is beyond whole numbers.
+      if (by_key && a.at[kCells - 1] != INT64_MIN && a.at[kCells - 1] != INT64_MAX) return false;
       for (const AggregatePlan::Order& term : runner->plan_.order) {
         const int node = runner->plan_.items[term.item].node;
         const int order = compare_cells(runner->finish(a.at.data(), node), runner->finish(b.at.data(), node));

@@ -1,5 +1,4 @@
-// What a statement of sums over groups asks for, once it is understood: sql/aggregate_parser.cpp makes it,
-// aggregate.cpp carries it out.
+// What a statement of sums over groups asks for: sql/aggregate_parser.cpp makes it, aggregate.cpp carries it out.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +30,12 @@ struct Node {
   int source = 0, column = 0;  // kColumn: of which relation
   int64_t integer = 0;
   double real = 0;
-  int left = -1,
-      right =
-          -1;  // operands; kAggregate: left = its argument, right = place among the aggregates; kTerm: left = place among the terms
+  // Operands. kAggregate: left = its argument, right = place among the aggregates. kTerm: left = place among the terms.
+  int left = -1, right = -1;
 };
 
 struct AggregatePlan {
-  // The first one is gone through; of each other one the row is looked up whose id is in a column of one before it.
+  // The first one is scanned; of each other one the row is looked up whose id is in a column of one before it.
   struct Source {
     const Relation* relation = nullptr;
     Store* store = nullptr;
@@ -52,7 +50,8 @@ struct AggregatePlan {
   struct Item {
     int node;
     std::string title;
-    std::string text;  // its words, for recognising it elsewhere in the statement
+    std::string text;    // its words, for recognising it elsewhere in the statement
+    bool named = false;  // the title was given by AS
   };
   struct Condition {  // HAVING
     int node;
@@ -76,5 +75,8 @@ struct AggregatePlan {
     return sources[static_cast<size_t>(node.source)].relation->columns[static_cast<size_t>(node.column)];
   }
 };
+
+/// The plan's steps in words, for `tacho query --explain`.
+std::vector<std::string> describe(const AggregatePlan& plan);
 
 }  // namespace tacho::query

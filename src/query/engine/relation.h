@@ -50,6 +50,9 @@ class Store {
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
                                                      int64_t to) const = 0;
   virtual const std::string& name() const = 0;
+  /// Whether a column held something else than whole numbers and NULL where only those are expected: a real is cut then,
+  /// a text reads as NULL, and only SQLite answers exactly. Known of the columns decoded so far.
+  bool irregular() const { return irregular_; }
   /// Columns decoded so far: what tests of push-down look at.
   uint64_t decoded() const { return decoded_; }
 
@@ -58,6 +61,7 @@ class Store {
   /// Several columns at once; false = one by one is as good.
   virtual Result<bool> decode_together(int table, size_t chunk, std::span<const int16_t> columns,
                                        std::span<std::vector<int64_t>> values);
+  bool irregular_ = false;
 
  private:
   void keep(uint64_t key, Values values);
@@ -129,6 +133,7 @@ struct ColumnInfo {
   bool id = false;    // the row id: unique, looked up directly
   bool key = false;   // unique too, found by Store::row_of()
   bool hidden = false;
+  bool looked_up = false;  // its texts are looked up row by row: no engine is faster at that than SQLite
 };
 
 struct Relation {

@@ -1,23 +1,24 @@
-// Understanding statements of sums over groups (aggregate_parser.h): a small grammar of SELECT, beyond which everything is left to
-// SQLite.
+// Understanding statements of sums over groups (aggregate_parser.h).
 #include "query/sql/aggregate_parser.h"
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <span>
 #include <utility>
 
-#include "query/sql/tokens.h"
+#include "base/format.h"
 
 namespace tacho::query {
 
 namespace {
 
+constexpr size_t kMostSources = 8;
+
 class Parser {
  public:
-  Parser(const std::string& sql, const Module& module)
-      : sql_(sql), tokens_(tokens_of(sql)), module_(module) {}
-  std::unique_ptr<AggregatePlan> parse();
+  Parser(const Statement& statement, const Module& module)
+      : sql_(statement.text()), tokens_(statement.tokens()), module_(module) {}
+  AggregateParse parse();
 
  private:
   struct Place {  // of a column
@@ -32,9 +33,16 @@ class Parser {
   }
   bool take(std::string_view word) {
     if (!at(word)) return false;
-    ++place_;
+    next();
     return true;
   }
+  void next() { furthest_ = std::max(furthest_, ++place_); }
+  // The first reason that says more than "the grammar has no such word".
+  bool refuse(std::string reason) {
+    if (refusal_.empty()) refusal_ = std::move(reason);
+    return false;
+  }
+  bool understand();
   bool name(std::string& result);
   int add(Node node) {
     plan_->nodes.push_back(node);
@@ -61,6 +69,15 @@ class Parser {
   bool limit();
   bool settle(int number, bool whole_item);
   bool join();
+  // Tokens as they are written.
+  std::string source_text(size_t from, size_t to) const {
+    if (from >= to) return {};
+    return sql_.substr(tokens_[from].at, tokens_[to - 1].at + tokens_[to - 1].text.size() - tokens_[from].at);
+  }
+  const ColumnInfo& info(const Place& place) const {
+    return plan_->sources[static_cast<size_t>(place.source)]
+        .relation->columns[static_cast<size_t>(place.column)];
+  }
   std::string words(size_t from, size_t to) const {
     std::string text;
     for (size_t i = from; i < to; ++i) {
@@ -73,9 +90,10 @@ class Parser {
   }
 
   const std::string& sql_;
-  std::vector<Token> tokens_;
+  std::span<const Token> tokens_;
   const Module& module_;
-  size_t place_ = 0;
+  size_t place_ = 0, furthest_ = 0;
+  std::string refusal_;
   std::unique_ptr<AggregatePlan> plan_ = std::make_unique<AggregatePlan>();
   std::vector<std::pair<size_t, size_t>> on_;        // where the conditions of joins stand
   std::vector<std::pair<Place, Place>> equalities_;  // of columns with columns
@@ -95,7 +113,7 @@ bool Parser::name(std::string& result) {
     for (const std::string_view word : kReserved)
       if (same_word(tokens_[place_].text, word)) return false;
   result = name_of(tokens_[place_]);
-  ++place_;
+  next();
   return true;
 }
 
@@ -123,7 +141,10 @@ bool Parser::column(Place& result) {
     result = {static_cast<int>(i), which};
     ++found;
   }
-  return found == 1 ? true : back();
+  if (found != 1) return back();
+  if (const ColumnInfo& about = info(result); about.looked_up)
+    return refuse(fmt::format("\"{}\" is looked up row by row", about.name));
+  return true;
 }
 
 // Whether an expression is reckoned with whole numbers alone.
@@ -160,13 +181,13 @@ int Parser::factor(bool inside) {
     const char* const end = token.text.data() + token.text.size();
     if (const auto [stop, error] = std::from_chars(token.text.data(), end, number.integer);
         error != std::errc() || stop != end) {
-      if (inside) return -1;
+      if (inside || error == std::errc::result_out_of_range) return -1;
       number.op = Op::kReal;
       if (const auto [far, wrong] = std::from_chars(token.text.data(), end, number.real);
           wrong != std::errc() || far != end)
         return -1;
     }
-    ++place_;
+    next();
     return add(number);
   }
   static constexpr std::pair<std::string_view, Function> kFunctions[] = {
@@ -176,7 +197,8 @@ int Parser::factor(bool inside) {
       tokens_[place_ + 1].text == "(")
     for (const auto& [word, function] : kFunctions) {
       if (!same_word(token.text, word)) continue;
-      place_ += 2;
+      next();
+      next();
       AggregatePlan::Aggregate aggregate{function, -1};
       if (function == Function::kCount && take("*")) {
         aggregate.function = Function::kCountRows;
@@ -185,8 +207,11 @@ int Parser::factor(bool inside) {
         if (aggregate.argument < 0) return -1;
         const Node& argument = node(aggregate.argument);
         if (argument.op == Op::kColumn && plan_->column(argument).type != ValueType::kInteger &&
-            function != Function::kCount)
+            function != Function::kCount) {
+          refuse(fmt::format("{}() of \"{}\", which holds no whole numbers", word,
+                             plan_->column(argument).name));
           return -1;
+        }
       }
       if (!take(")") || at("over") || at("filter")) return -1;
       plan_->aggregates.push_back(aggregate);
@@ -232,7 +257,10 @@ int Parser::sum(bool inside) {
     if (right < 0) return -1;
     left = add({.op = op, .left = left, .right = right});
   }
-  if (inside && left >= 0 && node(left).op != Op::kColumn && !whole_numbers(left)) return -1;
+  if (inside && left >= 0 && node(left).op != Op::kColumn && !whole_numbers(left)) {
+    refuse("an expression inside an aggregate or GROUP BY that is not of whole numbers alone");
+    return -1;
+  }
   return left;
 }
 
@@ -264,7 +292,7 @@ bool Parser::literal(Constraint& constraint) {
   } else {
     return false;
   }
-  ++place_;
+  next();
   return true;
 }
 
@@ -349,11 +377,11 @@ bool Parser::source() {
     name(source.alias);
   }
   const Module::Found found = module_.find(schema, source.table);
-  if (found.relation == nullptr) return false;
+  if (found.relation == nullptr) return refuse(fmt::format("\"{}\" is no table of columns", source.table));
   source.relation = found.relation;
   source.store = found.store;
   plan_->sources.push_back(std::move(source));
-  return plan_->sources.size() <= 8;
+  return plan_->sources.size() <= kMostSources || refuse(fmt::format("more than {} tables", kMostSources));
 }
 
 // FROM: tables, and where the conditions of joins stand. Those are read when all tables are known.
@@ -372,7 +400,7 @@ bool Parser::sources() {
                                                               "having", "order", "limit"}))) {
       if (tokens_[place_].text == "(") ++depth;
       if (tokens_[place_].text == ")") --depth;
-      ++place_;
+      next();
     }
     size_t end = place_;
     size_t begin = from;
@@ -392,14 +420,10 @@ bool Parser::items() {
     if (item.node < 0) return false;
     const size_t to = place_;
     item.text = words(from, to);
-    const size_t end = tokens_[to - 1].at + tokens_[to - 1].text.size();
-    item.title = sql_.substr(tokens_[from].at, end - tokens_[from].at);
+    item.title = source_text(from, to);
     if (node(item.node).op == Op::kColumn) item.title = plan_->column(node(item.node)).name;
-    if (take("as")) {
-      if (!name(item.title)) return false;
-    } else if (!at(",") && !at("from")) {
-      if (!name(item.title)) return false;
-    }
+    item.named = take("as") || (!at(",") && !at("from"));
+    if (item.named && !name(item.title)) return false;
     plan_->items.push_back(std::move(item));
     if (take(",")) continue;
     return at("from");
@@ -418,7 +442,7 @@ bool Parser::ordinal(size_t& item) {
   if (error != std::errc() || stop != text.data() + text.size() || number < 1 || number > plan_->items.size())
     return false;
   item = number - 1;
-  ++place_;
+  next();
   return true;
 }
 
@@ -433,14 +457,17 @@ bool Parser::groups() {
       const size_t from = place_;
       term = sum(true);
       if (term >= 0) {
+        // In brackets: SQLite takes it for the number of an item.
+        if (node(term).op == Op::kInteger) return refuse("GROUP BY a number in brackets");
         text = words(from, place_);
       } else {
         place_ = from;
         std::string alias;
         if (!name(alias)) return false;
-        for (size_t i = 0; i < plan_->items.size(); ++i)
-          if (same_word(plan_->items[i].title, alias)) item = i;
+        for (size_t i = plan_->items.size(); i-- > 0;)
+          if (plan_->items[i].named && same_word(plan_->items[i].title, alias)) item = i;
         if (item == plan_->items.size()) return false;
+        refusal_.clear();
       }
     }
     if (term < 0) {
@@ -477,14 +504,19 @@ bool Parser::order() {
              !(brackets == 0 && at_any({",", "asc", "desc", "limit", "nulls", "collate"}))) {
         if (tokens_[place_].text == "(") ++brackets;
         if (tokens_[place_].text == ")") --brackets;
-        ++place_;
+        next();
       }
+      // Names that AS gives come before columns of the tables.
       const std::string text = words(from, place_);
-      for (size_t i = plan_->items.size(); i-- > 0;) {
-        const bool alias = place_ == from + 1 && same_word(name_of(tokens_[from]), plan_->items[i].title);
-        if (alias || plan_->items[i].text == text) term.item = i;
-      }
-      if (term.item == plan_->items.size()) return false;
+      for (size_t i = plan_->items.size(); i-- > 0;)
+        if (plan_->items[i].text == text) term.item = i;
+      for (size_t i = plan_->items.size(); i-- > 0;)
+        if (place_ == from + 1 && plan_->items[i].named &&
+            same_word(name_of(tokens_[from]), plan_->items[i].title))
+          term.item = i;
+      if (term.item == plan_->items.size())
+        return refuse(
+            fmt::format("ORDER BY {}, which is not in the list of SELECT", source_text(from, place_)));
     }
     if (take("desc"))
       term.descending = true;
@@ -497,7 +529,8 @@ bool Parser::order() {
 
 bool Parser::limit() {
   if (place_ >= tokens_.size()) return false;
-  const Token& token = tokens_[place_++];
+  const Token& token = tokens_[place_];
+  next();
   const auto [stop, error] =
       std::from_chars(token.text.data(), token.text.data() + token.text.size(), plan_->limit);
   return error == std::errc() && stop == token.text.data() + token.text.size();
@@ -513,22 +546,22 @@ bool Parser::settle(int number, bool whole_item) {
     const Node& term = node(plan_->terms[i]);
     if (term.op != Op::kColumn || term.source != here.source || term.column != here.column) continue;
     // Arithmetic with texts is SQLite's business.
-    if (!whole_item && plan_->column(here).type != ValueType::kInteger) return false;
+    if (!whole_item && plan_->column(here).type != ValueType::kInteger)
+      return refuse(
+          fmt::format("arithmetic with \"{}\", which holds no whole numbers", plan_->column(here).name));
     here = {.op = Op::kTerm, .left = static_cast<int>(i)};
     return true;
   }
-  return false;
+  return refuse(
+      fmt::format("\"{}\" stands outside aggregates and is not grouped by", plan_->column(here).name));
 }
 
 // One table is gone through; of every other one rows are found by their id in a column of one before it. All equalities of
 // columns must be used up by that.
 bool Parser::join() {
   const size_t count = plan_->sources.size();
-  const auto info = [&](const Place& place) -> const ColumnInfo& {
-    return plan_->sources[static_cast<size_t>(place.source)]
-        .relation->columns[static_cast<size_t>(place.column)];
-  };
-  if (equalities_.size() != count - 1) return false;
+  if (equalities_.size() != count - 1)
+    return refuse("the tables are not joined by one equality of columns each");
   for (size_t base = 0; base < count; ++base) {
     std::vector<size_t> order = {base};
     std::vector<std::pair<Place, Place>> left = equalities_;
@@ -567,36 +600,37 @@ bool Parser::join() {
       if (one.op == Op::kColumn) one.source = place_of[static_cast<size_t>(one.source)];
     return true;
   }
-  return false;
+  return refuse("the tables are not joined by the ids of all but one");
 }
 
-std::unique_ptr<AggregatePlan> Parser::parse() {
-  while (!tokens_.empty() && tokens_.back().text == ";") tokens_.pop_back();
-  if (!take("select")) return nullptr;
+bool Parser::understand() {
+  while (!tokens_.empty() && tokens_.back().text == ";") tokens_ = tokens_.first(tokens_.size() - 1);
+  if (!take("select")) return false;
   // The tables first: they say what the names mean.
   const size_t list = place_;
   int depth = 0;
   while (place_ < tokens_.size() && !(depth == 0 && at("from"))) {
     if (tokens_[place_].text == "(") ++depth;
     if (tokens_[place_].text == ")") --depth;
-    if (at("select")) return nullptr;
+    if (at("select")) return refuse("a SELECT within another");
     ++place_;
   }
-  if (!take("from") || !sources()) return nullptr;
+  if (!take("from") || !sources()) return false;
   const size_t behind = place_;
   for (const auto& [from, to] : on_) {
-    place_ = from;
-    if (!conditions() || place_ != to) return nullptr;
+    place_ = furthest_ = from;
+    if (!conditions() || place_ != to) return false;
   }
-  place_ = list;
-  if (!items()) return nullptr;
-  place_ = behind;
-  if (take("where") && !conditions()) return nullptr;
-  if (take("group") && (!take("by") || !groups())) return nullptr;
-  if (take("having") && (plan_->terms.empty() || !having())) return nullptr;
-  if (take("order") && (!take("by") || !order())) return nullptr;
-  if (take("limit") && !limit()) return nullptr;
-  if (place_ != tokens_.size() || plan_->aggregates.empty()) return nullptr;
+  place_ = furthest_ = list;
+  if (!items()) return false;
+  place_ = furthest_ = behind;
+  if (take("where") && !conditions()) return false;
+  if (take("group") && (!take("by") || !groups())) return false;
+  if (take("having") && (plan_->terms.empty() || !having())) return false;
+  if (take("order") && (!take("by") || !order())) return false;
+  if (take("limit") && !limit()) return false;
+  if (place_ != tokens_.size()) return false;
+  if (plan_->aggregates.empty()) return refuse("no aggregate in the list of SELECT");
 
   for (AggregatePlan::Item& item : plan_->items) {
     int term = -1;
@@ -605,18 +639,25 @@ std::unique_ptr<AggregatePlan> Parser::parse() {
     if (term >= 0)
       item.node = add({.op = Op::kTerm, .left = term});
     else if (!settle(item.node, true))
-      return nullptr;
+      return false;
   }
   for (const AggregatePlan::Condition& condition : plan_->having)
-    if (!settle(condition.node, false)) return nullptr;
-  if (!join()) return nullptr;
-  return std::move(plan_);
+    if (!settle(condition.node, false)) return false;
+  return join();
+}
+
+AggregateParse Parser::parse() {
+  if (understand()) return {std::move(plan_), {}};
+  if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
+  return {nullptr, furthest_ < tokens_.size()
+                       ? fmt::format("\"{}\" is beyond its grammar", tokens_[furthest_].text)
+                       : std::string("the statement ends too early")};
 }
 
 }  // namespace
 
-std::unique_ptr<AggregatePlan> plan_aggregate(const std::string& sql, const Module& module) {
-  return Parser(sql, module).parse();
+AggregateParse parse_aggregate(const Statement& statement, const Module& module) {
+  return Parser(statement, module).parse();
 }
 
 }  // namespace tacho::query

@@ -1,17 +1,46 @@
-// Which statements are sums over groups that the column engine computes (engine/aggregate.h).
+// Which statements are sums over groups that the column engine computes (engine/aggregate.h), and the grammar that it takes:
+//
+//   statement  = SELECT item {"," item} FROM source {join} [WHERE conditions] [GROUP BY term {"," term}]
+//                [HAVING bound {AND bound}] [ORDER BY order {"," order}] [LIMIT integer] [";"]
+//   item       = expression [[AS] name]
+//   expression = product {("+" | "-") product}
+//   product    = factor {("*" | "/") factor}
+//   factor     = "(" expression ")" | "-" factor | number | aggregate | column
+//   aggregate  = COUNT "(" "*" ")" | COUNT "(" column ")" | (COUNT | SUM | TOTAL | AVG | MIN | MAX) "(" whole ")"
+//   whole      = an expression of integers, columns of whole numbers, "+" "-" "*" "/" "%" and brackets
+//   source     = [schema "."] table [[AS] alias]                   eight at most, none a view or a result
+//   join       = ("," | [INNER | CROSS] JOIN) source [ON (conditions | "(" conditions ")")]
+//   conditions = condition {AND condition}
+//   condition  = column compare literal | column BETWEEN literal AND literal | column (LIKE | GLOB) string
+//              | column "=" column                                 joins: see below
+//   compare    = "=" | "==" | "<" | "<=" | ">" | ">=" | "<>" | "!="
+//   literal    = ["-"] number | string                             a string for a column of texts, else a number
+//   term       = column | whole | the number or the name of an item that is one of these
+//   bound      = expression compare ["-"] number
+//   order      = (the number, the name or the words of an item) [ASC | DESC]
+//
+// At least one item holds an aggregate. Columns outside aggregates are grouped by, and are whole numbers where they are
+// reckoned with. Of n tables n - 1 equalities join: each finds the rows of one table by its id (a column that is `id` or
+// `key`, see ColumnInfo) in a column of whole numbers of another.
+//
+// The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better plan
+// (virtual_tables.h) before adding a word here.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "query/engine/aggregate_plan.h"
+#include "query/sql/statement.h"
 #include "query/sql/virtual_tables.h"
 
 namespace tacho::query {
 
-/// SELECT terms FROM table [JOIN table ON its id = a column ...] [WHERE simple AND ...] [GROUP BY columns and whole-number
-/// expressions] [HAVING simple AND ...] [ORDER BY terms] [LIMIT n], with count, sum, total, avg, min and max over
-/// whole-number expressions; nothing for any other statement. The plan refers to the module's relations.
-std::unique_ptr<AggregatePlan> plan_aggregate(const std::string& sql, const Module& module);
+struct AggregateParse {
+  std::unique_ptr<AggregatePlan> plan;  // refers to the module's relations; nullptr = not of the grammar
+  std::string refusal;                  // why not, as part of a sentence
+};
+
+AggregateParse parse_aggregate(const Statement& statement, const Module& module);
 
 }  // namespace tacho::query

@@ -4,9 +4,9 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "format/format.h"
 #include "format/rocpd/rocpd.h"
@@ -15,8 +15,8 @@
 #include "query/dialect/dialect.h"
 #include "query/dialect/rpd_file.h"
 #include "query/engine/aggregate.h"
-#include "query/sql/aggregate_parser.h"
-#include "query/sql/tokens.h"
+#include "query/sql/engine_choice.h"
+#include "query/sql/statement.h"
 #include "query/sql/virtual_tables.h"
 
 namespace tacho::query {
@@ -47,197 +47,9 @@ int authorize(void*, int action, const char* first, const char*, const char*, co
   }
 }
 
-// One connection with its tables.
-struct Desk {
-  sqlite::Connection connection;
-  std::unique_ptr<Module> module;
-  std::vector<std::shared_ptr<Store>> stores;
-  std::vector<std::string> attached;
-
-  ~Desk() { connection.reset(); }  // before the module, whose tables it holds
-
-  Status put(const Dialect& dialect, const std::string& schema) {
-    for (const auto& [store, relation] : dialect.relations) {
-      TACHO_TRY(module->add(schema, store, relation));
-      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
-    }
-    for (const auto& [store, relation] : dialect.own_tables) {
-      module->know(schema, store, relation);
-      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
-    }
-    for (const ResultTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
-    for (const View& view : dialect.views) {
-      // The definition starts with the view's name: "kernel AS SELECT ...".
-      const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";
-      TACHO_TRY(
-          sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
-    }
-    return {};
-  }
-};
-
-class SqlSession : public Session {
- public:
-  Status prepare_file(const std::string& path, std::string_view dialect);
-  Status run(const std::string& sql, const RowSink& sink) override;
-  Result<report::Table> schema() override;
-  std::string_view dialect() const override { return dialect_; }
-  std::vector<std::string> remarks() const override { return remarks_; }
-  uint64_t decoded() const override {
-    uint64_t sum = 0;
-    for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
-      if (desk != nullptr)
-        for (const auto& store : desk->stores) sum += store->decoded();
-    return sum;
-  }
-
- private:
-  Status make_trace_desk();
-  Status make_plain_desk();
-  Result<Desk*> desk_for(const std::string& sql);
-  Result<Dialect> make(std::string_view name) const;
-  void remark(const std::string& sql);
-
-  std::string path_;
-  std::string dialect_;
-  std::string own_;  // the dialect of the file itself when it is a database
-  std::shared_ptr<const sqlite::Database> database_;
-  int version_ = 0;
-  std::unique_ptr<Desk> file_;   // the database in place
-  std::unique_ptr<Desk> plain_;  // the same with SQL views only, for joins in an .rpd
-  std::unique_ptr<Desk> trace_;  // virtual tables over a trace
-  std::shared_ptr<TraceStore> store_;
-  std::shared_ptr<TraceFacts> facts_;
-  std::vector<std::string> remarks_;
-};
-
-bool is_database(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) return false;
-  char head[16] = {};
-  const size_t got = std::fread(head, 1, sizeof head, file);
-  std::fclose(file);
-  return got == sizeof head && std::string_view(head, 16) == std::string_view("SQLite format 3\0", 16);
-}
-
-Status SqlSession::prepare_file(const std::string& path, std::string_view dialect) {
-  path_ = path;
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error) && is_database(path)) {
-    TACHO_ASSIGN(auto database, sqlite::Database::open(path));
-    database_ = std::make_shared<const sqlite::Database>(std::move(database));
-    version_ = format::rpd::schema_version(*database_);
-    if (version_ > 0)
-      own_ = "rpd";
-    else if (!format::rocpd::suffixes(*database_).empty())
-      own_ = "rocpd";
-  }
-  dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
-  if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
-    return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
-  if (own_.empty() || dialect_ != own_) return make_trace_desk();
-  file_ = std::make_unique<Desk>();
-  TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
-  file_->module = std::make_unique<Module>(file_->connection.get());
-  TACHO_ASSIGN(const Dialect own,
-               own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
-  TACHO_TRY(file_->put(own, "temp"));
-  sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
-  return {};
-}
-
-// SQLite is better left alone with two kinds of statements about an .rpd file: those that read the arguments of calls, which
-// are looked up one by one whoever does it, and those that join tables.
-bool mentions_arguments(const std::string& sql) {
-  const std::vector<Token> tokens = tokens_of(sql);
-  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
-    return token.kind != TokenKind::kString && same_word(name_of(token), "args");
-  });
-}
-bool for_sqlite_alone(const std::string& sql) {
-  static constexpr std::string_view kTables[] = {"api",    "op",   "kernel", "copy",
-                                                 "copyop", "napi", "nop",    "stackframe"};
-  int tables = 0;
-  for (const Token& token : tokens_of(sql)) {
-    if (token.kind != TokenKind::kWord && token.kind != TokenKind::kQuoted) continue;
-    const std::string name = name_of(token);
-    if (same_word(name, "join")) return true;
-    if (std::any_of(std::begin(kTables), std::end(kTables),
-                    [&](std::string_view one) { return same_word(one, name); }) ||
-        (name.size() > 6 && same_word(name.substr(0, 6), "rocpd_")))
-      ++tables;
-  }
-  return tables > 1;
-}
-
-Status SqlSession::make_plain_desk() {
-  auto desk = std::make_unique<Desk>();
-  TACHO_ASSIGN(desk->connection, sqlite::open_foreign(path_));
-  desk->module = std::make_unique<Module>(desk->connection.get());
-  TACHO_ASSIGN(const Dialect dialect, rpd_plain_dialect(database_, version_));
-  TACHO_TRY(desk->put(dialect, "temp"));
-  sqlite3_set_authorizer(desk->connection.get(), authorize, nullptr);
-  plain_ = std::move(desk);
-  return {};
-}
-
-Result<Dialect> SqlSession::make(std::string_view name) const {
-  if (name == "tacho") return tacho_dialect(store_, facts_);
-  if (name == "rocpd") return rocpd_dialect(store_, facts_);
-  return rpd_dialect(store_, facts_);
-}
-
-Status SqlSession::make_trace_desk() {
-  TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, format::open_any(path_));
-  TACHO_ASSIGN(facts_, TraceFacts::make(trace));
-  store_ = std::make_shared<TraceStore>(trace);
-  auto desk = std::make_unique<Desk>();
-  TACHO_ASSIGN(desk->connection, sqlite::open_memory());
-  desk->module = std::make_unique<Module>(desk->connection.get());
-  TACHO_ASSIGN(const Dialect own, make(dialect_));
-  TACHO_TRY(desk->put(own, "main"));
-  trace_ = std::move(desk);
-  return {};
-}
-
-// The connection on which a statement's names can be found; dialects that it mentions are set up when first needed.
-Result<Desk*> SqlSession::desk_for(const std::string& sql) {
-  std::vector<std::string> others;
-  for (const std::string_view name : kDialects)
-    if (name != dialect_ && mentions_schema(sql, name)) others.emplace_back(name);
-  if (file_ && others.empty()) return file_.get();
-  if (!trace_) TACHO_TRY(make_trace_desk());
-  Desk& desk = *trace_;
-  sqlite3_set_authorizer(desk.connection.get(), nullptr, nullptr);
-  for (const std::string& name : others) {
-    if (std::find(desk.attached.begin(), desk.attached.end(), name) != desk.attached.end()) continue;
-    TACHO_TRY(sqlite::execute(desk.connection.get(), "ATTACH ':memory:' AS " + name));
-    TACHO_ASSIGN(const Dialect dialect, make(name));
-    TACHO_TRY(desk.put(dialect, name));
-    desk.attached.push_back(name);
-  }
-  sqlite3_set_authorizer(desk.connection.get(), authorize, nullptr);
-  return &desk;
-}
-
-Status SqlSession::run(const std::string& text, const RowSink& sink) {
-  remarks_.clear();
-  TACHO_ASSIGN(Desk * desk, desk_for(text));
-  const std::string sql = without_qualifier(text, dialect_);
-  // Sums over groups of one table are computed column by column; everything else is SQLite's.
-  const bool in_rpd = desk == file_.get() && own_ == "rpd", arguments = in_rpd && mentions_arguments(sql);
-  if (const auto plan = arguments ? nullptr : plan_aggregate(sql, *desk->module)) {
-    // The statement must be one that SQLite accepts, too: its errors are the better ones.
-    TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), sql));
-    TACHO_ASSIGN(const bool done, run_aggregate(*plan, sink));
-    if (done) return {};
-  } else if (arguments || (in_rpd && for_sqlite_alone(sql))) {
-    if (!plain_) TACHO_TRY(make_plain_desk());
-    desk = plain_.get();
-  }
+Status run_in_sqlite(sqlite3* connection, const std::string& sql, const RowSink& sink) {
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;
-  sqlite3* const connection = desk->connection.get();
   if (sqlite3_prepare_v2(connection, sql.data(), static_cast<int>(sql.size()), &raw, &tail) != SQLITE_OK) {
     const std::string message = sqlite3_errmsg(connection);
     if (message == "not authorized") return fail("SQL: only statements that read are allowed");
@@ -283,8 +95,208 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
   return {};
 }
 
+// One connection with its tables.
+struct Desk {
+  sqlite::Connection connection;
+  std::unique_ptr<Module> module;
+  std::vector<std::shared_ptr<Store>> stores;
+  std::vector<std::string> attached;
+
+  ~Desk() { connection.reset(); }  // before the module, whose tables it holds
+
+  Status put(const Dialect& dialect, const std::string& schema) {
+    for (const auto& [store, relation] : dialect.relations) {
+      TACHO_TRY(module->add(schema, store, relation));
+      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+    }
+    for (const auto& [store, relation] : dialect.own_tables) {
+      module->know(schema, store, relation);
+      if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+    }
+    for (const ResultTable& result : dialect.results) TACHO_TRY(module->add(schema, result));
+    for (const View& view : dialect.views) {
+      // The definition starts with the view's name: "kernel AS SELECT ...".
+      const std::string prefix = schema == "main" ? "CREATE VIEW " : "CREATE VIEW " + schema + ".";
+      TACHO_TRY(
+          sqlite::execute(connection.get(), (schema == "temp" ? "CREATE TEMP VIEW " : prefix) + view.sql));
+    }
+    return {};
+  }
+};
+
+class SqlSession : public Session {
+ public:
+  Status prepare_file(const std::string& path, std::string_view dialect);
+  Status run(const std::string& sql, const RowSink& sink) override;
+  Result<Explanation> explain(const std::string& sql) override;
+  Result<report::Table> schema() override;
+  std::string_view dialect() const override { return dialect_; }
+  uint64_t decoded() const override {
+    uint64_t sum = 0;
+    for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
+      if (desk != nullptr)
+        for (const auto& store : desk->stores) sum += store->decoded();
+    return sum;
+  }
+
+ private:
+  Status make_trace_desk();
+  Status make_plain_desk();
+  Result<Desk*> desk_for(const Statement& statement);
+  Result<Desk*> desk_of(Engine engine, Desk* desk);
+  Result<Dialect> make(std::string_view name) const;
+
+  std::string path_;
+  std::string dialect_;
+  std::string own_;  // the dialect of the file itself when it is a database
+  std::shared_ptr<const sqlite::Database> database_;
+  int version_ = 0;
+  std::unique_ptr<Desk>
+      file_;  // the database in place; of an .rpd, with virtual tables in place of some views
+  std::unique_ptr<Desk> plain_;  // of an .rpd, with SQL views
+  std::unique_ptr<Desk> trace_;  // virtual tables over a trace
+  std::shared_ptr<TraceStore> store_;
+  std::shared_ptr<TraceFacts> facts_;
+};
+
+bool is_database(const std::string& path) {
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) return false;
+  char head[16] = {};
+  const size_t got = std::fread(head, 1, sizeof head, file);
+  std::fclose(file);
+  return got == sizeof head && std::string_view(head, 16) == std::string_view("SQLite format 3\0", 16);
+}
+
+Status SqlSession::prepare_file(const std::string& path, std::string_view dialect) {
+  path_ = path;
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error) && is_database(path)) {
+    TACHO_ASSIGN(auto database, sqlite::Database::open(path));
+    database_ = std::make_shared<const sqlite::Database>(std::move(database));
+    version_ = format::rpd::schema_version(*database_);
+    if (version_ > 0)
+      own_ = "rpd";
+    else if (!format::rocpd::suffixes(*database_).empty())
+      own_ = "rocpd";
+  }
+  dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
+  if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
+    return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
+  if (own_.empty() || dialect_ != own_) return make_trace_desk();
+  file_ = std::make_unique<Desk>();
+  TACHO_ASSIGN(file_->connection, sqlite::open_foreign(path));
+  file_->module = std::make_unique<Module>(file_->connection.get());
+  TACHO_ASSIGN(const Dialect own,
+               own_ == "rpd" ? rpd_file_dialect(database_, version_) : rocpd_file_dialect(*database_));
+  TACHO_TRY(file_->put(own, "temp"));
+  sqlite3_set_authorizer(file_->connection.get(), authorize, nullptr);
+  return {};
+}
+
+Status SqlSession::make_plain_desk() {
+  auto desk = std::make_unique<Desk>();
+  TACHO_ASSIGN(desk->connection, sqlite::open_foreign(path_));
+  desk->module = std::make_unique<Module>(desk->connection.get());
+  TACHO_ASSIGN(const Dialect dialect, rpd_plain_dialect(database_, version_));
+  TACHO_TRY(desk->put(dialect, "temp"));
+  sqlite3_set_authorizer(desk->connection.get(), authorize, nullptr);
+  plain_ = std::move(desk);
+  return {};
+}
+
+Result<Dialect> SqlSession::make(std::string_view name) const {
+  if (name == "tacho") return tacho_dialect(store_, facts_);
+  if (name == "rocpd") return rocpd_dialect(store_, facts_);
+  return rpd_dialect(store_, facts_);
+}
+
+Status SqlSession::make_trace_desk() {
+  TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, format::open_any(path_));
+  TACHO_ASSIGN(facts_, TraceFacts::make(trace));
+  store_ = std::make_shared<TraceStore>(trace);
+  auto desk = std::make_unique<Desk>();
+  TACHO_ASSIGN(desk->connection, sqlite::open_memory());
+  desk->module = std::make_unique<Module>(desk->connection.get());
+  TACHO_ASSIGN(const Dialect own, make(dialect_));
+  TACHO_TRY(desk->put(own, "main"));
+  trace_ = std::move(desk);
+  return {};
+}
+
+// The connection on which a statement's names can be found; dialects that it mentions are set up when first needed.
+Result<Desk*> SqlSession::desk_for(const Statement& statement) {
+  std::vector<std::string> others;
+  for (const std::string_view name : kDialects)
+    if (name != dialect_ && statement.names_schema(name)) others.emplace_back(name);
+  if (file_ && others.empty()) return file_.get();
+  if (!trace_) TACHO_TRY(make_trace_desk());
+  Desk& desk = *trace_;
+  sqlite3_set_authorizer(desk.connection.get(), nullptr, nullptr);
+  for (const std::string& name : others) {
+    if (std::find(desk.attached.begin(), desk.attached.end(), name) != desk.attached.end()) continue;
+    TACHO_TRY(sqlite::execute(desk.connection.get(), "ATTACH ':memory:' AS " + name));
+    TACHO_ASSIGN(const Dialect dialect, make(name));
+    TACHO_TRY(desk.put(dialect, name));
+    desk.attached.push_back(name);
+  }
+  sqlite3_set_authorizer(desk.connection.get(), authorize, nullptr);
+  return &desk;
+}
+
+// An .rpd has a connection of its own for its plain tables: made when it is first needed.
+Result<Desk*> SqlSession::desk_of(Engine engine, Desk* desk) {
+  if (engine != Engine::kFile || own_ != "rpd") return desk;
+  if (!plain_) TACHO_TRY(make_plain_desk());
+  return plain_.get();
+}
+
+Status SqlSession::run(const std::string& text, const RowSink& sink) {
+  const Statement asked(text);
+  TACHO_ASSIGN(Desk * desk, desk_for(asked));
+  const Statement statement(asked.without_schema(dialect_));
+  Input input{desk == file_.get(), *desk->module};
+  Choice choice = choose_engine(statement, dialect_, input);
+  if (choice.engine == Engine::kColumns) {
+    // The statement must be one that SQLite accepts, too: its errors are the better ones.
+    TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), statement.text()));
+    TACHO_ASSIGN(const bool done, run_aggregate(*choice.plan, sink));
+    if (done) return {};
+    input.by_columns = false;
+    choice = choose_engine(statement, dialect_, input);
+  }
+  TACHO_ASSIGN(desk, desk_of(choice.engine, desk));
+  return run_in_sqlite(desk->connection.get(), statement.text(), sink);
+}
+
+Result<Explanation> SqlSession::explain(const std::string& text) {
+  const Statement asked(text);
+  TACHO_ASSIGN(Desk * desk, desk_for(asked));
+  const Statement statement(asked.without_schema(dialect_));
+  const Choice choice = choose_engine(statement, dialect_, {desk == file_.get(), *desk->module});
+  TACHO_ASSIGN(desk, desk_of(choice.engine, desk));
+  Explanation result{std::string(engine_name(choice.engine)), choice.reason, {}};
+  if (choice.engine == Engine::kColumns) {
+    TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), statement.text()));
+    result.plan = describe(*choice.plan);
+    return result;
+  }
+  std::map<int64_t, size_t> depths;  // by the id of a step
+  const RowSink steps{[](auto) {},
+                      [&](std::span<const report::Cell> row) {
+                        const int64_t id = std::get<int64_t>(row[0]), parent = std::get<int64_t>(row[1]);
+                        const auto above = depths.find(parent);
+                        const size_t depth = above != depths.end() ? above->second + 1 : 0;
+                        depths[id] = depth;
+                        result.plan.push_back(std::string(2 * depth, ' ') + std::get<std::string>(row[3]));
+                        return true;
+                      }};
+  TACHO_TRY(run_in_sqlite(desk->connection.get(), "EXPLAIN QUERY PLAN " + statement.text(), steps));
+  return result;
+}
+
 Result<report::Table> SqlSession::schema() {
-  TACHO_ASSIGN(Desk* const desk, desk_for(""));
+  TACHO_ASSIGN(Desk* const desk, desk_for(Statement("")));
   // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what users may.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;

@@ -1,4 +1,4 @@
-// A file opened for SQL: what `tacho query` and the viewer's server use.
+// A file opened for SQL: what `tacho query` uses.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,13 @@
 
 namespace tacho::query {
 
+struct Explanation {
+  std::string engine;  // "columns", "file" or "virtual": see Engine in engine_choice.h
+  std::string reason;  // one sentence without its full stop
+  std::vector<std::string>
+      plan;  // the column engine's steps, or SQLite's EXPLAIN QUERY PLAN, indented as a tree
+};
+
 class Session {
  public:
   /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for files that have
@@ -21,11 +28,11 @@ class Session {
 
   /// Runs one statement that reads. Errors: SQL's own, or what is wrong with the file.
   virtual Status run(const std::string& sql, const RowSink& sink) = 0;
+  /// Which engine run() would ask, without running anything. Errors: SQL's own.
+  virtual Result<Explanation> explain(const std::string& sql) = 0;
   /// Tables and views that unqualified names mean: name, "table" or "view", and its columns.
   virtual Result<report::Table> schema() = 0;
   virtual std::string_view dialect() const = 0;
-  /// Sentences about the answer of the last run(): where upstream's view is known to be off.
-  virtual std::vector<std::string> remarks() const = 0;
   /// Columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;
 };

@@ -1,4 +1,4 @@
-// Splitting of SQL into words (sql_text.h).
+// Splitting SQL into words (tokens.h).
 #include "query/sql/tokens.h"
 
 #include <cctype>
@@ -75,40 +75,6 @@ bool same_word(std::string_view a, std::string_view b) {
     if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i])))
       return false;
   return true;
-}
-
-namespace {
-
-// Whether tokens[i] and tokens[i + 1] are "schema ." before a name.
-bool qualifies(const std::vector<Token>& tokens, size_t i, std::string_view schema) {
-  if (i + 2 >= tokens.size() || (tokens[i].kind != TokenKind::kWord && tokens[i].kind != TokenKind::kQuoted))
-    return false;
-  if (i > 0 && tokens[i - 1].text == ".") return false;
-  return tokens[i + 1].text == "." &&
-         (tokens[i + 2].kind == TokenKind::kWord || tokens[i + 2].kind == TokenKind::kQuoted) &&
-         same_word(name_of(tokens[i]), schema);
-}
-
-}  // namespace
-
-std::string without_qualifier(const std::string& sql, std::string_view schema) {
-  const std::vector<Token> tokens = tokens_of(sql);
-  std::string result;
-  size_t from = 0;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (qualifies(tokens, i, schema)) {
-      result.append(sql, from, tokens[i].at - from);
-      from = tokens[i + 2].at;
-    }
-  result.append(sql, from, std::string::npos);
-  return result;
-}
-
-bool mentions_schema(std::string_view sql, std::string_view schema) {
-  const std::vector<Token> tokens = tokens_of(sql);
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (qualifies(tokens, i, schema)) return true;
-  return false;
 }
 
 }  // namespace tacho::query

@@ -25,7 +25,7 @@ struct Entry {
   std::shared_ptr<Store> store;
   Relation relation;
   ResultTable result;
-  bool is_result = false;
+  bool is_result = false, is_virtual = true;
   // Results, once computed.
   bool computed = false;
   std::vector<std::vector<report::Cell>> rows;
@@ -556,6 +556,7 @@ void Module::know(const std::string& schema, std::shared_ptr<Store> store, Relat
   entry->schema = schema;
   entry->store = std::move(store);
   entry->relation = std::move(relation);
+  entry->is_virtual = false;
   state_->entries.push_back(std::move(entry));
 }
 
@@ -569,15 +570,28 @@ Status Module::add(const std::string& schema, ResultTable table) {
   return create(schema, name, state_->entries.size() - 1);
 }
 
+namespace {
+
+bool same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+}  // namespace
+
+bool Module::is_virtual(std::string_view name) const {
+  return std::any_of(state_->entries.begin(), state_->entries.end(), [&](const auto& entry) {
+    return entry->schema == state_->entries.front()->schema && entry->is_virtual &&
+           same(entry->is_result ? entry->result.name : entry->relation.name, name);
+  });
+}
+
 Module::Found Module::find(std::string_view schema, std::string_view name) const {
-  const auto same = [](std::string_view a, std::string_view b) {
-    return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
-  };
+  if (state_->entries.empty()) return {};
+  const std::string_view wanted = schema.empty() ? state_->entries.front()->schema : schema;
   for (const auto& entry : state_->entries)
-    if ((schema.empty() || same(entry->schema, schema)) && !entry->is_result &&
-        same(entry->relation.name, name))
-      return {&entry->relation, entry->store.get()};
-  return {nullptr, nullptr};
+    if (same(entry->schema, wanted) && !entry->is_result && same(entry->relation.name, name))
+      return {&entry->relation, entry->store.get(), entry->is_virtual};
+  return {};
 }
 
 }  // namespace tacho::query

@@ -24,16 +24,19 @@ class Module {
   /// Creates `schema`.relation ("temp", "main", or the name of an attached database).
   Status add(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
   Status add(const std::string& schema, ResultTable table);
-  /// A relation that find() tells of and SQLite does not get: it has the table itself.
+  /// A relation that only find() tells of: SQLite has the table itself.
   void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 
   /// The relation of that name, for those who evaluate it themselves; nullptr = there is none. Names without case;
-  /// schema "" = the first one added.
+  /// schema "" = that of the first table that was added.
   struct Found {
-    const Relation* relation;
-    Store* store;
+    const Relation* relation = nullptr;
+    Store* store = nullptr;
+    bool is_virtual = false;  // false: SQLite has the table itself, see know()
   };
   Found find(std::string_view schema, std::string_view name) const;
+  /// Whether SQLite reads an unqualified name through a virtual table: a relation's or a result's.
+  bool is_virtual(std::string_view name) const;
 
   /// A sentence of the last error inside a virtual table, when there was one.
   struct State;

@@ -1,0 +1,40 @@
+// Which engine answers a statement, and why: decided in one place, before anything runs. The choice is one of speed; all
+// engines give the same rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "query/engine/aggregate_plan.h"
+#include "query/sql/statement.h"
+#include "query/sql/virtual_tables.h"
+
+namespace tacho::query {
+
+enum class Engine : uint8_t {
+  kColumns,  ///< sums over groups, added up column by column in tacho itself (engine/aggregate.h)
+  kFile,     ///< SQLite over the tables of the database that was opened, with SQL views
+  kVirtual,  ///< SQLite over virtual tables of tacho's (virtual_tables.h)
+};
+/// "columns", "file" or "virtual": what `tacho query --explain` prints.
+std::string_view engine_name(Engine engine);
+
+/// What there is to ask.
+struct Input {
+  bool in_place;           // a database asked in its own dialect; otherwise the file is read as a trace
+  const Module& tables;    // those that the statement's unqualified names may mean
+  bool by_columns = true;  // false: the column engine gave up on this statement
+};
+
+struct Choice {
+  Engine engine;
+  std::string reason;                   // one sentence without its full stop
+  std::unique_ptr<AggregatePlan> plan;  // of kColumns; refers to the input's tables
+};
+
+/// `statement`: without qualifiers of `dialect`, which is what unqualified names mean.
+Choice choose_engine(const Statement& statement, std::string_view dialect, const Input& input);
+
+}  // namespace tacho::query

@@ -1,0 +1,48 @@
+// A statement split into words once, with the questions that decide which engine answers it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "query/sql/tokens.h"
+
+namespace tacho::query {
+
+class Statement {
+ public:
+  explicit Statement(std::string text) : text_(std::move(text)), tokens_(tokens_of(text_)) {}
+  Statement(const Statement&) = delete;  // the tokens point into the text
+  Statement& operator=(const Statement&) = delete;
+
+  const std::string& text() const { return text_; }
+  std::span<const Token> tokens() const { return tokens_; }
+
+  /// Whether a name is qualified with `schema` ("rpd" in rpd.top).
+  bool names_schema(std::string_view schema) const;
+  /// The text without the qualifier `schema` before names: "rpd.top" becomes "top".
+  std::string without_schema(std::string_view schema) const;
+
+  /// Whether `name` stands anywhere outside strings, as a word or a quoted name.
+  bool mentions(std::string_view name) const;
+  /// Whether it has JOIN, or a comma between tables.
+  bool joins() const;
+  /// The names after FROM, JOIN, the commas between tables and IN, in the statement's order and as often as they stand
+  /// there. Names that WITH defines are left out.
+  std::vector<std::string> tables() const;
+
+ private:
+  bool is_name(size_t token) const;
+  bool qualifies(size_t token, std::string_view schema) const;
+  struct Source {
+    size_t token;  // of the name, behind its schema
+    bool joined;
+  };
+  std::vector<Source> sources() const;
+
+  std::string text_;
+  std::vector<Token> tokens_;
+};
+
+}  // namespace tacho::query

@@ -33,6 +33,7 @@ class OutsideStacks::Process : public ProcessContext {
     }
     return row_;
   }
+  std::string_view text(uint32_t) const override { return {}; }  // perf_event's records have no strings
   int64_t host_time(uint64_t ticks) const override { return static_cast<int64_t>(ticks); }
   int64_t thread_track(uint32_t) override { return 0; }  // samples have tracks of their own
 

@@ -43,11 +43,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if ((mode & 8) != 0) environment.normalisation = "per_wave";
   Program program(environment);
   const Context context{(mode & 16) != 0 ? "SQ_LEVEL_WAVES" : "", (mode & 32) != 0 ? 1 : -1};
-  const Program::Node node = program.add(*formula, context, (mode & 64) != 0 ? Op::Avg : Op::None);
+  const Program::Node node = program.add(*formula, context, (mode & 64) != 0 ? Op::kAvg : Op::kNone);
   for (const Program::Node step : program.add_steps(*formula, context)) (void)step;
   program.run();
   const Value value = program.value(node);
-  if (value.kind == Value::Kind::Number && value.number != value.number) std::abort();
+  if (value.kind == Value::Kind::kNumber && value.number != value.number) std::abort();
   (void)program.inputs(*formula, context);
   return 0;
 }

@@ -417,9 +417,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       svg.data_types = a.text.data_types;
       svg.memory_levels = a.text.memory_levels;
       svg.dispatches = a.text.roofline_dispatches;
-      svg.axes = a.axes == "whole"    ? metric::RooflineAxes::Whole
-                 : a.axes == "points" ? metric::RooflineAxes::Points
-                                      : metric::RooflineAxes::Fit;
+      svg.axes = a.axes == "whole"    ? metric::RooflineAxes::kWhole
+                 : a.axes == "points" ? metric::RooflineAxes::kPoints
+                                      : metric::RooflineAxes::kFit;
       TACHO_ASSIGN(out, metric::roofline_svg(runs, svg));
     } else if (a.format == "csv") {
       out = report::to_csv(metric::tidy_table(runs));

@@ -131,25 +131,25 @@ class Regex {
 std::pair<Op, double> reduction_op(Reduction reduction) {
   switch (reduction) {
     case Reduction::None:
-      return {Op::None, 0};
+      return {Op::kNone, 0};
     case Reduction::Avg:
-      return {Op::Avg, 0};
+      return {Op::kAvg, 0};
     case Reduction::Min:
-      return {Op::Min, 0};
+      return {Op::kMin, 0};
     case Reduction::Max:
-      return {Op::Max, 0};
+      return {Op::kMax, 0};
     case Reduction::Median:
-      return {Op::Median, 0};
+      return {Op::kMedian, 0};
     case Reduction::Std:
-      return {Op::Std, 0};
+      return {Op::kStd, 0};
     case Reduction::Q1:
-      return {Op::Quantile, 0.25};
+      return {Op::kQuantile, 0.25};
     case Reduction::Q3:
-      return {Op::Quantile, 0.75};
+      return {Op::kQuantile, 0.75};
     case Reduction::Sum:
-      return {Op::Sum, 0};
+      return {Op::kSum, 0};
   }
-  return {Op::None, 0};
+  return {Op::kNone, 0};
 }
 
 double time_unit_divisor(std::string_view unit) {
@@ -548,12 +548,12 @@ struct Analysis::Impl {
       Value value = program.value(at.node);
       ResultRow& row = result.tables[at.table].rows[at.row];
       if (at.column == row.cells.size()) {
-        if (value.kind == Value::Kind::Number && std::isfinite(value.number))
+        if (value.kind == Value::Kind::kNumber && std::isfinite(value.number))
           row.error = row.metric->unit == "ns" ? value.number / time_divisor : value.number;
         continue;
       }
-      if (value.kind == Value::Kind::Text) row.cells[at.column] = std::move(value.text);
-      if (value.kind != Value::Kind::Number) continue;
+      if (value.kind == Value::Kind::kText) row.cells[at.column] = std::move(value.text);
+      if (value.kind != Value::Kind::kNumber) continue;
       const bool is_time = row.metric->unit == "ns";
       row.cells[at.column] = is_time ? value.number / time_divisor : value.number;
     }

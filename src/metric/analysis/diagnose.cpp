@@ -59,7 +59,7 @@ std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, con
     const auto found = nodes.find(Key(slug, column));
     if (found == nodes.end()) return std::nullopt;
     const Value value = program.value(found->second);
-    if (value.kind != Value::Kind::Number || !std::isfinite(value.number)) return std::nullopt;
+    if (value.kind != Value::Kind::kNumber || !std::isfinite(value.number)) return std::nullopt;
     return value.number;
   };
 

@@ -20,54 +20,54 @@ std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
   const auto part = [&](size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
   const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
   switch (step.op) {
-    case Op::Number:
+    case Op::kNumber:
       return report::format_exact(step.number);
-    case Op::None:
+    case Op::kNone:
       return "None";
-    case Op::Counter:
+    case Op::kCounter:
       return step.first < 0 ? std::string(step.text) : fmt::format("{}[{}]", step.text, step.first);
-    case Op::Channel:
+    case Op::kChannel:
       return fmt::format("{}[$channel]", step.text);
-    case Op::SumOf:
+    case Op::kSumOf:
       return step.last == Formula::kAll ? fmt::format("{}[*]", step.text)
                                         : fmt::format("{}[{}..{}]", step.text, step.first, step.last);
-    case Op::Value:
+    case Op::kValue:
       return fmt::format("${}", step.text);
-    case Op::Negate:
+    case Op::kNegate:
       return fmt::format("-{}", part(0));
-    case Op::Not:
+    case Op::kNot:
       return fmt::format("not {}", part(0));
-    case Op::Add:
+    case Op::kAdd:
       return infix("+");
-    case Op::Subtract:
+    case Op::kSubtract:
       return infix("-");
-    case Op::Multiply:
+    case Op::kMultiply:
       return infix("*");
-    case Op::Divide:
+    case Op::kDivide:
       return infix("/");
-    case Op::Modulo:
+    case Op::kModulo:
       return infix("%");
-    case Op::FloorDivide:
+    case Op::kFloorDivide:
       return infix("//");
-    case Op::Power:
+    case Op::kPower:
       return infix("**");
-    case Op::Less:
+    case Op::kLess:
       return infix("<");
-    case Op::LessEqual:
+    case Op::kLessEqual:
       return infix("<=");
-    case Op::Greater:
+    case Op::kGreater:
       return infix(">");
-    case Op::GreaterEqual:
+    case Op::kGreaterEqual:
       return infix(">=");
-    case Op::Equal:
+    case Op::kEqual:
       return infix("==");
-    case Op::NotEqual:
+    case Op::kNotEqual:
       return infix("!=");
-    case Op::And:
+    case Op::kAnd:
       return infix("and");
-    case Op::Or:
+    case Op::kOr:
       return infix("or");
-    case Op::Select:
+    case Op::kSelect:
       return fmt::format("({} if {} else {})", part(0), part(2), part(1));
     default:
       break;
@@ -161,7 +161,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       const Value value = program.value(input_nodes[i]);
       row.emplace_back();
       row.emplace_back();
-      row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
+      row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
     }
     input_table.rows.push_back(std::move(row));
   }
@@ -180,7 +180,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       steps.columns[0].shrink = true;
       for (size_t s = 0; s < entry.steps.size(); ++s) {
         const Op op = entry.formula.steps[s].op;
-        if (op == Op::Number || op == Op::None || op == Op::Counter || op == Op::Channel) continue;
+        if (op == Op::kNumber || op == Op::kNone || op == Op::kCounter || op == Op::kChannel) continue;
         std::string text = step_text(entry.formula, static_cast<uint32_t>(s));
         if (text.size() > 2 && text.front() == '(' && text.back() == ')')
           text = text.substr(1, text.size() - 2);
@@ -191,10 +191,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
           const Value value = program.value(entry.steps[s]);
           row.emplace_back();
           row.emplace_back();
-          if (value.kind == Value::Kind::Text)
+          if (value.kind == Value::Kind::kText)
             row.emplace_back(value.text);
           else
-            row.push_back(value.kind == Value::Kind::Number ? report::Cell{value.number} : report::Cell{});
+            row.push_back(value.kind == Value::Kind::kNumber ? report::Cell{value.number} : report::Cell{});
         }
         steps.rows.push_back(std::move(row));
       }
@@ -204,10 +204,10 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
     const Value value = program.value(entry.result);
-    out +=
-        fmt::format("    result: {}\n", value.kind == Value::Kind::Number ? report::format_exact(value.number)
-                                        : value.kind == Value::Kind::Text ? value.text
-                                                                          : std::string("not computable"));
+    out += fmt::format("    result: {}\n",
+                       value.kind == Value::Kind::kNumber ? report::format_exact(value.number)
+                       : value.kind == Value::Kind::kText ? value.text
+                                                          : std::string("not computable"));
   }
   return out;
 }

@@ -20,12 +20,12 @@ struct Function {
 };
 
 constexpr std::array kFunctions = {
-    Function{"AVG", Op::Avg, 1, 1},           Function{"SUM", Op::Sum, 1, 1},
-    Function{"MEDIAN", Op::Median, 1, 1},     Function{"STD", Op::Std, 1, 1},
-    Function{"MIN", Op::Min, 1, 16},          Function{"MAX", Op::Max, 1, 16},
-    Function{"QUANTILE", Op::Quantile, 2, 2}, Function{"TO_INT", Op::ToInt, 1, 1},
-    Function{"ROUND", Op::Round, 2, 2},       Function{"MOD", Op::Mod, 2, 2},
-    Function{"CONCAT", Op::Concat, 2, 2},
+    Function{"AVG", Op::kAvg, 1, 1},           Function{"SUM", Op::kSum, 1, 1},
+    Function{"MEDIAN", Op::kMedian, 1, 1},     Function{"STD", Op::kStd, 1, 1},
+    Function{"MIN", Op::kMin, 1, 16},          Function{"MAX", Op::kMax, 1, 16},
+    Function{"QUANTILE", Op::kQuantile, 2, 2}, Function{"TO_INT", Op::kToInt, 1, 1},
+    Function{"ROUND", Op::kRound, 2, 2},       Function{"MOD", Op::kMod, 2, 2},
+    Function{"CONCAT", Op::kConcat, 2, 2},
 };
 
 bool is_letter(char c) {
@@ -103,7 +103,7 @@ class Parser {
       if (!accept("else")) return wrong("'else'");
       TACHO_TRY(conditional());
       const uint32_t otherwise = last();
-      push(Op::Select, {value, otherwise, condition});
+      push(Op::kSelect, {value, otherwise, condition});
     }
     --depth_;
     return {};
@@ -114,7 +114,7 @@ class Parser {
     while (accept("or")) {
       const uint32_t left = last();
       TACHO_TRY(conjunction());
-      push(Op::Or, {left, last()});
+      push(Op::kOr, {left, last()});
     }
     return {};
   }
@@ -124,7 +124,7 @@ class Parser {
     while (accept("and")) {
       const uint32_t left = last();
       TACHO_TRY(negation());
-      push(Op::And, {left, last()});
+      push(Op::kAnd, {left, last()});
     }
     return {};
   }
@@ -133,18 +133,18 @@ class Parser {
     int count = 0;
     while (accept("not")) ++count;
     TACHO_TRY(comparison());
-    for (; count > 0; --count) push(Op::Not, {last()});
+    for (; count > 0; --count) push(Op::kNot, {last()});
     return {};
   }
 
   Status comparison() {
     TACHO_TRY(sum());
-    static constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{{"==", Op::Equal},
-                                                                                   {"!=", Op::NotEqual},
-                                                                                   {"<=", Op::LessEqual},
-                                                                                   {">=", Op::GreaterEqual},
-                                                                                   {"<", Op::Less},
-                                                                                   {">", Op::Greater}}};
+    static constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{{"==", Op::kEqual},
+                                                                                   {"!=", Op::kNotEqual},
+                                                                                   {"<=", Op::kLessEqual},
+                                                                                   {">=", Op::kGreaterEqual},
+                                                                                   {"<", Op::kLess},
+                                                                                   {">", Op::kGreater}}};
     for (const auto& [token, op] : kOperators) {
       if (!accept(token)) continue;
       const uint32_t left = last();
@@ -162,7 +162,7 @@ class Parser {
       const bool plus = accept("+");
       if (!plus && !accept("-")) return {};
       TACHO_TRY(product());
-      push(plus ? Op::Add : Op::Subtract, {left, last()});
+      push(plus ? Op::kAdd : Op::kSubtract, {left, last()});
     }
   }
 
@@ -170,15 +170,15 @@ class Parser {
     TACHO_TRY(unary());
     for (;;) {
       const uint32_t left = last();
-      Op op = Op::Multiply;
+      Op op = Op::kMultiply;
       skip_space();
       if (text_.substr(at_, 2) == "**") return {};
       if (accept("//")) {
-        op = Op::FloorDivide;
+        op = Op::kFloorDivide;
       } else if (accept("/")) {
-        op = Op::Divide;
+        op = Op::kDivide;
       } else if (accept("%")) {
-        op = Op::Modulo;
+        op = Op::kModulo;
       } else if (!accept("*")) {
         return {};
       }
@@ -202,9 +202,9 @@ class Parser {
       if (++depth_ > kMaxDepth) return fail("column {}: nested more than {} deep", at_ + 1, kMaxDepth);
       TACHO_TRY(unary());
       --depth_;
-      push(Op::Power, {base, last()});
+      push(Op::kPower, {base, last()});
     }
-    if (negative) push(Op::Negate, {last()});
+    if (negative) push(Op::kNegate, {last()});
     return {};
   }
 
@@ -224,7 +224,7 @@ class Parser {
       const size_t length = word_length();
       if (length == 0) return wrong("the name of a value after '$'");
       Step step;
-      step.op = Op::Value;
+      step.op = Op::kValue;
       step.text = text_.substr(at_, length);
       at_ += length;
       push(std::move(step));
@@ -243,7 +243,7 @@ class Parser {
     if (at_ < text_.size() && (is_letter(text_[at_]) || text_[at_] == '.'))
       return wrong("an operator after the number");
     Step step;
-    step.op = Op::Number;
+    step.op = Op::kNumber;
     step.number = value;
     push(std::move(step));
     return {};
@@ -257,13 +257,13 @@ class Parser {
     const size_t begin = at_;
     at_ += length;
     if (name == "None") {
-      push(Op::None, {});
+      push(Op::kNone, {});
       return {};
     }
     skip_space();
     if (at_ < text_.size() && text_[at_] == '(') return call(name, begin);
     Step step;
-    step.op = Op::Counter;
+    step.op = Op::kCounter;
     step.text = name;
     if (at_ < text_.size() && text_[at_] == '[') {
       ++at_;
@@ -286,13 +286,13 @@ class Parser {
 
   Status instance(Step& step) {
     if (accept("*")) {
-      step.op = Op::SumOf;
+      step.op = Op::kSumOf;
       step.first = 0;
       step.last = Formula::kAll;
       return {};
     }
     if (accept("$channel")) {
-      step.op = Op::Channel;
+      step.op = Op::kChannel;
       return {};
     }
     const auto first = index();
@@ -301,7 +301,7 @@ class Parser {
     if (!accept("..")) return {};
     const auto end = index();
     if (!end || *end < *first) return wrong("an instance number that is not below the first");
-    step.op = Op::SumOf;
+    step.op = Op::kSumOf;
     step.last = *end;
     return {};
   }
@@ -358,7 +358,7 @@ std::string_view function_name(Op op) {
 }
 
 bool is_reduction(Op op) {
-  return op >= Op::Avg && op <= Op::Quantile;
+  return op >= Op::kAvg && op <= Op::kQuantile;
 }
 
 }  // namespace tacho::metric

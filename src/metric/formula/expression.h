@@ -12,46 +12,46 @@ namespace tacho::metric {
 
 /// What one step of a formula does. Binary and ternary steps take the results of earlier steps.
 enum class Op : uint8_t {
-  Number,   ///< number
-  None,     ///< "no value": skipped by every reduction
-  Counter,  ///< text: a column of the run, "SQ_WAVES"; with first >= 0 one instance, "TCC_HIT[3]"
-  Channel,  ///< text: the instance of the row the formula is evaluated for, "TCC_HIT[$channel]"
-  SumOf,    ///< text: the sum of the instances first..last; last = kAll: all of them, "TCC_HIT[*]"
-  Value,    ///< text: a built-in or specification value without the $
-  Negate,
-  Not,
-  Add,
-  Subtract,
-  Multiply,
-  Divide,
-  Modulo,
-  FloorDivide,
-  Power,
-  Less,
-  LessEqual,
-  Greater,
-  GreaterEqual,
-  Equal,
-  NotEqual,
-  And,
-  Or,
-  Select,  ///< a where c is true, b elsewhere: "a if c else b"
+  kNumber,   ///< number
+  kNone,     ///< "no value": skipped by every reduction
+  kCounter,  ///< text: a column of the run, "SQ_WAVES"; with first >= 0 one instance, "TCC_HIT[3]"
+  kChannel,  ///< text: the instance of the row the formula is evaluated for, "TCC_HIT[$channel]"
+  kSumOf,    ///< text: the sum of the instances first..last; last = kAll: all of them, "TCC_HIT[*]"
+  kValue,    ///< text: a built-in or specification value without the $
+  kNegate,
+  kNot,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kModulo,
+  kFloorDivide,
+  kPower,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kEqual,
+  kNotEqual,
+  kAnd,
+  kOr,
+  kSelect,  ///< a where c is true, b elsewhere: "a if c else b"
   // Functions. Reductions over the dispatches come first.
-  Avg,
-  Sum,
-  Median,
-  Std,
-  Min,
-  Max,
-  Quantile,
-  ToInt,
-  Round,
-  Mod,
-  Concat,
+  kAvg,
+  kSum,
+  kMedian,
+  kStd,
+  kMin,
+  kMax,
+  kQuantile,
+  kToInt,
+  kRound,
+  kMod,
+  kConcat,
 };
 
 struct Step {
-  Op op = Op::None;
+  Op op = Op::kNone;
   uint32_t arguments[3] = {0, 0, 0};  ///< indices of earlier steps; Min and Max with n arguments are nested
   uint8_t argument_count = 0;
   int32_t first = -1, last = -1;

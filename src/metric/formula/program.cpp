@@ -164,13 +164,13 @@ void NameCollector::add(std::string_view name) {
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
   for (const Step& step : formula.steps) {
-    if (step.op == Op::Counter && step.first < 0) {
+    if (step.op == Op::kCounter && step.first < 0) {
       add(step.text);
       // Runs recorded through rocpd keep the accumulator under the level's name.
       if (step.text == kAccumulator && !level.empty()) add(std::string(level) + "_ACCUM");
-    } else if (step.op == Op::Counter || step.op == Op::Channel || step.op == Op::SumOf) {
+    } else if (step.op == Op::kCounter || step.op == Op::kChannel || step.op == Op::kSumOf) {
       add(std::string(step.text) + "[");
-    } else if (step.op == Op::Value) {
+    } else if (step.op == Op::kValue) {
       const bool denominator = step.text == "denom";
       if (denominator && normalisation_.empty()) {
         for (const Builtin& each : kDenominators) add(parsed_builtin(each.formula), level);
@@ -191,46 +191,46 @@ std::vector<std::string> NameCollector::names() const {
 
 struct Program::Impl {
   enum class Kind : uint8_t {
-    Missing,  // a counter or value that the run does not have, or anything computed from one
-    Constant,
-    Column,  // an input, number = index into inputs
-    Negate,
-    Not,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    FloorDivide,
-    Power,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
-    And,
-    Or,
-    Smaller,
-    Larger,  // elementwise minimum and maximum
-    Select,
-    SumList,    // a = offset into lists, b = count
-    OnlyWhere,  // a where b is a number
-    ToInt,
-    Round,
-    Avg,
-    Sum,
-    Median,
-    Std,
-    Min,
-    Max,
-    Quantile,  // b: a constant
-    Concat,
-    Error,  // of the mean, from repeats
+    kMissing,  // a counter or value that the run does not have, or anything computed from one
+    kConstant,
+    kColumn,  // an input, number = index into inputs
+    kNegate,
+    kNot,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kModulo,
+    kFloorDivide,
+    kPower,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kEqual,
+    kNotEqual,
+    kAnd,
+    kOr,
+    kSmaller,
+    kLarger,  // elementwise minimum and maximum
+    kSelect,
+    kSumList,    // a = offset into lists, b = count
+    kOnlyWhere,  // a where b is a number
+    kToInt,
+    kRound,
+    kAvg,
+    kSum,
+    kMedian,
+    kStd,
+    kMin,
+    kMax,
+    kQuantile,  // b: a constant
+    kConcat,
+    kError,  // of the mean, from repeats
   };
 
   struct NodeData {
-    Kind kind = Kind::Missing;
+    Kind kind = Kind::kMissing;
     bool column = false;
     bool kept = false;
     bool done = false;
@@ -291,22 +291,22 @@ struct Program::Impl {
     node.c = c;
     node.number = number;
     switch (kind) {
-      case Kind::Missing:
-      case Kind::Constant:
-      case Kind::Avg:
-      case Kind::Sum:
-      case Kind::Median:
-      case Kind::Std:
-      case Kind::Min:
-      case Kind::Max:
-      case Kind::Quantile:
-      case Kind::Concat:
-      case Kind::Error:
+      case Kind::kMissing:
+      case Kind::kConstant:
+      case Kind::kAvg:
+      case Kind::kSum:
+      case Kind::kMedian:
+      case Kind::kStd:
+      case Kind::kMin:
+      case Kind::kMax:
+      case Kind::kQuantile:
+      case Kind::kConcat:
+      case Kind::kError:
         break;
-      case Kind::Column:
+      case Kind::kColumn:
         node.column = true;
         break;
-      case Kind::SumList:
+      case Kind::kSumList:
         for (Node i = 0; i < b; ++i) node.column = node.column || nodes[lists[a + i]].column;
         break;
       default:
@@ -316,17 +316,17 @@ struct Program::Impl {
     return place->second;
   }
 
-  Node constant(double value) { return intern(Kind::Constant, 0, 0, 0, value); }
-  bool missing(Node node) const { return nodes[node].kind == Kind::Missing; }
+  Node constant(double value) { return intern(Kind::kConstant, 0, 0, 0, value); }
+  bool missing(Node node) const { return nodes[node].kind == Kind::kMissing; }
   bool is_constant(Node node, double value) const {
-    return nodes[node].kind == Kind::Constant && nodes[node].number == value;
+    return nodes[node].kind == Kind::kConstant && nodes[node].number == value;
   }
 
   Node unary(Kind kind, Node a) { return missing(a) ? 0 : intern(kind, a); }
   Node binary(Kind kind, Node a, Node b) {
     if (missing(a) || missing(b)) return 0;
-    if ((kind == Kind::Divide || kind == Kind::Multiply) && is_constant(b, 1)) return a;
-    if (kind == Kind::Multiply && is_constant(a, 1)) return b;
+    if ((kind == Kind::kDivide || kind == Kind::kMultiply) && is_constant(b, 1)) return a;
+    if (kind == Kind::kMultiply && is_constant(a, 1)) return b;
     return intern(kind, a, b);
   }
 
@@ -361,7 +361,7 @@ struct Program::Impl {
     const std::string recorded = recorded_name(name, *pass);
     if (recorded.empty()) return 0;
     inputs.push_back(pass->counters.column(recorded));
-    return place->second = intern(Kind::Column, 0, 0, 0, static_cast<double>(inputs.size() - 1));
+    return place->second = intern(Kind::kColumn, 0, 0, 0, static_cast<double>(inputs.size() - 1));
   }
 
   Node instance(std::string_view base, int32_t index, std::string_view pass) {
@@ -412,16 +412,16 @@ struct Program::Impl {
   Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
     const auto argument = [&](size_t i) { return made[step.arguments[i]]; };
     switch (step.op) {
-      case Op::Number:
+      case Op::kNumber:
         return constant(step.number);
-      case Op::None:
+      case Op::kNone:
         return constant(kNaN);
-      case Op::Counter:
+      case Op::kCounter:
         if (step.first >= 0) return instance(step.text, step.first, pass_of(context.level));
         return column(column_name(step.text, context.level), pass_of(context.level));
-      case Op::Channel:
+      case Op::kChannel:
         return context.channel < 0 ? 0 : instance(step.text, context.channel, pass_of(context.level));
-      case Op::SumOf: {
+      case Op::kSumOf: {
         const int32_t end = step.last == Formula::kAll ? channel_count() : step.last + 1;
         if (end <= step.first) return 0;
         std::vector<Node> parts;
@@ -430,67 +430,67 @@ struct Program::Impl {
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
       }
-      case Op::Value:
+      case Op::kValue:
         return value(step.text, context);
-      case Op::Negate:
-        return unary(Kind::Negate, argument(0));
-      case Op::Not:
-        return unary(Kind::Not, argument(0));
-      case Op::Add:
-        return binary(Kind::Add, argument(0), argument(1));
-      case Op::Subtract:
-        return binary(Kind::Subtract, argument(0), argument(1));
-      case Op::Multiply:
-        return binary(Kind::Multiply, argument(0), argument(1));
-      case Op::Divide:
-        return binary(Kind::Divide, argument(0), argument(1));
-      case Op::Modulo:
-      case Op::Mod:
-        return binary(Kind::Modulo, argument(0), argument(1));
-      case Op::FloorDivide:
-        return binary(Kind::FloorDivide, argument(0), argument(1));
-      case Op::Power:
-        return binary(Kind::Power, argument(0), argument(1));
-      case Op::Less:
-        return binary(Kind::Less, argument(0), argument(1));
-      case Op::LessEqual:
-        return binary(Kind::LessEqual, argument(0), argument(1));
-      case Op::Greater:
-        return binary(Kind::Greater, argument(0), argument(1));
-      case Op::GreaterEqual:
-        return binary(Kind::GreaterEqual, argument(0), argument(1));
-      case Op::Equal:
-        return binary(Kind::Equal, argument(0), argument(1));
-      case Op::NotEqual:
-        return binary(Kind::NotEqual, argument(0), argument(1));
-      case Op::And:
-        return binary(Kind::And, argument(0), argument(1));
-      case Op::Or:
-        return binary(Kind::Or, argument(0), argument(1));
-      case Op::Select:
+      case Op::kNegate:
+        return unary(Kind::kNegate, argument(0));
+      case Op::kNot:
+        return unary(Kind::kNot, argument(0));
+      case Op::kAdd:
+        return binary(Kind::kAdd, argument(0), argument(1));
+      case Op::kSubtract:
+        return binary(Kind::kSubtract, argument(0), argument(1));
+      case Op::kMultiply:
+        return binary(Kind::kMultiply, argument(0), argument(1));
+      case Op::kDivide:
+        return binary(Kind::kDivide, argument(0), argument(1));
+      case Op::kModulo:
+      case Op::kMod:
+        return binary(Kind::kModulo, argument(0), argument(1));
+      case Op::kFloorDivide:
+        return binary(Kind::kFloorDivide, argument(0), argument(1));
+      case Op::kPower:
+        return binary(Kind::kPower, argument(0), argument(1));
+      case Op::kLess:
+        return binary(Kind::kLess, argument(0), argument(1));
+      case Op::kLessEqual:
+        return binary(Kind::kLessEqual, argument(0), argument(1));
+      case Op::kGreater:
+        return binary(Kind::kGreater, argument(0), argument(1));
+      case Op::kGreaterEqual:
+        return binary(Kind::kGreaterEqual, argument(0), argument(1));
+      case Op::kEqual:
+        return binary(Kind::kEqual, argument(0), argument(1));
+      case Op::kNotEqual:
+        return binary(Kind::kNotEqual, argument(0), argument(1));
+      case Op::kAnd:
+        return binary(Kind::kAnd, argument(0), argument(1));
+      case Op::kOr:
+        return binary(Kind::kOr, argument(0), argument(1));
+      case Op::kSelect:
         if (missing(argument(0)) || missing(argument(1)) || missing(argument(2))) return 0;
-        return intern(Kind::Select, argument(0), argument(1), argument(2));
-      case Op::Min:
-      case Op::Max:
+        return intern(Kind::kSelect, argument(0), argument(1), argument(2));
+      case Op::kMin:
+      case Op::kMax:
         if (step.argument_count == 2)
-          return binary(step.op == Op::Min ? Kind::Smaller : Kind::Larger, argument(0), argument(1));
+          return binary(step.op == Op::kMin ? Kind::kSmaller : Kind::kLarger, argument(0), argument(1));
         return reduce(step.op, argument(0), 0);
-      case Op::Avg:
-      case Op::Sum:
-      case Op::Median:
-      case Op::Std:
+      case Op::kAvg:
+      case Op::kSum:
+      case Op::kMedian:
+      case Op::kStd:
         return reduce(step.op, argument(0), 0);
-      case Op::Quantile: {
+      case Op::kQuantile: {
         const Node q = argument(1);
-        return nodes[q].kind == Kind::Constant ? reduce(step.op, argument(0), nodes[q].number) : 0;
+        return nodes[q].kind == Kind::kConstant ? reduce(step.op, argument(0), nodes[q].number) : 0;
       }
-      case Op::ToInt:
-        return unary(Kind::ToInt, argument(0));
-      case Op::Round:
-        return binary(Kind::Round, argument(0), argument(1));
-      case Op::Concat:
+      case Op::kToInt:
+        return unary(Kind::kToInt, argument(0));
+      case Op::kRound:
+        return binary(Kind::kRound, argument(0), argument(1));
+      case Op::kConcat:
         if (missing(argument(0)) || missing(argument(1)) || env.compat) return 0;
-        return intern(Kind::Concat, argument(0), argument(1));
+        return intern(Kind::kConcat, argument(0), argument(1));
     }
     return 0;
   }
@@ -503,41 +503,41 @@ struct Program::Impl {
     for (Node start = 0; start + count <= offset; ++start)
       if (lists[start] == parts.front() && std::equal(parts.begin(), parts.end(), lists.begin() + start)) {
         lists.resize(offset);
-        return intern(Kind::SumList, start, count);
+        return intern(Kind::kSumList, start, count);
       }
-    return intern(Kind::SumList, offset, count);
+    return intern(Kind::kSumList, offset, count);
   }
 
   Node reduce(Op op, Node a, double q) {
     if (missing(a)) return 0;
     if (!nodes[a].column) {
       // Of a single value: itself; its spread is not defined.
-      return op == Op::Std ? constant(kNaN) : a;
+      return op == Op::kStd ? constant(kNaN) : a;
     }
-    if (op == Op::Avg && env.sum_ratios) {
+    if (op == Op::kAvg && env.sum_ratios) {
       const Fraction ratio = split(a, 0);
       if (ratio.has_below && nodes[ratio.below].column) {
-        const Node above = intern(Kind::OnlyWhere, ratio.above, ratio.below);
-        const Node below = intern(Kind::OnlyWhere, ratio.below, ratio.above);
-        return intern(Kind::Divide, nodes[above].column ? intern(Kind::Sum, above) : above,
-                      intern(Kind::Sum, below));
+        const Node above = intern(Kind::kOnlyWhere, ratio.above, ratio.below);
+        const Node below = intern(Kind::kOnlyWhere, ratio.below, ratio.above);
+        return intern(Kind::kDivide, nodes[above].column ? intern(Kind::kSum, above) : above,
+                      intern(Kind::kSum, below));
       }
     }
     switch (op) {
-      case Op::Avg:
-        return intern(Kind::Avg, a);
-      case Op::Sum:
-        return intern(Kind::Sum, a);
-      case Op::Median:
-        return intern(Kind::Median, a);
-      case Op::Std:
-        return intern(Kind::Std, a);
-      case Op::Min:
-        return intern(Kind::Min, a);
-      case Op::Max:
-        return intern(Kind::Max, a);
+      case Op::kAvg:
+        return intern(Kind::kAvg, a);
+      case Op::kSum:
+        return intern(Kind::kSum, a);
+      case Op::kMedian:
+        return intern(Kind::kMedian, a);
+      case Op::kStd:
+        return intern(Kind::kStd, a);
+      case Op::kMin:
+        return intern(Kind::kMin, a);
+      case Op::kMax:
+        return intern(Kind::kMax, a);
       default:
-        return intern(Kind::Quantile, a, 0, 0, q);
+        return intern(Kind::kQuantile, a, 0, 0, q);
     }
   }
 
@@ -553,31 +553,31 @@ struct Program::Impl {
     if (!data.column || depth > 40) return plain;
     const auto times = [&](const Fraction& x, const Fraction& y) {
       Fraction product;
-      product.above = binary(Kind::Multiply, x.above, y.above);
+      product.above = binary(Kind::kMultiply, x.above, y.above);
       product.has_below = x.has_below || y.has_below;
       if (x.has_below && y.has_below)
-        product.below = binary(Kind::Multiply, x.below, y.below);
+        product.below = binary(Kind::kMultiply, x.below, y.below);
       else if (product.has_below)
         product.below = x.has_below ? x.below : y.below;
       return product;
     };
     switch (data.kind) {
-      case Kind::Multiply:
+      case Kind::kMultiply:
         return times(split(data.a, depth + 1), split(data.b, depth + 1));
-      case Kind::Divide: {
+      case Kind::kDivide: {
         const Fraction above = split(data.a, depth + 1);
         if (!nodes[data.b].column)
-          return {binary(Kind::Divide, above.above, data.b), above.below, above.has_below};
+          return {binary(Kind::kDivide, above.above, data.b), above.below, above.has_below};
         const Fraction below = split(data.b, depth + 1);
         Fraction inverse{below.has_below ? below.below : constant(1), below.above, true};
         return times(above, inverse);
       }
-      case Kind::Negate: {
+      case Kind::kNegate: {
         const Fraction inner = split(data.a, depth + 1);
-        return {intern(Kind::Negate, inner.above), inner.below, inner.has_below};
+        return {intern(Kind::kNegate, inner.above), inner.below, inner.has_below};
       }
-      case Kind::Add:
-      case Kind::Subtract: {
+      case Kind::kAdd:
+      case Kind::kSubtract: {
         const Fraction x = split(data.a, depth + 1);
         const Fraction y = split(data.b, depth + 1);
         if (!x.has_below && !y.has_below) return plain;
@@ -587,20 +587,20 @@ struct Program::Impl {
         }
         // 1 - A / B = (B - A) / B
         const Node below = x.has_below ? x.below : y.below;
-        const Node left = x.has_below ? x.above : binary(Kind::Multiply, x.above, below);
-        const Node right = y.has_below ? y.above : binary(Kind::Multiply, y.above, below);
+        const Node left = x.has_below ? x.above : binary(Kind::kMultiply, x.above, below);
+        const Node right = y.has_below ? y.above : binary(Kind::kMultiply, y.above, below);
         return {intern(data.kind, left, right), below, true};
       }
-      case Kind::Select: {
+      case Kind::kSelect: {
         // A / B if B != 0 else None: the guard is not needed for totals.
         const NodeData& otherwise = nodes[data.b];
         const bool guarded =
-            otherwise.kind == Kind::Constant && (std::isnan(otherwise.number) || otherwise.number == 0);
+            otherwise.kind == Kind::kConstant && (std::isnan(otherwise.number) || otherwise.number == 0);
         const Fraction inner = split(data.a, depth + 1);
         if (!guarded || !inner.has_below) return plain;
         const Node none = constant(kNaN);
-        return {intern(Kind::Select, inner.above, none, data.c),
-                intern(Kind::Select, inner.below, none, data.c), true};
+        return {intern(Kind::kSelect, inner.above, none, data.c),
+                intern(Kind::kSelect, inner.below, none, data.c), true};
       }
       default:
         return plain;
@@ -613,22 +613,22 @@ struct Program::Impl {
   template <typename F>
   void for_each_operand(const NodeData& node, F&& f) const {
     switch (node.kind) {
-      case Kind::Missing:
-      case Kind::Constant:
-      case Kind::Column:
+      case Kind::kMissing:
+      case Kind::kConstant:
+      case Kind::kColumn:
         return;
-      case Kind::SumList:
+      case Kind::kSumList:
         for (Node i = 0; i < node.b; ++i) f(lists[node.a + i]);
         return;
       default:
         f(node.a);
-        if (node.kind == Kind::Select) f(node.c);
+        if (node.kind == Kind::kSelect) f(node.c);
         if (is_binary(node.kind)) f(node.b);
     }
   }
   static bool is_binary(Kind kind) {
-    return (kind >= Kind::Add && kind <= Kind::Select) || kind == Kind::OnlyWhere || kind == Kind::Round ||
-           kind == Kind::Concat;
+    return (kind >= Kind::kAdd && kind <= Kind::kSelect) || kind == Kind::kOnlyWhere ||
+           kind == Kind::kRound || kind == Kind::kConcat;
   }
 
   // Columns that wait for later users are dropped rather than let a long run's memory grow: this many may be
@@ -844,12 +844,12 @@ struct Program::Impl {
   void evaluate(Node id) {
     NodeData& node = nodes[id];
     switch (node.kind) {
-      case Kind::Missing:
+      case Kind::kMissing:
         node.number = kNaN;
         return;
-      case Kind::Constant:
+      case Kind::kConstant:
         return;
-      case Kind::Column: {
+      case Kind::kColumn: {
         const std::span<const double> from = inputs[static_cast<size_t>(node.number)];
         if (!env.rows) {
           node.values = from.data();
@@ -860,53 +860,53 @@ struct Program::Impl {
         node.values = node.buffer = out;
         return;
       }
-      case Kind::Negate:
+      case Kind::kNegate:
         return each(node, [](double x) { return -x; });
-      case Kind::Not:
+      case Kind::kNot:
         return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
-      case Kind::ToInt:
+      case Kind::kToInt:
         return each(node, truncated);
-      case Kind::Add:
+      case Kind::kAdd:
         return elementwise(node, [](double x, double y) { return x + y; });
-      case Kind::Subtract:
+      case Kind::kSubtract:
         return elementwise(node, [](double x, double y) { return x - y; });
-      case Kind::Multiply:
+      case Kind::kMultiply:
         return elementwise(node, [](double x, double y) { return x * y; });
-      case Kind::Divide:
+      case Kind::kDivide:
         return elementwise(node, [](double x, double y) { return x / y; });
-      case Kind::Modulo:
+      case Kind::kModulo:
         return elementwise(node, python_modulo);
-      case Kind::FloorDivide:
+      case Kind::kFloorDivide:
         return elementwise(node, [](double x, double y) { return std::floor(x / y); });
-      case Kind::Power:
+      case Kind::kPower:
         return elementwise(node, [](double x, double y) { return std::pow(x, y); });
-      case Kind::Less:
+      case Kind::kLess:
         return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
-      case Kind::LessEqual:
+      case Kind::kLessEqual:
         return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
-      case Kind::Greater:
+      case Kind::kGreater:
         return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
-      case Kind::GreaterEqual:
+      case Kind::kGreaterEqual:
         return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
-      case Kind::Equal:
+      case Kind::kEqual:
         return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
-      case Kind::NotEqual:
+      case Kind::kNotEqual:
         return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
-      case Kind::And:
+      case Kind::kAnd:
         return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
-      case Kind::Or:
+      case Kind::kOr:
         return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
-      case Kind::Smaller:
+      case Kind::kSmaller:
         return elementwise(
             node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
-      case Kind::Larger:
+      case Kind::kLarger:
         return elementwise(
             node, [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
-      case Kind::OnlyWhere:
+      case Kind::kOnlyWhere:
         return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
-      case Kind::Round:
+      case Kind::kRound:
         return elementwise(node, round_to);
-      case Kind::Select: {
+      case Kind::kSelect: {
         const NodeData& a = nodes[node.a];
         const NodeData& b = nodes[node.b];
         const NodeData& c = nodes[node.c];
@@ -922,7 +922,7 @@ struct Program::Impl {
         node.values = node.buffer = out;
         return;
       }
-      case Kind::SumList: {
+      case Kind::kSumList: {
         double* const out = take_buffer();
         std::fill_n(out, rows, 0.0);
         for (Node i = 0; i < node.b; ++i) {
@@ -932,29 +932,29 @@ struct Program::Impl {
         node.values = node.buffer = out;
         return;
       }
-      case Kind::Avg: {
+      case Kind::kAvg: {
         const Totals total = totals(nodes[node.a].values);
         node.number = total.count == 0 ? kNaN : total.sum / static_cast<double>(total.count);
         return;
       }
-      case Kind::Sum: {
+      case Kind::kSum: {
         const Totals total = totals(nodes[node.a].values);
         node.number = total.count == 0 ? kNaN : total.sum;
         return;
       }
-      case Kind::Min:
-      case Kind::Max: {
+      case Kind::kMin:
+      case Kind::kMax: {
         const double* const values = nodes[node.a].values;
         double best = kNaN;
         for (size_t i = 0; i < rows; ++i) {
           const double x = values[i];
           if (std::isnan(x)) continue;
-          if (std::isnan(best) || (node.kind == Kind::Min ? x < best : x > best)) best = x;
+          if (std::isnan(best) || (node.kind == Kind::kMin ? x < best : x > best)) best = x;
         }
         node.number = best;
         return;
       }
-      case Kind::Std: {
+      case Kind::kStd: {
         const double* const values = nodes[node.a].values;
         const Totals total = totals(values);
         node.number = kNaN;
@@ -966,20 +966,20 @@ struct Program::Impl {
         node.number = std::sqrt(squares / static_cast<double>(total.count - 1));
         return;
       }
-      case Kind::Error:
+      case Kind::kError:
         node.number = error_of_mean(nodes[node.a].values);
         return;
-      case Kind::Median: {
+      case Kind::kMedian: {
         std::vector<double>& values = numbers_of(node.a);
         node.number = quantile_of(values, 0.5);
         return;
       }
-      case Kind::Quantile: {
+      case Kind::kQuantile: {
         std::vector<double>& values = numbers_of(node.a);
         node.number = quantile_of(values, node.number);
         return;
       }
-      case Kind::Concat: {
+      case Kind::kConcat: {
         const auto text = [&](Node part) {
           if (const auto found = texts.find(part); found != texts.end()) return found->second;
           const double x = nodes[part].number;
@@ -1009,14 +1009,14 @@ Program::Node Program::add(const Formula& formula, const Context& context, Op re
 }
 
 Program::Node Program::keep(Node node, Op reduction, double quantile) {
-  if (reduction != Op::None) node = impl_->reduce(reduction, node, quantile);
+  if (reduction != Op::kNone) node = impl_->reduce(reduction, node, quantile);
   impl_->nodes[node].kept = true;
   return node;
 }
 
 Program::Node Program::keep_error(Node node) {
   if (impl_->env.repeats.empty() || impl_->env.sum_ratios || !impl_->nodes[node].column) return 0;
-  node = impl_->intern(Impl::Kind::Error, node);
+  node = impl_->intern(Impl::Kind::kError, node);
   impl_->nodes[node].kept = true;
   return node;
 }
@@ -1035,13 +1035,13 @@ void Program::run() {
 Value Program::value(Node node) const {
   Value result;
   if (const auto text = impl_->texts.find(node); text != impl_->texts.end()) {
-    result.kind = Value::Kind::Text;
+    result.kind = Value::Kind::kText;
     result.text = text->second;
     return result;
   }
   const Impl::NodeData& data = impl_->nodes[node];
-  if (data.column || data.kind == Impl::Kind::Missing || std::isnan(data.number)) return result;
-  result.kind = Value::Kind::Number;
+  if (data.column || data.kind == Impl::Kind::kMissing || std::isnan(data.number)) return result;
+  result.kind = Value::Kind::kNumber;
   result.number = data.number;
   return result;
 }
@@ -1059,7 +1059,7 @@ std::span<const std::string_view> Program::operation_names() {
       "only_where", "to_int",    "round",  "avg",    "sum",     "median",  "std",      "min",
       "max",        "quantile",  "concat", "error",
   };
-  static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::Error) + 1);
+  static_assert(kNames.size() == static_cast<size_t>(Impl::Kind::kError) + 1);
   return kNames;
 }
 
@@ -1086,21 +1086,21 @@ Program::Graph Program::graph(std::span<const Node> nodes) const {
     Graph::Operation operation;
     operation.op = static_cast<uint8_t>(node.kind);
     switch (node.kind) {
-      case Impl::Kind::Missing:
+      case Impl::Kind::kMissing:
         break;
-      case Impl::Kind::Constant:
+      case Impl::Kind::kConstant:
         operation.a = constant(node.number);
         break;
-      case Impl::Kind::Column:
+      case Impl::Kind::kColumn:
         operation.a = static_cast<uint32_t>(graph.inputs.size());
         graph.inputs.push_back(impl.inputs[static_cast<size_t>(node.number)]);
         break;
-      case Impl::Kind::SumList:
+      case Impl::Kind::kSumList:
         operation.a = static_cast<uint32_t>(graph.lists.size());
         operation.b = node.b;
         for (Node i = 0; i < node.b; ++i) graph.lists.push_back(place[impl.lists[node.a + i]]);
         break;
-      case Impl::Kind::Quantile:
+      case Impl::Kind::kQuantile:
         operation.a = place[node.a];
         operation.b = constant(node.number);
         break;
@@ -1148,16 +1148,16 @@ std::vector<Input> Program::inputs(const Formula& formula, const Context& contex
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {
     const std::string_view pass = impl.pass_of(at.level);
     for (const Step& step : f.steps) {
-      if (step.op == Op::Counter) {
+      if (step.op == Op::kCounter) {
         add_counter(step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first)
                                     : impl.column_name(step.text, at.level),
                     pass);
-      } else if (step.op == Op::Channel) {
+      } else if (step.op == Op::kChannel) {
         add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
-      } else if (step.op == Op::SumOf) {
+      } else if (step.op == Op::kSumOf) {
         const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
         for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
-      } else if (step.op == Op::Value) {
+      } else if (step.op == Op::kValue) {
         if (const std::string_view text =
                 builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
             !text.empty()) {

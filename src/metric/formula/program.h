@@ -40,8 +40,8 @@ struct Environment {
 
 /// The result of a formula.
 struct Value {
-  enum class Kind : uint8_t { NotComputable, Number, Text };
-  Kind kind = Kind::NotComputable;
+  enum class Kind : uint8_t { kNotComputable, kNumber, kText };
+  Kind kind = Kind::kNotComputable;
   double number = 0;  ///< may be infinite, never NaN
   std::string text;
 };
@@ -73,8 +73,8 @@ class Program {
   /// reductions.
   Node compile(const Formula& formula, const Context& context);
 
-  /// Puts a node under a reduction (Op::None: none) and keeps the result for value().
-  Node keep(Node node, Op reduction = Op::None, double quantile = 0);
+  /// Puts a node under a reduction (Op::kNone: none) and keeps the result for value().
+  Node keep(Node node, Op reduction = Op::kNone, double quantile = 0);
 
   /// Keeps how far the mean of the node's column may be off: half of its 95 % confidence interval, from the
   /// differences between repeats of the same launch (Student's t). Not computable for what is no column,
@@ -82,7 +82,7 @@ class Program {
   Node keep_error(Node node);
 
   /// compile() and keep() in one.
-  Node add(const Formula& formula, const Context& context, Op reduction = Op::None, double quantile = 0);
+  Node add(const Formula& formula, const Context& context, Op reduction = Op::kNone, double quantile = 0);
 
   /// Compiles every step of the formula and keeps the results: what --explain shows.
   std::vector<Node> add_steps(const Formula& formula, const Context& context);

@@ -238,7 +238,7 @@ class Drawing {
       if (y > 0 && std::isfinite(y)) y_low = std::min(y_low, y), y_high = std::max(y_high, y);
     };
     for (const Mark& mark : marks_) include(mark.x, mark.x > 0 ? mark.y : 0);
-    const bool points = options_.axes == RooflineAxes::Points && x_high > 0;
+    const bool points = options_.axes == RooflineAxes::kPoints && x_high > 0;
     if (!points)
       for (const Line& line : lines_) {
         if (is_compute(line.roof)) {
@@ -249,10 +249,10 @@ class Drawing {
         }
       }
     if (x_high == 0) include(0.01, 0), include(1, 0);
-    if (options_.axes == RooflineAxes::Whole) include(0.01, 0), include(1000, 0);
+    if (options_.axes == RooflineAxes::kWhole) include(0.01, 0), include(1000, 0);
     left_ = std::floor(std::log10(x_low));
     right_ = std::max(std::ceil(std::log10(x_high)), left_ + 1);
-    if (options_.axes == RooflineAxes::Whole) {
+    if (options_.axes == RooflineAxes::kWhole) {
       left_ = -2;
       right_ = 3;
       for (const Line& line : lines_)

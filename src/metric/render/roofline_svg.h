@@ -13,16 +13,16 @@ namespace tacho::metric {
 
 /// What the logarithmic axes show.
 enum class RooflineAxes {
-  Fit,     ///< the points and the corners of the roofs
-  Points,  ///< the decades of the points alone
-  Whole,   ///< 0.01 to 1000 FLOP/byte, as rocprof-compute's plots
+  kFit,     ///< the points and the corners of the roofs
+  kPoints,  ///< the decades of the points alone
+  kWhole,   ///< 0.01 to 1000 FLOP/byte, as rocprof-compute's plots
 };
 
 struct SvgOptions {
   std::vector<std::string> data_types;     ///< of the roofs; empty: those that the kernels use
   std::vector<std::string> memory_levels;  ///< "hbm", "l2", "l1", "lds"; empty: hbm, l2 and l1
   bool dispatches = false;                 ///< a point for every dispatch (the 2000 longest)
-  RooflineAxes axes = RooflineAxes::Fit;
+  RooflineAxes axes = RooflineAxes::kFit;
 };
 
 /// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without

@@ -46,13 +46,13 @@ workload::Workload sample() {
 double number(std::string_view text, Environment environment = {}, Context context = {}) {
   const workload::Workload run = sample();
   const Value value = evaluate(run, text, environment, context);
-  EXPECT_EQ(value.kind, Value::Kind::Number) << text << " " << value.text;
-  return value.kind == Value::Kind::Number ? value.number : kNaN;
+  EXPECT_EQ(value.kind, Value::Kind::kNumber) << text << " " << value.text;
+  return value.kind == Value::Kind::kNumber ? value.number : kNaN;
 }
 
 bool computable(std::string_view text, Environment environment = {}, Context context = {}) {
   const workload::Workload run = sample();
-  return evaluate(run, text, environment, context).kind != Value::Kind::NotComputable;
+  return evaluate(run, text, environment, context).kind != Value::Kind::kNotComputable;
 }
 
 TEST(Formula, ArithmeticAndPrecedence) {

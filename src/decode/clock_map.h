@@ -1,5 +1,5 @@
-// Conversion of every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linear
-// between sampled clock tuples.
+// Converts every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linearly between sampled
+// clock tuples.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tacho::decode {
 
-/// One line of a piecewise linear function, for x in [begin, end): times come nearly sorted, so that the next
-/// question mostly falls into the segment of the last one. Empty while end <= begin.
+/// One line of a piecewise linear function, for x in [begin, end). Times come nearly sorted, so the next one mostly falls
+/// into the segment of the last. Empty while end <= begin.
 struct Segment {
   int64_t begin = 0, end = 0;
   int64_t x = 0, y = 0;  // a point on it

@@ -41,12 +41,11 @@ class Decoder {
   void piece(const tape::Piece& piece);
   /// After the last piece: closes what is still open (unknown duration, counted) and writes the clock tuples.
   void finish();
-  /// After finish(): counts what processes that were killed took with them (tape::Progress). `dropped`: rows that found no
+  /// Call after finish(): counts what killed processes took with them (tape::Progress). `dropped`: rows that found no
   /// room in the pool, by table.
   void count_in_flight(std::span<const uint64_t> dropped);
 
-  /// The one process (by its pid) whose descendants' `parent_pid` chain starts: described by the launcher even when it
-  /// never attached.
+  /// All processes that described themselves.
   std::vector<ProcessFacts> processes() const;
 
   /// For sources that see processes from outside: the row of the newest process with this pid, 0 = none yet.

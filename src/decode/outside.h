@@ -1,5 +1,5 @@
-// Call stacks that were taken from outside of a process (perf_event): the same unwinding and rows as for
-// those that libtacho.so takes inside.
+// Call stacks sampled from outside of a process (perf_event). They are unwound, and become rows, in the same way as those
+// that libtacho.so samples inside.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// Module: an executable file or library as unwinding and symbolisation need it: rules of .eh_frame per
-// address, functions and source lines. Read with elfutils; what was found once is kept. Never reads from a
-// network.
+// Module: an executable file or library as unwinding and symbolisation need it, with rules of .eh_frame per address,
+// functions and source lines. Reads with elfutils, caches what it finds, and never uses the network.
 #pragma once
 
 #include <cstdint>

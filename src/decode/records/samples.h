@@ -1,6 +1,6 @@
-// ProcessSamples: what targets copied at sampling moments (event/sample.h) becomes call stacks: native frames
-// unwound with .eh_frame tables, Python frames put in the place of the interpreter's own, both as rows of
-// frame, stack and sample.
+// ProcessSamples turns what targets copied at sampling moments (event/sample.h) into call stacks. It unwinds native frames
+// with .eh_frame tables, replaces the Python interpreter's own frames by Python frames, and writes rows of frame, stack
+// and sample.
 #pragma once
 
 #include <tsl/robin_map.h>

@@ -1,6 +1,5 @@
-// Typed access to CUPTI and the few driver functions that the CUDA source needs. Nothing of NVIDIA's is
-// linked: the functions are looked up at run time in the copy of CUPTI that belongs to the CUDA runtime which
-// the process uses.
+// Typed access to CUPTI and to the few driver functions that the CUDA source needs. tacho links no NVIDIA library: it looks
+// the functions up at run time, in the copy of CUPTI that belongs to the process's CUDA runtime.
 #pragma once
 
 #include <cstddef>
@@ -50,9 +49,9 @@ struct Cupti {
   const char* found_by = "";  // how it was found, for the trace
 };
 
-/// Loads CUPTI into `cupti`: the copy already in the process, else the one beside the CUDA runtime in use (a
-/// Python wheel's), else $CUDA_HOME's or $CUDA_PATH's, else the system's; `configured` (a file, may be empty)
-/// before all. False: none was usable and `tried` says in words what was looked for.
+/// Loads CUPTI into `cupti`. Tries `configured` (a file, may be empty), then the copy already in the process, the one
+/// beside the CUDA runtime in use (a Python wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was
+/// usable; `tried` then lists the places in words.
 bool load_cupti(Cupti& cupti, const char* configured, char* tried, size_t tried_capacity);
 
 /// Address of `symbol` in a CUPTI that is in the process already, nullptr when there is none.
@@ -66,9 +65,10 @@ bool start_session();
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.
 bool session_active();
-/// What CUPTI still holds goes to the pool: the process ends by _exit, which calls no exit handlers. At most a second.
+/// Moves what CUPTI still holds to the pool, when the process ends by _exit, which runs no exit handlers. Takes a second
+/// at most.
 void finish_before_exit();
-/// One line for the user while the target runs, and a note in the trace.
+/// Prints one line for the user while the target runs and leaves a note in the trace.
 void say_warning(const char* sentence);
 
 }  // namespace tacho::capture::cuda

@@ -14,7 +14,7 @@ namespace tacho::capture::counter {
 
 enum class Mode { kKernel, kApplication, kMultiplex, kSampling };
 
-/// Memory that only grows, by mapping: no C++ run time is needed in the program for it.
+/// Memory that only grows, by mapping, so that the program needs no C++ run time for it.
 struct Bytes {
   uint8_t* data = nullptr;
   size_t size = 0, used = 0;
@@ -45,9 +45,9 @@ struct Collection {
 };
 extern constinit Collection g_collection;
 
-/// Reads tacho's folder; false when something of it is missing.
+/// Reads the spool; false when something is missing or of another layout.
 bool read_collection(const char* folder);
-/// Whether the filters let a kernel (mangled name) or the launch with this index pass.
+/// Whether a kernel (mangled name), or the launch with this index, passes the filters.
 bool name_passes(const char* name);
 bool index_passes(uint64_t index);
 
@@ -56,7 +56,7 @@ bool write_all(int file, const uint8_t* data, size_t size);
 
 /// CUPTI's own words for a result.
 const char* text_of(int result);
-/// Collecting ends here, the user is told why; the program goes on.
+/// Ends collecting and tells the user why; the program goes on.
 void give_up(const char* what, int result);
 
 }  // namespace tacho::capture::counter

@@ -1,8 +1,8 @@
-// Iteration multiplexing: nothing runs twice. Switching passes costs 1 to 45 ms, a launch in a session 1 ms (H200), so a pass
-// is held for a batch of launches. CUPTI combines the k-th range of every pass, so the k-th launches must be alike: the
-// first pass of a cycle defines the sequence of shapes, every later pass waits for the first shape of it and ends where the
-// launches go another way. After a cycle as many launches go unmeasured as its switches would have lasted. Every context has
-// cycles of its own.
+// Iteration multiplexing: nothing runs twice. Switching passes costs 1 to 45 ms and a launch in a session 1 ms (H200), so a
+// pass lasts for a batch of launches. CUPTI combines the k-th range of every pass, so the k-th launches must be alike. The
+// first pass of a cycle therefore defines a sequence of shapes; every later pass waits for the first shape of the sequence
+// and ends where the launches diverge from it. After a cycle, launches go unmeasured for as long as its switches took.
+// Every context has cycles of its own.
 #pragma once
 
 #include <stddef.h>
@@ -12,18 +12,18 @@
 
 namespace tacho::capture::counter::multiplex {
 
-/// The session that the launch is measured in, as its next range; nullptr: it goes unmeasured. `shape` is not 0 and the
-/// same for launches that may be combined.
+/// The session that measures the launch, as its next range; nullptr if the launch goes unmeasured. `shape` is not 0, and
+/// equal for launches that may be combined.
 Session* begin_launch(void* context, uint64_t shape);
-/// True in the first pass of a cycle: a range goes by the launch of that pass, the others are its samples.
+/// True in the first pass of a cycle: its launch describes the range, later launches are samples of it.
 bool defines_range(const Session& session);
-/// Where the record of such a launch lies in the session's records.
+/// Notes where the record of such a launch lies in the session's records.
 void note_record(Session& session, size_t offset);
-/// The launch is over, after so many ticks of raw_now().
+/// The launch is over; it took `inside` ticks of raw_now().
 void end_launch(Session& session, int64_t inside);
-/// A launch comes that must not be in the running pass.
+/// Ends the running pass before a launch that must not be in it.
 void interrupt(Session& session);
-/// What the cycle has so far is lost. CUPTI goes on with the next pass in the session's object: it has to be made anew.
+/// Drops the cycle's results. CUPTI would continue with the next pass in the session's object, so the object is made anew.
 void abandon(Session& session);
 
 }  // namespace tacho::capture::counter::multiplex

@@ -6,16 +6,14 @@
 
 namespace tacho::capture::counter {
 
-/// Samples every kernel of this process from here on; `number` is that of the process among those of the run.
-/// False with the reason told to the user. `counted` is incremented for every record that could not be
-/// written.
+/// Samples every kernel of this process from here on. `number`: of the process among those of the run. False with the
+/// reason in `why`.
 bool start_pc_sampler(const cuda::Cupti& cupti, const char* folder, unsigned number, const char** why);
-/// What CUPTI's callbacks tell: contexts made and destroyed, modules loaded and unloaded. Launches, now and
-/// then.
+/// For CUPTI's callbacks: contexts made and destroyed, modules loaded and unloaded; and launches, now and then.
 void on_context(void* context, bool created);
 void on_module(void* context, const void* image, size_t bytes, bool loaded);
 void on_launch();
-/// The program ends: what was not fetched yet.
+/// Fetches what is left when the program ends.
 void finish_pc_sampler();
 
 }  // namespace tacho::capture::counter

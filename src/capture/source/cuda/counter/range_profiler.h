@@ -3,11 +3,11 @@
 
 namespace tacho::capture::counter {
 
-/// Called in cuInit in place of the tracing session when the run collects counters. False when nothing can be
-/// collected; the reason was said.
+/// Called in cuInit instead of starting the tracing session when the run collects counters. False when nothing can be
+/// collected; the user has been told why.
 bool start_range_profiler(const char* folder);
 
-/// Before _exit: what is measured is written. Nothing where a launch is under way.
+/// Writes what has been measured, before _exit. Does nothing while a launch is under way.
 void finish_before_exit();
 
 }  // namespace tacho::capture::counter

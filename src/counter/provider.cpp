@@ -34,6 +34,12 @@ std::span<const std::unique_ptr<Provider>> providers() {
   return all;
 }
 
+const Provider* provider_of(std::string_view vendor) {
+  for (const std::unique_ptr<Provider>& provider : providers())
+    if (provider->vendor() == vendor) return provider.get();
+  return nullptr;
+}
+
 namespace {
 
 bool is_gpu_number(std::string_view text) {

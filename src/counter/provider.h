@@ -220,6 +220,9 @@ class Provider {
 /// All providers of this build (providers.def), in the order in which a default device is looked for: GPUs, then others.
 std::span<const std::unique_ptr<Provider>> providers();
 
+/// The provider of a catalog's vendor, nullptr when there is none.
+const Provider* provider_of(std::string_view vendor);
+
 /// "0", "1", "virtual", "cpu", "" (the first GPU, else virtual). The error lists what there is and why not more.
 struct Chosen {
   const Provider* provider = nullptr;

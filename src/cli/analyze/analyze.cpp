@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/profile/profile.h"
 #include "cli/shared/run_target.h"
+#include "counter/provider.h"
 #include "metric/analysis/analysis.h"
 #include "metric/analysis/compare.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -452,7 +453,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
             "it without --max-time",
             each.workload().path);
       // A virtual GPU's counts are the same on every machine, the time of the machine that ran it is not.
-      counts_only = counts_only || each.catalog().vendor == "virtual";
+      if (const counter::Provider* const provider = counter::provider_of(each.catalog().vendor);
+          provider != nullptr)
+        counts_only = counts_only || provider->simulates();
     }
     const metric::LargestChange largest = metric::largest_change(runs, counts_only);
     if (largest.percent > *a.fail_above)

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "../workload/folders.h"
-#include "counter/providers.h"
+#include "counter/provider.h"
 
 namespace tacho::counter {
 namespace {
@@ -63,7 +63,7 @@ class CpuPasses : public ::testing::Test {
     return there;
   }
 
-  std::unique_ptr<Provider> provider = make_cpu_provider();
+  const Provider* const provider = provider_of("cpu");
   tacho::testing::Folder folder;
   Listener listener;
   CollectRequest request;

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "counter/provider.h"
-#include "counter/providers.h"
 #include "counter/wanted.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
@@ -35,7 +34,7 @@ std::string block_of(const std::string& counter) {
 }
 
 TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   const std::pair<const char*, size_t> most[] = {
       {"gfx908", 12}, {"gfx90a", 12}, {"gfx942", 12}, {"gfx950", 20}};
   for (const auto& [architecture, passes] : most) {
@@ -46,7 +45,7 @@ TEST(AmdPlan, EverythingFitsIntoAsManyPassesAsTheReferenceNeeds) {
 }
 
 TEST(AmdPlan, ALevelThatTheReferenceDoesNotMakeIsReadWhenAskedFor) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   const auto has_level = [](const Plan& plan) {
     return std::any_of(plan.passes.begin(), plan.passes.end(),
                        [](const Pass& pass) { return pass.name == "SQC_ICACHE_INFLIGHT_LEVEL"; });
@@ -58,7 +57,7 @@ TEST(AmdPlan, ALevelThatTheReferenceDoesNotMakeIsReadWhenAskedFor) {
 TEST(AmdPlan, NoPassExceedsABlock) {
   const std::map<std::string, int> limits = {{"SQ", 8},  {"TA", 2},  {"TD", 2},  {"TCP", 4},  {"TCC", 4},
                                              {"CPC", 2}, {"CPF", 2}, {"SPI", 6}, {"GRBM", 2}, {"GDS", 4}};
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   for (const std::string_view architecture : metric::architectures("amd")) {
     for (const Pass& pass : plan_of(*provider, architecture).passes) {
       std::map<std::string, int> used;
@@ -78,7 +77,7 @@ TEST(AmdPlan, NoPassExceedsABlock) {
 }
 
 TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   const Plan plan = plan_of(*provider, "gfx942");
   const auto level = std::find_if(plan.passes.begin(), plan.passes.end(),
                                   [](const Pass& pass) { return pass.name == "SQ_IFETCH_LEVEL"; });
@@ -91,7 +90,7 @@ TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
 }
 
 TEST(AmdPlan, IsTheSameEveryTimeAndInAnyOrder) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   const auto device = provider->device_for("gfx90a");
   const std::vector<std::string> one = {"SQ_WAVES", "TCC_HIT_sum", "TA_BUSY_avr", "SQ_INSTS_VALU"};
   std::vector<std::string> other(one.rbegin(), one.rend());
@@ -106,14 +105,14 @@ TEST(AmdPlan, IsTheSameEveryTimeAndInAnyOrder) {
 }
 
 TEST(AmdPlan, UnknownCountersAreErrors) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   const auto plan = provider->plan(*provider->device_for("gfx942"), std::vector<std::string>{"SQ_NO_SUCH"});
   ASSERT_FALSE(plan.has_value());
   EXPECT_NE(plan.error().message.find("SQ_NO_SUCH"), std::string::npos);
 }
 
 TEST(AmdPlan, SetsAreOnePass) {
-  const auto provider = make_amd_provider();
+  const Provider* const provider = provider_of("amd");
   for (const std::string_view architecture : metric::architectures("amd")) {
     const auto catalog = metric::load_catalog(architecture);
     ASSERT_TRUE(catalog.has_value());
@@ -127,7 +126,7 @@ TEST(AmdPlan, SetsAreOnePass) {
 }
 
 TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
-  const auto provider = make_virtual_provider();
+  const Provider* const provider = provider_of("virtual");
   const Plan plan = plan_of(*provider, "virtual");
   ASSERT_EQ(plan.passes.size(), 1u);
   // Every counter that exists is used by some metric: nothing is counted for nobody.
@@ -139,7 +138,7 @@ TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
 }
 
 TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {
-  const auto provider = make_virtual_provider();
+  const Provider* const provider = provider_of("virtual");
   const Plan plan = plan_of(*provider, "virtual", {"7.1"});
   EXPECT_EQ(plan.passes[0].counters,
             (std::vector<std::string>{"V_WAVES", "V_WORK_GROUPS", "V_WORK_GROUPS_RUN", "V_WORK_ITEMS"}));

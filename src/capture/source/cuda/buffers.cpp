@@ -240,7 +240,7 @@ void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
   struct {
     event::BlockSizesRecord head{};
     event::BlockSize sizes[abi::kKinds];
-  } record;
+  } record{};
   uint64_t& count = record.head.count;
   for (uint32_t kind = 1; kind < abi::kKinds; ++kind) {
     g_sizes[kind] = static_cast<uint16_t>(learn_size(kind));

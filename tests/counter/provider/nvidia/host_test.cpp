@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include "counter/provider.h"
 #include "counter/provider/nvidia/images.h"
-#include "counter/providers.h"
 #include "counter/wanted.h"
 #include "event/spool_ranges.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -72,7 +72,7 @@ TEST_P(NvidiaHost, SetsAreOnePass) {
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->passes, 1u) << set.name;
     // With the kernel's duration, which every plan adds.
-    const auto provider = make_nvidia_provider();
+    const Provider* const provider = provider_of("nvidia");
     const auto plan = provider->plan(*provider->device_for(GetParam()),
                                      counters_of({set.metrics.begin(), set.metrics.end()}));
     ASSERT_TRUE(plan) << plan.error().message;
@@ -94,7 +94,7 @@ TEST_P(NvidiaHost, PassCounts) {
 }
 
 TEST_P(NvidiaHost, PlanKeepsLinksApart) {
-  const auto provider = make_nvidia_provider();
+  const Provider* const provider = provider_of("nvidia");
   const auto device = provider->device_for(GetParam());
   ASSERT_TRUE(device);
   const auto wanted = wanted_counters(catalog, {});

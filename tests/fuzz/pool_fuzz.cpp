@@ -29,7 +29,7 @@ class NoWriter : public trace::TraceWriter {
     if (text.empty()) return 0;
     return static_cast<int64_t>(strings_.emplace(text, strings_.size() + 1).first->second);
   }
-  int64_t dimension(event::Table table, std::span<const int64_t> row) override {
+  int64_t dimension_cells(event::Table table, std::span<const int64_t> row) override {
     if (event::is_fact(table) || row.size() != event::table_info(table).columns.size()) abort();
     return ++dimensions_;
   }
@@ -38,7 +38,7 @@ class NoWriter : public trace::TraceWriter {
         static_cast<size_t>(column) >= event::table_info(table).columns.size())
       abort();
   }
-  void add(event::Table table, std::span<const int64_t> row) override {
+  void add_cells(event::Table table, std::span<const int64_t> row) override {
     if (!event::is_fact(table) || row.size() != event::table_info(table).columns.size()) abort();
     ++rows_;
   }

@@ -22,12 +22,10 @@ using namespace tacho;
 // Keeps nothing; every row must refer to rows that exist.
 class CheckingWriter : public trace::TraceWriter {
  public:
-  using TraceWriter::add;
-  using TraceWriter::dimension;
   int64_t string(std::string_view text) override {
     return text.empty() ? 0 : ++rows_[index(event::Table::kString)];
   }
-  int64_t dimension(event::Table table, std::span<const int64_t> row) override {
+  int64_t dimension_cells(event::Table table, std::span<const int64_t> row) override {
     check(table, row);
     return ++rows_[index(table)];
   }
@@ -37,7 +35,7 @@ class CheckingWriter : public trace::TraceWriter {
       std::abort();
     check_cell(columns[static_cast<size_t>(column)], value);
   }
-  void add(event::Table table, std::span<const int64_t> row) override {
+  void add_cells(event::Table table, std::span<const int64_t> row) override {
     check(table, row);
     ++rows_[index(table)];
   }

@@ -2,9 +2,9 @@
 """Checks the tree's form: scripts/lint.py format | tidy [--build FOLDER] [--all] [PATTERN].
 
 format  every C and C++ file of the tree is as clang-format would write it (.clang-format).
-tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json whose path holds
-        PATTERN. A unit that passed is not read again until its text, a header that it includes, its command or .clang-tidy
-        changes; --all reads them all.
+tidy    clang-tidy finds nothing (.clang-tidy) in any unit of the build folder's compile_commands.json; with PATTERN, in
+        those of which a source file's path holds it. A unit that passed is not read again until its text, a header that
+        it includes, its command or .clang-tidy changes; --all reads them all.
 
 Both want version 14, Debian 12's: other versions format differently and find other things. Ends with 77 (a skipped test)
 where the tool is missing.
@@ -96,8 +96,9 @@ def check_tidy(options):
         json.dumps([{**entry, "command": unknown.sub("", entry["command"])} for entry in commands]))
     units = []
     for entry in commands:
-        if not options.pattern or options.pattern in entry["file"]:
-            target = re.search(r" -o (\S+)", entry["command"]).group(1)
+        target = re.search(r" -o (\S+)", entry["command"]).group(1)
+        sources = [entry["file"], *(path for path in headers.get(target, []) if path.endswith(SUFFIXES[:2]))]
+        if any(options.pattern in path for path in sources):
             key = hashlib.sha256(rules + entry["command"].encode())
             made_of = headers.get(target)
             for path in sorted(made_of or []):

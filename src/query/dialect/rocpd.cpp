@@ -11,6 +11,7 @@
 #include "format/rocpd/schema.h"
 #include "format/view/agents.h"
 #include "format/view/names.h"
+#include "query/dialect/column_flags.h"
 #include "query/dialect/dialect.h"
 #include "query/dialect/top_rows.h"
 
@@ -23,7 +24,6 @@ using Rows = std::vector<std::vector<report::Cell>>;
 
 namespace {
 
-constexpr unsigned kFew = 1, kText = 2, kTime = 4, kId = 8, kReal = 16;
 constexpr const char* kGuid = "tacho";
 
 struct Column {

@@ -7,6 +7,7 @@
 #include "base/sorted_file.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/schema.h"
+#include "query/dialect/column_flags.h"
 #include "query/dialect/dialect.h"
 #include "query/dialect/top_rows.h"
 
@@ -36,8 +37,6 @@ int64_t word(std::string_view text) {
     if (kWords[i] == text) return -static_cast<int64_t>(i) - 1;
   return 0;
 }
-
-constexpr unsigned kFew = 1, kText = 2, kTime = 4, kId = 8;
 
 struct Maker {
   std::shared_ptr<TraceStore> store;

@@ -213,7 +213,7 @@ TEST(Catalog, sentences_are_not_copied) {
 // --- against upstream's output
 // --------------------------------------------------------------------------------------
 
-class Golden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+class Golden : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
   const auto [name, architecture] = GetParam();
@@ -261,10 +261,10 @@ TEST_P(Golden, rows_and_columns_are_those_of_the_catalog) {
 
 INSTANTIATE_TEST_SUITE_P(
     Recordings, Golden,
-    testing::Values(std::pair("vcopy__MI100", "gfx908"), std::pair("synth_a__MI100", "gfx908"),
-                    std::pair("vcopy__MI200", "gfx90a"), std::pair("synth_a__MI200", "gfx90a"),
-                    std::pair("no_roof__MI300A_A1", "gfx942"), std::pair("no_roof__MI300X_A1", "gfx942"),
-                    std::pair("synth_a__MI350", "gfx950"), std::pair("vcopy__MI350", "gfx950")),
+    ::testing::Values(std::pair("vcopy__MI100", "gfx908"), std::pair("synth_a__MI100", "gfx908"),
+                      std::pair("vcopy__MI200", "gfx90a"), std::pair("synth_a__MI200", "gfx90a"),
+                      std::pair("no_roof__MI300A_A1", "gfx942"), std::pair("no_roof__MI300X_A1", "gfx942"),
+                      std::pair("synth_a__MI350", "gfx950"), std::pair("vcopy__MI350", "gfx950")),
     [](const auto& info) { return std::string(info.param.first); });
 
 // --- names

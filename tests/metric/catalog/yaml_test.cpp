@@ -41,7 +41,7 @@ std::string replaced(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-std::string error_of(std::string_view yaml) {
+std::string error_of_catalog(std::string_view yaml) {
   const auto catalog = parse_catalog(yaml, "f.yaml", "gfx942");
   return catalog.has_value() ? "no error" : catalog.error().message;
 }
@@ -59,50 +59,52 @@ TEST(CatalogYaml, reads_a_block) {
 }
 
 TEST(CatalogYaml, errors_name_file_line_and_column) {
-  EXPECT_EQ(error_of(replaced("unit: pct", "unti: pct")).substr(0, 50),
+  EXPECT_EQ(error_of_catalog(replaced("unit: pct", "unti: pct")).substr(0, 50),
             "f.yaml:14:9: a metric has no key \"unti\"; known are");
-  EXPECT_EQ(error_of(replaced("kind: ratio", "kind: share")),
+  EXPECT_EQ(error_of_catalog(replaced("kind: ratio", "kind: share")),
             "f.yaml:15:15: kind must be one of sum, rate, ratio, not \"share\"");
-  EXPECT_EQ(error_of(replaced("slug: my-metric", "slug: My Metric")).substr(0, 14), "f.yaml:12:15: ");
-  EXPECT_EQ(error_of(replaced("SQ_WAVES / $denom", "(SQ_WAVES / $denom")),
+  EXPECT_EQ(error_of_catalog(replaced("slug: my-metric", "slug: My Metric")).substr(0, 14), "f.yaml:12:15: ");
+  EXPECT_EQ(error_of_catalog(replaced("SQ_WAVES / $denom", "(SQ_WAVES / $denom")),
             "f.yaml:16:16: a \"(\" or \"[\" is not closed");
-  EXPECT_EQ(error_of(replaced("SQ_WAVES / $denom", "SQ_WAVES) / $denom")),
+  EXPECT_EQ(error_of_catalog(replaced("SQ_WAVES / $denom", "SQ_WAVES) / $denom")),
             "f.yaml:16:16: a closing \")\" without its opening one");
-  EXPECT_EQ(error_of(replaced("[name, avg, min, max, unit]", "[name, avg, mean]")),
+  EXPECT_EQ(error_of_catalog(replaced("[name, avg, min, max, unit]", "[name, avg, mean]")),
             "f.yaml:10:26: there is no column \"mean\"");
-  EXPECT_EQ(error_of(replaced("[name, avg, min, max, unit]", "[avg, name]")),
+  EXPECT_EQ(error_of_catalog(replaced("[name, avg, min, max, unit]", "[avg, name]")),
             "f.yaml:10:14: the first column must be \"name\" or \"channel\"");
-  EXPECT_EQ(error_of(replaced("[name, avg, min, max, unit]", "[name, avg, avg]")),
+  EXPECT_EQ(error_of_catalog(replaced("[name, avg, min, max, unit]", "[name, avg, avg]")),
             "f.yaml:10:26: the column \"avg\" stands here twice");
-  EXPECT_EQ(error_of(replaced("block: 90", "block: x")),
+  EXPECT_EQ(error_of_catalog(replaced("block: 90", "block: x")),
             "f.yaml:1:8: block must be a number from 0 to 9999, not \"x\"");
-  EXPECT_EQ(error_of(replaced("block: 90", "block: -1")),
+  EXPECT_EQ(error_of_catalog(replaced("block: 90", "block: -1")),
             "f.yaml:1:8: block must be a number from 0 to 9999, not \"-1\"");
-  EXPECT_EQ(error_of(replaced("        name: My Metric\n", "")),
+  EXPECT_EQ(error_of_catalog(replaced("        name: My Metric\n", "")),
             "f.yaml:12:9: metric \"my-metric\" needs a name");
-  EXPECT_EQ(error_of(replaced("        advice: What to do.\n", "")),
+  EXPECT_EQ(error_of_catalog(replaced("        advice: What to do.\n", "")),
             "f.yaml:12:9: metric \"my-metric\" needs \"advice\"");
-  EXPECT_EQ(error_of(replaced("        value: 100 * SQ_WAVES / $denom\n", "")),
+  EXPECT_EQ(error_of_catalog(replaced("        value: 100 * SQ_WAVES / $denom\n", "")),
             "f.yaml:12:9: metric \"my-metric\" has no formula for the column \"avg\"");
-  EXPECT_EQ(error_of(replaced("        unit: pct\n", "        unit: pct\n        unit: pct\n")),
+  EXPECT_EQ(error_of_catalog(replaced("        unit: pct\n", "        unit: pct\n        unit: pct\n")),
             "f.yaml:15:9: a metric has the key \"unit\" twice");
-  EXPECT_EQ(error_of(replaced("aliases: [my]", "aliases: [my-table]")),
+  EXPECT_EQ(error_of_catalog(replaced("aliases: [my]", "aliases: [my-table]")),
             "f.yaml:8:11: \"my-table\" names block 90 and table 90.1");
-  EXPECT_EQ(error_of(replaced("unit: pct", "only: gfx1")),
+  EXPECT_EQ(error_of_catalog(replaced("unit: pct", "only: gfx1")),
             "f.yaml:14:15: there is no architecture or family \"gfx1\"");
-  EXPECT_EQ(error_of(replaced("unit: pct", "unit: [pct]")).substr(0, 14), "f.yaml:14:15: ");
-  EXPECT_EQ(error_of("tables: []"), "f.yaml:1:9: \"tables\" needs a \"block\" with the number of its block");
-  EXPECT_EQ(error_of("a: [1"), "f.yaml:1:1: end of sequence flow not found");
-  EXPECT_EQ(error_of("just words"), "f.yaml:1:1: a catalog file must be a mapping of keys to values");
+  EXPECT_EQ(error_of_catalog(replaced("unit: pct", "unit: [pct]")).substr(0, 14), "f.yaml:14:15: ");
+  EXPECT_EQ(error_of_catalog("tables: []"),
+            "f.yaml:1:9: \"tables\" needs a \"block\" with the number of its block");
+  EXPECT_EQ(error_of_catalog("a: [1"), "f.yaml:1:1: end of sequence flow not found");
+  EXPECT_EQ(error_of_catalog("just words"), "f.yaml:1:1: a catalog file must be a mapping of keys to values");
 }
 
 TEST(CatalogYaml, an_override_must_change_something) {
+  EXPECT_EQ(error_of_catalog(
+                replaced("unit: pct", "unit: pct\n        arch: {gfx942: {value: 100 * SQ_WAVES / $denom}}")),
+            "f.yaml:15:32: the value for gfx942 equals the default");
   EXPECT_EQ(
-      error_of(replaced("unit: pct", "unit: pct\n        arch: {gfx942: {value: 100 * SQ_WAVES / $denom}}")),
-      "f.yaml:15:32: the value for gfx942 equals the default");
-  EXPECT_EQ(error_of(replaced("unit: pct", "unit: pct\n        compat: {value: 100 * SQ_WAVES / $denom}")),
-            "f.yaml:12:9: the compat entries of \"my-metric\" equal what the catalog has");
-  EXPECT_EQ(error_of("architectures: {gfx942: {}}\ndefinitions: {a: {value: B, arch: {gfx942: B}}}"),
+      error_of_catalog(replaced("unit: pct", "unit: pct\n        compat: {value: 100 * SQ_WAVES / $denom}")),
+      "f.yaml:12:9: the compat entries of \"my-metric\" equal what the catalog has");
+  EXPECT_EQ(error_of_catalog("architectures: {gfx942: {}}\ndefinitions: {a: {value: B, arch: {gfx942: B}}}"),
             "f.yaml:2:44: the override for gfx942 equals the default");
 }
 
@@ -130,17 +132,17 @@ TEST(CatalogYaml, definitions_are_expanded) {
 }
 
 TEST(CatalogYaml, hostile_input_ends_in_a_sentence) {
-  EXPECT_NE(error_of(std::string(100000, '[')), "no error");
-  EXPECT_NE(error_of(std::string(100000, '{')), "no error");
-  EXPECT_NE(error_of(std::string(5 << 20, ' ')), "no error");
-  EXPECT_NE(error_of("&a [*a, *a]"), "no error");
-  EXPECT_NE(error_of("block: *nothing"), "no error");
-  EXPECT_NE(error_of("? [a, b]\n: c"), "no error");
-  EXPECT_NE(error_of("block: !!binary x"), "no error");
-  EXPECT_NE(error_of(std::string("block: 1\0\xff\xfe", 11)), "no error");
-  EXPECT_EQ(error_of(""), "no error");
-  EXPECT_EQ(error_of("---\n# nothing\n"), "no error");
-  EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"),
+  EXPECT_NE(error_of_catalog(std::string(100000, '[')), "no error");
+  EXPECT_NE(error_of_catalog(std::string(100000, '{')), "no error");
+  EXPECT_NE(error_of_catalog(std::string(5 << 20, ' ')), "no error");
+  EXPECT_NE(error_of_catalog("&a [*a, *a]"), "no error");
+  EXPECT_NE(error_of_catalog("block: *nothing"), "no error");
+  EXPECT_NE(error_of_catalog("? [a, b]\n: c"), "no error");
+  EXPECT_NE(error_of_catalog("block: !!binary x"), "no error");
+  EXPECT_NE(error_of_catalog(std::string("block: 1\0\xff\xfe", 11)), "no error");
+  EXPECT_EQ(error_of_catalog(""), "no error");
+  EXPECT_EQ(error_of_catalog("---\n# nothing\n"), "no error");
+  EXPECT_EQ(error_of_catalog("a: 1\n---\nb: 2\n"),
             "f.yaml:2:1: a catalog file is one document, and a second one begins here");
 }
 

@@ -43,7 +43,7 @@ enum class BlockState : uint32_t {
 enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
-  kShared = 3,  // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
+  kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
   kProgress = 4,  // a Progress, open as long as its process lives
   // Buffers as a vendor's library completed them, whose decoder src/decode/block_decoders.def names.
   kCupti = 16,  // CUPTI activity records; vendor_version = cuptiGetVersion()

@@ -32,7 +32,7 @@ constexpr std::string_view kTypes[] = {"integer", "time", "duration", "bytes", "
                                        "enum",    "id",   "string",   "row"};
 static_assert(std::size(kTypes) == static_cast<size_t>(Type::kRow) + 1);
 constexpr std::string_view kKinds[] = {"timed", "fact", "dimension"};
-constexpr int kLevel = 9;  // of zstd: smaller files than at 1, and still under a millisecond
+constexpr int kLevel = 9;                 // of zstd: smaller files than at 1, and still under a millisecond
 constexpr int64_t kMaxCode = 4096;        // codes count from 0; a table of them is made
 constexpr size_t kMaxTableColumns = 255;  // ChunkHead::columns has 8 bits
 constexpr size_t kMaxName = 200;

@@ -1,10 +1,11 @@
 // rocprofv3's CSV files, to the letter.
 
+#include "format/csv/csv.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "format/csv/csv.h"
 #include "format/csv/parts.h"
 #include "format/sample_trace.h"
 

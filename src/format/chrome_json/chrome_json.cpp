@@ -193,13 +193,30 @@ class Exporter {
           json_.member("payload", std::bit_cast<double>(what.extra[0]));
         break;
       }
-      default:
-        break;
+      default: {
+        const auto columns = event::table_info(what.table).columns;
+        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra));
+             ++i)
+          put_cell(json_, columns[i], what.extra[i - kTimedColumns]);
+      }
     }
     if (what.correlation != 0) count("correlation", what.correlation);
     if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
       json_.name("end").text("not recorded");
     json_.end_object().end_object();
+  }
+
+  // An argument of a table that has no way of its own; none for what is not known and for references.
+  template <typename Json>
+  void put_cell(Json& json, const event::Column& column, int64_t cell) const {
+    const bool text = column.type == event::Type::kString || column.type == event::Type::kEnum;
+    const std::string shown = cell_text(trace_, column, cell);
+    if (shown.empty()) return;
+    json.key(column.name);
+    if (text)
+      json.value(shown);
+    else
+      json.ready(shown);
   }
 
   // The constant part for a dimension row.
@@ -310,8 +327,13 @@ class Exporter {
         json.member("stack", stack);
         break;
       }
-      default:
-        break;
+      default: {
+        const event::TableInfo& dimension = event::table_info(dimension_of(what.table));
+        category = event::table_info(what.table).name;
+        name = name_of_event(trace_, what.table, what.dim);
+        for (size_t i = 0; i < dimension.columns.size(); ++i)
+          put_cell(json, dimension.columns[i], trace_.cell(dimension.table, what.dim, static_cast<int>(i)));
+      }
     }
     return members([&](JsonWriter& out) {
       out.member("cat", category).member("name", name).name("args").begin_object().splice(args);

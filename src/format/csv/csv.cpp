@@ -102,9 +102,9 @@ class Exporter {
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
         kernels_(trace, options) {
-    for (const Table table :
-         {Table::kDispatch, Table::kCopy, Table::kFill, Table::kAllocation, Table::kApi, Table::kMarker})
-      if (options.wants(table)) total_ += static_cast<uint64_t>(trace.rows(table));
+    for (const event::TableInfo& info : event::all_tables())
+      if (info.timed && !without_file(info.table) && options.wants(info.table))
+        total_ += static_cast<uint64_t>(trace.rows(info.table));
   }
 
   Status run() {
@@ -117,6 +117,7 @@ class Exporter {
     TACHO_TRY(calls());
     TACHO_TRY(markers());
     TACHO_TRY(counters());
+    TACHO_TRY(further_tables());
     if (options_.statistics) TACHO_TRY(statistics_files());
     return {};
   }
@@ -611,6 +612,56 @@ class Exporter {
             dispatch != nullptr ? dispatch->duration : kUnknown);
       out.end();
     }
+  }
+
+  // ---- tables that rocprofv3 does not know
+
+  // These have no file of their own: rocprofv3 writes none, and other commands show them.
+  static bool without_file(Table table) {
+    return table == Table::kSync || table == Table::kOverhead || table == Table::kSample;
+  }
+  static bool has_own_file(Table table) {
+    return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill ||
+           table == Table::kAllocation || table == Table::kApi || table == Table::kMarker;
+  }
+
+  // Every other timed table in `<table>_trace`: name, place and times, then its own columns and its dimension's.
+  Status further_tables() {
+    for (const event::TableInfo& info : event::all_tables()) {
+      if (!info.timed || without_file(info.table) || has_own_file(info.table)) continue;
+      const event::TableInfo& dimension = event::table_info(dimension_of(info.table));
+      std::string header =
+          "\"Name\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"";
+      std::vector<int> columns;
+      for (size_t i = 0; i < info.columns.size(); ++i) {
+        columns.push_back(static_cast<int>(i));
+        if (i > column::Fact::correlation) header += "," + csv_quoted(info.columns[i].name);
+      }
+      for (const event::Column& column : dimension.columns) header += "," + csv_quoted(column.name);
+      TACHO_TRY(rows(info.table, columns, fmt::format("{}_trace", info.name), header + "\n",
+                     [&](Row& out, std::span<const int64_t> row) {
+                       const int64_t dim = row[column::Fact::dim];
+                       out.text(csv_quoted(name_of_event(trace_, info.table, dim)));
+                       out.comma();
+                       out.text(thread_text(row[column::Fact::track]));
+                       out.unsigned_number(row[column::Fact::correlation]);
+                       out.comma();
+                       times(out, row[column::Fact::start], row[column::Fact::duration]);
+                       const auto cell = [&](const event::Column& column, int64_t value) {
+                         const std::string text = cell_text(trace_, column, value);
+                         const bool words =
+                             column.type == event::Type::kString || column.type == event::Type::kEnum;
+                         out.comma();
+                         out.text(words ? csv_quoted(text) : text);
+                       };
+                       for (size_t i = column::Fact::correlation + 1; i < row.size(); ++i)
+                         cell(info.columns[i], row[i]);
+                       for (size_t i = 0; i < dimension.columns.size(); ++i)
+                         cell(dimension.columns[i], trace_.cell(dimension.table, dim, static_cast<int>(i)));
+                       out.end();
+                     }));
+    }
+    return {};
   }
 
   // ---- statistics

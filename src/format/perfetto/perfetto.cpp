@@ -261,10 +261,27 @@ class Exporter {
                                       event::to_string(static_cast<event::OverheadKind>(kind))));
           }
         });
-      default:
-        break;
+      default: {
+        const auto columns = event::table_info(what.table).columns;
+        unfinished(what);
+        for (size_t i = kTimedColumns; i < std::min(columns.size(), kTimedColumns + std::size(what.extra));
+             ++i)
+          annotate(more_, columns[i], what.extra[i - kTimedColumns]);
+        return remembered(what, [&](EventBody& body) {
+          const event::TableInfo& dimension = event::table_info(dimension_of(what.table));
+          body.category(category(event::table_info(what.table).name));
+          body.name(packets_.intern(interned_event_names, name_of_event(trace_, what.table, what.dim)));
+          for (size_t i = 0; i < dimension.columns.size(); ++i)
+            annotate(body, dimension.columns[i], trace_.cell(dimension.table, what.dim, static_cast<int>(i)));
+        });
+      }
     }
-    return {};
+  }
+
+  // An annotation of a table that has no way of its own; none for what is not known and for references.
+  void annotate(EventBody& body, const event::Column& column, int64_t cell) {
+    if (const std::string text = cell_text(trace_, column, cell); !text.empty())
+      body.add_string(key(column.name), text);
   }
 
   void unfinished(const Happening& what) {

@@ -2,11 +2,13 @@
 #include "format/view/names.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <tuple>
 
 #include "base/demangle.h"
+#include "base/format.h"
 #include "base/temporary.h"
 
 namespace tacho::format {
@@ -78,6 +80,41 @@ Threads::Threads(const trace::Trace& trace) {
       next = other ? 1 : 0;
     }
     index_[static_cast<size_t>(row)] = next++;
+  }
+}
+
+Table dimension_of(Table fact) {
+  return event::table_info(fact).columns[column::Fact::dim].target;
+}
+
+std::string_view name_of_event(const trace::Trace& trace, Table fact, int64_t dim) {
+  const event::TableInfo& dimension = event::table_info(dimension_of(fact));
+  for (const event::Type type : {event::Type::kString, event::Type::kEnum})
+    for (size_t i = 0; i < dimension.columns.size(); ++i) {
+      if (dimension.columns[i].type != type) continue;
+      const int64_t cell = trace.cell(dimension.table, dim, static_cast<int>(i));
+      const std::string_view text =
+          type == event::Type::kString ? trace.string(cell) : dimension.columns[i].enumeration->text(cell);
+      if (!text.empty()) return text;
+    }
+  return event::table_info(fact).name;
+}
+
+std::string cell_text(const trace::Trace& trace, const event::Column& column, int64_t cell) {
+  if (cell == event::kUnknown) return {};
+  switch (column.type) {
+    case event::Type::kString:
+      return std::string(trace.string(cell));
+    case event::Type::kEnum:
+      return std::string(column.enumeration->text(cell));
+    case event::Type::kDouble:
+      return fmt::format("{}", std::bit_cast<double>(cell));
+    case event::Type::kId:
+      return fmt::format("{}", static_cast<uint64_t>(cell));
+    case event::Type::kRow:
+      return {};
+    default:
+      return fmt::format("{}", cell);
   }
 }
 

@@ -53,6 +53,14 @@ class Threads {
   std::vector<int64_t> index_;
 };
 
+/// The table of a timed fact's dimension.
+event::Table dimension_of(event::Table fact);
+/// What an event is called in a table that nobody has given a way of its own: the first text among its dimension's
+/// columns, else the first enumerator, else the table's name.
+std::string_view name_of_event(const trace::Trace& trace, event::Table fact, int64_t dim);
+/// A cell of a column as text: numbers, texts, enumerators; "" for what is not known, and for references to rows.
+std::string cell_text(const trace::Trace& trace, const event::Column& column, int64_t cell);
+
 /// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
 std::string_view copy_direction_name(int64_t direction);
 /// "MEMORY_ALLOCATION_ALLOCATE" or "MEMORY_ALLOCATION_FREE", for a cell of AllocationOperation.

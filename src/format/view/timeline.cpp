@@ -24,12 +24,16 @@ constexpr int kFill[] = {TACHO_TIMED, column::Fill::bytes};
 constexpr int kAllocation[] = {TACHO_TIMED, column::Allocation::bytes, column::Allocation::address};
 constexpr int kApi[] = {TACHO_TIMED, column::Api::result};
 constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
-constexpr int kPlain[] = {TACHO_TIMED};
 #undef TACHO_TIMED
 constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};
 constexpr int kCounterValue[] = {column::CounterValue::track, column::CounterValue::start,
                                  column::CounterValue::dim,   column::CounterValue::ordinal,
                                  column::CounterValue::value, column::CounterValue::instance};
+
+// The order of rows that begin and end together; tables that are not listed come after these.
+constexpr Table kOrder[] = {Table::kDispatch, Table::kCopy,    Table::kFill,        Table::kMarker,
+                            Table::kApi,      Table::kSync,    Table::kOverhead,    Table::kAllocation,
+                            Table::kSample,   Table::kReading, Table::kCounterValue};
 
 bool device_work(Table table) {
   return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
@@ -55,8 +59,10 @@ std::span<const int> timeline_columns(Table table) {
       return kReading;
     case Table::kCounterValue:
       return kCounterValue;
-    default:
-      return kPlain;
+    default: {
+      static constexpr int kFirst[] = {0, 1, 2, 3, 4, 5, 6, 7};
+      return std::span(kFirst).first(std::min(std::size(kFirst), event::table_info(table).columns.size()));
+    }
   }
 }
 
@@ -88,9 +94,11 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
                                    track)
                       .first->second;
   }
-  for (const Table table :
-       {Table::kDispatch, Table::kCopy, Table::kFill, Table::kMarker, Table::kApi, Table::kSync,
-        Table::kOverhead, Table::kAllocation, Table::kSample, Table::kReading, Table::kCounterValue})
+  std::vector<Table> order(std::begin(kOrder), std::end(kOrder));
+  for (const event::TableInfo& info : event::all_tables())
+    if (info.timed && std::find(order.begin(), order.end(), info.table) == order.end())
+      order.push_back(info.table);
+  for (const Table table : order)
     if (options.wants(table) && (tables >> static_cast<unsigned>(table) & 1) != 0 && trace.rows(table) > 0) {
       sources_.push_back(
           {table, std::make_unique<trace::TimeCursor>(trace, table, timeline_columns(table)), false});

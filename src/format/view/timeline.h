@@ -28,10 +28,12 @@ struct Happening {
   uint32_t lane;        // of slices, and of points that are drawn in a line
 };
 
-/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
-/// graph_node; copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value;
-/// counter value: ordinal, value, instance (dim is the counter).
+/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal, graph_node;
+/// copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value; counter value: ordinal,
+/// value, instance (dim is the counter); any other table: the first three that follow the five.
 std::span<const int> timeline_columns(event::Table table);
+/// The first of those columns in a timed fact.
+inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;
 
 /// An error for a trace that holds sums only (--aggregate): there is no timeline to write.
 Status check_has_events(const trace::Trace& trace);

@@ -62,7 +62,9 @@ TextOf name_text(const std::shared_ptr<TraceFacts>& facts, Table table) {
         return facts->trace().text(Table::kFrame, frame, column::Frame::function);
       };
     default:
-      return {};
+      return [facts, table](int64_t dim, std::string&) {
+        return format::name_of_event(facts->trace(), table, dim);
+      };
   }
 }
 

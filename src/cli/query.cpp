@@ -162,6 +162,7 @@ int run_query(int argc, char** argv) {
     return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
   const auto session = query::Session::open(file, dialect);
   if (!session) return complain(kBadInput, session.error().message);
+  if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   Printer printer(format, stdout);
   if (explain) {
     const auto explanation = (*session)->explain(sql);

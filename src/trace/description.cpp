@@ -260,7 +260,6 @@ Mapping::Mapping(const Description& file) {
         }
       }
     }
-    has_foreign_codes_ |= !map->foreign.empty();
     codes[ours->name] = map.get();
     codes_.push_back(std::move(map));
   }

@@ -111,14 +111,11 @@ class Mapping {
   const Column& column(event::Table table, size_t column) const {
     return by_table_[static_cast<size_t>(table)][column];
   }
-  /// Codes of enumerations that the file knows and this build does not know.
-  bool has_foreign_codes() const { return has_foreign_codes_; }
 
  private:
   std::vector<std::unique_ptr<Table>> by_number_;
   std::vector<std::vector<Column>> by_table_;  // by our table numbers: also those that the file does not have
   std::vector<std::unique_ptr<CodeMap>> codes_;
-  bool has_foreign_codes_ = false;
 };
 
 }  // namespace tacho::trace

@@ -131,6 +131,7 @@ class SqlSession : public Session {
   Result<Explanation> explain(const std::string& sql) override;
   Result<report::Table> schema() override;
   std::string_view dialect() const override { return dialect_; }
+  std::string_view unknown() const override { return unknown_; }
   uint64_t decoded() const override {
     uint64_t sum = 0;
     for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
@@ -147,6 +148,7 @@ class SqlSession : public Session {
   Result<Dialect> make(std::string_view name) const;
 
   std::string path_;
+  std::string unknown_;
   std::string dialect_;
   std::string own_;  // the dialect of the file itself when it is a database
   std::shared_ptr<const sqlite::Database> database_;
@@ -213,6 +215,7 @@ Result<Dialect> SqlSession::make(std::string_view name) const {
 
 Status SqlSession::make_trace_desk() {
   TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, format::open_any(path_));
+  unknown_ = trace->unknown();
   TACHO_ASSIGN(facts_, TraceFacts::make(trace));
   store_ = std::make_shared<TraceStore>(trace);
   auto desk = std::make_unique<Desk>();

@@ -33,6 +33,8 @@ class Session {
   /// Tables and views that unqualified names mean: name, "table" or "view", and its columns.
   virtual Result<report::Table> schema() = 0;
   virtual std::string_view dialect() const = 0;
+  /// One sentence when the file holds what this build of tacho does not know (see trace::Trace::unknown), else "".
+  virtual std::string_view unknown() const = 0;
   /// Columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;
 };

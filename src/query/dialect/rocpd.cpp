@@ -111,7 +111,9 @@ PartColumn kernel_cell(const C& c, int at) {
 
 TextOf text_of(const C& c) {
   return [c](int64_t code, std::string&) {
-    return code < 0 ? std::string_view(c->words[static_cast<size_t>(-code - 1)]) : c->trace().string(code);
+    if (code >= 0) return c->trace().string(code);
+    const uint64_t place = ~static_cast<uint64_t>(code);  // -1 is 0; a damaged file may hold anything
+    return place < c->words.size() ? std::string_view(c->words[place]) : std::string_view();
   };
 }
 TextOf fixed(std::string text) {
@@ -177,7 +179,7 @@ int64_t tid_of(const Context& c, int64_t track) {
 }
 
 int64_t function_name(const Context& c, int64_t dim) {
-  return c.trace().cell(Table::kFunction, dim, column::Function::name);
+  return c.facts->string_row(Table::kFunction, dim, column::Function::name);
 }
 int64_t function_category(const Context& c, int64_t dim) {
   return c.word(format::api_domain_name(
@@ -203,7 +205,7 @@ int64_t copy_name(const Context& c, int64_t dim) {
       format::copy_direction_name(c.trace().cell(Table::kCopyShape, dim, column::CopyShape::direction)));
 }
 int64_t kernel_name(const Context& c, int64_t dim) {
-  return c.trace().cell(Table::kKernel, dim, column::Kernel::name);
+  return c.facts->string_row(Table::kKernel, dim, column::Kernel::name);
 }
 
 PartColumn id_text(const C& c, PartColumn column) {
@@ -268,11 +270,12 @@ std::vector<Relation> event_tables(const C& c) {
                                             : table == Table::kDispatch   ? "KERNEL_DISPATCH"
                                             : table == Table::kAllocation ? "MEMORY_ALLOCATION"
                                                                           : "MEMORY_COPY")));
-    PartColumn extdata =
-        table == Table::kMarker
-            ? of_dim(c, [](const Context& of,
-                           int64_t dim) { return of.trace().cell(Table::kLabel, dim, column::Label::name); })
-            : constant(-1);
+    PartColumn extdata = table == Table::kMarker
+                             ? of_dim(c,
+                                      [](const Context& of, int64_t dim) {
+                                        return of.facts->string_row(Table::kLabel, dim, column::Label::name);
+                                      })
+                             : constant(-1);
     add(events, table, c->first_event(table),
         {row_number(c->first_event(table)), guid(), std::move(category), one(column::Fact::correlation),
          constant(0), constant(0), constant(0), constant(0), std::move(extdata)});
@@ -695,10 +698,12 @@ std::vector<Relation> flat_views(const C& c) {
          of_dim(c, table == Table::kApi ? function_name : marker_call), of_track(c, node_of),
          of_track(c, pid_of), of_track(c, tid_of), start_of(c), end_of(c), duration_of(c),
          row_number(c->first_event(table)), one(column::Fact::correlation), constant(0), constant(0),
-         table == Table::kMarker
-             ? of_dim(c, [](const Context& of,
-                            int64_t dim) { return of.trace().cell(Table::kLabel, dim, column::Label::name); })
-             : constant(-1),
+         table == Table::kMarker ? of_dim(c,
+                                          [](const Context& of, int64_t dim) {
+                                            return of.facts->string_row(Table::kLabel, dim,
+                                                                        column::Label::name);
+                                          })
+                                 : constant(-1),
          constant(0), constant(0)},
         table == Table::kMarker ? std::vector<PartColumn>{of_dim(c, marker_is_range)}
                                 : std::vector<PartColumn>{});
@@ -956,7 +961,7 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
   for (int64_t i = 0; i < static_cast<int64_t>(event::CopyDirection::kEnd); ++i)
     if (const std::string_view name = format::copy_direction_name(i); !name.empty() && c->word(name) == 0)
       c->words.emplace_back(name);
-  const auto strings = std::make_shared<StringStore>(facts, c->words.size());
+  const auto strings = std::make_shared<TraceStrings>(facts, c->words.size());
   c->strings = strings->strings();
   Dialect dialect;
   dialect.name = "rocpd";

@@ -38,6 +38,11 @@ int64_t word(std::string_view text) {
   return 0;
 }
 
+std::string_view word_of(int64_t code) {
+  const uint64_t place = ~static_cast<uint64_t>(code);  // -1 is 0
+  return place < std::size(kWords) ? kWords[place] : std::string_view();
+}
+
 struct Maker {
   std::shared_ptr<TraceStore> store;
   std::shared_ptr<TraceFacts> facts;
@@ -48,7 +53,7 @@ struct Maker {
 
   TextOf text() const {
     return [facts = facts](int64_t code, std::string& scratch) {
-      if (code < 0) return kWords[static_cast<size_t>(-code - 1)];
+      if (code < 0) return word_of(code);
       return facts->readable(code, scratch);
     };
   }
@@ -124,7 +129,7 @@ struct Maker {
 
   // Codes of an operation's description and type.
   int64_t description(Table table, int64_t dim) const {
-    return table == Table::kDispatch ? facts->trace().cell(Table::kKernel, dim, column::Kernel::name) : 0;
+    return table == Table::kDispatch ? facts->string_row(Table::kKernel, dim, column::Kernel::name) : 0;
   }
   int64_t op_type(Table table, int64_t dim) const {
     if (table == Table::kDispatch) {
@@ -232,13 +237,13 @@ Relation api_like(const Maker& make, bool texts) {
   make.add(relation, Table::kApi, 1,
            {id(1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid),
             make.start(), make.end(), code([facts](const int64_t* base) {
-              return facts->trace().cell(Table::kFunction, base[0], column::Function::name);
+              return facts->string_row(Table::kFunction, base[0], column::Function::name);
             }),
             fixed(0)});
   make.add(relation, Table::kMarker, calls + 1,
            {id(calls + 1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid),
             make.start(), make.end(), fixed(word("UserMarker")), code([facts](const int64_t* base) {
-              return facts->trace().cell(Table::kLabel, base[0], column::Label::name);
+              return facts->string_row(Table::kLabel, base[0], column::Label::name);
             })});
   return relation;
 }
@@ -391,7 +396,7 @@ Relation monitor(const Maker& make) {
   const auto facts = make.facts;
   const auto counter = [facts](const int64_t* base) {
     const int64_t row = facts->trace().cell(Table::kTrack, base[0], column::Track::counter);
-    return facts->trace().cell(Table::kCounter, row, column::Counter::name);
+    return facts->string_row(Table::kCounter, row, column::Counter::name);
   };
   relation.columns[1].text = [](int64_t, std::string&) { return std::string_view("gpu"); };
   relation.columns[6].text = [](int64_t code, std::string& scratch) {
@@ -521,7 +526,7 @@ Result<std::vector<std::vector<report::Cell>>> busy(const Maker& make) {
 Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts) {
   Dialect dialect;
   dialect.name = "rpd";
-  const auto strings = std::make_shared<StringStore>(facts, std::size(kWords));
+  const auto strings = std::make_shared<TraceStrings>(facts, std::size(kWords));
   const Maker make{store, facts, strings->strings()};
   for (Relation& relation :
        std::vector<Relation>{op_table(make), op_view(make), api_like(make, false), api_like(make, true),

@@ -47,18 +47,18 @@ namespace {
 constexpr int64_t kStringBatch = 1 << 16;
 }
 
-StringStore::StringStore(std::shared_ptr<TraceFacts> facts, size_t words)
+TraceStrings::TraceStrings(std::shared_ptr<TraceFacts> facts, size_t words)
     : facts_(std::move(facts)),
       strings_(std::max<int64_t>(facts_->trace().rows(Table::kString), 1)),
       words_(static_cast<int64_t>(words)) {}
-size_t StringStore::chunks(int) const {
+size_t TraceStrings::chunks(int) const {
   return static_cast<size_t>((rows(0) + kStringBatch - 1) / kStringBatch);
 }
-ChunkInfo StringStore::chunk(int, size_t chunk) const {
+ChunkInfo TraceStrings::chunk(int, size_t chunk) const {
   const int64_t first = static_cast<int64_t>(chunk) * kStringBatch;
   return {static_cast<uint32_t>(std::min(kStringBatch, rows(0) - first)), first, false, 0, 0};
 }
-Status StringStore::decode(int, size_t, int, std::vector<int64_t>&) {
+Status TraceStrings::decode(int, size_t, int, std::vector<int64_t>&) {
   return fail("the string table has no stored columns");
 }
 

@@ -1,5 +1,5 @@
-// What the SQL dialects ask about a trace: numbers of tracks, display names, the clock of times, which API call caused
-// which device work.
+// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and which API call
+// caused which device work.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -41,6 +41,11 @@ class TraceFacts {
     return tracks_[row >= 0 && row < static_cast<int64_t>(tracks_.size()) ? static_cast<size_t>(row) : 0];
   }
 
+  /// The row of the string table that a dimension's cell names; 0 where it names none, as in a damaged file.
+  int64_t string_row(event::Table table, int64_t row, int column) const {
+    const int64_t named = trace_->cell(table, row, column);
+    return named > 0 && named < trace_->rows(event::Table::kString) ? named : 0;
+  }
   /// A kernel's name as people read it, by the string row of its name. Valid as long as `scratch` is left alone.
   std::string_view readable(int64_t string_row, std::string& scratch);
 
@@ -102,9 +107,9 @@ class TraceFacts {
 };
 
 /// The strings of a trace as rows numbered from 0 (row 0 is ""), and behind them words that only a dialect has.
-class StringStore : public Store {
+class TraceStrings : public Store {
  public:
-  StringStore(std::shared_ptr<TraceFacts> facts, size_t words);
+  TraceStrings(std::shared_ptr<TraceFacts> facts, size_t words);
   size_t chunks(int table) const override;
   ChunkInfo chunk(int table, size_t chunk) const override;
   int64_t rows(int) const override { return strings_ + words_; }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -132,7 +134,15 @@ std::unique_ptr<trace::TimeCursor> TraceStore::by_time(int table, std::span<cons
 }
 
 Status TraceStore::decode(int table, size_t chunk, int column, std::vector<int64_t>& values) {
-  if (!dimension(table)) return trace_->decode(static_cast<Table>(table), chunk, column, values);
+  if (!dimension(table)) {
+    TACHO_TRY(trace_->decode(static_cast<Table>(table), chunk, column, values));
+    // As SQLite: what is not a number is NULL.
+    if (event::table_info(static_cast<Table>(table)).columns[static_cast<size_t>(column)].type ==
+        event::Type::kDouble)
+      for (int64_t& value : values)
+        if (std::isnan(std::bit_cast<double>(value))) value = kUnknown;
+    return {};
+  }
   const ChunkInfo info = this->chunk(table, chunk);
   values.resize(info.rows);
   for (uint32_t i = 0; i < info.rows; ++i)
@@ -215,6 +225,7 @@ bool Judge::holds(int order) const {
 
 // Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group after group.
 struct Scan::Grouped {
+  bool numbered = false;                   // the last column is the row's id
   size_t width = 0;                        // values per row
   std::vector<int> columns;                // which
   std::vector<std::vector<int64_t>> keys;  // codes of the group's columns
@@ -330,11 +341,36 @@ int64_t Scan::value_at(int column, uint32_t row) {
   return source.derive(base);
 }
 
-int64_t Scan::row_id() const {
-  if (grouped_)
-    return static_cast<int64_t>(grouped_->starts[grouped_->order[grouped_->group]] + grouped_->given -
-                                selection_.size() + position_);
-  return relation_.parts[part_].first_id + first_row_ + selection_[position_];
+int64_t Scan::row_id() {
+  if (timed_) {
+    status_ = fail("rowid is not known of rows in order of time: select the column id");
+    return 0;
+  }
+  if (grouped_) {
+    if (!grouped_->numbered)
+      if (Status status = number_groups(); !status) {
+        status_ = std::move(status);
+        return 0;
+      }
+    return value_at(kRowNumber, selection_[position_]);
+  }
+  return relation_.parts[part_].first_id + row_number(selection_[position_]);
+}
+
+// Groups the rows once more, now with their ids, and goes on where it was: the order is the same.
+Status Scan::number_groups() {
+  const std::unique_ptr<Grouped> before = std::move(grouped_);
+  const std::vector<uint32_t> selection = selection_;
+  const size_t position = position_;
+  next_part_ = next_chunk_ = 0;
+  done_ = false;
+  TACHO_TRY(group(true));
+  grouped_->group = before->group;
+  grouped_->given = before->given;
+  selection_ = selection;
+  position_ = position;
+  done_ = false;
+  return {};
 }
 
 // Whether a chunk can hold a row that satisfies the constraints, judged by its directory entry and summaries alone.
@@ -563,7 +599,8 @@ bool Scan::next_batch() {
   return next_natural();
 }
 
-Status Scan::group() {
+// `numbered`: with the row ids, which are rarely asked for.
+Status Scan::group(bool numbered) {
   auto grouped = std::make_unique<Grouped>();
   const size_t terms = plan_.group_by.size();
   for (const int column : plan_.used) {
@@ -571,6 +608,8 @@ Status Scan::group() {
                                     [&](const OrderTerm& term) { return term.column == column; });
     if (!of_key) grouped->columns.push_back(column);
   }
+  grouped->numbered = numbered;
+  if (numbered) grouped->columns.push_back(kRowNumber);
   grouped->width = grouped->columns.size();
   // Codes with equal texts are one value.
   std::vector<tsl::robin_map<int64_t, int64_t>> canonical(terms);
@@ -627,7 +666,9 @@ Status Scan::group() {
     while (next_natural())
       for (const uint32_t row : selection_) {
         int64_t* const to = grouped->values + next[group_of(row)]++ * grouped->width;
-        for (size_t i = 0; i < grouped->width; ++i) to[i] = value_at(grouped->columns[i], row);
+        for (size_t i = 0; i < grouped->width; ++i)
+          to[i] = grouped->columns[i] == kRowNumber ? relation_.parts[part_].first_id + row_number(row)
+                                                    : value_at(grouped->columns[i], row);
       }
     TACHO_TRY(Status(status_));
   }
@@ -660,7 +701,7 @@ Status Scan::group() {
 
 bool Scan::next_grouped() {
   if (!grouped_) {
-    if (Status status = group(); !status) return fail_with_status(std::move(status));
+    if (Status status = group(false); !status) return fail_with_status(std::move(status));
     done_ = false;
     grouped_->group = 0;
     grouped_->given = 0;

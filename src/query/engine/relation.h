@@ -1,6 +1,6 @@
-// Relations: what SQL sees of a trace. A relation is a list of columns computed on the fly from the columns of one or
-// more trace tables, chunk by chunk; nothing is copied. A Scan walks over one with constraints pushed into it: chunks are
-// skipped by their time span, ids and dictionary entries, and only columns that are asked for are decoded.
+// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from the columns of one or
+// more trace tables, chunk by chunk, without a copy. A Scan walks over a relation with constraints pushed into it: it skips
+// chunks by their time span, ids and dictionary entries, and decodes only the columns that are asked for.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -38,13 +38,13 @@ class Store {
   virtual size_t chunks(int table) const = 0;
   virtual ChunkInfo chunk(int table, size_t chunk) const = 0;
   virtual int64_t rows(int table) const = 0;
-  /// One column of a chunk, kUnknown for NULL. The most recently used ones are kept.
+  /// One column of a chunk, kUnknown for NULL. The store keeps the most recently used ones.
   Result<Values> column(int table, size_t chunk, int column);
-  /// Makes the columns that column() will be asked for ready together, where that is cheaper.
+  /// Decodes the columns that column() will be asked for together, where that is cheaper.
   Status prefetch(int table, size_t chunk, std::span<const int16_t> columns);
   /// Distinct values that `column` has in a chunk, without decoding it; false = not known.
   virtual bool entries(int table, size_t chunk, int column, std::vector<int64_t>& values) const = 0;
-  /// Number of the row of a table that has `id`; -1 when there is none. Here ids are the rows' numbers.
+  /// Number of the table's row with this id; -1 when there is none. By default ids are the rows' numbers.
   virtual Result<int64_t> row_of(int table, int64_t id);
   /// Rows in order of start; nullptr = the store cannot.
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
@@ -53,7 +53,7 @@ class Store {
   /// Whether a column held something else than whole numbers and NULL where only those are expected: a real is cut then,
   /// a text reads as NULL, and only SQLite answers exactly. Known of the columns decoded so far.
   bool irregular() const { return irregular_; }
-  /// Columns decoded so far: what tests of push-down look at.
+  /// Columns decoded so far. Tests of push-down look at it.
   uint64_t decoded() const { return decoded_; }
 
  protected:
@@ -78,7 +78,7 @@ class Store {
   uint64_t decoded_ = 0;
 };
 
-/// The tables of a trace: number = event::Table. Dimensions are one table each, too, without row 0 ("none").
+/// The tables of a trace: number = event::Table. Dimensions lack row 0 ("none").
 class TraceStore : public Store {
  public:
   explicit TraceStore(std::shared_ptr<const trace::Trace> trace);
@@ -127,12 +127,11 @@ struct Part {
 struct ColumnInfo {
   std::string name;
   ValueType type = ValueType::kInteger;
-  TextOf text;        // of text columns
-  bool few = false;   // depends on the dimension or track alone: rows can be grouped by it
-  bool time = false;  // ascends with the rows' start: TimeCursor's order, zone maps apply
-  bool id = false;    // the row id: unique, looked up directly
-  bool key = false;   // unique too, found by Store::row_of()
-  bool hidden = false;
+  TextOf text;             // of text columns
+  bool few = false;        // depends on the dimension or track alone: rows can be grouped by it
+  bool time = false;       // ascends with the rows' start: TimeCursor's order, zone maps apply
+  bool id = false;         // the row id: unique, looked up directly
+  bool key = false;        // unique too, found by Store::row_of()
   bool looked_up = false;  // its texts are looked up row by row: no engine is faster at that than SQLite
 };
 
@@ -230,7 +229,8 @@ class Scan {
   std::string_view text(int column, int64_t code, std::string& scratch) const {
     return relation_.columns[static_cast<size_t>(column)].text(code, scratch);
   }
-  int64_t row_id() const;
+  /// The relation's row id of the current row. May fail: see status().
+  int64_t row_id();
   const Status& status() const { return status_; }
   size_t part() const { return part_; }
   const Relation& relation() const { return relation_; }
@@ -246,7 +246,8 @@ class Scan {
   bool kept(uint32_t row);
   bool fail_with_status(Status status);
   bool next_natural();
-  Status group();
+  Status group(bool numbered);
+  Status number_groups();
   bool next_grouped();
   bool next_timed();
 

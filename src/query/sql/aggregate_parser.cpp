@@ -2,6 +2,7 @@
 #include "query/sql/aggregate_parser.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <span>
 #include <utility>
@@ -420,7 +421,10 @@ bool Parser::items() {
     if (item.node < 0) return false;
     const size_t to = place_;
     item.text = words(from, to);
-    item.title = source_text(from, to);
+    // SQLite names a column by the text up to the next word, comments among it.
+    item.title = to < tokens_.size() ? sql_.substr(tokens_[from].at, tokens_[to].at - tokens_[from].at) : "";
+    while (!item.title.empty() && std::isspace(static_cast<unsigned char>(item.title.back())) != 0)
+      item.title.pop_back();
     if (node(item.node).op == Op::kColumn) item.title = plan_->column(node(item.node)).name;
     item.named = take("as") || (!at(",") && !at("from"));
     if (item.named && !name(item.title)) return false;

@@ -106,7 +106,7 @@ int connect(sqlite3* connection, void* context, int count, const char* const* ar
   else
     for (size_t i = 0; i < entry.relation.columns.size(); ++i)
       sql += (i > 0 ? ", " : "") + quoted(entry.relation.columns[i].name) + " " +
-             type_name(entry.relation.columns[i].type) + (entry.relation.columns[i].hidden ? " HIDDEN" : "");
+             type_name(entry.relation.columns[i].type);
   sql += ")";
   if (const int code = sqlite3_declare_vtab(connection, sql.c_str()); code != SQLITE_OK) {
     *error = sqlite3_mprintf("%s", sqlite3_errmsg(connection));
@@ -231,7 +231,6 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
     ordered = true;
     plan += "n";
   } else if (number == 0 && info->nOrderBy > 0) {
-    const bool sorted = sqlite3_vtab_distinct(info) == 0;
     bool all_few = true;
     for (int i = 0; i < info->nOrderBy; ++i)
       all_few = all_few && info->aOrderBy[i].iColumn >= 0 &&
@@ -263,7 +262,6 @@ int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
         cost += total * 0.2;
       }
     }
-    (void)sorted;
   }
   info->orderByConsumed = ordered ? 1 : 0;
   if (!ordered && plan.back() == '|') plan += "n";
@@ -506,6 +504,8 @@ int column_value(sqlite3_vtab_cursor* base, sqlite3_context* context, int column
 int row_id(sqlite3_vtab_cursor* base, sqlite3_int64* id) {
   auto& cursor = *static_cast<Cursor*>(base);
   *id = cursor.entry->is_result ? static_cast<int64_t>(cursor.row) + 1 : cursor.scan->row_id();
+  if (!cursor.entry->is_result && !cursor.scan->status())
+    return set_error(base->pVtab, cursor.scan->status().error().message);
   return SQLITE_OK;
 }
 

@@ -1,5 +1,5 @@
-// The answer to a question about a trace: a table of exact values with the unit of each column, to be shown to people or
-// to programs.
+// The answer to a question about a trace: a table of exact values with the unit of each column, for people and for
+// programs.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Answer {
   std::vector<std::string> remarks;  // sentences: what is left out, what to beware of
 };
 
-/// Exact values under programs' names: for csv, JSON and SQL. Of `rows` alone, as is the next one.
+/// Exact values under programs' names: for csv, JSON and SQL. Takes `rows` only, not `next`.
 report::Table exact_table(const Answer& answer);
-/// Durations and sizes in units that suit them, under people's titles.
+/// Durations and sizes in units that suit them, under people's titles. Takes `rows` only.
 report::Table readable_table(const Answer& answer);
 
 }  // namespace tacho::analysis

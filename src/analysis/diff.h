@@ -17,7 +17,7 @@ enum class DiffBy : uint8_t {
   kApi,
   kMarker,
   kCopy,
-  kOperator,  // GPU time under the innermost framework operator that was open at the launch, one value per operator call
+  kOperator,  // GPU time under the innermost framework operator open at the launch, one value per operator call
 };
 Result<DiffBy> parse_diff_by(std::string_view text);
 
@@ -34,13 +34,13 @@ struct DiffRow {
   bool in_a = false, in_b = false;
   Distribution a, b;
   int64_t difference = 0;  // ns, total of b - total of a
-  /// Two-sided p value of the Mann-Whitney U test on the durations (normal approximation with correction for ties; that
-  /// they come from the same distribution). NaN with fewer than 8 calls on a side.
+  /// Two-sided p value of the Mann-Whitney U test that both sides' durations come from one distribution (normal
+  /// approximation with correction for ties). NaN with fewer than 8 calls on a side.
   double p = 0;
 };
 struct Diff {
-  /// Gives the rows one after the other, largest |difference| first (ties by name, where names are not very many); false
-  /// when there are no more. There may be millions: they lie in a temporary file.
+  /// Gives the rows one by one, largest |difference| first; false at the end. Ties are sorted by name up to kSortedByName
+  /// names. There may be millions of rows: they lie in a temporary file.
   std::function<bool(DiffRow&)> next;
   size_t rows = 0;  // how many there are
   int64_t total_a = 0, total_b = 0;
@@ -50,7 +50,7 @@ struct Diff {
 /// Both traces must outlive the result.
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
 
-/// As a table, whose rows come from `diff`.
+/// As a table that takes its rows from `diff`: each of the two can be read only once.
 Answer diff_answer(const Diff& diff);
 
 }  // namespace tacho::analysis

@@ -1,6 +1,5 @@
-// Call stacks of a trace summed up into one tree: the host's time by samples, and the devices' time under the
-// stack that launched the work. What `tacho stats --by stack|function|line`, folded stacks, speedscope and
-// `tacho flame` show.
+// Sums the call stacks of a trace up into one tree: the host's time by samples, and the devices' time under the stack
+// that launched the work. `tacho stats --by stack|function|line`, folded stacks, speedscope and `tacho flame` show it.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +48,8 @@ struct StackTree {
   std::vector<StackFrame> frames;
   std::vector<StackNode> nodes;  // parents before children; 0 is the root
   int64_t samples = 0, host_ns = 0;
-  // Device time by how its stack is known: read at the launch or sampled within the call; the nearest sample
-  // of the same thread; not at all. They add up to gpu_ns, which is the sum over all kernels, copies and
-  // fills.
+  // Device time by how well its stack is known. exact: read at the launch or sampled within the call; near: the nearest
+  // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
   bool wall = false;  // samples of wall time are among them
   bool cpu = false;
@@ -73,8 +71,8 @@ struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'
   int64_t samples = 0;
-  int64_t self_ns =
-      0;  // the innermost frame; by line: what is below it without a line of its own (kLine) as well
+  // As the innermost frame. kLine: also with frames below that have no line of their own.
+  int64_t self_ns = 0;
   int64_t total_ns = 0;     // somewhere on the stack, counted once
   int64_t gpu_ns = 0;       // device work launched from it or from what it called
   int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack
@@ -85,8 +83,7 @@ enum class StackBy { kStack, kFunction, kLine };
 /// tree must have been made with lines for kLine.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 
-/// "root;outer;inner 1234" a line; `gpu`: device time instead of host time. Microseconds, as folded stacks
-/// are counts.
+/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device time, not host time.
 std::string folded_stacks(const StackTree& tree, bool gpu);
 /// speedscope's file format: a sampled profile of host time and one of device time.
 std::string speedscope_json(const StackTree& tree, std::string_view name);

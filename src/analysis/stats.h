@@ -1,5 +1,5 @@
-// Statistics per name: what `tacho stats`, the summary after a run and the rocprofv3 *_stats.csv files show. Computed
-// from the chunks' summaries alone, without decoding a row.
+// Statistics per name, computed from the chunks' summaries without decoding a row. `tacho stats`, the summary after a run
+// and the rocprofv3 *_stats.csv files show them.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct StatOptions {
   std::optional<event::Domain> domain;  // kApi only
 };
 
-/// Statistics of any number of names in bounded memory: what there is of a name beside numbers is made when its row is
-/// asked for, and the numbers of many names lie in temporary files. The trace must outlive it.
+/// Statistics of any number of names in bounded memory: texts are made when a row is asked for, and the numbers of many
+/// names lie in temporary files. The trace must outlive it.
 class StatTable {
  public:
   static Result<StatTable> make(const trace::Trace& trace, By by, const StatOptions& options = {});
@@ -47,7 +47,7 @@ class StatTable {
   ~StatTable();
 
   size_t size() const;
-  /// Rows sorted by total time, longest first (ties by name, where names are not very many). Contract: index < size().
+  /// Rows by total time, longest first; ties by name up to kSortedByName names. Contract: index < size().
   StatRow row(size_t index) const;
   int64_t calls() const;  // over all rows
   int64_t total() const;  // ns, over all rows
@@ -74,7 +74,7 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
 
 /// One sentence per kind of loss, none when the trace misses nothing.
 std::vector<std::string> loss_sentences(const trace::Trace& trace);
-/// One sentence per table whose rows were left out because the user asked for it (filters, pauses): no loss.
+/// One sentence per table whose rows the user's filters or pauses left out: no loss.
 std::vector<std::string> filter_sentences(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

@@ -1,6 +1,7 @@
-// Rows of several tables in order of their start, in slices: consecutive rows of one track before which and within which
-// nothing of another track lies. What busy time, gaps, overlap and queue depth are computed from; many times faster than
-// a cursor row by row where few tracks work at the same time. Memory is that of the chunks open at one moment.
+// Walks over rows of several tables in order of their start, slice by slice. A slice is a run of consecutive rows of one
+// track with no row of another track between them. Busy time, gaps, overlap and queue depth are computed from it: where
+// few tracks work at the same time it is many times faster than a cursor that goes row by row. Memory holds the chunks
+// that are open at one moment.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Decoder: turns what the drainer takes from the pool into rows of a trace. Runs in tacho's process only. Everything it
-// reads comes from targets and is untrusted: a record that makes no sense is counted and skipped, never believed.
+// Decoder: turns what the drainer takes from the pool into rows of a trace. Runs in tacho's process only.
+// Everything it reads comes from targets and is untrusted: a record that makes no sense is counted and
+// skipped, never believed.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ class Decoder {
   void piece(const tape::Piece& piece);
   /// After the last piece: closes what is still open (unknown duration, counted) and writes the clock tuples.
   void finish();
-  /// Call after finish(): counts what killed processes took with them (tape::Progress). `dropped`: rows that found no
-  /// room in the pool, by table.
+  /// Call after finish(): counts what killed processes took with them (tape::CommandCounts). `dropped`: rows
+  /// that found no room in the pool, by table.
   void count_in_flight(std::span<const uint64_t> dropped);
 
   /// All processes that described themselves.

@@ -44,7 +44,7 @@ enum class BlockKind : uint32_t {
   kRecords = 1,      // records.h, one writing thread
   kDefinitions = 2,  // records.h, definitions of one process, in order
   kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
-  kProgress = 4,  // a Progress, open as long as its process lives
+  kProgress = 4,  // a CommandCounts, open as long as its process lives
   // Buffers as a vendor's library completed them, whose decoder src/decode/block_decoders.def names.
   kCupti = 16,  // CUPTI activity records; vendor_version = cuptiGetVersion()
 };
@@ -73,7 +73,7 @@ inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
 /// What a process has given to its devices: tacho counts from it what a killed process takes along. Every
 /// thread of the process changes it; tacho reads it when the process is gone.
-struct Progress {
+struct CommandCounts {
   std::atomic<uint64_t> ended;     // 1: it came to its end and counted what was in flight then itself
   std::atomic<uint64_t> filtered;  // launches that the user's filter left out
   std::atomic<uint64_t> issued[event::kFactTables];  // commands that are to become rows, by table

@@ -797,10 +797,10 @@ BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_versio
   return nullptr;
 }
 
-Progress* open_progress() {
+CommandCounts* open_progress() {
   BlockHeader* const block = open_extent(BlockKind::kProgress, 1, 0);
   if (block == nullptr) return nullptr;
-  auto* const progress = reinterpret_cast<Progress*>(payload(block));
+  auto* const progress = reinterpret_cast<CommandCounts*>(payload(block));
   memset(static_cast<void*>(progress), 0, sizeof *progress);
   block->committed.store(sizeof *progress, std::memory_order_release);
   return progress;

@@ -180,9 +180,9 @@ void loss(event::Table table, event::LossReason reason, uint64_t count);
 /// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
 /// counted). The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
-/// This process's Progress, zeroed, in a block of its own that stays open until the process is gone; nullptr
-/// when the pool has no room. Once a process.
-Progress* open_progress();
+/// This process's CommandCounts, zeroed, in a block of its own that stays open until the process is gone;
+/// nullptr when the pool has no room. Once a process.
+CommandCounts* open_progress();
 /// True while tacho can still back more blocks, ahead of or after they run out.
 bool can_grow();
 /// Asks tacho to back so many blocks in all, soon: for sources whose threads will take many at once.

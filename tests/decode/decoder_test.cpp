@@ -161,7 +161,7 @@ TEST_F(DecoderTest, disordered_device_times_are_counted_and_kept) {
 TEST_F(DecoderTest, commands_of_killed_processes_are_counted) {
   const auto progress = [&](uint32_t slot, bool ended, uint64_t launches, uint64_t copies,
                             uint64_t filtered) {
-    tape::Progress at{};
+    tape::CommandCounts at{};
     at.ended.store(ended);
     at.filtered.store(filtered);
     at.issued[static_cast<size_t>(Table::kDispatch)].store(launches);

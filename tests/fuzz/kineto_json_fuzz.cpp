@@ -42,9 +42,9 @@ void read_events(const uint8_t* data, size_t size) {
   Json json(text.data(), text.data() + size);
   for (int events = 0; events < 1000 && !json.at_end(); ++events) {
     const char* const before = json.at();
-    const Outcome outcome = parse_event(json, event);
-    if (outcome == Outcome::kBad && (json.what() == nullptr || *json.what() == 0)) abort();
-    if (outcome != Outcome::kOk) break;
+    const JsonOutcome outcome = parse_event(json, event);
+    if (outcome == JsonOutcome::kBad && (json.what() == nullptr || *json.what() == 0)) abort();
+    if (outcome != JsonOutcome::kOk) break;
     if (json.at() <= before || json.at() > json.end()) abort();
     if (json.peek() == ',') json.step();
   }

@@ -740,7 +740,7 @@ void ProcessState::vendor_buffer(const tape::BlockHeader& block, std::span<const
 }
 
 void ProcessState::progress(std::span<const std::byte> bytes) {
-  tape::Progress at{};
+  tape::CommandCounts at{};
   if (bytes.size() < sizeof at) return;
   std::memcpy(static_cast<void*>(&at), bytes.data(), sizeof at);
   commands_.known = true;

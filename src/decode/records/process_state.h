@@ -1,5 +1,5 @@
-// ProcessState: what the decoder knows about one traced process: its strings, threads, devices, queues and kernels by
-// the numbers that its records use, and what is open on each thread.
+// ProcessState: what the decoder knows about one traced process: its strings, threads, devices, queues and
+// kernels by the numbers that its records use, and what is open on each thread.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -47,7 +47,8 @@ class ProcessState : public ProcessContext {
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
   void finish();
 
-  /// Commands given to devices (tape::Progress), what became rows of ours, and what the process itself said of the rest.
+  /// Commands given to devices (tape::CommandCounts), what became rows of ours, and what the process itself
+  /// said of the rest.
   struct Commands {
     bool known = false, ended = false;
     uint64_t issued[event::kFactTables] = {}, rows[event::kFactTables] = {}, said[event::kFactTables] = {};

@@ -4,23 +4,23 @@
 namespace tacho::format::kineto {
 namespace {
 
-#define KINETO_TRY(expression)                                                            \
-  do {                                                                                    \
-    if (const Outcome outcome_ = (expression); outcome_ != Outcome::kOk) return outcome_; \
+#define KINETO_TRY(expression)                                                                    \
+  do {                                                                                            \
+    if (const JsonOutcome outcome_ = (expression); outcome_ != JsonOutcome::kOk) return outcome_; \
   } while (0)
 
-Outcome text_value(Json& json, Event& event, std::string_view& text) {
+JsonOutcome text_value(Json& json, Event& event, std::string_view& text) {
   if (json.peek() != '"') return json.skip();
   std::string& buffer =
       event.buffers_used < std::size(event.buffers) ? event.buffers[event.buffers_used] : event.buffers[0];
   KINETO_TRY(json.string(text, buffer));
   if (text.data() == buffer.data() && event.buffers_used + 1 < std::size(event.buffers)) ++event.buffers_used;
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
 // A number, or a number in quotes as some tools write it; anything else leaves `value`.
 template <typename Parse, typename T>
-Outcome number_value(Json& json, Parse parse, T& value) {
+JsonOutcome number_value(Json& json, Parse parse, T& value) {
   std::string_view text;
   const char c = json.peek();
   if (c == '"') {
@@ -33,10 +33,10 @@ Outcome number_value(Json& json, Parse parse, T& value) {
   }
   T parsed{};
   if (parse(text, parsed)) value = parsed;
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
-Outcome id_value(Json& json, Event& event, Id& id) {
+JsonOutcome id_value(Json& json, Event& event, Id& id) {
   const char c = json.peek();
   std::string_view text;
   id = Id{};
@@ -46,14 +46,14 @@ Outcome id_value(Json& json, Event& event, Id& id) {
     return json.skip();
   } else {
     KINETO_TRY(json.word(text));
-    if (text == "null") return Outcome::kOk;
+    if (text == "null") return JsonOutcome::kOk;
   }
   id.given = true;
   if (!integer(text, id.number)) id.text = text;
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
-Outcome triple(Json& json, int64_t (&values)[3]) {
+JsonOutcome triple(Json& json, int64_t (&values)[3]) {
   if (json.peek() != '[') return json.skip();
   json.step();
   for (int i = 0;; ++i) {
@@ -65,13 +65,13 @@ Outcome triple(Json& json, int64_t (&values)[3]) {
     if (json.peek() == ',')
       json.step();
     else if (json.peek() != ']')
-      return json.at_end() ? Outcome::kMore : json.bad("an array is not closed");
+      return json.at_end() ? JsonOutcome::kMore : json.bad("an array is not closed");
   }
   json.step();
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
-Outcome argument(Json& json, Event& event, std::string_view key, bool numbers) {
+JsonOutcome argument(Json& json, Event& event, std::string_view key, bool numbers) {
   switch (key.size()) {
     case 4:
       if (key == "grid") return triple(json, event.grid);
@@ -118,16 +118,16 @@ Outcome argument(Json& json, Event& event, std::string_view key, bool numbers) {
   double value = __builtin_nan("");
   KINETO_TRY(number_value(json, real, value));
   if (value == value && event.values.size() < 4096) event.values.push_back({key, value});
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
 // Calls member(key) for each member of the object at the reader's place.
 template <typename Member>
-Outcome object(Json& json, Member member) {
+JsonOutcome object(Json& json, Member member) {
   KINETO_TRY(json.expect('{'));
   if (json.peek() == '}') {
     json.step();
-    return Outcome::kOk;
+    return JsonOutcome::kOk;
   }
   while (true) {
     std::string_view key;
@@ -137,8 +137,8 @@ Outcome object(Json& json, Member member) {
     KINETO_TRY(member(key));
     const char c = json.peek();
     json.step();
-    if (c == '}') return Outcome::kOk;
-    if (c != ',') return json.at() > json.end() ? Outcome::kMore : json.bad("a comma or } was expected");
+    if (c == '}') return JsonOutcome::kOk;
+    if (c != ',') return json.at() > json.end() ? JsonOutcome::kMore : json.bad("a comma or } was expected");
   }
 }
 
@@ -157,7 +157,7 @@ void clear(Event& event) {
 
 }  // namespace
 
-Outcome parse_event(Json& json, Event& event) {
+JsonOutcome parse_event(Json& json, Event& event) {
   clear(event);
   return object(json, [&](std::string_view key) {
     switch (key.size()) {
@@ -166,7 +166,7 @@ Outcome parse_event(Json& json, Event& event) {
           std::string_view text;
           KINETO_TRY(text_value(json, event, text));
           event.phase = text.empty() ? '\0' : text.front();
-          return Outcome::kOk;
+          return JsonOutcome::kOk;
         }
         if (key == "ts") return number_value(json, thousandfold, event.time);
         if (key == "id") return id_value(json, event, event.id);

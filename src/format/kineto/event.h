@@ -46,6 +46,6 @@ struct Event {
 };
 
 /// Reads one event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
-Outcome parse_event(Json& json, Event& event);
+JsonOutcome parse_event(Json& json, Event& event);
 
 }  // namespace tacho::format::kineto

@@ -12,8 +12,8 @@
 
 namespace tacho::format::kineto {
 
-Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
-  std::unique_ptr<Input> input(new Input);
+Result<std::unique_ptr<InputWindow>> InputWindow::open(const std::string& path) {
+  std::unique_ptr<InputWindow> input(new InputWindow);
   input->path_ = path;
   input->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (input->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
@@ -39,12 +39,12 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   return input;
 }
 
-Input::~Input() {
+InputWindow::~InputWindow() {
   if (zip_) inflateEnd(zip_.get());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-size_t Input::fill(char* to, size_t size) {
+size_t InputWindow::fill(char* to, size_t size) {
   const auto read_some = [&](void* into, size_t most) -> size_t {
     while (true) {
       const ssize_t got = ::read(descriptor_, into, most);
@@ -89,7 +89,7 @@ size_t Input::fill(char* to, size_t size) {
   return room - zip.avail_out;
 }
 
-bool Input::more() {
+bool InputWindow::more() {
   if (at_end_ || !status_) return false;
   if (from_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + from_, to_ - from_);

@@ -13,13 +13,13 @@ struct z_stream_s;
 
 namespace tacho::format::kineto {
 
-class Input {
+class InputWindow {
  public:
   static constexpr size_t kPadding = 64;         // readable bytes behind end(), all zero
   static constexpr size_t kLongest = 64u << 20;  // most bytes that may have to be looked at together
 
-  static Result<std::unique_ptr<Input>> open(const std::string& path);
-  ~Input();
+  static Result<std::unique_ptr<InputWindow>> open(const std::string& path);
+  ~InputWindow();
 
   const char* begin() const { return buffer_.data() + from_; }
   const char* end() const { return buffer_.data() + to_; }
@@ -36,7 +36,7 @@ class Input {
   const std::string& path() const { return path_; }
 
  private:
-  Input() = default;
+  InputWindow() = default;
   size_t fill(char* to, size_t size);  // 0 at the end and on errors
 
   std::string path_;

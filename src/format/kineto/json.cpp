@@ -91,14 +91,15 @@ void Json::unescape(std::string_view text, std::string& out) {
   }
 }
 
-Outcome Json::skip() {
+JsonOutcome Json::skip() {
   int depth = 0;
   do {
     switch (peek()) {
       case '"': {
         std::string_view text;
         bool escaped;
-        if (const Outcome outcome = raw_string(text, escaped); outcome != Outcome::kOk) return outcome;
+        if (const JsonOutcome outcome = raw_string(text, escaped); outcome != JsonOutcome::kOk)
+          return outcome;
         break;
       }
       case '{':
@@ -117,13 +118,13 @@ Outcome Json::skip() {
         ++at_;
         break;
       default: {
-        if (at_ >= end_) return Outcome::kMore;
+        if (at_ >= end_) return JsonOutcome::kMore;
         std::string_view text;
-        if (const Outcome outcome = word(text); outcome != Outcome::kOk) return outcome;
+        if (const JsonOutcome outcome = word(text); outcome != JsonOutcome::kOk) return outcome;
       }
     }
   } while (depth > 0);
-  return Outcome::kOk;
+  return JsonOutcome::kOk;
 }
 
 bool thousandfold(std::string_view text, int64_t& value) {

@@ -10,7 +10,7 @@
 
 namespace tacho::format::kineto {
 
-enum class Outcome : uint8_t { kOk, kMore, kBad };
+enum class JsonOutcome : uint8_t { kOk, kMore, kBad };
 
 /// Characters of numbers, true, false, null (and of nonsense that looks like them).
 struct WordCharacters {
@@ -50,26 +50,26 @@ class Json {
   }
   void step() { ++at_; }
 
-  Outcome expect(char c) {
+  JsonOutcome expect(char c) {
     if (peek() == c) {
       ++at_;
-      return Outcome::kOk;
+      return JsonOutcome::kOk;
     }
-    return at_ >= end_ ? Outcome::kMore : bad("unexpected character");
+    return at_ >= end_ ? JsonOutcome::kMore : bad("unexpected character");
   }
 
   /// The raw text between quotes; `escaped`: holds backslashes (see unescape).
-  Outcome raw_string(std::string_view& text, bool& escaped) {
-    if (peek() != '"') return at_ >= end_ ? Outcome::kMore : bad("a string was expected");
+  JsonOutcome raw_string(std::string_view& text, bool& escaped) {
+    if (peek() != '"') return at_ >= end_ ? JsonOutcome::kMore : bad("a string was expected");
     const char* const first = ++at_;
     escaped = false;
     while (true) {
       at_ = find_special(at_);
-      if (at_ >= end_) return Outcome::kMore;
+      if (at_ >= end_) return JsonOutcome::kMore;
       if (*at_ == '"') break;
       if (*at_ == '\\') {
         escaped = true;
-        if (at_ + 1 >= end_) return Outcome::kMore;
+        if (at_ + 1 >= end_) return JsonOutcome::kMore;
         at_ += 2;
         continue;
       }
@@ -78,13 +78,13 @@ class Json {
     }
     text = {first, static_cast<size_t>(at_ - first)};
     ++at_;
-    return Outcome::kOk;
+    return JsonOutcome::kOk;
   }
   /// A string with its escapes resolved, in `buffer` where it has any.
-  Outcome string(std::string_view& text, std::string& buffer) {
+  JsonOutcome string(std::string_view& text, std::string& buffer) {
     bool escaped = false;
-    const Outcome outcome = raw_string(text, escaped);
-    if (outcome == Outcome::kOk && escaped) {
+    const JsonOutcome outcome = raw_string(text, escaped);
+    if (outcome == JsonOutcome::kOk && escaped) {
       unescape(text, buffer);
       text = buffer;
     }
@@ -93,22 +93,22 @@ class Json {
   static void unescape(std::string_view text, std::string& out);
 
   /// The characters of a number, true, false or null.
-  Outcome word(std::string_view& text) {
+  JsonOutcome word(std::string_view& text) {
     skip_space();
     const char* const first = at_;
     while (kWord.is[static_cast<unsigned char>(*at_)]) ++at_;
-    if (at_ >= end_) return Outcome::kMore;
+    if (at_ >= end_) return JsonOutcome::kMore;
     if (at_ == first) return bad("a value was expected");
     text = {first, static_cast<size_t>(at_ - first)};
-    return Outcome::kOk;
+    return JsonOutcome::kOk;
   }
 
   /// Passes over any value.
-  Outcome skip();
+  JsonOutcome skip();
 
-  Outcome bad(const char* what) {
+  JsonOutcome bad(const char* what) {
     what_ = what;
-    return Outcome::kBad;
+    return JsonOutcome::kBad;
   }
 
  private:

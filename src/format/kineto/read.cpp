@@ -44,7 +44,7 @@ using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 
 class Reader {
  public:
-  Reader(Input& input, trace::TraceWriter& writer) : input_(input), writer_(writer) {}
+  Reader(InputWindow& input, trace::TraceWriter& writer) : input_(input), writer_(writer) {}
   Status run();
 
  private:
@@ -92,7 +92,7 @@ class Reader {
   int64_t function(std::string_view name, Domain domain);
   void bad(Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
 
-  Input& input_;
+  InputWindow& input_;
   trace::TraceWriter& writer_;
   bool seen_events_ = false;
   uint64_t count_ = 0;
@@ -577,9 +577,9 @@ Status Reader::error(const Json& json, const char* what) const {
 
 Status Reader::cut_off() const {
   TACHO_TRY(Status(input_.status()));
-  if (static_cast<size_t>(input_.end() - input_.begin()) >= Input::kLongest)
+  if (static_cast<size_t>(input_.end() - input_.begin()) >= InputWindow::kLongest)
     return fail("{}: one event at byte {} is longer than {} MiB", input_.path(), input_.offset(),
-                Input::kLongest >> 20);
+                InputWindow::kLongest >> 20);
   return fail("{}: the file is cut off ({} events were read before its end)", input_.path(), count_);
 }
 
@@ -603,9 +603,9 @@ Status Reader::events() {
       if (json.at_end()) break;
       if (c != '{') return error(json, "an event was expected");
       const char* const start = json.at();
-      const Outcome outcome = parse_event(json, event);
-      if (outcome == Outcome::kBad) return error(json, json.what());
-      if (outcome == Outcome::kMore) {
+      const JsonOutcome outcome = parse_event(json, event);
+      if (outcome == JsonOutcome::kBad) return error(json, json.what());
+      if (outcome == JsonOutcome::kMore) {
         json = Json(start, input_.end());
         break;
       }
@@ -634,9 +634,9 @@ Status Reader::whole_value(std::string& text) {
     Json json(input_.begin(), input_.end());
     json.skip_space();
     const char* const start = json.at();
-    const Outcome outcome = json.skip();
-    if (outcome == Outcome::kBad) return error(json, json.what());
-    if (outcome == Outcome::kOk) {
+    const JsonOutcome outcome = json.skip();
+    if (outcome == JsonOutcome::kBad) return error(json, json.what());
+    if (outcome == JsonOutcome::kOk) {
       text.assign(start, json.at());
       input_.consume(json.at());
       return {};
@@ -647,9 +647,9 @@ Status Reader::whole_value(std::string& text) {
 
 void Reader::device_properties(std::string_view value) {
   std::string text(value);
-  text.append(Input::kPadding, '\0');
+  text.append(InputWindow::kPadding, '\0');
   Json json(text.data(), text.data() + value.size());
-  if (json.expect('[') != Outcome::kOk) return;
+  if (json.expect('[') != JsonOutcome::kOk) return;
   // [{"id": 0, "name": "...", ...}, ...]
   while (json.peek() == '{') {
     json.step();
@@ -659,19 +659,19 @@ void Reader::device_properties(std::string_view value) {
       std::string_view key, word;
       std::string buffer;
       bool escaped;
-      if (json.raw_string(key, escaped) != Outcome::kOk || json.expect(':') != Outcome::kOk) return;
+      if (json.raw_string(key, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk) return;
       if (key == "name" && json.peek() == '"') {
-        if (json.string(word, buffer) != Outcome::kOk) return;
+        if (json.string(word, buffer) != JsonOutcome::kOk) return;
         property.name = word;
       } else if (key == "id" && json.peek() != '"' && json.peek() != '{' && json.peek() != '[') {
-        if (json.word(word) != Outcome::kOk) return;
+        if (json.word(word) != JsonOutcome::kOk) return;
         integer(word, id);
-      } else if (json.skip() != Outcome::kOk) {
+      } else if (json.skip() != JsonOutcome::kOk) {
         return;
       }
       if (json.peek() == ',') json.step();
     }
-    if (json.expect('}') != Outcome::kOk) return;
+    if (json.expect('}') != JsonOutcome::kOk) return;
     if (id != kUnknown && properties_.size() < 4096) properties_[id] = property;
     if (json.peek() == ',') json.step();
   }
@@ -747,11 +747,11 @@ Status Reader::top_level() {
     }
     std::string_view key;
     bool escaped;
-    Outcome outcome = json.raw_string(key, escaped);
-    const std::string name(outcome == Outcome::kOk ? key : std::string_view());
-    if (outcome == Outcome::kOk) outcome = json.expect(':');
-    if (outcome == Outcome::kBad) return error(json, json.what());
-    if (outcome == Outcome::kMore) {
+    JsonOutcome outcome = json.raw_string(key, escaped);
+    const std::string name(outcome == JsonOutcome::kOk ? key : std::string_view());
+    if (outcome == JsonOutcome::kOk) outcome = json.expect(':');
+    if (outcome == JsonOutcome::kBad) return error(json, json.what());
+    if (outcome == JsonOutcome::kMore) {
       if (input_.more()) continue;
       return cut_off();
     }
@@ -842,7 +842,7 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {
-  TACHO_ASSIGN(const std::unique_ptr<Input> input, Input::open(path));
+  TACHO_ASSIGN(const std::unique_ptr<InputWindow> input, InputWindow::open(path));
   return Reader(*input, writer).run();
 }
 

@@ -176,14 +176,14 @@ void Packets::track(uint64_t uuid, uint64_t parent, std::string_view name) {
   descriptor(bytes);
 }
 
-void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Unit unit,
+void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit,
                       std::string_view unit_name) {
   std::string bytes, counter;
   pbf_writer out(bytes), counter_out(counter);
   out.add_uint64(track_uuid, uuid);
   out.add_string(track_name, name.data(), name.size());
   if (parent != 0) out.add_uint64(track_parent, parent);
-  if (unit != Unit::kNone)
+  if (unit != CounterUnit::kNone)
     counter_out.add_uint32(counter_unit, static_cast<uint32_t>(unit));
   else if (!unit_name.empty())
     counter_out.add_string(counter_unit_name, unit_name.data(), unit_name.size());

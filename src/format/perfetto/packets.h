@@ -100,7 +100,7 @@ enum Field : uint32_t {
   sample_mode = 5,
 };
 
-enum class Unit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3 };
+enum class CounterUnit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3 };
 
 /// The annotations, category and name of an event as bytes, ready to be copied into packets.
 class EventBody {
@@ -153,7 +153,8 @@ class Packets {
   void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command);
   void thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name);
   void track(uint64_t uuid, uint64_t parent, std::string_view name);
-  void counter(uint64_t uuid, uint64_t parent, std::string_view name, Unit unit, std::string_view unit_name);
+  void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit,
+               std::string_view unit_name);
 
   /// Number of `text` in an interned field (interned_*); tells it to the reader on first use. Text must stay
   /// valid.

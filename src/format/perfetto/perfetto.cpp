@@ -410,7 +410,7 @@ class Exporter {
 
   // ---- counters
 
-  uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, Unit unit,
+  uint64_t counter_track(uint64_t& uuid, uint64_t parent, const std::string& name, CounterUnit unit,
                          std::string_view unit_name = {}) {
     if (uuid == 0) {
       uuid = packets_.new_track();
@@ -438,7 +438,8 @@ class Exporter {
     const int64_t device = trace_.cell(Table::kCopyShape, what.dim, column::CopyShape::target_device);
     const int64_t process = tracks_.process(what.track);
     Level& level = copying_[{process, device}];
-    counter_track(level.track, process_track(process), on_agent("COPY BYTES to", device, true), Unit::kBytes);
+    counter_track(level.track, process_track(process), on_agent("COPY BYTES to", device, true),
+                  CounterUnit::kBytes);
     level.value += bytes;
     packets_.counter_value(time, level.track, level.value);
   }
@@ -464,7 +465,7 @@ class Exporter {
     }
     Level& level = allocated_[{process, device}];
     counter_track(level.track, process_track(process), on_agent("ALLOCATE BYTES on", device, true),
-                  Unit::kBytes);
+                  CounterUnit::kBytes);
     level.value += bytes;
     packets_.counter_value(time, level.track, level.value);
   }
@@ -496,7 +497,7 @@ class Exporter {
         name += fmt::format(" ({})", unit);  // v46 shows no units
       }
       counter_track(facts.counter, process_track(cell(column::Track::process)), name,
-                    shown == "B" ? Unit::kBytes : Unit::kNone, shown);
+                    shown == "B" ? CounterUnit::kBytes : CounterUnit::kNone, shown);
     }
     packets_.counter_value(time, facts.counter, std::bit_cast<double>(what.extra[0]) * facts.scale);
   }
@@ -527,7 +528,8 @@ class Exporter {
         counter_track(uuid, process_track(process),
                       fmt::format("{} PMC {}", on_agent("", device, false).substr(1),
                                   trace_.text(Table::kCounter, pending.counter, column::Counter::name)),
-                      Unit::kNone, trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
+                      CounterUnit::kNone,
+                      trace_.text(Table::kCounter, pending.counter, column::Counter::unit));
         packets_.counter_value(clock_(pending.start), uuid, pending.value);
         const TrackFacts& facts = track_facts_[static_cast<size_t>(pending.track)];
         if (facts.last_start == pending.start && facts.last_end != kUnknown)

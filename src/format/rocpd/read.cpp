@@ -33,19 +33,20 @@ bool member(std::string_view object, std::string_view key, std::string& value) {
   std::string text(object);
   text.append(64, '\0');
   kineto::Json json(text.data(), text.data() + object.size());
-  using kineto::Outcome;
-  if (json.expect('{') != Outcome::kOk) return false;
+  using kineto::JsonOutcome;
+  if (json.expect('{') != JsonOutcome::kOk) return false;
   while (json.peek() == '"') {
     std::string_view name, found;
     bool escaped;
     std::string buffer;
-    if (json.raw_string(name, escaped) != Outcome::kOk || json.expect(':') != Outcome::kOk) return false;
+    if (json.raw_string(name, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk)
+      return false;
     if (name == key && json.peek() == '"') {
-      if (json.string(found, buffer) != Outcome::kOk) return false;
+      if (json.string(found, buffer) != JsonOutcome::kOk) return false;
       value = found;
       return true;
     }
-    if (json.skip() != Outcome::kOk) return false;
+    if (json.skip() != JsonOutcome::kOk) return false;
     if (json.peek() == ',') json.step();
   }
   return false;
@@ -82,16 +83,16 @@ class Reader {
   struct Process {
     int64_t row = 0;
   };
-  const sqlite::TableInfo* table(std::string_view name) const {
+  const sqlite::StoredTable* table(std::string_view name) const {
     return db_.table(std::string(name) + suffix_);
   }
-  Result<const sqlite::TableInfo*> required(std::string_view name) const {
+  Result<const sqlite::StoredTable*> required(std::string_view name) const {
     return db_.required(std::string(name) + suffix_);
   }
   /// Calls each(scan) for every row of a table, if the file has it.
   template <typename Each>
   Status rows(std::string_view name, std::initializer_list<std::string_view> columns, Each each) {
-    const sqlite::TableInfo* const info = table(name);
+    const sqlite::StoredTable* const info = table(name);
     if (info == nullptr) return {};
     NamedScan scan(db_, *info, columns);
     while (scan.next())
@@ -201,10 +202,10 @@ int64_t Reader::queue_track(int64_t process_id, int64_t agent, int64_t queue, in
 }
 
 Status Reader::dimensions() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, required("rocpd_string"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, required("rocpd_string"));
   strings_ =
       std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
-  if (const sqlite::TableInfo* const events = table("rocpd_event"))
+  if (const sqlite::StoredTable* const events = table("rocpd_event"))
     events_ = std::make_unique<NamedScan>(
         db_, *events, std::initializer_list<std::string_view>{"id", "category_id", "stack_id", "extdata"});
   constexpr size_t kMost = 1 << 22;  // rows of a table of descriptions
@@ -592,7 +593,7 @@ std::vector<std::string> databases_in(const std::string& folder) {
 
 std::vector<std::string> suffixes(const Database& database) {
   std::vector<std::string> found;
-  for (const sqlite::TableInfo& table : database.tables())
+  for (const sqlite::StoredTable& table : database.tables())
     if (table.name.starts_with(kMetadata) && table.name.size() > kMetadata.size() &&
         table.name[kMetadata.size()] == '_') {
       std::string suffix = table.name.substr(kMetadata.size());

@@ -4,11 +4,11 @@
 namespace tacho::format::rocprofv3 {
 
 using kineto::Json;
-using kineto::Outcome;
+using kineto::JsonOutcome;
 
 Result<JsonStream> JsonStream::open(const std::string& path) {
   JsonStream stream;
-  TACHO_ASSIGN(stream.input_, kineto::Input::open(path));
+  TACHO_ASSIGN(stream.input_, kineto::InputWindow::open(path));
   return stream;
 }
 
@@ -28,12 +28,12 @@ bool JsonStream::retry(Read read) {
   while (ok()) {
     Json json(input_->begin(), input_->end());
     switch (read(json)) {
-      case Outcome::kOk:
+      case JsonOutcome::kOk:
         input_->consume(json.at());
         return true;
-      case Outcome::kBad:
+      case JsonOutcome::kBad:
         return bad(json.what());
-      case Outcome::kMore:
+      case JsonOutcome::kMore:
         if (!input_->more())
           return bad(input_->at_end() ? "the file ends here, in the middle of its text"
                                       : "one value is longer than 64 MiB");
@@ -69,8 +69,8 @@ bool JsonStream::string(std::string& text) {
   return retry([&](Json& json) {
     std::string_view view;
     bool escaped = false;
-    const Outcome outcome = json.raw_string(view, escaped);
-    if (outcome == Outcome::kOk) {
+    const JsonOutcome outcome = json.raw_string(view, escaped);
+    if (outcome == JsonOutcome::kOk) {
       if (escaped)
         Json::unescape(view, text);
       else
@@ -83,8 +83,8 @@ bool JsonStream::string(std::string& text) {
 bool JsonStream::word(std::string& text) {
   return retry([&](Json& json) {
     std::string_view view;
-    const Outcome outcome = json.word(view);
-    if (outcome == Outcome::kOk) text.assign(view);
+    const JsonOutcome outcome = json.word(view);
+    if (outcome == JsonOutcome::kOk) text.assign(view);
     return outcome;
   });
 }

@@ -70,7 +70,7 @@ class JsonStream {
   template <typename Read>
   bool retry(Read read);
 
-  std::unique_ptr<kineto::Input> input_;
+  std::unique_ptr<kineto::InputWindow> input_;
   Status status_;
 };
 

@@ -50,7 +50,7 @@ using Map = tsl::robin_map<std::array<int64_t, N>, int64_t, Hash>;
 // Texts by id, asked for mostly in ascending order.
 class Strings {
  public:
-  Strings(const Database& database, const sqlite::TableInfo& table)
+  Strings(const Database& database, const sqlite::StoredTable& table)
       : scan_(database, table, {"id", "string"}) {}
   /// False when there is no such row.
   bool find(int64_t id, std::string_view& text) {
@@ -245,7 +245,7 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
 }
 
 Status Reader::read_launches() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_kernelapi");
+  const sqlite::StoredTable* const table = db_.table("rocpd_kernelapi");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table,
                  {"api_ptr_id", "gridX", "gridY", "gridZ", "workgroupX", "workgroupY", "workgroupZ",
@@ -275,7 +275,7 @@ Status Reader::read_launches() {
 }
 
 Status Reader::read_copy_calls() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_copyapi");
+  const sqlite::StoredTable* const table = db_.table("rocpd_copyapi");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"api_ptr_id", "size", "sync"});
   while (scan.next()) {
@@ -287,7 +287,7 @@ Status Reader::read_copy_calls() {
 }
 
 Status Reader::read_calls() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
   NamedScan scan(db_, *table, {"id", "pid", "tid", "start", "end", "apiName_id", "args_id", "domain_id"});
   Strings& arguments = ustrings_ ? *ustrings_ : *strings_;
   int64_t last_pid = kUnknown, last_tid = kUnknown, track = 0, run_process = -1;
@@ -388,7 +388,7 @@ Status Reader::read_calls() {
 }
 
 Status Reader::read_links() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_api_ops");
+  const sqlite::StoredTable* const table = db_.table("rocpd_api_ops");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"api_id", "op_id"});
   while (scan.next()) {
@@ -435,7 +435,7 @@ int64_t Reader::kernel_row(int64_t name_id, int64_t type_id, int64_t shape_at, b
 }
 
 Status Reader::read_operations() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
   NamedScan scan(db_, *table,
                  {"id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"});
   tsl::robin_map<int64_t, OpType> types;
@@ -587,7 +587,7 @@ Status Reader::read_operations() {
 }
 
 Status Reader::read_monitor() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_monitor");
+  const sqlite::StoredTable* const table = db_.table("rocpd_monitor");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"deviceType", "deviceId", "monitorType", "start", "end", "value"});
   struct Last {
@@ -635,7 +635,7 @@ Status Reader::read_metadata() {
   writer_.property(Table::kEnd, 0, "clock", "CLOCK_MONOTONIC");
   writer_.property(Table::kEnd, 0, "rpd.schema", std::to_string(version_));
   std::string unknown;
-  for (const sqlite::TableInfo& table : db_.tables())
+  for (const sqlite::StoredTable& table : db_.tables())
     if (table.name.starts_with("ext_") || table.name == "rocpd_stackframe" || table.name == "rocpd_counter") {
       NamedScan scan(db_, table, {"id"});
       if (scan.next()) unknown += (unknown.empty() ? "" : ", ") + table.name;
@@ -649,9 +649,9 @@ Status Reader::read_metadata() {
 Status Reader::run() {
   TACHO_TRY(check(db_));
   version_ = schema_version(db_);
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, db_.required("rocpd_string"));
   strings_ = std::make_unique<Strings>(db_, *strings);
-  if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring"))
+  if (const sqlite::StoredTable* const ustrings = db_.table("rocpd_ustring"))
     ustrings_ = std::make_unique<Strings>(db_, *ustrings);
   TACHO_TRY(read_metadata());
   TACHO_TRY(read_launches());
@@ -671,7 +671,7 @@ Status check(const Database& database) {
       {"rocpd_op", "end"},         {"rocpd_op", "description_id"}, {"rocpd_op", "opType_id"},
       {"rocpd_string", "string"}};
   for (const auto& [table, column] : kNeeded) {
-    const sqlite::TableInfo* const info = database.table(table);
+    const sqlite::StoredTable* const info = database.table(table);
     if (info == nullptr)
       return fail("{}: not an .rpd file: it has no table {}", database.file().path(), table);
     if (info->column(column) < 0)
@@ -683,7 +683,7 @@ Status check(const Database& database) {
 
 int schema_version(const Database& database) {
   if (!check(database)) return 0;
-  if (const sqlite::TableInfo* const metadata = database.table("rocpd_metadata")) {
+  if (const sqlite::StoredTable* const metadata = database.table("rocpd_metadata")) {
     NamedScan scan(database, *metadata, {"tag", "value"});
     int64_t rows = 0;
     while (scan.next() && ++rows < 10000)

@@ -303,7 +303,7 @@ Status Tracer::window() {
 }
 
 Status Tracer::operations() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"gpuId", "queueId", "start", "end", "description_id", "opType_id"});
   // Everything of a line but its times, by place, name and type.
   struct Line {
@@ -401,7 +401,7 @@ Status Tracer::graphs() {
 }
 
 Status Tracer::calls() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
   NamedScan scan(db_, *table, {"id", "pid", "tid", "start", "end", "apiName_id", "args_id"});
   // Of calls without arguments, everything of a line but its times, by thread and name.
   struct Line {
@@ -488,10 +488,10 @@ Status Tracer::calls() {
 }
 
 Status Tracer::links() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_api_ops");
+  const sqlite::StoredTable* const table = db_.table("rocpd_api_ops");
   if (table == nullptr) return {};
-  TACHO_ASSIGN(const sqlite::TableInfo* const calls, db_.required("rocpd_api"));
-  TACHO_ASSIGN(const sqlite::TableInfo* const ops, db_.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const calls, db_.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const ops, db_.required("rocpd_op"));
   NamedScan scan(db_, *table, {"id", "api_id", "op_id"});
   NamedScan call(db_, *calls, {"pid", "tid", "start", "end"}),
       op(db_, *ops, {"gpuId", "queueId", "start", "end"});
@@ -587,7 +587,7 @@ Status Tracer::counters() {
 }
 
 Status Tracer::monitor() {
-  const sqlite::TableInfo* const table = db_.table("rocpd_monitor");
+  const sqlite::StoredTable* const table = db_.table("rocpd_monitor");
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"deviceId", "monitorType", "start", "end", "value"});
   struct Series {
@@ -708,14 +708,14 @@ Result<TracingResult> Tracer::run() {
   result_.version = schema_version(db_);
   if (result_.version == 0)
     return fail("{}: not an .rpd file; tacho export -f json converts other traces", db_.file().path());
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, db_.required("rocpd_string"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, db_.required("rocpd_string"));
   strings_ =
       std::make_unique<NamedScan>(db_, *strings, std::initializer_list<std::string_view>{"id", "string"});
-  if (const sqlite::TableInfo* const ustrings = db_.table("rocpd_ustring"))
+  if (const sqlite::StoredTable* const ustrings = db_.table("rocpd_ustring"))
     ustrings_ =
         std::make_unique<NamedScan>(db_, *ustrings, std::initializer_list<std::string_view>{"id", "string"});
   if (options_.start.find('%') != std::string::npos || options_.end.find('%') != std::string::npos) {
-    TACHO_ASSIGN(const sqlite::TableInfo* const calls, db_.required("rocpd_api"));
+    TACHO_ASSIGN(const sqlite::StoredTable* const calls, db_.required("rocpd_api"));
     NamedScan scan(db_, *calls, {"start", "end"});
     result_.first = INT64_MAX;
     result_.last = INT64_MIN;

@@ -165,7 +165,7 @@ Result<std::string> Trimmer::schema(const char* type) {
 }
 
 Status Trimmer::copy_calls() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_api"));
   // Whole records are copied, so all columns before the ones looked at are parsed; they are the first ones.
   NamedScan scan(db_, *table, {"id", "start", "apiName_id", "args_id", "category_id", "domain_id"});
   const bool separate = db_.table("rocpd_ustring") != nullptr;
@@ -187,8 +187,8 @@ Status Trimmer::copy_calls() {
 }
 
 Status Trimmer::copy_operations() {
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, db_.required("rocpd_op"));
-  const sqlite::TableInfo* const links = db_.table("rocpd_api_ops");
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, db_.required("rocpd_op"));
+  const sqlite::StoredTable* const links = db_.table("rocpd_api_ops");
   IdSet linked(stock_), wanted(stock_);
   if (links != nullptr) {
     NamedScan scan(db_, *links, {"api_id", "op_id"});
@@ -218,7 +218,7 @@ Status Trimmer::copy_operations() {
 Status Trimmer::copy_table(const std::string& name,
                            std::initializer_list<std::pair<std::string_view, IdSet*>> needed,
                            std::initializer_list<std::pair<std::string_view, IdSet*>> uses) {
-  const sqlite::TableInfo* const table = db_.table(name);
+  const sqlite::StoredTable* const table = db_.table(name);
   if (table == nullptr) return {};
   std::vector<Reference> references;
   int most = 0;
@@ -249,7 +249,7 @@ Status Trimmer::copy_table(const std::string& name,
 }
 
 Status Trimmer::copy_strings(const char* name, IdSet& used) {
-  const sqlite::TableInfo* const table = db_.table(name);
+  const sqlite::StoredTable* const table = db_.table(name);
   if (table == nullptr) return {};
   NamedScan scan(db_, *table, {"id", "string"});
   BulkTable& out = file_->table(table->name);
@@ -265,7 +265,7 @@ Status Trimmer::copy_others() {
   TACHO_ASSIGN(
       const sqlite::Statement keys,
       sqlite::prepare(db_.connection(), "SELECT \"from\", \"table\" FROM pragma_foreign_key_list(?)"));
-  for (const sqlite::TableInfo& table : db_.tables()) {
+  for (const sqlite::StoredTable& table : db_.tables()) {
     if (known(table.name) || table.name.starts_with("sqlite_") || table.name == "rocpd_string" ||
         table.name == "rocpd_ustring")
       continue;
@@ -318,7 +318,7 @@ Result<TrimResult> Trimmer::run(const std::string& temporary) {
   TACHO_TRY(copy_table("rocpd_barrierop", {{"op_ptr_id", &operations_}}, {}));
   TACHO_TRY(
       copy_table("rocpd_op_inputSignals", {{"from_op_id", &operations_}, {"to_op_id", &operations_}}, {}));
-  if (const sqlite::TableInfo* const table = db_.table("rocpd_monitor")) {
+  if (const sqlite::StoredTable* const table = db_.table("rocpd_monitor")) {
     NamedScan scan(db_, *table, {"start", "end"});
     BulkTable& out = file_->table(table->name);
     while (scan.next())
@@ -337,7 +337,7 @@ Result<TrimResult> Trimmer::run(const std::string& temporary) {
 
 Result<std::pair<int64_t, int64_t>> time_range(const std::string& path) {
   TACHO_ASSIGN(const Database database, Database::open(path));
-  TACHO_ASSIGN(const sqlite::TableInfo* const table, database.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const table, database.required("rocpd_api"));
   NamedScan scan(database, *table, {"start", "end"});
   int64_t first = INT64_MAX, last = INT64_MIN;
   while (scan.next()) {

@@ -100,7 +100,7 @@ Status execute(sqlite3* connection, const std::string& sql) {
   return {};
 }
 
-int TableInfo::column(std::string_view wanted) const {
+int StoredTable::column(std::string_view wanted) const {
   for (size_t i = 0; i < columns.size(); ++i)
     if (same_name(columns[i], wanted)) return static_cast<int>(i);
   return -1;
@@ -123,7 +123,7 @@ Result<Database> Database::open(const std::string& path) {
     if (database.tables_.size() >= 10000) return fail("{}: more than 10000 tables: not a trace", path);
     const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0));
     if (name == nullptr) continue;
-    TableInfo table;
+    StoredTable table;
     table.name = name;
     table.root_page = static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1));
     sqlite3_reset(kind.get());
@@ -153,18 +153,18 @@ Result<Database> Database::open(const std::string& path) {
   return database;
 }
 
-const TableInfo* Database::table(std::string_view name) const {
-  for (const TableInfo& table : tables_)
+const StoredTable* Database::table(std::string_view name) const {
+  for (const StoredTable& table : tables_)
     if (same_name(table.name, name)) return &table;
   return nullptr;
 }
 
-Result<const TableInfo*> Database::required(std::string_view name) const {
-  if (const TableInfo* const found = table(name)) return found;
+Result<const StoredTable*> Database::required(std::string_view name) const {
+  if (const StoredTable* const found = table(name)) return found;
   return fail("{}: it has no table {}: not a trace that tacho knows", file_.path(), name);
 }
 
-NamedScan::NamedScan(const Database& database, const TableInfo& table,
+NamedScan::NamedScan(const Database& database, const StoredTable& table,
                      std::initializer_list<std::string_view> columns)
     : TableScan(database.file(), table.root_page, [&] {
         int most = 0;

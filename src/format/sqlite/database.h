@@ -33,7 +33,7 @@ Result<Connection> open_memory();
 Result<Statement> prepare(sqlite3* connection, std::string_view sql);
 Status execute(sqlite3* connection, const std::string& sql);
 
-struct TableInfo {
+struct StoredTable {
   std::string name;
   uint32_t root_page = 0;
   std::vector<std::string> columns;  // in stored order
@@ -52,11 +52,11 @@ class Database {
 
   const File& file() const { return file_; }
   sqlite3* connection() const { return connection_.get(); }
-  const std::vector<TableInfo>& tables() const { return tables_; }
+  const std::vector<StoredTable>& tables() const { return tables_; }
   /// nullptr when there is none. Names are compared without case.
-  const TableInfo* table(std::string_view name) const;
+  const StoredTable* table(std::string_view name) const;
   /// Result for tables that must be there.
-  Result<const TableInfo*> required(std::string_view name) const;
+  Result<const StoredTable*> required(std::string_view name) const;
 
  private:
   explicit Database(File file) : file_(std::move(file)) {}
@@ -64,14 +64,14 @@ class Database {
   // locks on it.
   File file_;
   Connection connection_;
-  std::vector<TableInfo> tables_;
+  std::vector<StoredTable> tables_;
 };
 
 /// A TableScan with its columns given by name.
 class NamedScan : public TableScan {
  public:
   /// `columns`: names; a table that lacks one has NULL there. Access is by place in that list through at().
-  NamedScan(const Database& database, const TableInfo& table,
+  NamedScan(const Database& database, const StoredTable& table,
             std::initializer_list<std::string_view> columns);
 
   int64_t number(int column, int64_t missing = 0) const {

@@ -25,7 +25,7 @@ namespace {
 // The texts of rocpd_string or rocpd_ustring by id.
 class Texts {
  public:
-  Texts(std::shared_ptr<const Database> database, const sqlite::TableInfo& table)
+  Texts(std::shared_ptr<const Database> database, const sqlite::StoredTable& table)
       : database_(std::move(database)), table_(&table), scan_(*database_, table, {"id", "string"}) {}
   bool exists(int64_t id) {
     if (!counted_) count();
@@ -51,7 +51,7 @@ class Texts {
     dense_ = last_ - first_ + 1 == count;
   }
   std::shared_ptr<const Database> database_;
-  const sqlite::TableInfo* table_;
+  const sqlite::StoredTable* table_;
   NamedScan scan_;
   int64_t first_ = 0, last_ = -1;
   bool dense_ = true, counted_ = false;
@@ -71,7 +71,7 @@ namespace {
 
 // Sums by rows of rocpd_string. An inner join: what has no row there is in no view.
 std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>& database,
-                                           const sqlite::TableInfo& strings) {
+                                           const sqlite::StoredTable& strings) {
   const auto names = std::make_shared<Texts>(database, strings);
   return std::make_shared<NamedSums>(
       [names](int64_t code, std::string& scratch) -> std::string_view {
@@ -86,8 +86,8 @@ std::shared_ptr<NamedSums> sums_of_strings(const std::shared_ptr<const Database>
 Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
   const Database& database = *file;
   TACHO_TRY(format::rpd::check(database));
-  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const ops, database.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, database.required("rocpd_string"));
   NamedScan names(database, *strings, {"id", "string"});
   const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
   constexpr size_t kMostKnown = 1 << 18;
@@ -145,11 +145,11 @@ Result<RpdTop> rpd_top(std::shared_ptr<const Database> file, bool as_view) {
 
 Result<RpdTop> rpd_ktop(std::shared_ptr<const Database> file) {
   const Database& database = *file;
-  TACHO_ASSIGN(const sqlite::TableInfo* const calls, database.required("rocpd_api"));
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database.required("rocpd_string"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const calls, database.required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, database.required("rocpd_string"));
   RpdTop top;
   const std::shared_ptr<NamedSums> sums = sums_of_strings(file, *strings);
-  if (const sqlite::TableInfo* const launches = database.table("rocpd_kernelapi")) {
+  if (const sqlite::StoredTable* const launches = database.table("rocpd_kernelapi")) {
     NamedScan api(database, *calls, {"start", "end"});
     NamedScan scan(database, *launches, {"api_ptr_id", "kernelName_id"});
     while (scan.next()) {
@@ -178,7 +178,7 @@ struct Interval {
 
 Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   TACHO_TRY(format::rpd::check(database));
-  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database.required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const ops, database.required("rocpd_op"));
   // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten thousand at a
   // time and to keep the newer half back. Where one comes later than that, all are sorted instead.
   constexpr size_t kTogether = 1 << 17;
@@ -276,7 +276,7 @@ namespace {
 class RpdStore : public Store {
  public:
   static constexpr size_t kLeaves = 400;  // of 4 KiB: some 40 thousand rows
-  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::TableInfo*> tables)
+  RpdStore(std::shared_ptr<const Database> database, std::vector<const sqlite::StoredTable*> tables)
       : database_(std::move(database)) {
     tables_.resize(tables.size());
     for (size_t i = 0; i < tables.size(); ++i) tables_[i].info = tables[i];
@@ -357,7 +357,7 @@ class RpdStore : public Store {
     return value;
   }
   struct Table {
-    const sqlite::TableInfo* info = nullptr;
+    const sqlite::StoredTable* info = nullptr;
     std::vector<uint32_t> leaves;
     std::vector<ChunkInfo> chunks;
     std::vector<int64_t> first_ids;  // of the chunks
@@ -394,15 +394,15 @@ class RpdStore : public Store {
 }  // namespace
 
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int version) {
-  TACHO_ASSIGN(const sqlite::TableInfo* const calls, database->required("rocpd_api"));
-  TACHO_ASSIGN(const sqlite::TableInfo* const ops, database->required("rocpd_op"));
-  TACHO_ASSIGN(const sqlite::TableInfo* const strings, database->required("rocpd_string"));
-  const sqlite::TableInfo* const ustrings = database->table("rocpd_ustring");
+  TACHO_ASSIGN(const sqlite::StoredTable* const calls, database->required("rocpd_api"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const ops, database->required("rocpd_op"));
+  TACHO_ASSIGN(const sqlite::StoredTable* const strings, database->required("rocpd_string"));
+  const sqlite::StoredTable* const ustrings = database->table("rocpd_ustring");
   const bool newer = version >= 3 && ustrings != nullptr && calls->column("domain_id") >= 0 &&
                      calls->column("category_id") >= 0;
-  std::vector<const sqlite::TableInfo*> tables = {calls, ops, strings};
+  std::vector<const sqlite::StoredTable*> tables = {calls, ops, strings};
   for (const char* const name : {"rocpd_api_ops", "rocpd_kernelapi", "rocpd_copyapi"})
-    if (const sqlite::TableInfo* const table = database->table(name)) tables.push_back(table);
+    if (const sqlite::StoredTable* const table = database->table(name)) tables.push_back(table);
   const auto store = std::make_shared<RpdStore>(database, tables);
   const auto texts = std::make_shared<Texts>(database, *strings);
   const auto long_texts = newer ? std::make_shared<Texts>(database, *ustrings) : texts;
@@ -430,7 +430,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
       return known->second;
     };
   };
-  const auto place = [](const sqlite::TableInfo& table, const char* name) {
+  const auto place = [](const sqlite::StoredTable& table, const char* name) {
     return PartColumn{{static_cast<int16_t>(table.column(name)), kNoBase, kNoBase, kNoBase}, {}};
   };
   const auto number = [](const char* name, bool few = false) {
@@ -510,7 +510,7 @@ Result<Dialect> rpd_file_dialect(std::shared_ptr<const Database> database, int v
                                                 "aquireFence",      "releaseFence", "width",
                                                 "height",           "dst",          "src"};
   for (size_t table = 0; table < tables.size(); ++table) {
-    const sqlite::TableInfo& info = *tables[table];
+    const sqlite::StoredTable& info = *tables[table];
     Relation own;
     own.name = info.name;
     Part rows;

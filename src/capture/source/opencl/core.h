@@ -151,17 +151,17 @@ auto next(A... args) {
 /// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct Wiped {
   std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
-  std::atomic<uint32_t> thread_started;   // the flush thread runs
-  std::atomic<uint32_t> kicked;           // futex: the flush thread is to run now
-  std::atomic<uint32_t> stopping;         // the process is at its end: no more calls by the flush thread
-  std::atomic<uint32_t> next_ordinal;     // dispatches launched
-  std::atomic<uint32_t> pass;             // lock: one pass over all queues at a time
-  std::atomic<uint32_t> objects;          // lock: handle maps and slabs
-  std::atomic<uint32_t> definitions;      // lock: devices, vendors, kernel descriptions
-  std::atomic<uint32_t> chunks;           // lock: free list of chunks
-  std::atomic<uint64_t> filtered;         // launches that the user's filter excluded, not yet reported
-  std::atomic<tape::Progress*> progress;  // in the pool, or `unseen`
-  tape::Progress unseen;                  // where the pool has no room for it
+  std::atomic<uint32_t> thread_started;        // the flush thread runs
+  std::atomic<uint32_t> kicked;                // futex: the flush thread is to run now
+  std::atomic<uint32_t> stopping;              // the process is at its end: no more calls by the flush thread
+  std::atomic<uint32_t> next_ordinal;          // dispatches launched
+  std::atomic<uint32_t> pass;                  // lock: one pass over all queues at a time
+  std::atomic<uint32_t> objects;               // lock: handle maps and slabs
+  std::atomic<uint32_t> definitions;           // lock: devices, vendors, kernel descriptions
+  std::atomic<uint32_t> chunks;                // lock: free list of chunks
+  std::atomic<uint64_t> filtered;              // launches that the user's filter excluded, not yet reported
+  std::atomic<tape::CommandCounts*> progress;  // in the pool, or `unseen`
+  tape::CommandCounts unseen;                  // where the pool has no room for it
   static constexpr uint32_t kQueueLocks = 480;
   std::atomic<uint32_t> append[kQueueLocks];
   std::atomic<uint32_t> drain[kQueueLocks];
@@ -179,7 +179,8 @@ inline void lock(std::atomic<uint32_t>& word) {
 inline bool try_lock(std::atomic<uint32_t>& word) {
   return word.exchange(1, std::memory_order_acquire) == 0;
 }
-/// For what may be left undone: gives up when the lock is held for long, as by a thread that hangs in the runtime.
+/// For what may be left undone: gives up when the lock is held for long, as by a thread that hangs in the
+/// runtime.
 inline bool lock_or_give_up(std::atomic<uint32_t>& word) {
   for (uint32_t tries = 0; word.exchange(1, std::memory_order_acquire) != 0; ++tries) {
     if (tries == 20'000) return false;

@@ -432,9 +432,9 @@ void at_exit() {
   }
 }
 
-tape::Progress& progress_slow() {
+tape::CommandCounts& progress_slow() {
   const Guard guard(g_wiped->objects);
-  tape::Progress* progress = g_wiped->progress.load(std::memory_order_relaxed);
+  tape::CommandCounts* progress = g_wiped->progress.load(std::memory_order_relaxed);
   if (progress != nullptr) return *progress;
   progress = tape::open_progress();
   if (progress == nullptr) {
@@ -447,8 +447,8 @@ tape::Progress& progress_slow() {
   return *progress;
 }
 
-tape::Progress& progress() {
-  tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire);
+tape::CommandCounts& progress() {
+  tape::CommandCounts* const known = g_wiped->progress.load(std::memory_order_acquire);
   return __builtin_expect(known != nullptr, 1) ? *known : progress_slow();
 }
 
@@ -479,7 +479,7 @@ __attribute__((destructor)) void count_in_flight() {
     if (in_flight[table] != 0)
       tape::loss(static_cast<event::Table>(table), event::LossReason::kKilled, in_flight[table]);
   report_filtered();
-  if (tape::Progress* const known = g_wiped->progress.load(std::memory_order_acquire))
+  if (tape::CommandCounts* const known = g_wiped->progress.load(std::memory_order_acquire))
     known->ended.store(1, std::memory_order_release);
 }
 

@@ -367,7 +367,7 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
   if (request.names.empty()) {
     printer.out += fmt::format(
         "{} metrics of {} ({}); `tacho metrics NAME` explains one, --arch chooses another GPU\n\n",
-        newest.metric_count(), newest.architecture, newest.family);
+        newest.metric_count(), newest.architecture, newest.facts.family);
     for (const Block& block : newest.blocks) printer.list(newest, block, nullptr, false);
     return std::move(printer.out);
   }
@@ -440,8 +440,11 @@ int run_metrics(int argc, char** argv) {
   std::vector<std::string_view> wanted;
   const std::span<const std::string_view> known = metric::architectures();
   if (!request.architecture.empty()) {
-    const auto named = metric::architecture_named(request.architecture);
-    wanted.push_back(named.value_or(request.architecture));
+    const auto named =
+        metric::architecture_named(request.architecture, request.config_dirs, metric::check_syntax);
+    if (!named) return complain(kBadInput, named.error().message);
+    if (*named) request.architecture = std::string((*named)->name);
+    wanted.push_back(request.architecture);
   } else if (request.names.empty() || format == "json") {
     wanted.push_back(known.back());
   } else {

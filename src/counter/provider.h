@@ -16,13 +16,15 @@
 
 #include "base/result.h"
 #include "launch/launcher.h"
+#include "metric/catalog/architecture.h"
 
 namespace tacho::counter {
 
 struct Device {
-  std::string id;            ///< what --device takes: "0", "1" for GPUs of the machine, "virtual", "cpu"
-  std::string vendor;        ///< of the catalog: "nvidia", "amd", "virtual", "cpu"
-  std::string architecture;  ///< of the catalog: "sm_90", "gfx942", "virtual", "cpu"
+  std::string id;              ///< what --device takes: "0", "1" for GPUs of the machine, "virtual", "cpu"
+  std::string vendor;          ///< of the catalog: "nvidia", "amd", "virtual", "cpu"
+  std::string architecture;    ///< of the catalog: "sm_90", "gfx942", "virtual", "cpu"
+  metric::Architecture facts;  ///< what the catalog says of it
   std::string model;  ///< marketing name without the vendor, [A-Za-z0-9_-] only: "H200"; names the folder
   std::string name;   ///< for people: "NVIDIA H200"
   /// Columns of sysinfo.csv that describe the device (wave_size, lds_banks_per_cu, max_sclk in MHz, ...), in order.
@@ -188,7 +190,7 @@ class Provider {
   /// Devices present. Empty with a sentence in `why` when there are none ("no NVIDIA driver").
   virtual std::vector<Device> devices(std::string& why) const = 0;
   /// The device of an architecture that need not be present, for lists and plans (--arch).
-  virtual std::optional<Device> device_for(std::string_view architecture) const = 0;
+  virtual std::optional<Device> device_for(const metric::Architecture& architecture) const = 0;
   /// All counters of the device, sorted by name.
   virtual std::vector<CounterInfo> counters(const Device& device) const = 0;
   /// Fewest passes for these counters. Errors: a counter that no device of this kind has, one that fits in no pass.

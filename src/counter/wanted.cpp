@@ -90,7 +90,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
   // The roofline's points have no metrics of their own: where it is asked for, what they are computed from is collected.
   for (const metric::Selection& selection : selections) {
     if (selection.block == nullptr || selection.block->number != 4 || selection.metric != nullptr) continue;
-    const metric::IntensityFormulas formulas = metric::intensity_formulas(catalog.architecture, "", false);
+    const metric::IntensityFormulas formulas = metric::intensity_formulas(catalog.facts, "", false);
     for (const std::string& text :
          {formulas.flops, formulas.l1_bytes, formulas.l2_bytes, formulas.hbm_bytes, formulas.lds_bytes})
       if (!text.empty()) TACHO_TRY(collector.add(text));

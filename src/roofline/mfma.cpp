@@ -4,49 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <iterator>
+
+#include "metric/catalog/builtin/builtin.h"
 
 namespace tacho::roofline {
 namespace {
 
-#define TACHO_BUILTIN(name) "v_mfma_" name, "__builtin_amdgcn_mfma_" name
-// Of the shapes with the best rate the largest: fewer registers are read for each FLOP.
-constexpr std::array<MfmaKind, 22> kKinds = {{
-    {"gfx908", Element::kFloat, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
-    {"gfx908", Element::kHalf, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
-    {"gfx908", Element::kBfloat, TACHO_BUILTIN("f32_32x32x4bf16"), "short 2", 32, 32, 4, 512},
-    {"gfx908", Element::kInt8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
-
-    {"gfx90a", Element::kDouble, TACHO_BUILTIN("f64_16x16x4f64"), "double", 16, 16, 4, 256},
-    {"gfx90a", Element::kFloat, TACHO_BUILTIN("f32_32x32x2f32"), "float", 32, 32, 2, 256},
-    {"gfx90a", Element::kHalf, TACHO_BUILTIN("f32_32x32x8f16"), "half 4", 32, 32, 8, 1024},
-    {"gfx90a", Element::kBfloat, TACHO_BUILTIN("f32_32x32x8bf16_1k"), "short 4", 32, 32, 8, 1024},
-    {"gfx90a", Element::kInt8, TACHO_BUILTIN("i32_32x32x8i8"), "int", 32, 32, 8, 1024},
-
-    {"gfx942", Element::kDouble, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
-     16, 16, 4, 256},
-    {"gfx942", Element::kFloat, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
-     32, 2, 256},
-    {"gfx942", Element::kTf32, TACHO_BUILTIN("f32_32x32x4_xf32"), "float 2", 32, 32, 4, 1024},
-    {"gfx942", Element::kHalf, "v_mfma_f32_32x32x8_f16", "__builtin_amdgcn_mfma_f32_32x32x8f16", "half 4", 32,
-     32, 8, 2048},
-    {"gfx942", Element::kBfloat, "v_mfma_f32_32x32x8_bf16", "__builtin_amdgcn_mfma_f32_32x32x8bf16_1k",
-     "short 4", 32, 32, 8, 2048},
-    {"gfx942", Element::kE4m3Fnuz, TACHO_BUILTIN("f32_32x32x16_fp8_fp8"), "long", 32, 32, 16, 4096},
-    {"gfx942", Element::kInt8, TACHO_BUILTIN("i32_32x32x16_i8"), "long", 32, 32, 16, 4096},
-
-    {"gfx950", Element::kDouble, "v_mfma_f64_16x16x4_f64", "__builtin_amdgcn_mfma_f64_16x16x4f64", "double",
-     16, 16, 4, 128},
-    {"gfx950", Element::kFloat, "v_mfma_f32_32x32x2_f32", "__builtin_amdgcn_mfma_f32_32x32x2f32", "float", 32,
-     32, 2, 256},
-    {"gfx950", Element::kHalf, TACHO_BUILTIN("f32_32x32x16_f16"), "half 8", 32, 32, 16, 4096},
-    {"gfx950", Element::kBfloat, TACHO_BUILTIN("f32_32x32x16_bf16"), "__bf16 8", 32, 32, 16, 4096},
-    {"gfx950", Element::kE4m3, "v_mfma_f32_32x32x64_f8f6f4",
-     "__builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4", "int 8", 32, 32, 64, 8192},
-    {"gfx950", Element::kInt8, TACHO_BUILTIN("i32_32x32x32_i8"), "int 4", 32, 32, 32, 8192},
-}};
-#undef TACHO_BUILTIN
+// In the order of metric::kElements.
+constexpr Element kElementOf[] = {Element::kHalf, Element::kBfloat, Element::kTf32,  Element::kE4m3,
+                                  Element::kInt8, Element::kDouble, Element::kFloat, Element::kE4m3Fnuz};
+static_assert(std::size(kElementOf) == std::size(metric::kElements));
 
 constexpr std::string_view kText = R"(// {instruction}
 #ifndef __has_builtin
@@ -87,8 +56,29 @@ void {entry}(global const WORDS* restrict table, global ACCUMULATOR* restrict ou
 
 }  // namespace
 
-std::span<const MfmaKind> mfma_kinds() {
-  return kKinds;
+std::vector<MfmaKind> mfma_kinds(std::string_view architecture) {
+  std::vector<MfmaKind> kinds;
+  const auto facts = metric::built_in_architecture(architecture);
+  if (!facts) return kinds;
+  for (const metric::MatrixInstruction& one : facts->matrix) {
+    const auto* const element =
+        std::find(std::begin(metric::kElements), std::end(metric::kElements), one.element);
+    kinds.push_back({facts->name, kElementOf[element - std::begin(metric::kElements)],
+                     fmt::format("v_mfma_{}", one.instruction),
+                     fmt::format("__builtin_amdgcn_mfma_{}", one.builtin), one.operand, one.m, one.n, one.k,
+                     one.per_cycle});
+  }
+  return kinds;
+}
+
+std::string mfma_architectures() {
+  std::string out;
+  std::vector<std::string_view> all;
+  for (const std::string_view each : metric::architectures("amd"))
+    if (!mfma_kinds(each).empty()) all.push_back(each);
+  for (size_t i = 0; i < all.size(); ++i)
+    out += fmt::format("{}{}", i == 0 ? "" : i + 1 == all.size() ? " and " : ", ", all[i]);
+  return out;
 }
 
 std::string mfma_source(const MfmaKind& kind) {
@@ -131,26 +121,6 @@ std::string gfx_of(std::string_view name) {
   size_t end = at + 3;
   while (end < name.size() && std::isxdigit(static_cast<unsigned char>(name[end])) != 0) ++end;
   return end - at < 6 ? std::string() : std::string(name.substr(at, end - at));
-}
-
-double amd_per_cycle(std::string_view architecture, std::string_view what) {
-  struct Row {
-    std::string_view architecture;
-    double fp32, fp64;
-  };
-  static constexpr std::array<Row, 4> kRows = {
-      {{"gfx908", 128, 64}, {"gfx90a", 256, 128}, {"gfx942", 256, 128}, {"gfx950", 256, 128}}};
-  for (const Row& row : kRows)
-    if (row.architecture == architecture)
-      return what == "fp32" ? row.fp32 : what == "fp64" ? row.fp64 : kUnknown;
-  return kUnknown;
-}
-
-AmdCaches amd_caches(std::string_view architecture) {
-  constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-  if (architecture == "gfx908" || architecture == "gfx90a") return {16 * kKiB, 8 * kMiB, 8 * kMiB};
-  if (architecture == "gfx942" || architecture == "gfx950") return {32 * kKiB, 4 * kMiB, 256 * kMiB};
-  return {};
 }
 
 }  // namespace tacho::roofline

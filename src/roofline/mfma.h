@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "roofline/elements.h"
 #include "roofline/measurement.h"
@@ -17,8 +17,8 @@ namespace tacho::roofline {
 struct MfmaKind {
   std::string_view architecture;  ///< "gfx90a"
   Element element;
-  std::string_view instruction;  ///< in the assembler of that architecture
-  std::string_view builtin;
+  std::string instruction;  ///< in the assembler of that architecture
+  std::string builtin;
   std::string_view operand;  ///< C type of A and B as the builtin takes them: "half 4" (a vector) or "float"
   uint32_t m, n, k;          ///< m = n
   double per_cycle;          ///< FLOP or operations a cycle and compute unit
@@ -31,7 +31,10 @@ struct MfmaKind {
     return wide() ? 4 * r + lane / n : 4 * (64 / n) * (r / 4) + 4 * (lane / n) + r % 4;
   }
 };
-std::span<const MfmaKind> mfma_kinds();
+/// Those of catalog/amd/architectures.yaml; none for an architecture that has none there.
+std::vector<MfmaKind> mfma_kinds(std::string_view architecture);
+/// The architectures that have some, for people: "gfx908, gfx90a, gfx942 and gfx950".
+std::string mfma_architectures();
 
 inline constexpr const char* kMfmaEntry = "matrix_units";
 inline constexpr uint32_t kMfmaGroup = 256, kMfmaTiles = 4, kMfmaUnroll = 4;
@@ -50,18 +53,5 @@ inline constexpr std::string_view kMfmaUnknown = "this compiler does not know ";
 
 /// "gfx90a" out of a device's name ("gfx90a:sramecc+:xnack-"); empty where it holds none.
 std::string gfx_of(std::string_view device_name);
-
-/// FLOP a cycle and compute unit of the vector units, packed where they can: "fp32", "fp64"; NaN for an architecture that the
-/// table does not have. Sources of this and of MfmaKind::per_cycle: AMD's CDNA, CDNA 2 and CDNA 3 architecture white papers
-/// (peak FLOPS a clock and CU), the cycles of an instruction in AMD's matrix instruction calculator, and for gfx950 the data
-/// sheet of the MI355X (rate / (256 CUs x 2.4 GHz)).
-double amd_per_cycle(std::string_view architecture, std::string_view what);
-
-/// Data caches in bytes: of a compute unit, the L2 of a die, and the last level of all dies (Infinity Cache, or the L2). All 0
-/// for an architecture that the table does not have. AMD's OpenCL tells the first alone, as CL_DEVICE_GLOBAL_MEM_CACHE_SIZE.
-struct AmdCaches {
-  uint64_t l1 = 0, l2 = 0, last = 0;
-};
-AmdCaches amd_caches(std::string_view architecture);
 
 }  // namespace tacho::roofline

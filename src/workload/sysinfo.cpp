@@ -51,12 +51,9 @@ std::string number_text(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
 }
 
-// Values that old files do not have because they were the same on every GPU of their time.
+// The value that old files have in other words. What they lack because it was the same on every GPU of an architecture is in
+// the catalog (missing_sysinfo).
 void complete(SysInfo& info) {
-  const std::string_view arch = info.get("gpu_arch");
-  const bool one_die = arch == "gfx906" || arch == "gfx908" || arch == "gfx90a";
-  if (one_die && std::isnan(info.number("num_xcd"))) info.set("num_xcd", "1");
-  if (one_die && std::isnan(info.number("pipes_per_gpu"))) info.set("pipes_per_gpu", "4");
   if (std::isnan(info.number("num_hbm_channels"))) {
     // hbm_bw (GB/s) was computed as memory clock (MHz) * 32 bytes * channels.
     const double channels = std::round(info.number("hbm_bw") * 1000 / (info.number("max_mclk") * 32));

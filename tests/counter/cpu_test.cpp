@@ -10,6 +10,7 @@
 
 #include "../workload/folders.h"
 #include "counter/provider.h"
+#include "metric/catalog/builtin/builtin.h"
 
 namespace tacho::counter {
 namespace {
@@ -44,7 +45,8 @@ class CpuPasses : public ::testing::Test {
   }
   Outcome collect(std::vector<std::string> command) {
     request.command = std::move(command);
-    const auto outcome = provider->collect(*provider->device_for("cpu"), plan, request, listener);
+    const auto outcome = provider->collect(*provider->device_for(*metric::built_in_architecture("cpu")), plan,
+                                           request, listener);
     EXPECT_TRUE(outcome) << outcome.error().message;
     return outcome ? *outcome : Outcome{};
   }

@@ -23,7 +23,8 @@ Plan plan_of(const Provider& provider, std::string_view architecture,
   auto wanted = wanted_counters(*catalog, selections);
   EXPECT_TRUE(wanted.has_value()) << (wanted ? "" : wanted.error().message);
   for (const std::string& level : wanted->levels) wanted->counters.push_back(level);
-  const auto plan = provider.plan(*provider.device_for(architecture), wanted->counters);
+  const auto plan =
+      provider.plan(*provider.device_for(*metric::built_in_architecture(architecture)), wanted->counters);
   EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().message);
   return plan ? *plan : Plan{};
 }
@@ -91,7 +92,7 @@ TEST(AmdPlan, LevelPassesHoldWhatTheirMetricsRead) {
 
 TEST(AmdPlan, IsTheSameEveryTimeAndInAnyOrder) {
   const Provider* const provider = provider_of("amd");
-  const auto device = provider->device_for("gfx90a");
+  const auto device = provider->device_for(*metric::built_in_architecture("gfx90a"));
   const std::vector<std::string> one = {"SQ_WAVES", "TCC_HIT_sum", "TA_BUSY_avr", "SQ_INSTS_VALU"};
   std::vector<std::string> other(one.rbegin(), one.rend());
   const std::vector<std::string> known = {"SQ_WAVES", "TCC_HIT_sum", "SQ_INSTS_VALU"};
@@ -106,7 +107,8 @@ TEST(AmdPlan, IsTheSameEveryTimeAndInAnyOrder) {
 
 TEST(AmdPlan, UnknownCountersAreErrors) {
   const Provider* const provider = provider_of("amd");
-  const auto plan = provider->plan(*provider->device_for("gfx942"), std::vector<std::string>{"SQ_NO_SUCH"});
+  const auto plan = provider->plan(*provider->device_for(*metric::built_in_architecture("gfx942")),
+                                   std::vector<std::string>{"SQ_NO_SUCH"});
   ASSERT_FALSE(plan.has_value());
   EXPECT_NE(plan.error().message.find("SQ_NO_SUCH"), std::string::npos);
 }
@@ -131,10 +133,13 @@ TEST(VirtualPlan, EverythingIsOnePassAndEveryMetricIsCounted) {
   ASSERT_EQ(plan.passes.size(), 1u);
   // Every counter that exists is used by some metric: nothing is counted for nobody.
   std::set<std::string> wanted(plan.passes[0].counters.begin(), plan.passes[0].counters.end());
-  for (const CounterInfo& each : provider->counters(*provider->device_for("virtual")))
+  for (const CounterInfo& each :
+       provider->counters(*provider->device_for(*metric::built_in_architecture("virtual"))))
     EXPECT_TRUE(wanted.contains(each.name)) << each.name;
-  EXPECT_FALSE(
-      provider->plan(*provider->device_for("virtual"), std::vector<std::string>{"SQ_WAVES"}).has_value());
+  EXPECT_FALSE(provider
+                   ->plan(*provider->device_for(*metric::built_in_architecture("virtual")),
+                          std::vector<std::string>{"SQ_WAVES"})
+                   .has_value());
 }
 
 TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {

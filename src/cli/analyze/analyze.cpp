@@ -52,10 +52,10 @@ struct Arguments {
 
 /// Prints a list of all metrics of an architecture in the manner of the users' documents.
 Status list_catalog(const std::string& architecture, const Arguments& arguments, bool metrics) {
-  const auto known = metric::architecture_named(architecture);
-  std::string name = known ? std::string(*known) : architecture;
-  TACHO_ASSIGN(const metric::Catalog catalog,
-               metric::load_catalog(name, arguments.analysis.config_dirs, metric::check_syntax));
+  const std::vector<std::string>& folders = arguments.analysis.config_dirs;
+  TACHO_ASSIGN(const auto known, metric::architecture_named(architecture, folders, metric::check_syntax));
+  const std::string name = known ? std::string(known->name) : architecture;
+  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(name, folders, metric::check_syntax));
   // A list is read beside a profile run, so its seed ids are those of the profile document.
   const std::string out =
       metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);

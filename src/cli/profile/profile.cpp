@@ -275,8 +275,8 @@ Result<metric::Catalog> catalog_for_lists(const Arguments& a, const std::string&
     if (!chosen && !a.device.empty()) return fail("{}", chosen.error().message);
     name = chosen ? chosen->device.architecture : std::string(counter::kEverywhere);
   }
-  const auto known = metric::architecture_named(name);
-  return metric::load_catalog(known ? std::string(*known) : name, a.config_dirs);
+  TACHO_ASSIGN(const auto known, metric::architecture_named(name, a.config_dirs));
+  return known ? metric::load_catalog(*known, a.config_dirs) : metric::load_catalog(name, a.config_dirs);
 }
 
 // Text that means something on another architecture, though not on this one.
@@ -552,12 +552,12 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     if (!a.dry_run)
       return fail("--arch {}: a program runs on a device that is here; with --dry-run its plan is shown",
                   a.arch);
-    const auto named = metric::architecture_named(a.arch);
-    const std::string architecture = named ? std::string(*named) : a.arch;
+    TACHO_ASSIGN(const auto architecture, metric::architecture_named(a.arch, a.config_dirs));
     for (const auto& provider : counter::providers())
-      if (auto device = provider->device_for(architecture)) chosen = {provider.get(), std::move(*device)};
+      if (auto device = architecture ? provider->device_for(*architecture) : std::nullopt)
+        chosen = {provider.get(), std::move(*device)};
     if (chosen.provider == nullptr) {
-      TACHO_TRY(metric::load_catalog(architecture));
+      TACHO_TRY(metric::load_catalog(a.arch, a.config_dirs));
       return fail("--arch {}: there is no plan for this architecture", a.arch);
     }
   } else {
@@ -567,8 +567,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool
     std::fputs(specs_text(chosen.device).c_str(), stdout);
     return kOk;
   }
-  TACHO_ASSIGN(const metric::Catalog catalog,
-               metric::load_catalog(chosen.device.architecture, a.config_dirs));
+  TACHO_ASSIGN(const metric::Catalog catalog, metric::load_catalog(chosen.device.facts, a.config_dirs));
   TACHO_ASSIGN(const Selected selected, select_metrics(a, catalog));
   std::vector<metric::Selection> wanted_selections = selected.selections;
   counter::WantedCounters wanted;

@@ -434,7 +434,7 @@ struct Analysis::Impl {
     env.denominator = denominator_of(catalog, env.normalisation);
     env.sum_ratios = options.sum_ratios;
     env.compat = options.compat;
-    if (!options.compat) env.recorded_as = catalog.recorded_as;
+    if (!options.compat) env.recorded_as = catalog.facts.recorded_as;
     env.repeats = repeats;
     return env;
   }
@@ -693,7 +693,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   for (const auto& [name, value] : options.specs_correction) sysinfo.set(name, value);
   const std::string given(sysinfo.get("gpu_arch").empty() ? sysinfo.get("gpu_model")
                                                           : sysinfo.get("gpu_arch"));
-  const auto architecture = architecture_named(given);
+  TACHO_ASSIGN(const std::optional<Architecture> architecture,
+               architecture_named(given, options.config_dirs, check_syntax));
   if (!architecture) {
     std::string known;
     for (const std::string_view name : architectures())
@@ -704,6 +705,8 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
         folder, given, known);
   }
   TACHO_ASSIGN(impl->catalog, load_catalog(*architecture, options.config_dirs, check_syntax));
+  for (const auto& [name, value] : impl->catalog.facts.missing_sysinfo)
+    if (std::isnan(sysinfo.number(name))) sysinfo.set(name, std::string(value));
   if (options.advice) {
     TACHO_ASSIGN(impl->rules, load_rules(impl->catalog, options.config_dirs));
     for (const Rule& rule : impl->rules.rules)
@@ -716,7 +719,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
   const std::string_view normalisation =
       options.every_normalisation ? std::string_view() : std::string_view(impl->options.normalisation);
   NameCollector names(normalisation, denominator_of(impl->catalog, normalisation),
-                      options.compat ? std::span<const Rename>() : impl->catalog.recorded_as);
+                      options.compat ? std::span<const Rename>() : impl->catalog.facts.recorded_as);
   for (const std::string_view each : {"per_wave", "per_cycle", "per_second"})
     if (const std::string_view text = denominator_of(impl->catalog, each);
         options.every_normalisation && !text.empty()) {
@@ -724,7 +727,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
       names.add(*formula, "");
     }
   TACHO_TRY(impl->check_formulas(names));
-  impl->intensity = intensity_formulas(*architecture, sysinfo.get("gpu_series"), options.compat);
+  impl->intensity = intensity_formulas(impl->catalog.facts, sysinfo.get("gpu_series"), options.compat);
   if (!impl->shows_table(4, 1)) impl->intensity = {};
   for (const std::string_view text :
        {kDurationFormula, std::string_view(impl->intensity.flops), std::string_view(impl->intensity.l1_bytes),
@@ -749,7 +752,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
     // Parsed formulas refer to their texts: the first ones stay.
     impl->first_intensity = std::exchange(
         impl->intensity,
-        intensity_formulas(*architecture, impl->workload.sysinfo.get("gpu_series"), options.compat,
+        intensity_formulas(impl->catalog.facts, impl->workload.sysinfo.get("gpu_series"), options.compat,
                            [&](std::string_view name) { return counters.has(name); }));
     if (!impl->intensity.flops.empty()) TACHO_TRY(impl->formulas.get(impl->intensity.flops));
     for (const IntensityFormulas::Kind& kind : impl->intensity.kinds)

@@ -85,7 +85,6 @@ struct FlopKind {
   std::string_view type;
   bool matrix = false;
 };
-constexpr size_t kMostFlopKinds = 10;
 /// Levels of memory of the roofline, in the order of arrays over them.
 constexpr std::array<std::string_view, 4> kRooflineLevels = {"hbm", "l2", "l1", "lds"};
 

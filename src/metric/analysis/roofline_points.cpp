@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+
+#include "metric/formula/expression.h"
 
 namespace tacho::metric {
 
@@ -13,126 +16,58 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// NVIDIA's half-precision FLOPs. The counters count HADD2, HMUL2 and HFMA2 once a thread (measured on an H200), which work on
-// two halves each: 2, 2 and 4 FLOPs, also where a program uses one of the two. The assembler uses the same instructions for
-// other things: HADD2 to make floats of halves, so adds alone are no FLOPs; and HFMA2 to put constants into registers (HFMA2
-// R5, -RZ, RZ, 0, 4.8e-07), a few of them before the work of a thread begins: up to kConstants of a thread, or one in kRare of
-// its instructions, they are no FLOPs either. A multiply can only be meant.
-template <typename AddTerm, typename Has>
-void add_half(const AddTerm& add_term, const Has& has, std::vector<std::string>& left_out) {
-  constexpr int kConstants = 4, kRare = 16;
-  const auto name = [](std::string_view kind) {
-    return fmt::format("smsp__sass_thread_inst_executed_op_{}_pred_on.sum", kind);
-  };
-  const std::string add = name("hadd"), mul = name("hmul"), fma = name("hfma");
-  const std::string all = "smsp__sass_thread_inst_executed_pred_on.sum";
-  bool complete = true;
-  for (const std::string& counter : {add, mul, fma})
-    if (has && !has(counter)) {
-      left_out.push_back(counter);
-      complete = false;
-    }
-  if (!complete) return;
-  const std::string rare =
-      !has || has(all) ? fmt::format(" and {} * {} > {}", kRare, fma, all) : std::string();
-  add_term({"FP16"},
-           fmt::format("((4 * {0} + 2 * {1} + 2 * {2}) if ({2} > 0 or ({0} > {3} * Grid_Size{4})) else 0)",
-                       fma, add, mul, kConstants, rare));
+// The counters of a formula that the run lacks. Columns that every run has (Grid_Size) are none.
+std::vector<std::string> lacking(std::string_view text, const std::function<bool(std::string_view)>& has) {
+  std::vector<std::string> names;
+  if (!has) return names;
+  const auto formula = parse_formula(text);
+  if (!formula) return names;
+  for (const Step& step : formula->steps)
+    if (step.op == Op::kCounter && !workload::is_id_column(step.text) && !has(step.text) &&
+        std::find(names.begin(), names.end(), step.text) == names.end())
+      names.emplace_back(step.text);
+  return names;
 }
 
 }  // namespace
 
-IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
-                                     const std::function<bool(std::string_view)>& has) {
+IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series,
+                                     bool compat, const std::function<bool(std::string_view)>& has) {
   IntensityFormulas formulas;
-  if (architecture == "gfx908") return formulas;
-  const auto add_term = [&](FlopKind kind, const std::string& term) {
-    formulas.flops += (formulas.flops.empty() ? "" : " + ") + term;
-    auto at =
-        std::find_if(formulas.kinds.begin(), formulas.kinds.end(), [&](const IntensityFormulas::Kind& each) {
-          return each.kind.type == kind.type && each.kind.matrix == kind.matrix;
-        });
-    if (at == formulas.kinds.end()) at = formulas.kinds.insert(at, {kind, ""});
-    at->flops += (at->flops.empty() ? "" : " + ") + term;
+  const RooflineModel& model = architecture.roofline;
+  if (model.flops.empty()) return formulas;
+  const auto append = [](std::string& sum, std::string_view term) {
+    sum += fmt::format("{}{}", sum.empty() ? "" : " + ", term);
   };
-  const auto add = [&](FlopKind kind, int factor, std::string counter, bool optional) {
-    if (has && !has(counter) && (optional || compat))
-      formulas.left_out.push_back(std::move(counter));
-    else
-      add_term(kind, fmt::format("{} * {}", factor, counter));
-  };
-  if (architecture == "virtual") {
-    formulas.definition =
-        "operations of work-items; bytes asked for (L1) and 32-byte sectors touched (memory; there is no "
-        "cache)";
-    for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
-      for (const auto& [kind, factor] : {std::pair{"ADD", 1}, {"MUL", 1}, {"FMA", 2}, {"OTHER", 1}})
-        add({type}, factor, fmt::format("V_OPS_{}_{}", kind, name), false);
-    formulas.l1_bytes = "V_GLOBAL_LOAD_BYTES + V_GLOBAL_STORE_BYTES + V_GLOBAL_ATOMIC_BYTES";
-    formulas.hbm_bytes = "32 * (V_GLOBAL_LOAD_SECTORS + V_GLOBAL_STORE_SECTORS + V_GLOBAL_ATOMIC_SECTORS)";
-    formulas.lds_bytes = "V_LOCAL_LOAD_BYTES + V_LOCAL_STORE_BYTES + V_LOCAL_ATOMIC_BYTES";
-    return formulas;
-  }
-  if (architecture.starts_with("sm_")) {
-    formulas.definition =
-        "anchors of Nsight Compute: thread-level SASS adds, multiplies and 2 x FMA whose predicate was on "
-        "(halves in pairs), tensor "
-        "operations; bytes at the tag stage of L1 (l1tex__t_bytes), asked of the L2 by the L1s (32 "
-        "lts__t_sectors_srcunit_tex), "
-        "at the DRAM interface and 128 a wavefront of shared memory";
-    for (const auto& [letter, type] : {std::pair{'f', "FP32"}, {'d', "FP64"}})
-      for (const auto& [kind, factor] : {std::pair{"add", 1}, {"mul", 1}, {"fma", 2}})
-        add({type}, factor, fmt::format("smsp__sass_thread_inst_executed_op_{}{}_pred_on.sum", letter, kind),
-            false);
-    add_half(add_term, has, formulas.left_out);
-    const bool split = architecture != "sm_90";  // Hopper alone has one counter for FP16 inputs
-    if (split) {
-      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16_dst_fp16.sum", true);
-      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16_dst_fp32.sum", true);
-    } else {
-      add({"FP16", true}, 1, "sm__ops_path_tensor_src_fp16.sum", true);
-      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp8.sum", true);
+  for (const FlopTerms& each : model.flops) {
+    std::string sum;
+    for (const FlopTerm& term : each.terms) {
+      std::vector<std::string> missing;
+      std::string_view chosen;
+      for (const std::string_view text : term.formulas) {
+        chosen = text;
+        missing = lacking(text, has);
+        if (missing.empty()) break;
+      }
+      if (!missing.empty() && (term.optional || compat))
+        std::move(missing.begin(), missing.end(), std::back_inserter(formulas.left_out));
+      else
+        append(sum, chosen);
     }
-    if (architecture == "sm_100") {
-      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp16.sum", true);
-      add({"FP8", true}, 1, "sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32.sum", true);
-    }
-    add({"BF16", true}, 1, "sm__ops_path_tensor_src_bf16_dst_fp32.sum", true);
-    add({"TF32", true}, 1, "sm__ops_path_tensor_src_tf32_dst_fp32.sum", true);
-    add({"FP64", true}, 1, "sm__ops_path_tensor_src_fp64.sum", true);
-    formulas.l1_bytes = "l1tex__t_bytes.sum";
-    // Not lts__t_bytes: what lies in the far half of the L2 passes the tag stages of both halves, half as much again on an H200.
-    formulas.l2_bytes = "32 * lts__t_sectors_srcunit_tex.sum";
-    formulas.hbm_bytes = "dram__bytes.sum";
-    formulas.lds_bytes = "128 * l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
-    return formulas;
+    if (sum.empty()) continue;
+    append(formulas.flops, sum);
+    formulas.kinds.push_back({{each.type, each.matrix}, std::move(sum)});
   }
-  if (!architecture.starts_with("gfx")) return formulas;
-  formulas.definition =
-      "rocprof-compute 3.3: SQ_INSTS_VALU and MFMA operations; 64 bytes a request of L1 and L2";
-  for (const auto& [name, type] : {std::pair{"F16", "FP16"}, {"F32", "FP32"}, {"F64", "FP64"}})
-    for (const auto& [kind, factor] : {std::pair{"ADD", 64}, {"MUL", 64}, {"FMA", 128}, {"TRANS", 64}})
-      add({type}, factor, fmt::format("SQ_INSTS_VALU_{}_{}", kind, name), false);
-  for (const auto& [name, type] :
-       {std::pair{"F16", "FP16"}, {"BF16", "BF16"}, {"F32", "FP32"}, {"F64", "FP64"}})
-    add({type, true}, 512, fmt::format("SQ_INSTS_VALU_MFMA_MOPS_{}", name), false);
-  if (architecture.starts_with("gfx94") || architecture == "gfx950")
-    add({"FP8", true}, 512, "SQ_INSTS_VALU_MFMA_MOPS_F8", true);
-  if (architecture == "gfx950") add({"FP6", true}, 512, "SQ_INSTS_VALU_MFMA_MOPS_F6F4", true);
-  if (formulas.flops.empty() && compat) formulas.flops = "0";
-  formulas.l1_bytes = "64 * TCP_TOTAL_CACHE_ACCESSES_sum";
-  formulas.l2_bytes =
-      "64 * (TCP_TCC_READ_REQ_sum + TCP_TCC_WRITE_REQ_sum + TCP_TCC_ATOMIC_WITH_RET_REQ_sum + "
-      "TCP_TCC_ATOMIC_WITHOUT_RET_REQ_sum)";
-  formulas.lds_bytes = "4 * $lds_banks_per_cu * (SQ_LDS_IDX_ACTIVE - SQ_LDS_BANK_CONFLICT)";
-  const bool first_fabric = compat ? gpu_series == "MI200" : architecture == "gfx90a";
-  formulas.hbm_bytes = first_fabric
-                           ? "32 * TCC_EA_RDREQ_32B_sum + 64 * (TCC_EA_RDREQ_sum - TCC_EA_RDREQ_32B_sum) + "
-                             "64 * TCC_EA_WRREQ_64B_sum + "
-                             "32 * (TCC_EA_WRREQ_sum - TCC_EA_WRREQ_64B_sum)"
-                           : "128 * TCC_BUBBLE_sum + 32 * TCC_EA0_RDREQ_32B_sum + "
-                             "64 * (TCC_EA0_RDREQ_sum - TCC_BUBBLE_sum - TCC_EA0_RDREQ_32B_sum) + "
-                             "32 * (TCC_EA0_WRREQ_sum - TCC_EA0_WRREQ_64B_sum) + 64 * TCC_EA0_WRREQ_64B_sum";
+  if (formulas.flops.empty() && compat) formulas.flops = model.compat_flops;
+  formulas.definition = model.definition;
+  formulas.l1_bytes = model.l1;
+  formulas.l2_bytes = model.l2;
+  formulas.hbm_bytes = model.hbm;
+  formulas.lds_bytes = model.lds;
+  if (compat)
+    for (const std::string_view series : {std::string_view("other"), gpu_series})
+      for (const auto& [name, bytes] : model.compat_hbm)
+        if (name == series) formulas.hbm_bytes = bytes;
   return formulas;
 }
 

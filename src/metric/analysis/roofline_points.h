@@ -13,10 +13,7 @@
 
 namespace tacho::metric {
 
-/// The formulas of one dispatch; hbm depends on the architecture (gfx90a counts at TCC_EA, later ones at
-/// TCC_EA0 with 128-byte bubbles). gfx908 has no FLOP counters. NVIDIA's bytes are those of the tag stages of L1 and L2
-/// and of the DRAM interface; the virtual GPU has no caches: its "hbm" are the 32-byte sectors that global accesses
-/// touch, its "l1" the bytes that work-items ask for.
+/// The formulas of one dispatch, from the architecture's RooflineModel; "" = not computable.
 struct IntensityFormulas {
   std::string flops, l1_bytes, l2_bytes, hbm_bytes, lds_bytes;
   /// The summands of flops by unit and data type.
@@ -26,15 +23,13 @@ struct IntensityFormulas {
   };
   std::vector<Kind> kinds;
   std::string_view definition;  ///< the counters' family and where they count, for people
-  /// Counters that belong into flops and that the run does not have: matrix operations of 8 bits and less,
-  /// which rocprof-compute 3.3 does not collect on every GPU that has them. Their operations are not counted.
+  /// Counters that belong into flops and that the run does not have. Their operations are not counted.
   std::vector<std::string> left_out;
 };
-/// `compat`: rocprof-compute 3.3 takes the MI200 traffic formula only where sysinfo.csv has gpu_series =
-/// MI200, and counts whatever counters there are. `has`: whether the run has a counter; by default it has
-/// all.
-IntensityFormulas intensity_formulas(std::string_view architecture, std::string_view gpu_series, bool compat,
-                                     const std::function<bool(std::string_view)>& has = {});
+/// `compat`: as rocprof-compute 3.3, which counts whatever counters there are (RooflineModel says what else). `has`: whether
+/// the run has a counter; by default it has all.
+IntensityFormulas intensity_formulas(const Architecture& architecture, std::string_view gpu_series,
+                                     bool compat, const std::function<bool(std::string_view)>& has = {});
 
 /// Per-dispatch inputs; an empty span = not computable.
 struct IntensityInputs {

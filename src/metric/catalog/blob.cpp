@@ -12,7 +12,7 @@
 namespace tacho::metric {
 namespace {
 
-constexpr std::string_view kMagic = "TCAT0001";
+constexpr std::string_view kMagic = "TCAT0002";
 
 class Encoder {
  public:
@@ -199,8 +199,119 @@ std::vector<RuleCondition> get_conditions(Decoder& in) {
   return conditions;
 }
 
+/// A list, its length before it.
+template <typename List, typename Put>
+void put_list(Encoder& out, const List& list, Put&& put) {
+  out.number(list.size());
+  for (const auto& each : list) put(each);
+}
+template <typename List, typename Get>
+void get_list(Decoder& in, List& list, Get&& get) {
+  list.resize(in.count());
+  for (auto& each : list) get(each);
+}
+
+void put_architecture(Encoder& out, const Architecture& one) {
+  const auto text = [&](std::string_view word) { out.text(word); };
+  const auto pair = [&](const auto& words) {
+    out.text(words.first);
+    out.text(words.second);
+  };
+  const auto rename = [&](const Rename& names) {
+    out.text(names.from);
+    out.text(names.to);
+  };
+  for (const std::string_view word : {one.name, one.vendor, one.family}) out.text(word);
+  put_list(out, one.names, text);
+  put_list(out, one.like, text);
+  out.number(one.metrics ? 1 : 0);
+  put_list(out, one.renames, rename);
+  put_list(out, one.recorded_as, rename);
+  put_list(out, one.missing_sysinfo, pair);
+  put_list(out, one.features, text);
+  put_list(out, one.facts, [&](const Fact& fact) {
+    out.text(fact.name);
+    out.real(fact.number);
+    out.text(fact.text);
+  });
+  put_list(out, one.counters, [&](const CounterBlock& block) {
+    out.text(block.prefix);
+    out.text(block.block);
+    out.number(static_cast<uint64_t>(block.slots));
+  });
+  put_list(out, one.matrix, [&](const MatrixInstruction& matrix) {
+    for (const std::string_view word : {matrix.element, matrix.instruction, matrix.builtin, matrix.operand})
+      out.text(word);
+    for (const uint32_t size : {matrix.m, matrix.n, matrix.k}) out.number(size);
+    out.real(matrix.per_cycle);
+  });
+  const RooflineModel& model = one.roofline;
+  for (const std::string_view word :
+       {model.definition, model.l1, model.l2, model.hbm, model.lds, model.compat_flops})
+    out.text(word);
+  put_list(out, model.compat_hbm, pair);
+  put_list(out, model.flops, [&](const FlopTerms& terms) {
+    out.text(terms.type);
+    out.number(terms.matrix ? 1 : 0);
+    put_list(out, terms.terms, [&](const FlopTerm& term) {
+      out.number(term.optional ? 1 : 0);
+      put_list(out, term.formulas, text);
+    });
+  });
+}
+
+Architecture get_architecture(Decoder& in) {
+  Architecture one;
+  const auto text = [&](std::string_view& word) { word = in.text(); };
+  const auto pair = [&](auto& words) {
+    words.first = in.text();
+    words.second = in.text();
+  };
+  const auto rename = [&](Rename& names) {
+    names.from = in.text();
+    names.to = in.text();
+  };
+  for (std::string_view* word : {&one.name, &one.vendor, &one.family}) *word = in.text();
+  get_list(in, one.names, text);
+  get_list(in, one.like, text);
+  one.metrics = in.number() != 0;
+  get_list(in, one.renames, rename);
+  get_list(in, one.recorded_as, rename);
+  get_list(in, one.missing_sysinfo, pair);
+  get_list(in, one.features, text);
+  get_list(in, one.facts, [&](Fact& fact) {
+    fact.name = in.text();
+    fact.number = in.real();
+    fact.text = in.text();
+  });
+  get_list(in, one.counters, [&](CounterBlock& block) {
+    block.prefix = in.text();
+    block.block = in.text();
+    block.slots = in.small();
+  });
+  get_list(in, one.matrix, [&](MatrixInstruction& matrix) {
+    for (std::string_view* word : {&matrix.element, &matrix.instruction, &matrix.builtin, &matrix.operand})
+      *word = in.text();
+    for (uint32_t* size : {&matrix.m, &matrix.n, &matrix.k}) *size = static_cast<uint32_t>(in.small());
+    matrix.per_cycle = in.real();
+  });
+  RooflineModel& model = one.roofline;
+  for (std::string_view* word :
+       {&model.definition, &model.l1, &model.l2, &model.hbm, &model.lds, &model.compat_flops})
+    *word = in.text();
+  get_list(in, model.compat_hbm, pair);
+  get_list(in, model.flops, [&](FlopTerms& terms) {
+    terms.type = in.text();
+    terms.matrix = in.number() != 0;
+    get_list(in, terms.terms, [&](FlopTerm& term) {
+      term.optional = in.number() != 0;
+      get_list(in, term.formulas, text);
+    });
+  });
+  return one;
+}
+
 void put_catalog(Encoder& out, const Catalog& catalog) {
-  for (const std::string_view text : {catalog.vendor, catalog.architecture, catalog.family}) out.text(text);
   out.number(catalog.blocks.size());
   for (const Block& block : catalog.blocks) {
     out.number(static_cast<uint64_t>(block.number));
@@ -254,14 +365,7 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
   out.number(catalog.groups.size());
   for (const ArchitectureGroup& group : catalog.groups) {
     out.text(group.name);
-    out.number((group.is_family ? 1u : 0u) | (group.contains ? 2u : 0u));
-  }
-  for (const std::vector<Rename>* renames : {&catalog.renames, &catalog.recorded_as}) {
-    out.number(renames->size());
-    for (const Rename& rename : *renames) {
-      out.text(rename.from);
-      out.text(rename.to);
-    }
+    out.number(static_cast<uint64_t>(group.rank));
   }
   out.number(catalog.run_values.size());
   for (const RunValue& value : catalog.run_values) {
@@ -272,7 +376,6 @@ void put_catalog(Encoder& out, const Catalog& catalog) {
 
 Catalog get_catalog(Decoder& in) {
   Catalog catalog;
-  for (std::string_view* text : {&catalog.vendor, &catalog.architecture, &catalog.family}) *text = in.text();
   catalog.blocks.resize(in.count());
   for (Block& block : catalog.blocks) {
     block.number = in.small();
@@ -330,16 +433,7 @@ Catalog get_catalog(Decoder& in) {
   catalog.groups.resize(in.count());
   for (ArchitectureGroup& group : catalog.groups) {
     group.name = in.text();
-    const uint64_t flags = in.number();
-    group.is_family = (flags & 1) != 0;
-    group.contains = (flags & 2) != 0;
-  }
-  for (std::vector<Rename>* renames : {&catalog.renames, &catalog.recorded_as}) {
-    renames->resize(in.count());
-    for (Rename& rename : *renames) {
-      rename.from = in.text();
-      rename.to = in.text();
-    }
+    group.rank = in.small();
   }
   catalog.run_values.resize(in.count());
   for (RunValue& value : catalog.run_values) {
@@ -350,7 +444,7 @@ Catalog get_catalog(Decoder& in) {
   return catalog;
 }
 
-/// Sections of the blob: 0 the architectures, 1 the rules, 2... one catalog an architecture.
+/// Sections of the blob: 0 the architectures, 1 the rules, 2... one catalog an architecture with metrics.
 constexpr size_t kArchitectures = 0;
 constexpr size_t kRules = 1;
 constexpr size_t kFirstCatalog = 2;
@@ -361,20 +455,14 @@ tl::unexpected<Error> damaged() {
 
 }  // namespace
 
-std::string encode_blob(std::span<const BlobArchitecture> architectures, std::span<const Catalog> catalogs,
+std::string encode_blob(std::span<const Architecture> architectures, std::span<const Catalog> catalogs,
                         const RuleBook& rules) {
   Encoder out;
   std::vector<uint32_t> sections;
   const auto begin_section = [&] { sections.push_back(static_cast<uint32_t>(out.size())); };
 
   begin_section();
-  out.number(architectures.size());
-  for (const BlobArchitecture& architecture : architectures) {
-    out.text(architecture.name);
-    out.text(architecture.vendor);
-    out.number(architecture.user_names.size());
-    for (const std::string_view name : architecture.user_names) out.text(name);
-  }
+  put_list(out, architectures, [&](const Architecture& one) { put_architecture(out, one); });
 
   begin_section();
   out.number(rules.rules.size());
@@ -405,32 +493,36 @@ std::string encode_blob(std::span<const BlobArchitecture> architectures, std::sp
   return out.finish(sections);
 }
 
-Result<std::vector<BlobArchitecture>> decode_architectures(std::string_view blob) {
+Result<std::vector<Architecture>> decode_architectures(std::string_view blob) {
   Decoder in(blob);
   if (!in.seek(kArchitectures)) return damaged();
-  std::vector<BlobArchitecture> out(in.count());
-  for (BlobArchitecture& architecture : out) {
-    architecture.name = in.text();
-    architecture.vendor = in.text();
-    architecture.user_names.resize(in.count());
-    for (std::string_view& name : architecture.user_names) name = in.text();
-  }
+  std::vector<Architecture> out;
+  const size_t count = in.count();
+  out.reserve(count);
+  for (size_t i = 0; i < count; ++i) out.push_back(get_architecture(in));
   if (in.bad) return damaged();
   return out;
 }
 
-Result<Catalog> decode_catalog(std::string_view blob, std::string_view architecture) {
-  TACHO_ASSIGN(const auto known, decode_architectures(blob));
-  for (size_t i = 0; i < known.size(); ++i) {
-    if (known[i].name != architecture) continue;
-    Decoder in(blob);
-    if (!in.seek(kFirstCatalog + i)) return damaged();
-    Catalog catalog = get_catalog(in);
-    if (in.bad) return damaged();
-    return catalog;
-  }
+Result<Catalog> decode_catalog(std::string_view blob, std::span<const Architecture> architectures,
+                               std::string_view architecture) {
+  size_t section = kFirstCatalog;
   std::string names;
-  for (const BlobArchitecture& one : known) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+  for (const Architecture& one : architectures) {
+    if (!one.metrics) continue;
+    if (one.name == architecture) {
+      Decoder in(blob);
+      if (!in.seek(section)) return damaged();
+      Catalog catalog = get_catalog(in);
+      if (in.bad) return damaged();
+      catalog.vendor = one.vendor;
+      catalog.architecture = one.name;
+      catalog.facts = one;
+      return catalog;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+    ++section;
+  }
   return fail("there is no metric catalog for the architecture \"{}\"; known are {}", architecture, names);
 }
 

@@ -15,25 +15,19 @@
 #include "base/result.h"
 #include "metric/catalog/catalog.h"
 #include "metric/catalog/rules.h"
-#include "metric/catalog/yaml.h"
 
 namespace tacho::metric {
 
-struct BlobArchitecture {
-  std::string_view name;
-  std::string_view vendor;
-  std::vector<std::string_view> user_names;
-};
-
-/// Encodes catalogs (one an architecture, in the order of `architectures`) and rules.
-std::string encode_blob(std::span<const BlobArchitecture> architectures, std::span<const Catalog> catalogs,
+/// Encodes architectures, the catalogs of those of them that have metrics (in their order), and rules.
+std::string encode_blob(std::span<const Architecture> architectures, std::span<const Catalog> catalogs,
                         const RuleBook& rules);
 
 /// The architectures in the blob; fails on bytes that are no blob of this version. Views point into `blob`.
-Result<std::vector<BlobArchitecture>> decode_architectures(std::string_view blob);
+Result<std::vector<Architecture>> decode_architectures(std::string_view blob);
 
-/// One architecture's catalog; its text points into `blob`, which must outlive it.
-Result<Catalog> decode_catalog(std::string_view blob, std::string_view architecture);
+/// The catalog of one of the blob's architectures; its text points into `blob`, which must outlive it.
+Result<Catalog> decode_catalog(std::string_view blob, std::span<const Architecture> architectures,
+                               std::string_view architecture);
 
 Result<RuleBook> decode_rules(std::string_view blob);
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "metric/catalog/architecture.h"
 
 namespace tacho::metric {
 
@@ -168,35 +169,24 @@ struct MetricSet {
 
 /// A name for one or several architectures, as `only`, `except` and `arch` of the YAML files use it.
 struct ArchitectureGroup {
+  static constexpr int kFamily = 1, kSelf = 100;
   std::string_view name;  ///< "gfx942", or a family: "gfx94x"
-  bool is_family = false;
-  bool contains = false;  ///< whether this catalog's architecture belongs to it
+  /// How closely the name means this catalog's architecture: 0 = not at all, kFamily = it belongs to that family, then the
+  /// architectures that it is like, kSelf = itself. The highest rank wins.
+  int rank = 0;
 };
-
-/// Counter names that begin with `from` begin with `to` instead.
-struct Rename {
-  std::string_view from;  ///< "TCC_EA0_"
-  std::string_view to;    ///< "TCC_EA_"
-};
-
-class StringStore;
 
 /// Everything known for one architecture. Plain data; copying shares the text behind the string_views.
 struct Catalog {
   std::string_view vendor;        ///< "amd"
   std::string_view architecture;  ///< "gfx942"
-  std::string_view family;        ///< "MI300"
+  Architecture facts;             ///< of that architecture
   std::vector<Block> blocks;      ///< by number
   std::vector<Definition> definitions;
   std::vector<RunValue> run_values;
   std::vector<SeedId> seed_ids;
   std::vector<MetricSet> sets;
   std::vector<ArchitectureGroup> groups;
-  std::vector<Rename> renames;  ///< already applied to all formulas
-  /// A counter that a run does not have under the formula's name may stand there under this one (old
-  /// profilers called gfx908's TCC_EA0_* TCC_EA_*). Upstream 3.3.0 knows only the first: not for
-  /// --compat 3.3.
-  std::vector<Rename> recorded_as;
   std::shared_ptr<StringStore> strings;  ///< owns text that is not part of the binary
 
   const Block* block(int number) const;

@@ -1,33 +1,16 @@
 // Reads rules.yaml and answers whether a rule fires on given values.
 #include "metric/catalog/rules.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
 
-#include "metric/catalog/document.h"
 #include "metric/catalog/string_store.h"
+#include "metric/catalog/yaml_reader.h"
 
 namespace tacho::metric {
 namespace {
-
-std::string one_line(std::string_view text) {
-  std::string out;
-  bool blank = false;
-  for (const char c : text) {
-    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-      blank = !out.empty();
-      continue;
-    }
-    if (blank) out += ' ';
-    blank = false;
-    out += c;
-  }
-  return out;
-}
 
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> parts;
@@ -52,10 +35,10 @@ bool is_slug_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
 }
 
-class Reader {
+class RuleReader : YamlReader {
  public:
-  Reader(std::string_view file, const Catalog* catalog, RuleBook& book)
-      : file_(file), catalog_(catalog), book_(book) {}
+  RuleReader(std::string_view file, const Catalog* catalog, RuleBook& book)
+      : YamlReader(file), catalog_(catalog), book_(book) {}
 
   Status read(const YAML::Node& root) {
     if (root.IsNull()) return {};
@@ -69,33 +52,16 @@ class Reader {
   }
 
  private:
-  template <typename... Args>
-  [[nodiscard]] tl::unexpected<Error> fail_at(const YAML::Node& node, fmt::format_string<Args...> format,
-                                              Args&&... args) const {
-    const YAML::Mark mark = node.Mark();
-    const std::string what = fmt::format(format, std::forward<Args>(args)...);
-    if (mark.is_null()) return fail("{}: {}", file_, what);
-    return fail("{}:{}:{}: {}", file_, mark.line + 1, mark.column + 1, what);
-  }
-
   Result<std::string> text(const YAML::Node& node, std::string_view what) const {
-    if (!node.IsScalar()) return fail_at(node, "{} must be a single value", what);
-    std::string line = one_line(node.Scalar());
+    TACHO_ASSIGN(std::string line, YamlReader::text(node, what));
     if (line.empty()) return fail_at(node, "{} is empty", what);
     return line;
   }
 
   /// The items of a list; a single value is a list of one.
   Result<std::vector<YAML::Node>> items(const YAML::Node& node, std::string_view what) const {
-    std::vector<YAML::Node> out;
-    if (node.IsScalar()) {
-      out.push_back(node);
-    } else if (node.IsSequence()) {
-      for (const auto& item : node) out.push_back(item);
-    } else {
-      return fail_at(node, "{} must be a list", what);
-    }
-    return out;
+    if (!node.IsScalar() && !node.IsSequence()) return fail_at(node, "{} must be a list", what);
+    return YamlReader::items(node);
   }
 
   Status read_rule(const YAML::Node& node) {
@@ -239,7 +205,6 @@ class Reader {
 
   std::string_view store(std::string_view text) { return book_.strings->intern(text); }
 
-  std::string_view file_;
   const Catalog* catalog_;
   RuleBook& book_;
 };
@@ -276,16 +241,10 @@ std::string_view to_string(Relation relation) {
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog) {
   RuleBook book;
   book.strings = std::make_shared<StringStore>();
-  try {
-    Reader reader(file, catalog, book);
+  TACHO_TRY(guarded(file, [&]() -> Status {
     TACHO_ASSIGN(const YAML::Node root, load_document(yaml, file));
-    TACHO_TRY(reader.read(root));
-  } catch (const YAML::Exception& error) {
-    if (error.mark.is_null()) return fail("{}: {}", file, error.msg);
-    return fail("{}:{}:{}: {}", file, error.mark.line + 1, error.mark.column + 1, error.msg);
-  } catch (const std::exception& error) {
-    return fail("{}: {}", file, error.what());
-  }
+    return RuleReader(file, catalog, book).read(root);
+  }));
   return book;
 }
 

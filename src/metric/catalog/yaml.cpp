@@ -5,42 +5,17 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
-#include <fstream>
-#include <initializer_list>
 #include <map>
 #include <set>
-#include <sstream>
 
-#include "metric/catalog/document.h"
 #include "metric/catalog/string_store.h"
+#include "metric/catalog/yaml_reader.h"
 
 namespace tacho::metric {
 namespace {
 
 /// Expanded formulas are short; definitions that refer to each other many times could grow without bound.
 constexpr size_t kLongestFormula = 16384;
-
-using Fields = std::vector<std::pair<std::string, YAML::Node>>;
-
-bool is_identifier_start(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_identifier_char(char c) {
-  return is_identifier_start(c) || (c >= '0' && c <= '9');
-}
-
-bool is_slug(std::string_view text) {
-  if (text.empty() || text.size() > 80 || text.front() == '-' || text.back() == '-') return false;
-  bool letter = false;
-  for (const char c : text) {
-    const bool lower = c >= 'a' && c <= 'z';
-    letter = letter || lower;
-    if (!lower && !(c >= '0' && c <= '9') && c != '-') return false;
-  }
-  return letter;
-}
 
 /// "SQ_WAVES", "$cu_per_gpu", "TCC_HIT[0..15]", "4096": what needs no parentheses around it.
 bool is_atom(std::string_view formula) {
@@ -50,42 +25,14 @@ bool is_atom(std::string_view formula) {
   return std::all_of(formula.begin(), formula.end(), is_identifier_char);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-/// One line, single blanks: how YAML's folded texts are stored.
-std::string one_line(std::string_view text) {
-  std::string out;
-  bool blank = false;
-  for (const char c : trimmed(text)) {
-    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
-      blank = true;
-      continue;
-    }
-    if (blank) out += ' ';
-    blank = false;
-    out += c;
-  }
-  return out;
-}
-
 /// An override as the file says it, with the place it stands at.
 struct Layer {
   std::map<std::string, YAML::Node, std::less<>> entries;
 };
 
-struct Document {
-  const CatalogFile* file;
-  Fields fields;  // of the top level
-};
-
-class Reader {
+class CatalogReader : YamlReader {
  public:
-  Reader(Catalog& catalog, const FormulaCheck& check) : catalog_(catalog), check_(check) {}
+  CatalogReader(Catalog& catalog, const FormulaCheck& check) : catalog_(catalog), check_(check) {}
 
   Status read(std::span<const CatalogFile> files) {
     TACHO_TRY(parse(files));
@@ -101,89 +48,11 @@ class Reader {
     return finish();
   }
 
-  Result<std::vector<DeclaredArchitecture>> architectures(std::span<const CatalogFile> files) {
-    TACHO_TRY(parse(files));
-    for (const Document& document : documents_) TACHO_TRY(read_architectures(document));
-    return declared_;
-  }
-
  private:
-  // --- places and plain values
-  // -----------------------------------------------------------------------------------
-
-  template <typename... Args>
-  [[nodiscard]] tl::unexpected<Error> fail_at(const YAML::Node& node, fmt::format_string<Args...> format,
-                                              Args&&... args) const {
-    const YAML::Mark mark = node.Mark();
-    const std::string what = fmt::format(format, std::forward<Args>(args)...);
-    if (mark.is_null()) return fail("{}: {}", file_->name, what);
-    return fail("{}:{}:{}: {}", file_->name, mark.line + 1, mark.column + 1, what);
-  }
-
-  std::string place_of(const YAML::Node& node) const {
-    const YAML::Mark mark = node.Mark();
-    return fmt::format("{}:{}:{}", file_->name, mark.line + 1, mark.column + 1);
-  }
-
-  /// The entries of a mapping; refuses what is not one, keys given twice and keys that nobody reads.
-  Result<Fields> fields(const YAML::Node& node, std::string_view what,
-                        const std::set<std::string, std::less<>>& known) {
-    if (!node.IsMap()) return fail_at(node, "{} must be a mapping of keys to values", what);
-    Fields out;
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) return fail_at(entry.first, "a key of {} must be a word", what);
-      const std::string& key = entry.first.Scalar();
-      if (!seen.insert(key).second) return fail_at(entry.first, "{} has the key \"{}\" twice", what, key);
-      if (!known.empty() && !known.contains(key)) {
-        std::string list;
-        for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-        return fail_at(entry.first, "{} has no key \"{}\"; known are {}", what, key, list);
-      }
-      out.emplace_back(key, entry.second);
-    }
-    return out;
-  }
-
-  static const YAML::Node* find(const Fields& fields, std::string_view key) {
-    for (const auto& [name, node] : fields)
-      if (name == key) return &node;
-    return nullptr;
-  }
-
-  Result<std::string> text(const YAML::Node& node, std::string_view what) const {
-    if (!node.IsScalar()) return fail_at(node, "{} must be a single value", what);
-    return one_line(node.Scalar());
-  }
-
-  Result<int> number(const YAML::Node& node, std::string_view what) const {
-    TACHO_ASSIGN(const std::string word, text(node, what));
-    int value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 0 || value > 9999)
-      return fail_at(node, "{} must be a number from 0 to 9999, not \"{}\"", what, word);
-    return value;
-  }
-
-  Result<bool> truth(const YAML::Node& node, std::string_view what) const {
-    TACHO_ASSIGN(const std::string word, text(node, what));
-    if (word == "true") return true;
-    if (word == "false") return false;
-    return fail_at(node, "{} must be true or false, not \"{}\"", what, word);
-  }
-
-  Result<std::vector<std::string>> words(const YAML::Node& node, std::string_view what) const {
-    std::vector<std::string> out;
-    if (node.IsScalar()) {
-      out.push_back(one_line(node.Scalar()));
-      return out;
-    }
-    if (!node.IsSequence()) return fail_at(node, "{} must be a list of words", what);
-    for (const auto& item : node) {
-      TACHO_ASSIGN(out.emplace_back(), text(item, what));
-    }
-    return out;
-  }
+  struct Document {
+    std::string_view file;
+    Fields fields;  // of the top level
+  };
 
   Result<std::string_view> slug(const YAML::Node& node, std::string_view what) {
     TACHO_ASSIGN(const std::string word, text(node, what));
@@ -198,54 +67,29 @@ class Reader {
   std::string_view store(std::string_view text) { return catalog_.strings->intern(text); }
 
   // --- files
-  // -----------------------------------------------------------------------------------------------------
 
   Status parse(std::span<const CatalogFile> files) {
     for (const CatalogFile& file : files) {
-      file_ = &file;
+      file_ = file.name;
       TACHO_ASSIGN(const YAML::Node root, load_document(file.text, file.name));
       if (root.IsNull()) continue;
       // "rules" is read by rules.cpp.
-      TACHO_ASSIGN(Fields top,
-                   fields(root, "a catalog file",
-                          {"block", "slug", "title", "aliases", "description", "tables", "architectures",
-                           "families", "definitions", "run_values", "seed_ids", "sets", "rules"}));
-      documents_.push_back({&file, std::move(top)});
+      TACHO_ASSIGN(Fields top, fields(root, "a catalog file",
+                                      {"block", "slug", "title", "aliases", "description", "tables",
+                                       "architectures", "defaults", "families", "definitions", "run_values",
+                                       "seed_ids", "sets", "rules"}));
+      documents_.push_back({file.name, std::move(top)});
     }
     return {};
   }
 
+  /// The facts are read by architectures.cpp; here the names count, for "only", "except" and "arch".
   Status read_architectures(const Document& document) {
     file_ = document.file;
     const YAML::Node* node = find(document.fields, "architectures");
     if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "architectures", {}));
-    for (const auto& [name, details] : entries) {
-      TACHO_ASSIGN(const Fields keys,
-                   fields(details, "an architecture", {"family", "names", "rename", "recorded_as"}));
-      DeclaredArchitecture declared{name, {}, {}};
-      if (const YAML::Node* family = find(keys, "family"); family != nullptr) {
-        TACHO_ASSIGN(declared.family, text(*family, "family"));
-      }
-      if (const YAML::Node* names = find(keys, "names"); names != nullptr) {
-        TACHO_ASSIGN(declared.user_names, words(*names, "names"));
-      }
-      if (name == catalog_.architecture) {
-        catalog_.family = store(declared.family);
-        for (const auto& [key, list] :
-             {std::pair("rename", &catalog_.renames), std::pair("recorded_as", &catalog_.recorded_as)}) {
-          const YAML::Node* entry = find(keys, key);
-          if (entry == nullptr) continue;
-          TACHO_ASSIGN(const Fields names, fields(*entry, key, {}));
-          for (const auto& [from, to] : names) {
-            TACHO_ASSIGN(const std::string target, text(to, key));
-            list->push_back({store(from), store(target)});
-          }
-        }
-      }
-      add_group(name, false, name == catalog_.architecture);
-      declared_.push_back(std::move(declared));
-    }
+    TACHO_ASSIGN(const Fields entries, fields(*node, "architectures"));
+    for (const auto& [name, details] : entries) add_group(name, rank_of(name));
     return {};
   }
 
@@ -253,17 +97,17 @@ class Reader {
     file_ = document.file;
     const YAML::Node* node = find(document.fields, "families");
     if (node == nullptr) return {};
-    TACHO_ASSIGN(const Fields entries, fields(*node, "families", {}));
+    TACHO_ASSIGN(const Fields entries, fields(*node, "families"));
     for (const auto& [name, list] : entries) {
       TACHO_ASSIGN(const std::vector<std::string> members, words(list, "a family"));
       bool contains = false;
       for (const std::string& member : members) {
         if (group(member) == nullptr) return fail_at(list, "there is no architecture \"{}\"", member);
-        contains = contains || member == catalog_.architecture;
+        contains = contains || rank_of(member) != 0;
       }
       if (group(name) != nullptr)
         return fail_at(list, "\"{}\" is the name of two architectures or families", name);
-      add_group(name, true, contains);
+      add_group(name, contains ? ArchitectureGroup::kFamily : 0);
     }
     return {};
   }
@@ -271,12 +115,21 @@ class Reader {
   /// A document by itself (a user's first file, the fuzzer's input) may know no architecture but the one
   /// asked for.
   Status read_groups() {
-    if (group(catalog_.architecture) == nullptr) add_group(catalog_.architecture, false, true);
+    if (group(catalog_.architecture) == nullptr)
+      add_group(catalog_.architecture, rank_of(catalog_.architecture));
     return {};
   }
 
-  void add_group(std::string_view name, bool is_family, bool contains) {
-    if (group(name) == nullptr) catalog_.groups.push_back({store(name), is_family, contains});
+  void add_group(std::string_view name, int rank) {
+    if (group(name) == nullptr) catalog_.groups.push_back({store(name), rank});
+  }
+
+  /// ArchitectureGroup::rank of an architecture.
+  int rank_of(std::string_view name) const {
+    if (name == catalog_.architecture) return ArchitectureGroup::kSelf;
+    const std::vector<std::string_view>& like = catalog_.facts.like;
+    const auto at = std::find(like.begin(), like.end(), name);
+    return at == like.end() ? 0 : ArchitectureGroup::kSelf - 1 - static_cast<int>(at - like.begin());
   }
 
   const ArchitectureGroup* group(std::string_view name) const {
@@ -292,16 +145,15 @@ class Reader {
     for (const std::string& name : names) {
       const ArchitectureGroup* found = group(name);
       if (found == nullptr) return fail_at(node, "there is no architecture or family \"{}\"", name);
-      ours = ours || found->contains;
+      ours = ours || found->rank != 0;
     }
     return ours;
   }
 
   // --- formulas
-  // --------------------------------------------------------------------------------------------------
 
   struct Pending {
-    const CatalogFile* file;
+    std::string_view file;
     YAML::Node node;
     bool expanding = false;
     bool done = false;
@@ -352,20 +204,22 @@ class Reader {
   Result<std::optional<YAML::Node>> definition_override(const YAML::Node& overrides,
                                                         const YAML::Node& general) {
     TACHO_ASSIGN(const Fields entries, fields(overrides, "arch", {}));
-    std::optional<YAML::Node> family;
-    std::optional<YAML::Node> exact;
+    std::optional<YAML::Node> best;
+    int rank = 0;
     for (const auto& [name, node] : entries) {
       const ArchitectureGroup* found = group(name);
       if (found == nullptr) return fail_at(node, "there is no architecture or family \"{}\"", name);
       TACHO_ASSIGN(const std::string formula, text(node, "an override"));
       if (formula == one_line(general.Scalar()))
         return fail_at(node, "the override for {} equals the default", name);
-      if (!found->contains) continue;
-      if (found->is_family && family.has_value())
+      if (found->rank == 0) continue;
+      if (found->rank == ArchitectureGroup::kFamily && rank == ArchitectureGroup::kFamily)
         return fail_at(node, "two families that override this contain {}", catalog_.architecture);
-      (found->is_family ? family : exact).emplace(node);
+      if (found->rank < rank) continue;
+      rank = found->rank;
+      best.emplace(node);
     }
-    return exact.has_value() ? exact : family;
+    return best;
   }
 
   Status expand_definitions() {
@@ -382,7 +236,7 @@ class Reader {
 
   Status expand_definition(Pending& pending) {
     if (pending.done) return {};
-    const CatalogFile* const outer = file_;
+    const std::string_view outer = file_;
     file_ = pending.file;
     if (pending.expanding) return fail_at(pending.node, "this definition refers to itself");
     pending.expanding = true;
@@ -455,14 +309,13 @@ class Reader {
   }
 
   std::string renamed(std::string_view word) const {
-    for (const Rename& rename : catalog_.renames)
+    for (const Rename& rename : catalog_.facts.renames)
       if (word.starts_with(rename.from))
         return fmt::format("{}{}", rename.to, word.substr(rename.from.size()));
     return std::string(word);
   }
 
   // --- blocks and tables
-  // -----------------------------------------------------------------------------------------
 
   Status read_block(const Document& document) {
     file_ = document.file;
@@ -594,21 +447,6 @@ class Reader {
     return {};
   }
 
-  template <typename Enum>
-  Status choose(const YAML::Node& node, std::string_view what, Enum& out,
-                std::initializer_list<std::pair<std::string_view, Enum>> choices) const {
-    TACHO_ASSIGN(const std::string word, text(node, what));
-    std::string list;
-    for (const auto& [name, value] : choices) {
-      if (name == word) {
-        out = value;
-        return {};
-      }
-      list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
-    }
-    return fail_at(node, "{} must be one of {}, not \"{}\"", what, list, word);
-  }
-
   Result<Kind> kind(const YAML::Node& node) const {
     Kind out = Kind::Ratio;
     TACHO_TRY(choose(node, "kind", out, {{"sum", Kind::Sum}, {"rate", Kind::Rate}, {"ratio", Kind::Ratio}}));
@@ -686,7 +524,6 @@ class Reader {
   }
 
   // --- metrics
-  // ---------------------------------------------------------------------------------------------------
 
   struct Defaults {
     std::optional<Kind> kind;
@@ -872,8 +709,7 @@ class Reader {
     TACHO_ASSIGN(const Fields entries, fields(node, "arch", {}));
     std::set<std::string, std::less<>> known = layer_keys;
     known.insert("compat");
-    Layer family, family_compat, exact, exact_compat;
-    bool family_seen = false;
+    std::map<int, std::pair<Layer, Layer>> layers;  // by rank: what holds and what --compat takes
     for (const auto& [name, value] : entries) {
       const ArchitectureGroup* found = group(name);
       if (found == nullptr) return fail_at(value, "there is no architecture or family \"{}\"", name);
@@ -891,22 +727,14 @@ class Reader {
           return fail_at(entry, "the {} for {} equals the default", key, name);
         layer.entries.insert_or_assign(key, entry);
       }
-      if (!found->contains) continue;
-      if (!found->is_family) {
-        exact = std::move(layer);
-        exact_compat = std::move(layer_compat);
-        continue;
-      }
-      if (family_seen)
+      if (found->rank == 0) continue;
+      if (!layers.try_emplace(found->rank, std::move(layer), std::move(layer_compat)).second)
         return fail_at(value, "two families that override this contain {}", catalog_.architecture);
-      family_seen = true;
-      family = std::move(layer);
-      family_compat = std::move(layer_compat);
     }
-    for (const Layer* layer : {&family, &exact})
-      for (const auto& [key, value] : layer->entries) own.entries.insert_or_assign(key, value);
-    for (const Layer* layer : {&family_compat, &exact_compat})
-      for (const auto& [key, value] : layer->entries) compat.entries.insert_or_assign(key, value);
+    for (const auto& [rank, layer] : layers) {
+      for (const auto& [key, value] : layer.first.entries) own.entries.insert_or_assign(key, value);
+      for (const auto& [key, value] : layer.second.entries) compat.entries.insert_or_assign(key, value);
+    }
     return {};
   }
 
@@ -976,7 +804,6 @@ class Reader {
   }
 
   // --- ids and sets
-  // ----------------------------------------------------------------------------------------------
 
   Status read_seed_ids(const Document& document) {
     file_ = document.file;
@@ -1056,7 +883,6 @@ class Reader {
   }
 
   // --- the whole
-  // -------------------------------------------------------------------------------------------------
 
   Status finish() const {
     // A word on the command line must mean one thing.
@@ -1065,8 +891,8 @@ class Reader {
       const auto [entry, fresh] = taken.try_emplace(word, owner);
       if (fresh) return {};
       const auto place = places_.find(word);
-      return fail("{}: \"{}\" names {} and {}", place == places_.end() ? file_->name : place->second, word,
-                  entry->second, owner);
+      return fail("{}: \"{}\" names {} and {}", place == places_.end() ? std::string(file_) : place->second,
+                  word, entry->second, owner);
     };
     for (const Block& block : catalog_.blocks) {
       TACHO_TRY(claim(block.slug, fmt::format("block {}", block.number)));
@@ -1089,9 +915,7 @@ class Reader {
 
   Catalog& catalog_;
   const FormulaCheck& check_;
-  const CatalogFile* file_ = nullptr;
   std::vector<Document> documents_;
-  std::vector<DeclaredArchitecture> declared_;
   std::map<std::string, Pending, std::less<>> pending_;
   std::set<std::string_view> slugs_;         // all seen in these files, also those of other architectures
   std::set<std::string_view> defined_here_;  // those added to the catalog
@@ -1099,61 +923,12 @@ class Reader {
   std::vector<std::pair<std::string_view, std::string>> seed_slugs_;
 };
 
-/// Runs `work` with yaml-cpp's exceptions turned into errors.
-template <typename Work>
-auto guarded(std::span<const CatalogFile> files, Work&& work) -> decltype(work()) {
-  const std::string_view name =
-      files.empty() ? std::string_view("catalog") : std::string_view(files.front().name);
-  try {
-    return work();
-  } catch (const YAML::Exception& error) {
-    if (error.mark.is_null()) return fail("{}: {}", name, error.msg);
-    return fail("{}:{}:{}: {}", name, error.mark.line + 1, error.mark.column + 1, error.msg);
-  } catch (const std::exception& error) {
-    return fail("{}: {}", name, error.what());
-  }
-}
-
 }  // namespace
 
 Status apply_catalog_files(Catalog& catalog, std::span<const CatalogFile> files, const FormulaCheck& check) {
   if (catalog.strings == nullptr) catalog.strings = std::make_shared<StringStore>();
-  return guarded(files, [&] { return Reader(catalog, check).read(files); });
-}
-
-Result<std::vector<DeclaredArchitecture>> declared_architectures(std::span<const CatalogFile> files) {
-  Catalog scratch;
-  scratch.strings = std::make_shared<StringStore>();
-  const FormulaCheck none;
-  return guarded(files, [&] { return Reader(scratch, none).architectures(files); });
-}
-
-Result<std::vector<CatalogFile>> read_catalog_folder(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) return fail("{}: not a folder with catalog files (*.yaml)", folder);
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const fs::path extension = entry->path().extension();
-    if (extension == ".yaml" || extension == ".yml") names.push_back(entry->path().string());
-  }
-  if (error) return fail("{}: {}", folder, error.message());
-  if (names.empty()) return fail("{}: no catalog files (*.yaml) in this folder", folder);
-  std::sort(names.begin(), names.end());
-  std::vector<CatalogFile> files;
-  for (std::string& name : names) {
-    const auto size = fs::file_size(name, error);
-    if (error) return fail("{}: {}", name, error.message());
-    if (size > kLargestCatalogFile)
-      return fail("{}: {} bytes is too large for a catalog file (at most {})", name, size,
-                  kLargestCatalogFile);
-    std::ifstream stream(name, std::ios::binary);
-    std::ostringstream text;
-    text << stream.rdbuf();
-    if (!stream) return fail("{}: cannot be read", name);
-    files.push_back({std::move(name), std::move(text).str()});
-  }
-  return files;
+  return guarded(files.empty() ? std::string_view("catalog") : std::string_view(files.front().name),
+                 [&] { return CatalogReader(catalog, check).read(files); });
 }
 
 Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file, const FormulaCheck& check) {

@@ -32,7 +32,7 @@ struct Environment {
   size_t column_budget = size_t{48} << 20;
   /// Of every dispatch of the workload: which repeats of the same launch it belongs to; empty: no errors.
   std::span<const uint32_t> repeats;
-  /// Names that a counter may have instead in the run (Catalog::recorded_as).
+  /// Names that a counter may have instead in the run (Architecture::recorded_as).
   std::span<const Rename> recorded_as;
   /// As rocprof-compute 3.3: a clock of 0 MHz is a number, CONCAT gives nothing.
   bool compat = false;

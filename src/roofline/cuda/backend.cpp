@@ -10,7 +10,7 @@
 #include "roofline/cuda/ptx.h"
 #include "roofline/elements.h"
 #include "roofline/numbers.h"
-#include "roofline/nvidia_peaks.h"
+#include "roofline/peaks.h"
 #include "vendor/nvidia/cuda_driver.h"
 
 namespace tacho::roofline {
@@ -626,7 +626,7 @@ class CudaDevice : public Device {
       offer.measurement.unit = std::move(unit);
       offer.measurement.path = std::move(path);
       offer.index = index++;
-      offer.peak_per_clock = nvidia_per_cycle(major_, minor_, peak) * info_.units * 1e-3;
+      offer.peak_per_clock = per_cycle(info_.architecture, peak) * info_.units * 1e-3;
       return offer;
     };
     // Two transfers a memory clock.
@@ -656,10 +656,10 @@ class CudaDevice : public Device {
       if (kind.name == "i8" && capability < 61) offer.measurement.skipped = "needs sm_61";
     }
     // On Hopper wgmma is the way to the tensor cores' rate; what mma.sync gets is told beside it.
-    const bool hopper = major_ == 9 && minor_ == 0;
+    const bool hopper = has_feature(info_.architecture, "wgmma");
     for (const MmaKind& kind : mma_kinds()) {
       const std::string_view type = name_of(kind.element);
-      if (kind.name == (major_ == 9 ? "mma_f64" : "mma_f64_k16")) {
+      if (kind.name == (has_feature(info_.architecture, "mma_f64_k16") ? "mma_f64" : "mma_f64_k16")) {
         ++index;
         continue;
       }
@@ -670,7 +670,7 @@ class CudaDevice : public Device {
           fmt::format("Peak Tensor {} ({}{})", integer ? "IOPs" : "FLOPs", type, second ? ", mma.sync" : ""),
           integer ? "GOP/s" : "GFLOP/s",
           fmt::format("mma.sync.{}{}", kind.instruction.substr(0, kind.instruction.find('.')),
-                      major_ >= 10 ? " (tcgen05 is not used)" : ""),
+                      has_feature(info_.architecture, "tcgen05") ? " (tcgen05 is not used)" : ""),
           kind.name == "mma_f64_k16" ? "mma_f64" : kind.name);
       const int needed = std::atoi(kind.target.data() + 3);
       if (10 * major_ + minor_ < needed) offer.measurement.skipped = fmt::format("needs {}", kind.target);

@@ -14,6 +14,7 @@
 #include "roofline/opencl/driver.h"
 #include "roofline/opencl/matrix.h"
 #include "roofline/opencl/source.h"
+#include "roofline/peaks.h"
 
 namespace tacho::roofline {
 namespace {
@@ -75,7 +76,7 @@ DeviceInfo describe(cl_device_id device) {
   info.cache = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   info.local_memory = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
   if (is_amd(info)) info.architecture = gfx_of(info.name);
-  if (const AmdCaches known = amd_caches(info.architecture); known.last != 0) info.cache = known.last;
+  if (const Caches known = caches_of(info.architecture); known.last != 0) info.cache = known.last;
   return info;
 }
 
@@ -132,12 +133,12 @@ constexpr std::array<Plan, 13> kPlans = {{{Kind::kDramRead, "HBMReadBw", "(read)
                                           {Kind::kVector, "I8Ops", "Peak IOPs (I8)", "char"}}};
 
 uint64_t l1_size(const Session& session) {
-  const uint64_t known = session.cpu ? cpu_cache(1) : amd_caches(session.info.architecture).l1;
+  const uint64_t known = session.cpu ? cpu_cache(1) : caches_of(session.info.architecture).l1;
   return known != 0 ? known : 32 * 1024;
 }
 uint64_t l2_size(const Session& session) {
   if (session.cpu) return std::max<uint64_t>(cpu_cache(2), 256 * 1024);
-  const uint64_t known = amd_caches(session.info.architecture).l2;
+  const uint64_t known = caches_of(session.info.architecture).l2;
   return known != 0 ? known : session.info.cache;
 }
 
@@ -505,7 +506,7 @@ class OpenClDevice : public Device {
       }
       if (!session_->cpu && plan.kind == Kind::kVector && (plan.type == "float" || plan.type == "double")) {
         offer.peak_per_clock =
-            amd_per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
+            per_cycle(session_->info.architecture, plan.type == "float" ? "fp32" : "fp64") *
             session_->info.units * 1e-3;
         if (std::isnan(offer.peak_per_clock) && plan.type == "float")
           offer.peak_per_clock = lanes_per_cycle() * 2e-3;
@@ -518,7 +519,7 @@ class OpenClDevice : public Device {
   Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) override {
     if (session_->cpu) TACHO_TRY(find_clock());
     if (const auto index = static_cast<size_t>(offer.index); index >= kPlans.size())
-      return prepare_matrix(session_, mfma_kinds()[index - kPlans.size()]);
+      return prepare_matrix(session_, mfma_kinds(session_->info.architecture)[index - kPlans.size()]);
     auto benchmark = std::make_unique<OpenClBenchmark>(session_, kPlans[static_cast<size_t>(offer.index)]);
     TACHO_TRY(benchmark->prepare());
     return benchmark;
@@ -547,13 +548,10 @@ class OpenClDevice : public Device {
   // AMD's matrix cores: what the architecture has, and what it has not, named.
   void add_matrix_offers(std::vector<Offer>& list) const {
     const std::string& architecture = session_->info.architecture;
-    const std::span<const MfmaKind> kinds = mfma_kinds();
-    const auto of_this = [&](const MfmaKind& kind) { return kind.architecture == architecture; };
-    const bool known = std::any_of(kinds.begin(), kinds.end(), of_this);
+    const std::vector<MfmaKind> kinds = mfma_kinds(architecture);
     for (const std::string_view type : {"F64", "F32", "TF32", "F16", "BF16", "F8", "I8"}) {
-      const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const MfmaKind& each) {
-        return of_this(each) && name_of(each.element) == type;
-      });
+      const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                     [&](const MfmaKind& each) { return name_of(each.element) == type; });
       const bool integer = type == "I8";
       Offer offer;
       Measurement& m = offer.measurement;
@@ -564,12 +562,12 @@ class OpenClDevice : public Device {
         offer.index = static_cast<int>(kPlans.size() + static_cast<size_t>(kind - kinds.begin()));
         offer.peak_per_clock = kind->per_cycle * session_->info.units * 1e-3;
         m.path = kind->instruction;
-      } else if (known) {
+      } else if (!kinds.empty()) {
         m.skipped = fmt::format("{} has no MFMA instruction for {}", architecture, type);
       } else {
-        m.skipped = fmt::format(
-            "tacho knows the matrix instructions of gfx908, gfx90a, gfx942 and gfx950, and this is {}",
-            architecture.empty() ? session_->info.name : architecture);
+        m.skipped =
+            fmt::format("tacho knows the matrix instructions of {}, and this is {}", mfma_architectures(),
+                        architecture.empty() ? session_->info.name : architecture);
       }
       list.push_back(std::move(offer));
     }

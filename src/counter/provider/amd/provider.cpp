@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -22,25 +22,12 @@ namespace tacho::counter {
 
 namespace {
 
-struct Limit {
-  std::string_view block;
-  int slots;
-};
-constexpr std::array kLimits = {Limit{"SQ", 8},   Limit{"TA", 2},  Limit{"TD", 2},  Limit{"TCP", 4},
-                                Limit{"TCC", 4},  Limit{"CPC", 2}, Limit{"CPF", 2}, Limit{"SPI", 6},
-                                Limit{"GRBM", 2}, Limit{"GDS", 4}};
-
-// "SQC_ICACHE_HITS" -> "SQ": the instruction and scalar caches share the sequencer's slots.
-std::string_view block_of(std::string_view counter) {
-  std::string_view block = counter.substr(0, counter.find('_'));
-  if (block == "SQC") block = "SQ";
-  return block;
-}
-
-int slots_of(std::string_view block) {
-  for (const Limit& limit : kLimits)
-    if (limit.block == block) return limit.slots;
-  return 0;
+// "SQC_ICACHE_HITS" -> SQ: the block whose slots a counter takes, nullptr where the architecture has none for it.
+const metric::CounterBlock* block_of(const metric::Architecture& architecture, std::string_view counter) {
+  const std::string_view prefix = counter.substr(0, counter.find('_'));
+  for (const metric::CounterBlock& block : architecture.counters)
+    if (block.prefix == prefix) return &block;
+  return nullptr;
 }
 
 bool is_level(std::string_view counter) {
@@ -49,25 +36,31 @@ bool is_level(std::string_view counter) {
 }
 
 struct OpenPass {
-  std::string name;  // of a level pass; "" for the others
-  std::set<std::string> counters;
-  std::map<std::string_view, int> used;
+  const metric::Architecture& architecture;
+  std::string name = {};  // of a level pass; "" for the others
+  std::set<std::string> counters = {};
+  std::map<std::string_view, int> used = {};
 
   bool holds(const std::string& counter) const { return counters.contains(counter); }
   bool take(const std::string& counter, int cost) {
-    const std::string_view block = block_of(counter);
-    int& slots = used[block];
-    if (slots + cost > slots_of(block)) return false;
+    const metric::CounterBlock* const block = block_of(architecture, counter);
+    if (block == nullptr) return false;
+    int& slots = used[block->block];
+    if (slots + cost > block->slots) return false;
     slots += cost;
     counters.insert(counter);
     return true;
   }
 };
 
-int channels_of(std::string_view architecture) {
-  // L2 banks of a die times dies.
-  if (architecture == "gfx908" || architecture == "gfx90a") return 32;
-  return 16 * 8;
+// L2 banks of a die, and dies.
+int banks_of(const metric::Architecture& architecture) {
+  const double banks = architecture.number("l2.banks");
+  return std::isnan(banks) ? 0 : static_cast<int>(banks);
+}
+int channels_of(const metric::Architecture& architecture) {
+  const double dies = architecture.number("l2.dies");
+  return std::isnan(dies) ? 0 : banks_of(architecture) * static_cast<int>(dies);
 }
 
 class AmdProvider : public Provider {
@@ -80,29 +73,26 @@ class AmdProvider : public Provider {
       why = "AMD GPUs: this tacho plans their counters (--dry-run --arch) and has no source that reads them";
     return {};
   }
-  std::optional<Device> device_for(std::string_view architecture) const override {
-    for (const std::string_view known : metric::architectures("amd"))
-      if (known == architecture) {
-        const auto catalog = metric::load_catalog(architecture);
-        Device device;
-        device.id = "0";
-        device.vendor = "amd";
-        device.architecture = architecture;
-        device.model = catalog ? std::string(catalog->family) : std::string(architecture);
-        device.name = "AMD Instinct " + device.model;
-        return device;
-      }
-    return std::nullopt;
+  std::optional<Device> device_for(const metric::Architecture& architecture) const override {
+    if (architecture.vendor != "amd" || !architecture.metrics) return std::nullopt;
+    Device device;
+    device.id = "0";
+    device.vendor = architecture.vendor;
+    device.architecture = architecture.name;
+    device.facts = architecture;
+    device.model = architecture.family;
+    device.name = "AMD Instinct " + device.model;
+    return device;
   }
 
   std::vector<CounterInfo> counters(const Device& device) const override {
     std::vector<CounterInfo> list;
-    for (const std::string& counter : known_counters(device.architecture)) list.push_back({counter, ""});
+    for (const std::string& counter : known_counters(device.facts)) list.push_back({counter, ""});
     return list;
   }
 
   Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
-    const std::set<std::string> known = known_counters(device.architecture);
+    const std::set<std::string> known = known_counters(device.facts);
     std::set<std::string> plain, levels;
     std::map<std::string, std::set<std::string>> with_level;
     for (const std::string& given : counters) {
@@ -125,7 +115,7 @@ class AmdProvider : public Provider {
     }
     std::vector<OpenPass> open;
     for (const std::string& level : levels) {
-      OpenPass& pass = open.emplace_back();
+      OpenPass& pass = open.emplace_back(OpenPass{device.facts});
       pass.name = level;
       pass.take(level, 2);  // and SQ_ACCUM_PREV_HIRES
       for (const std::string& counter : with_level[level])
@@ -134,7 +124,7 @@ class AmdProvider : public Provider {
                       level, device.architecture);
     }
     for (const std::string& counter : plain) {
-      if (slots_of(block_of(counter)) == 0)
+      if (block_of(device.facts, counter) == nullptr)
         return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
       // Passes of a level are joined like all others, so what they hold is there; what they leave free is
       // filled first.
@@ -142,7 +132,7 @@ class AmdProvider : public Provider {
           std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
       for (OpenPass& pass : open) placed = placed || pass.take(counter, 1);
       if (!placed) {
-        OpenPass& pass = open.emplace_back();
+        OpenPass& pass = open.emplace_back(OpenPass{device.facts});
         if (!pass.take(counter, 1)) return fail("{} does not fit into any pass", counter);
       }
     }
@@ -156,11 +146,11 @@ class AmdProvider : public Provider {
           made.counters.push_back(counter);
           continue;
         }
-        for (int i = 0; i < channels_of(device.architecture); ++i)
+        for (int i = 0; i < channels_of(device.facts); ++i)
           made.counters.push_back(fmt::format("{}{}]", counter, i));
       }
       if (!pass.name.empty()) made.counters.push_back("SQ_ACCUM_PREV_HIRES");
-      made.definitions = definitions(pass, device.architecture);
+      made.definitions = definitions(pass, device.facts);
     }
     return plan;
   }
@@ -173,7 +163,7 @@ class AmdProvider : public Provider {
   }
 
  private:
-  static std::set<std::string> known_counters(std::string_view architecture) {
+  static std::set<std::string> known_counters(const metric::Architecture& architecture) {
     std::set<std::string> known;
     const auto catalog = metric::load_catalog(architecture);
     if (!catalog) return known;
@@ -191,16 +181,16 @@ class AmdProvider : public Provider {
   }
 
   // perfmon/<pass>.yaml: counters that rocprofiler-sdk has to be told how to make.
-  static std::string definitions(const OpenPass& pass, std::string_view architecture) {
+  static std::string definitions(const OpenPass& pass, const metric::Architecture& architecture) {
     std::string out;
     const auto add = [&](const std::string& name, const std::string& expression) {
       out += fmt::format(
           "    - name: {}\n      description: ''\n      properties: []\n      definitions:\n        - "
           "architectures: [{}]\n          expression: {}\n",
-          name, architecture, expression);
+          name, architecture.name, expression);
     };
     if (!pass.name.empty()) add(pass.name + "_ACCUM", fmt::format("accumulate({}, HIGH_RES)", pass.name));
-    const int banks = architecture == "gfx908" || architecture == "gfx90a" ? 32 : 16;
+    const int banks = banks_of(architecture);
     for (const std::string& counter : pass.counters) {
       if (!counter.ends_with('[')) continue;
       const std::string base = counter.substr(0, counter.size() - 1);

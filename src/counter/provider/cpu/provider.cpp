@@ -20,6 +20,7 @@
 #include "counter/opencl_icd.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
+#include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 #include "vendor/cpu/perf_events.h"
 
@@ -80,6 +81,7 @@ Device cpu_device() {
   device.id = device.vendor = device.architecture = device.model = "cpu";
   device.name = fmt::format("{} as an OpenCL device (PoCL)", cpu_model());
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  device.facts = metric::built_in_architecture("cpu").value();
   device.sysinfo = {{"gpu_series", "cpu"},
                     {"gpu_model", "cpu"},
                     {"gpu_arch", "cpu"},
@@ -108,8 +110,8 @@ class CpuProvider : public Provider {
     }
     return {cpu_device()};
   }
-  std::optional<Device> device_for(std::string_view architecture) const override {
-    if (architecture == "cpu") return cpu_device();
+  std::optional<Device> device_for(const metric::Architecture& architecture) const override {
+    if (architecture.vendor == "cpu") return cpu_device();
     return std::nullopt;
   }
 

@@ -107,17 +107,6 @@ std::string Host::library() {
   return library_once().path;
 }
 
-std::string Host::chip_of(std::string_view architecture) {
-  struct Known {
-    std::string_view architecture, chip;
-  };
-  static constexpr std::array kKnown = {Known{"sm_80", "GA100"}, Known{"sm_90", "GH100"},
-                                        Known{"sm_100", "GB100"}};
-  for (const Known& known : kKnown)
-    if (known.architecture == architecture) return std::string(known.chip);
-  return {};
-}
-
 Result<std::vector<std::string>> Host::chips() {
   TACHO_TRY(need_library());
   abi::Chips chips{};

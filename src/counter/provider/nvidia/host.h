@@ -23,9 +23,6 @@ struct MetricInfo {
 
 class Host {
  public:
-  /// "GH100" for "sm_90"; "" when the library has no chip of that architecture by our table.
-  static std::string chip_of(std::string_view architecture);
-
   /// A host object for a chip; `availability` is the device's counter availability image, empty without the device.
   /// Errors: no CUPTI, an unknown chip.
   static Result<std::unique_ptr<Host>> open(const std::string& chip,

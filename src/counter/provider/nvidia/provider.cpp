@@ -25,6 +25,7 @@
 #include "counter/spool.h"
 #include "counter/target_run.h"
 #include "event/spool_ranges.h"
+#include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 #include "vendor/nvidia/machine.h"
 #include "vendor/nvidia/permission.h"
@@ -115,36 +116,34 @@ const Machine& machine() {
 }
 
 // What a GPU of an architecture is like when none is here: the largest part of it.
-vendor::NvidiaDevice typical_device(std::string_view architecture) {
+vendor::NvidiaDevice typical_device(const metric::Architecture& architecture) {
+  const auto number = [&](std::string_view fact) {
+    const double value = architecture.number(fmt::format("typical.{}", fact));
+    return std::isnan(value) ? 0 : static_cast<int>(value);
+  };
   vendor::NvidiaDevice d;
-  d.warp_size = 32;
-  d.threads_per_sm = 2048;
-  d.blocks_per_sm = 32;
-  d.registers_per_sm = 65536;
-  d.shared_reserved = 1024;
-  d.capability_major = 8;
-  d.shared_per_sm = 167936;
-  d.multiprocessors = 108;
-  d.name = "NVIDIA A100";
-  if (architecture == "sm_90") {
-    d.capability_major = 9;
-    d.shared_per_sm = 233472;
-    d.multiprocessors = 132;
-    d.name = "NVIDIA H100";
-  } else if (architecture == "sm_100") {
-    d.capability_major = 10;
-    d.shared_per_sm = 233472;
-    d.multiprocessors = 148;
-    d.name = "NVIDIA B200";
-  }
+  d.name = architecture.text("typical.name");
+  d.warp_size = number("warp_size");
+  d.threads_per_sm = number("threads_per_sm");
+  d.blocks_per_sm = number("blocks_per_sm");
+  d.registers_per_sm = number("registers_per_sm");
+  d.shared_per_sm = number("shared_per_sm");
+  d.shared_reserved = number("shared_reserved");
+  d.multiprocessors = number("multiprocessors");
   return d;
 }
 
-Device device_from(const vendor::NvidiaDevice& d, size_t ordinal, const std::string& driver) {
+std::string architecture_of(const vendor::NvidiaDevice& d) {
+  return fmt::format("sm_{}{}", d.capability_major, d.capability_minor);
+}
+
+Device device_from(const vendor::NvidiaDevice& d, const metric::Architecture& architecture, size_t ordinal,
+                   const std::string& driver) {
   Device device;
   device.id = std::to_string(ordinal);
   device.vendor = "nvidia";
-  device.architecture = fmt::format("sm_{}{}", d.capability_major, d.capability_minor);
+  device.architecture = architecture.name;
+  device.facts = architecture;
   device.model = folder_model(d.name);
   device.name = d.name;
   const auto add = [&](std::string_view key, long long value) {
@@ -178,7 +177,16 @@ bool is_link(std::string_view metric) {
 }
 
 std::string chip_of(const Device& device) {
-  return Host::chip_of(device.architecture);
+  return std::string(device.facts.text("chip"));
+}
+
+// "sm_80, sm_90 and sm_100"
+std::string architectures_with_metrics() {
+  const std::span<const std::string_view> all = metric::architectures("nvidia");
+  std::string out;
+  for (size_t i = 0; i < all.size(); ++i)
+    out += fmt::format("{}{}", i == 0 ? "" : i + 1 == all.size() ? " and " : ", ", all[i]);
+  return out;
 }
 
 class NvidiaProvider : public Provider {
@@ -197,22 +205,22 @@ class NvidiaProvider : public Provider {
     std::vector<Device> list;
     const Machine& here = machine();
     for (size_t i = 0; i < here.devices.size(); ++i) {
-      Device device = device_from(here.devices[i], i, here.driver);
-      if (chip_of(device).empty()) {
-        why = fmt::format(
-            "{} is of {}, for which there is no catalog (there is one for sm_80, sm_90 and sm_100)",
-            device.name, device.architecture);
+      const std::string name = architecture_of(here.devices[i]);
+      const std::optional<metric::Architecture> architecture = metric::built_in_architecture(name);
+      if (!architecture.has_value() || !architecture->metrics) {
+        why = fmt::format("{} is of {}, for which there is no catalog (there is one for {})",
+                          here.devices[i].name, name, architectures_with_metrics());
         continue;
       }
-      list.push_back(std::move(device));
+      list.push_back(device_from(here.devices[i], *architecture, i, here.driver));
     }
     if (list.empty() && why.empty()) why = here.problem.empty() ? "no NVIDIA GPU" : here.problem;
     return list;
   }
 
-  std::optional<Device> device_for(std::string_view architecture) const override {
-    if (Host::chip_of(architecture).empty()) return std::nullopt;
-    return device_from(typical_device(architecture), 0, "");
+  std::optional<Device> device_for(const metric::Architecture& architecture) const override {
+    if (architecture.vendor != "nvidia" || !architecture.metrics) return std::nullopt;
+    return device_from(typical_device(architecture), architecture, 0, "");
   }
 
   std::vector<CounterInfo> counters(const Device& device) const override {

@@ -19,6 +19,7 @@
 #include "counter/opencl_icd.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
+#include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 
 namespace tacho::counter {
@@ -57,6 +58,7 @@ Device virtual_device() {
   Device device;
   device.id = device.vendor = device.architecture = device.model = kName;
   device.name = "virtual GPU (Oclgrind)";
+  device.facts = metric::built_in_architecture(kName).value();
   device.sysinfo = {{"gpu_series", "virtual"}, {"gpu_model", "virtual"},       {"gpu_arch", "virtual"},
                     {"wave_size", "32"},       {"lds_banks_per_cu", "32"},     {"lds_bank_bytes", "4"},
                     {"sector_bytes", "32"},    {"line_bytes", "128"},          {"cu_per_gpu", "1"},
@@ -107,8 +109,8 @@ class VirtualProvider : public Provider {
     return {virtual_device()};
   }
 
-  std::optional<Device> device_for(std::string_view architecture) const override {
-    if (architecture == kName) return virtual_device();
+  std::optional<Device> device_for(const metric::Architecture& architecture) const override {
+    if (architecture.vendor == kName) return virtual_device();
     return std::nullopt;
   }
 

@@ -4,48 +4,40 @@
 #include <filesystem>
 #include <fstream>
 
+#include "metric/catalog/architectures.h"
 #include "metric/catalog/blob.h"
+#include "metric/catalog/files.h"
 #include "metric/catalog/string_store.h"
+#include "metric/catalog/yaml.h"
 
 namespace tacho::metric {
 namespace {
 
-struct Vendor {
-  std::string name;
-  std::vector<CatalogFile> files;
-  std::vector<DeclaredArchitecture> architectures;
-};
-
 Status compile(const std::string& output, std::span<const std::string> folders) {
-  std::vector<Vendor> vendors;
-  for (const std::string& folder : folders) {
-    Vendor& vendor = vendors.emplace_back();
-    vendor.name = std::filesystem::path(folder).filename().string();
-    TACHO_ASSIGN(vendor.files, read_catalog_folder(folder));
-    TACHO_ASSIGN(vendor.architectures, declared_architectures(vendor.files));
-    if (vendor.architectures.empty()) return fail("{}: no file declares architectures", folder);
-  }
-
   std::vector<Catalog> catalogs;
-  std::vector<BlobArchitecture> architectures;
+  std::vector<Architecture> architectures;
   RuleBook rules;
   rules.strings = std::make_shared<StringStore>();
-  for (const Vendor& vendor : vendors) {
-    for (const DeclaredArchitecture& architecture : vendor.architectures) {
+  for (const std::string& folder : folders) {
+    const std::string vendor = std::filesystem::path(folder).filename().string();
+    TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
+    TACHO_ASSIGN(const std::vector<Architecture> declared, read_architectures(files, vendor));
+    const size_t first = catalogs.size();
+    for (const Architecture& architecture : declared) {
+      architectures.push_back(architecture);
+      if (!architecture.metrics) continue;
       Catalog& catalog = catalogs.emplace_back();
       catalog.strings = std::make_shared<StringStore>();
-      catalog.vendor = catalog.strings->intern(vendor.name);
-      catalog.architecture = catalog.strings->intern(architecture.name);
-      TACHO_TRY(apply_catalog_files(catalog, vendor.files, {}));
-      BlobArchitecture& entry = architectures.emplace_back();
-      entry.name = architecture.name;
-      entry.vendor = vendor.name;
-      for (const std::string& name : architecture.user_names) entry.user_names.emplace_back(name);
+      catalog.vendor = architecture.vendor;
+      catalog.architecture = architecture.name;
+      catalog.facts = architecture;
+      TACHO_TRY(apply_catalog_files(catalog, files, {}));
     }
-    for (const CatalogFile& file : vendor.files) {
+    if (catalogs.size() == first) return fail("{}: no file declares architectures", folder);
+    for (const CatalogFile& file : files) {
       // Every rule must make sense on the newest architecture; load_rules drops it where metrics are missing.
       TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
-      for (Rule& rule : more.rules) rule.vendor = vendor.name;
+      for (Rule& rule : more.rules) rule.vendor = rules.strings->intern(vendor);
       TACHO_TRY(add_rules(rules, more));
     }
   }

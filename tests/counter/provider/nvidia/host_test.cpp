@@ -28,7 +28,7 @@ class NvidiaHost : public testing::TestWithParam<const char*> {
       GTEST_SKIP() << "no CUPTI on this machine";
 #endif
     }
-    auto opened = Host::open(Host::chip_of(GetParam()));
+    auto opened = Host::open(std::string(metric::built_in_architecture(GetParam())->text("chip")));
     ASSERT_TRUE(opened) << opened.error().message;
     host = std::move(*opened);
     auto loaded = metric::load_catalog(GetParam());
@@ -73,7 +73,7 @@ TEST_P(NvidiaHost, SetsAreOnePass) {
     EXPECT_EQ(config->passes, 1u) << set.name;
     // With the kernel's duration, which every plan adds.
     const Provider* const provider = provider_of("nvidia");
-    const auto plan = provider->plan(*provider->device_for(GetParam()),
+    const auto plan = provider->plan(*provider->device_for(*metric::built_in_architecture(GetParam())),
                                      counters_of({set.metrics.begin(), set.metrics.end()}));
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->executions(), 1u) << set.name;
@@ -95,7 +95,7 @@ TEST_P(NvidiaHost, PassCounts) {
 
 TEST_P(NvidiaHost, PlanKeepsLinksApart) {
   const Provider* const provider = provider_of("nvidia");
-  const auto device = provider->device_for(GetParam());
+  const auto device = provider->device_for(*metric::built_in_architecture(GetParam()));
   ASSERT_TRUE(device);
   const auto wanted = wanted_counters(catalog, {});
   ASSERT_TRUE(wanted);

@@ -1,4 +1,4 @@
-// roofline.csv as tacho writes it, the cache of what was measured on a device, and which of both may be used
+// roofline.csv as tacho writes it, the cache of what was measured on a device, and which of them tacho may use
 // again.
 #pragma once
 
@@ -33,8 +33,8 @@ struct Existing {
   Match match = Match::kMissing;
   std::string what;  ///< whose it is, or when it was measured
 };
-/// Compares a roofline.csv with the device: name, id and driver have to be equal. A file of ROCm Compute
-/// Profiler, which names none of them, is another's.
+/// Compares a roofline.csv with the device: name, id and driver have to be equal. A file of ROCm Compute Profiler names none of
+/// them and counts as another device's.
 Existing compare_file(const std::string& path, const DeviceInfo& device);
 
 /// What a profile run needs: a roofline.csv of this device in `folder`. Kept when it is there and of the

@@ -32,8 +32,8 @@ struct SuiteOptions {
 };
 
 /// Warm-up, calibration, experiments, check and judgement of every benchmark. A benchmark that the device
-/// cannot run, or whose results are wrong, becomes a measurement with `skipped`; the error is for a device
-/// that cannot be used, or that has no benchmark of a name in `only`.
+/// cannot run, or whose results are wrong, becomes a measurement with `skipped`. Fails when the device
+/// cannot be used or has no benchmark of a name in `only`.
 Result<DeviceCeilings> measure(const NumberedDevice& device, const SuiteOptions& options);
 /// The same of a device that is open.
 Result<DeviceCeilings> measure(Device& device, int number, const SuiteOptions& options);

@@ -11,10 +11,10 @@ namespace tacho::workload {
 /// One GPU's row of roofline.csv: measured ceilings.
 struct RooflineCeilings {
   std::string device;
-  std::vector<std::pair<std::string, double>>
-      values;  ///< "HBMBw" GB/s, "FP32Flops" GFLOP/s, ... as in the header
-  std::vector<std::pair<std::string, std::string>>
-      texts;  ///< tacho's own columns that are no numbers: "Driver"
+  /// "HBMBw" GB/s, "FP32Flops" GFLOP/s, ... as in the header
+  std::vector<std::pair<std::string, double>> values;
+  /// tacho's own columns that are no numbers: "Driver"
+  std::vector<std::pair<std::string, std::string>> texts;
   /// The value, NaN when not measured.
   double get(std::string_view name) const;
   /// The text, "" when there is none.

@@ -22,7 +22,7 @@ class NameTable {
   StringMap<uint32_t> index_;
 };
 
-/// Faults of one file, counted by kind, so that ten thousand bad cells give one sentence.
+/// Counts the faults of one file by kind, so that ten thousand bad cells give one sentence.
 class FaultLog {
  public:
   explicit FaultLog(std::string file) : file_(std::move(file)) {}

@@ -10,7 +10,7 @@
 
 namespace tacho::workload {
 
-/// The entries in the text of a profiling_config.yaml; none when it is not of ours. Errors name `file` and the line.
+/// The entries in the text of a profiling_config.yaml; none when tacho did not write it. Errors name `file` and the line.
 Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view file);
 
 /// The whole profiling_config.yaml of a folder; "" when it has none.

@@ -96,8 +96,8 @@ struct IntensityPoint {
   double total_duration = 0;                ///< ns
   double l1 = 0, l2 = 0, hbm = 0, lds = 0;  ///< FLOP / byte; NaN: not computable
   double performance = 0;                   ///< GFLOP/s; NaN: not computable
-  std::array<double, kMostFlopKinds>
-      flops{};  ///< by Analysis::flop_kinds(), of all dispatches; NaN: not counted
+  /// by Analysis::flop_kinds(), of all dispatches; NaN: not counted
+  std::array<double, kMostFlopKinds> flops{};
   /// By kRooflineLevels: of all dispatches, and for each ns of them. NaN: not computable.
   std::array<double, kRooflineLevels.size()> bytes{}, bandwidth{};
 };

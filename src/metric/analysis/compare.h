@@ -15,8 +15,8 @@ namespace tacho::metric {
 /// One value of one metric in all runs.
 struct ComparedValue {
   std::vector<std::optional<double>> values;  ///< one a run
-  std::vector<std::optional<double>>
-      percent;  ///< change against run 0; nullopt where one is missing; infinite from 0
+  /// change against run 0; nullopt where one is missing; infinite from 0
+  std::vector<std::optional<double>> percent;
 };
 
 struct ComparedRow {

@@ -1,4 +1,4 @@
-// --explain: how one metric comes about on one run.
+// What --explain prints: how tacho computes one metric on one run.
 #pragma once
 
 #include <string>

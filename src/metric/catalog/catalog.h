@@ -1,6 +1,6 @@
 // The metric catalog: which blocks, tables and metrics exist on an architecture, what they are called, by
-// which formulas they are computed and what they mean. Facts only: parsing and evaluating formulas is
-// somebody else's work.
+// which formulas they are computed and what they mean. Formulas are text in here: src/metric/formula parses and evaluates
+// them.
 //
 // The YAML files behind it (catalog/<vendor>/*.yaml, docs/metrics.md) are compiled into the binary by
 // tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond,
@@ -77,11 +77,11 @@ struct Metric {
   MetricId id;            ///< 3.3.0 number on this architecture
   std::string_view slug;  ///< stable on every architecture, unique in the catalog: "valu-utilization"
   std::string_view name;  ///< "VALU Utilization"
-  std::string_view
-      unit;  ///< "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
+  /// "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
+  std::string_view unit;
   Kind kind = Kind::Ratio;
-  std::string_view
-      coll_level;  ///< "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
+  /// "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
+  std::string_view coll_level;
   std::string_view description;  ///< one sentence
   std::string_view advice;       ///< one sentence
   /// The formula of one dispatch that the statistics columns share, definitions expanded; "" = not computable
@@ -91,10 +91,10 @@ struct Metric {
   /// What upstream 3.3.0 computes where the catalog knows better (18.1 on gfx942 reads 16 of 128 channels):
   /// empty, or as many as cells. --compat 3.3 evaluates these instead.
   std::vector<Cell> compat_cells;
-  std::string_view
-      compat_unit;  ///< the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
-  std::string_view
-      compat_name;  ///< the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
+  /// the unit upstream 3.3.0 prints, where it is wrong ("Gbps" for GB/s); else ""
+  std::string_view compat_unit;
+  /// the name upstream 3.3.0 prints, where it is misspelt; else ""; used by --compat 3.3
+  std::string_view compat_name;
 };
 
 enum class TableType : uint8_t {
@@ -117,8 +117,8 @@ struct Table {
   TableType type = TableType::Metrics;
   TableStyle style = TableStyle::Table;
   bool comparable = true;  ///< shown when several runs are compared
-  std::string_view
-      repeat;  ///< "" or the spec value ("$total_l2_chan") that says how often the one row repeats
+  /// "" or the spec value ("$total_l2_chan") that says how often the one row repeats
+  std::string_view repeat;
   std::vector<Column> columns;
   std::vector<Metric> metrics;  ///< in the order of their numbers; empty where the architecture has none
 
@@ -201,12 +201,11 @@ struct Catalog {
 /// the AMD catalog.
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
 
-/// Checks the syntax of one formula; called for every formula of user files so that the error names their
-/// line. The formula parser provides it.
+/// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error names the line;
+/// check_syntax() of src/metric/formula is one.
 using FormulaCheck = std::function<Status(std::string_view formula)>;
 
-/// Adds one YAML document to a catalog. `file` is only used in error messages. The catalog is unchanged on
-/// failure.
+/// Adds one YAML document to a catalog; error messages name `file`. A failure leaves the catalog as it was.
 Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file,
                 const FormulaCheck& check = {});
 

@@ -1,4 +1,4 @@
-// One YAML document from hostile text: the only place where yaml-cpp parses.
+// Parses one YAML document of a catalog file, whatever is in it.
 #pragma once
 
 #include <yaml-cpp/node/node.h>

@@ -26,8 +26,8 @@ struct TextOptions {
   double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent
   bool roofline_dispatches = false;        ///< a point for every dispatch instead of every kernel
   std::vector<std::string> memory_levels;  ///< roofs of these only: "hbm", "l2", "l1", "lds"; empty: all
-  std::vector<std::string>
-      data_types;  ///< of the roofs; empty: those that the kernels use, each under its own
+  /// of the roofs; empty: those that the kernels use, each under its own
+  std::vector<std::string> data_types;
   report::Screen screen;
 };
 

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 fs::path source_folder() {
   const char* source = std::getenv("TACHO_SOURCE");
-  return source != nullptr ? fs::path(source) : fs::path(__FILE__).parent_path().parent_path().parent_path();
+  return source != nullptr ? fs::path(source)
+                           : fs::path(__FILE__).parent_path().parent_path().parent_path().parent_path();
 }
 
 fs::path data_folder() {

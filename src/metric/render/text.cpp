@@ -2,12 +2,12 @@
 #include "metric/render/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "metric/analysis/compare.h"
 #include "metric/analysis/roofline_points.h"
+#include "metric/render/columns.h"
 #include "metric/render/memory_chart.h"
 #include "metric/render/pc_sample_table.h"
 #include "metric/render/roofline_plot.h"
@@ -18,63 +18,6 @@ namespace {
 
 using report::Paint;
 using TextTable = report::Table;
-using MetricTable = metric::Table;
-
-std::optional<double> number_of(const report::Cell& cell) {
-  if (const auto* value = std::get_if<double>(&cell)) return *value;
-  if (const auto* whole = std::get_if<int64_t>(&cell)) return static_cast<double>(*whole);
-  return std::nullopt;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
-bool column_chosen(const TextOptions& options, const metric::Column& column, size_t index) {
-  if (options.columns.empty()) return true;
-  for (const std::string& text : options.columns) {
-    size_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc{} && end == text.data() + text.size()) {
-      if (number == index) return true;
-    } else if (lower(text) == lower(column.title) || lower(text) == column.key) {
-      return true;
-    }
-  }
-  return false;
-}
-
-double round_decimals(double value, int decimals) {
-  const double scale = std::pow(10.0, decimals);
-  return std::isfinite(value) && std::isfinite(value * scale) ? std::nearbyint(value * scale) / scale : value;
-}
-
-// The faults of upstream's display, for --compat 3.3: units capitalised as a word, and every row whose unit
-// contains the letters "ns" divided by the time unit and labelled with it.
-void apply_display_faults(const ResultTable& table, const ResultRow& row, const AnalysisOptions& options,
-                          std::vector<report::Cell>& cells) {
-  size_t unit_at = cells.size();
-  for (size_t c = 0; c < table.table->columns.size(); ++c)
-    if (table.table->columns[c].role == ColumnRole::Unit) unit_at = c;
-  if (unit_at == cells.size()) return;
-  std::string unit = normalised_unit(
-      row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit, options.normalisation);
-  unit = capitalised(unit);
-  if (lower(unit).find("ns") != std::string::npos) {
-    // The true times were converted already; the others are divided here.
-    const double divisor = row.metric->unit == "ns" ? 1 : time_unit_divisor(options.time_unit);
-    for (size_t c = 0; c < cells.size(); ++c) {
-      const std::string_view title = table.table->columns[c].title;
-      if (title != "Avg" && title != "Min" && title != "Max") continue;
-      if (auto* value = std::get_if<double>(&cells[c])) *value /= divisor;
-    }
-    unit = options.time_unit;
-  }
-  cells[unit_at] = std::move(unit);
-}
 
 class Renderer {
  public:
@@ -942,132 +885,10 @@ class Renderer {
   int heading_ = -1;
 };
 
-std::string file_name(std::string_view id, std::string_view title) {
-  std::string name = fmt::format("{}_{}", id, title);
-  for (char& c : name)
-    if (c == ' ' || c == '/' || static_cast<unsigned char>(c) < 0x20) c = '_';
-  return name + ".csv";
-}
-
 }  // namespace
-
-std::string capitalised(std::string_view unit) {
-  std::string text = lower(unit);
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
 
 std::string to_text(std::span<const Analysis> runs, const TextOptions& options) {
   return Renderer(runs, options).run();
-}
-
-std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& options) {
-  std::vector<SavedTable> saved;
-  const std::string& unit = run.options().time_unit;
-  const double divisor = time_unit_divisor(unit);
-  const bool compat = run.options().compat;
-  TextTable top;
-  top.columns = {{"Kernel_Name"},
-                 {"Count"},
-                 {fmt::format("Sum({})", unit)},
-                 {fmt::format("Mean({})", unit)},
-                 {fmt::format("Median({})", unit)},
-                 {"Pct"}};
-  for (const KernelStatistics& kernel : run.kernels())
-    top.rows.push_back({run.workload().kernels[kernel.kernel], static_cast<int64_t>(kernel.count),
-                        kernel.sum / divisor, report::number_cell(kernel.mean / divisor),
-                        report::number_cell(kernel.median / divisor), report::number_cell(kernel.share)});
-  saved.push_back({file_name("0.1", "Top Kernels"), std::move(top)});
-  TextTable list;
-  list.columns = {{"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
-  for (const uint32_t row : run.listed_rows()) {
-    const workload::Dispatch& dispatch = run.workload().dispatches[row];
-    list.rows.push_back({dispatch.id, run.workload().kernels[dispatch.kernel], dispatch.gpu});
-  }
-  saved.push_back({file_name("0.2", "Dispatch List"), std::move(list)});
-  if (run.shows(1, 1)) {
-    TextTable info;
-    info.columns = {{"Property"}, {"Info"}};
-    for (const auto& [name, value] : run.workload().sysinfo.fields()) info.rows.push_back({name, value});
-    saved.push_back({file_name("1.1", "System Info"), std::move(info)});
-  }
-  for (const ResultTable& table : run.all().tables) {
-    if (table.rows.empty()) continue;
-    TextTable out;
-    out.columns.push_back({"Metric_ID"});
-    for (size_t c = 0; c < table.table->columns.size(); ++c)
-      if (column_chosen(options, table.table->columns[c], c))
-        out.columns.push_back({std::string(table.table->columns[c].title)});
-    if (options.description) out.columns.push_back({"Description"});
-    for (const ResultRow& row : table.rows) {
-      std::vector<report::Cell> values = row.cells;
-      if (compat) {
-        apply_display_faults(table, row, run.options(), values);
-        for (report::Cell& cell : values)
-          if (auto* value = std::get_if<double>(&cell)) *value = round_decimals(*value, options.decimals);
-      }
-      std::vector<report::Cell> cells = {row.id};
-      for (size_t c = 0; c < values.size(); ++c)
-        if (column_chosen(options, table.table->columns[c], c)) cells.push_back(std::move(values[c]));
-      if (options.description) cells.emplace_back(std::string(row.metric->description));
-      out.rows.push_back(std::move(cells));
-    }
-    saved.push_back({file_name(table.id(), table.table->title), std::move(out)});
-  }
-  TextTable samples = pc_sample_table(run);
-  if (!samples.rows.empty()) saved.push_back({file_name(samples.id, samples.title), std::move(samples)});
-  return saved;
-}
-
-report::Table tidy_table(std::span<const Analysis> runs) {
-  TextTable out;
-  out.columns = {{"run"}, {"id"}, {"slug"}, {"table"}, {"metric"}, {"unit"}, {"column"}, {"value"}};
-  for (const Analysis& run : runs)
-    for (const ResultTable& table : run.all().tables)
-      for (const ResultRow& row : table.rows) {
-        std::string unit;
-        for (size_t c = 0; c < row.cells.size(); ++c)
-          if (table.table->columns[c].role == ColumnRole::Unit)
-            if (const auto* text = std::get_if<std::string>(&row.cells[c])) unit = *text;
-        for (size_t c = 0; c < row.cells.size(); ++c) {
-          const metric::Column& column = table.table->columns[c];
-          if (column.role != ColumnRole::Value || row.metric->cells[c].formula.empty()) continue;
-          std::string name(row.metric->name);
-          if (row.channel >= 0) name = fmt::format("Channel {}", row.channel);
-          out.rows.push_back({run.workload().path, row.id, std::string(row.metric->slug),
-                              std::string(table.table->title), std::move(name), unit,
-                              std::string(column.title), row.cells[c]});
-        }
-      }
-  return out;
-}
-
-Status check_columns(const Catalog& catalog, const std::vector<std::string>& columns) {
-  for (const std::string& text : columns) {
-    size_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc{} && end == text.data() + text.size();
-    bool found = false;
-    std::vector<std::string> known;
-    for (const Block& block : catalog.blocks)
-      for (const MetricTable& table : block.tables)
-        for (size_t c = 0; c < table.columns.size(); ++c) {
-          found = found || (is_number ? number == c
-                                      : lower(text) == lower(table.columns[c].title) ||
-                                            lower(text) == table.columns[c].key);
-          if (block.number <= 10 &&
-              std::find(known.begin(), known.end(), table.columns[c].title) == known.end())
-            known.emplace_back(table.columns[c].title);
-        }
-    if (found) continue;
-    std::string list;
-    for (const std::string& title : known) list += (list.empty() ? "" : ", ") + title;
-    return fail(
-        "--cols {}: no table has such a column; give numbers counted from 0 (0 is the metric's name) or "
-        "titles: {}",
-        text, list);
-  }
-  return {};
 }
 
 }  // namespace tacho::metric

@@ -14,7 +14,7 @@
 namespace tacho::metric {
 namespace {
 
-std::string error_of(std::string_view yaml, std::string_view vendor = "amd") {
+std::string mistake_in(std::string_view yaml, std::string_view vendor = "amd") {
   const CatalogFile file{"f.yaml", std::string(yaml)};
   const auto read = read_architectures(std::span(&file, 1), vendor, check_syntax);
   return read.has_value() ? "no error" : read.error().message;
@@ -102,23 +102,23 @@ TEST(Architectures, OfUsersAreLikeOneThatIsThere) {
 }
 
 TEST(Architectures, MistakesAreNamedWhereTheyStand) {
-  EXPECT_EQ(error_of("architectures:\n  gfx1: {like: gfx0}\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {like: gfx0}\n"),
             "f.yaml:2:16: there is no architecture \"gfx0\" that \"gfx1\" could be like");
-  EXPECT_EQ(error_of("architectures:\n  gfx1: {caches: {l1: many}}\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {caches: {l1: many}}\n"),
             "f.yaml:2:23: l1 must be a number of bytes such as 16 KiB, not \"many\"");
-  EXPECT_EQ(error_of("architectures:\n  gfx1: {caches: {l9: 4 KiB}}\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {caches: {l9: 4 KiB}}\n"),
             "f.yaml:2:19: caches has no key \"l9\"; known are l1, l2, last");
-  EXPECT_EQ(error_of("architectures:\n  gfx1: {counters: {SQC: SQ}}\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {counters: {SQC: SQ}}\n"),
             "f.yaml:2:26: \"SQ\" is neither a number of slots nor a block that stands before SQC");
-  EXPECT_EQ(error_of("architectures:\n  gfx1: {features: [magic]}\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: {features: [magic]}\n"),
             "f.yaml:2:20: there is no feature \"magic\"; known are wgmma, mma_f64_k16, tcgen05");
-  EXPECT_NE(error_of("architectures:\n  gfx1: {roofline: {l1: 1 +}}\n").find("f.yaml:2:25: "),
+  EXPECT_NE(mistake_in("architectures:\n  gfx1: {roofline: {l1: 1 +}}\n").find("f.yaml:2:25: "),
             std::string::npos);
   EXPECT_EQ(
-      error_of("architectures:\n  gfx1: {matrix: [{element: f5, builtin: b, operand: o, shape: 1x1x1, "
-               "per_cycle: 1}]}\n"),
+      mistake_in("architectures:\n  gfx1: {matrix: [{element: f5, builtin: b, operand: o, shape: 1x1x1, "
+                 "per_cycle: 1}]}\n"),
       "f.yaml:2:29: there is no element \"f5\"; known are f16, bf16, tf32, e4m3, i8, f64, f32, e4m3fnuz");
-  EXPECT_EQ(error_of("architectures:\n  gfx1: 5\n"),
+  EXPECT_EQ(mistake_in("architectures:\n  gfx1: 5\n"),
             "f.yaml:2:9: the architecture \"gfx1\" must be a mapping of keys to values");
 }
 

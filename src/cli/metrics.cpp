@@ -33,16 +33,16 @@ struct Request {
   std::string architecture;  // "" = newest for lists, all for explanations
   std::vector<std::string> names;
   std::vector<std::string> config_dirs;
-  metric::IdScheme ids = metric::IdScheme::V33;
+  metric::IdScheme ids = metric::IdScheme::kV33;
 };
 
 std::string_view kind_name(metric::Kind kind) {
   switch (kind) {
-    case metric::Kind::Sum:
+    case metric::Kind::kSum:
       return "sum";
-    case metric::Kind::Rate:
+    case metric::Kind::kRate:
       return "rate";
-    case metric::Kind::Ratio:
+    case metric::Kind::kRatio:
       return "ratio";
   }
   return "";
@@ -111,16 +111,16 @@ std::string formulas(const Table& table, const std::vector<Cell>& cells) {
   std::string statistics;
   const Cell* shared = nullptr;
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (table.columns[i].role != ColumnRole::Value || cells[i].reduction == Reduction::None) continue;
+    if (table.columns[i].role != ColumnRole::kValue || cells[i].reduction == Reduction::kNone) continue;
     if (shared != nullptr && shared->formula != cells[i].formula) continue;
     shared = &cells[i];
     statistics += fmt::format("{}{}", statistics.empty() ? "" : ", ", table.columns[i].title);
   }
   if (shared != nullptr) out += fmt::format("{}\n{}\n", statistics, shared->formula);
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (table.columns[i].role != ColumnRole::Value) continue;
+    if (table.columns[i].role != ColumnRole::kValue) continue;
     const Cell& cell = cells[i];
-    if (shared != nullptr && cell.reduction != Reduction::None && cell.formula == shared->formula) continue;
+    if (shared != nullptr && cell.reduction != Reduction::kNone && cell.formula == shared->formula) continue;
     if (cell.formula.empty()) continue;
     out += fmt::format("{}\n{}\n", table.columns[i].title, metric::formula_text(cell));
   }
@@ -160,7 +160,7 @@ class Printer {
       out += fmt::format("\n  {}\n",
                          report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
                                          Paint::kBold, colour_));
-      if (table.type != metric::TableType::Metrics) {
+      if (table.type != metric::TableType::kMetrics) {
         paragraph("Comes from the run's own files; it has no metrics.", 4);
         continue;
       }
@@ -314,7 +314,7 @@ void write_metric(JsonWriter& json, const Catalog& catalog, const Metric& metric
   json.key("description").value(metric.description).key("advice").value(metric.advice);
   json.key("columns").begin_object();
   for (size_t i = 0; i < metric.cells.size(); ++i) {
-    if (table.columns[i].role != ColumnRole::Value && table.columns[i].role != ColumnRole::Text) continue;
+    if (table.columns[i].role != ColumnRole::kValue && table.columns[i].role != ColumnRole::kText) continue;
     json.key(table.columns[i].title).value(metric::formula_text(metric.cells[i]));
   }
   json.end_object();
@@ -435,7 +435,7 @@ int run_metrics(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));
   }
-  if (ids == "seed") request.ids = metric::IdScheme::SeedProfile;
+  if (ids == "seed") request.ids = metric::IdScheme::kSeedProfile;
 
   std::vector<std::string_view> wanted;
   const std::span<const std::string_view> known = metric::architectures();

@@ -81,7 +81,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
     if (!seen.insert(&metric).second) return {};
     ++wanted.metrics;
     for (size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
-      if (table.columns[c].role == metric::ColumnRole::Value && !metric.cells[c].formula.empty())
+      if (table.columns[c].role == metric::ColumnRole::kValue && !metric.cells[c].formula.empty())
         if (const Status added = collector.add(metric.cells[c].formula, metric.coll_level); !added)
           return fail("metric {}: {}", metric.slug, added.error().message);
     if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));

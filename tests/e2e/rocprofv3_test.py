@@ -586,7 +586,7 @@ class Refusals(Rocprofv3):
 
     def test_every_option_has_a_test(self):
         """Whoever adds an option adds what shows its effect."""
-        table = (SOURCE / "src" / "cli" / "personalities" / "rocprofv3_options.cpp").read_text()
+        table = (SOURCE / "src" / "cli" / "personalities" / "rocprofv3" / "options.cpp").read_text()
         names = re.findall(r'^    \{"([a-z-]+)", "(-.)?"', table, re.M)
         self.assertGreater(len(names), 80)
         tests = pathlib.Path(__file__).read_text()

@@ -339,7 +339,7 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
   a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
-  a.analysis.ids = a.ids == "seed" ? metric::IdScheme::SeedAnalyze : metric::IdScheme::V33;
+  a.analysis.ids = a.ids == "seed" ? metric::IdScheme::kSeedAnalyze : metric::IdScheme::kV33;
   a.analysis.advice = !a.no_advice && face == AnalyzeFace::kTacho;
   if (a.text.per_kernel && a.paths.size() > 1) return fail("--per-kernel shows one run; give one folder");
   for (const std::string& column : a.include_columns) {

@@ -16,7 +16,7 @@ std::string printed_id(const metric::Catalog& catalog, const metric::Metric& met
   for (const metric::SeedId& each : catalog.seed_ids)
     if (each.profile && each.slug == metric.slug) return metric::to_string(each.id);
   // The documents print this metric nowhere, and may have its number for another one.
-  const auto meant = metric::resolve(catalog, id, metric::IdScheme::SeedProfile);
+  const auto meant = metric::resolve(catalog, id, metric::IdScheme::kSeedProfile);
   return meant && meant->metric == &metric ? id : std::string(metric.slug);
 }
 

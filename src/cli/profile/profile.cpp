@@ -303,7 +303,7 @@ struct Selected {
 };
 
 Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catalog) {
-  const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::SeedProfile : metric::IdScheme::V33;
+  const metric::IdScheme scheme = a.ids == "seed" ? metric::IdScheme::kSeedProfile : metric::IdScheme::kV33;
   Selected selected;
   if (!a.set.empty()) {
     const auto set = std::find_if(catalog.sets.begin(), catalog.sets.end(),

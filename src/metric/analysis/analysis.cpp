@@ -130,23 +130,23 @@ class Regex {
 
 std::pair<Op, double> reduction_op(Reduction reduction) {
   switch (reduction) {
-    case Reduction::None:
+    case Reduction::kNone:
       return {Op::kNone, 0};
-    case Reduction::Avg:
+    case Reduction::kAvg:
       return {Op::kAvg, 0};
-    case Reduction::Min:
+    case Reduction::kMin:
       return {Op::kMin, 0};
-    case Reduction::Max:
+    case Reduction::kMax:
       return {Op::kMax, 0};
-    case Reduction::Median:
+    case Reduction::kMedian:
       return {Op::kMedian, 0};
-    case Reduction::Std:
+    case Reduction::kStd:
       return {Op::kStd, 0};
-    case Reduction::Q1:
+    case Reduction::kQ1:
       return {Op::kQuantile, 0.25};
-    case Reduction::Q3:
+    case Reduction::kQ3:
       return {Op::kQuantile, 0.75};
-    case Reduction::Sum:
+    case Reduction::kSum:
       return {Op::kSum, 0};
   }
   return {Op::kNone, 0};
@@ -174,7 +174,7 @@ std::string ResultTable::title(std::string_view normalisation) const {
 
 bool ResultTable::has_value(const ResultRow& row) const {
   for (size_t c = 0; c < row.cells.size(); ++c)
-    if (table->columns[c].role == ColumnRole::Value && table->columns[c].key != "peak" &&
+    if (table->columns[c].role == ColumnRole::kValue && table->columns[c].key != "peak" &&
         !std::holds_alternative<std::monostate>(row.cells[c]))
       return true;
   return false;
@@ -245,7 +245,7 @@ struct Analysis::Impl {
     // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and
     // choose nothing.
     for (const std::string& text : workload.recorded_blocks) {
-      const auto selection = resolve(catalog, text, IdScheme::V33);
+      const auto selection = resolve(catalog, text, IdScheme::kV33);
       if (selection) selections.push_back(*selection);
     }
     return {};
@@ -262,7 +262,7 @@ struct Analysis::Impl {
           if (!shows_table(block.number, table.number) && !needed_by_rules(metric.slug)) continue;
           for (size_t c = 0; c < table.columns.size() && c < cells_of(metric).size(); ++c) {
             const Cell& cell = cells_of(metric)[c];
-            if (table.columns[c].role != ColumnRole::Value || cell.formula.empty()) continue;
+            if (table.columns[c].role != ColumnRole::kValue || cell.formula.empty()) continue;
             const auto formula = formulas.get(cell.formula);
             if (!formula)
               return fail("metric {} ({}), column '{}': {}; in the formula \"{}\"", metric.slug,
@@ -442,9 +442,9 @@ struct Analysis::Impl {
   std::string printed_id(const Metric& metric, int32_t channel) const {
     MetricId id = metric.id;
     bool shadowed = false;
-    if (options.ids != IdScheme::V33)
+    if (options.ids != IdScheme::kV33)
       for (const SeedId& seed : catalog.seed_ids) {
-        if (options.ids == IdScheme::SeedAnalyze ? !seed.analyze : !seed.profile) continue;
+        if (options.ids == IdScheme::kSeedAnalyze ? !seed.analyze : !seed.profile) continue;
         if (seed.slug == metric.slug) {
           id = seed.id;
           shadowed = false;
@@ -467,7 +467,7 @@ struct Analysis::Impl {
     std::vector<Pending> pending;
     for (const Block& block : catalog.blocks)
       for (const Table& table : block.tables) {
-        if (table.type != TableType::Metrics || table.metrics.empty() ||
+        if (table.type != TableType::kMetrics || table.metrics.empty() ||
             !shows_table(block.number, table.number))
           continue;
         ResultTable out;
@@ -492,7 +492,7 @@ struct Analysis::Impl {
             for (size_t c = 0; c < table.columns.size(); ++c) {
               const Column& column = table.columns[c];
               switch (column.role) {
-                case ColumnRole::Name:
+                case ColumnRole::kName:
                   if (row.channel >= 0) {
                     row.cells[c] = int64_t{row.channel};
                   } else {
@@ -500,16 +500,16 @@ struct Analysis::Impl {
                         options.compat && !metric.compat_name.empty() ? metric.compat_name : metric.name);
                   }
                   break;
-                case ColumnRole::Unit: {
+                case ColumnRole::kUnit: {
                   std::string unit = normalised_unit(metric.unit, options.normalisation);
                   if (metric.unit == "ns") unit = options.time_unit;
                   row.cells[c] = std::move(unit);
                   break;
                 }
-                case ColumnRole::Text:
+                case ColumnRole::kText:
                   row.cells[c] = std::string(metric.cells[c].formula);
                   break;
-                case ColumnRole::Value: {
+                case ColumnRole::kValue: {
                   const Cell& cell = cells_of(metric)[c];
                   if (cell.formula.empty()) break;
                   const Formula* formula = formulas.find(cell.formula);
@@ -523,7 +523,7 @@ struct Analysis::Impl {
                   pending.push_back(
                       {result.tables.size(), out.rows.size(), c, program.keep(last_node, op, q)});
                   // Whether there is an error depends on the normalisation, the places do not.
-                  if (column.key == "avg" && cell.reduction == Reduction::Avg && !repeats.empty())
+                  if (column.key == "avg" && cell.reduction == Reduction::kAvg && !repeats.empty())
                     pending.push_back({result.tables.size(), out.rows.size(), table.columns.size(),
                                        program.keep_error(last_node)});
                   break;
@@ -582,7 +582,7 @@ struct Analysis::Impl {
     entry.on_this_gpu = false;
     for (size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
       const Column& column = table.table->columns[c];
-      if (column.role != ColumnRole::Value || column.key == "peak" || cells[c].formula.empty()) continue;
+      if (column.role != ColumnRole::kValue || column.key == "peak" || cells[c].formula.empty()) continue;
       entry.on_this_gpu = true;
       const Formula* formula = formulas.find(cells[c].formula);
       if (formula == nullptr) continue;

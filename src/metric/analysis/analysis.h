@@ -28,7 +28,7 @@ struct AnalysisOptions {
   std::string normalisation = "per_kernel";
   bool every_normalisation = false;  ///< page_program() will be called: read what it needs
   std::string time_unit = "ns";
-  IdScheme ids = IdScheme::V33;
+  IdScheme ids = IdScheme::kV33;
   bool sum_ratios = false;              ///< --ratio sum
   bool compat = false;                  ///< --compat 3.3: upstream's values where ours differ
   bool sort_samples_by_source = false;  ///< --pc-sampling-sorting-type offset

@@ -43,7 +43,7 @@ Comparison compare(std::span<const Evaluation* const> runs) {
     ComparedTable out;
     out.base = &table;
     for (size_t c = 0; c < table.table->columns.size(); ++c)
-      if (table.table->columns[c].role == ColumnRole::Value) out.value_columns.push_back(c);
+      if (table.table->columns[c].role == ColumnRole::kValue) out.value_columns.push_back(c);
     for (const ResultRow& row : table.rows) {
       ComparedRow compared;
       compared.base = &row;
@@ -77,7 +77,7 @@ Comparison compare(std::span<const Evaluation* const> runs) {
 }
 
 bool depends_on_time(const Metric& metric) {
-  return metric.kind == Kind::Rate || metric.slug == "kernel-time";
+  return metric.kind == Kind::kRate || metric.slug == "kernel-time";
 }
 
 void judge(const Comparison& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {

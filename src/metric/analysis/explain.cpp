@@ -120,7 +120,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
   };
   std::vector<Shown> shown;
   for (size_t c = 0; c < cells.size() && c < table.columns.size(); ++c) {
-    if (table.columns[c].role != ColumnRole::Value || cells[c].formula.empty()) continue;
+    if (table.columns[c].role != ColumnRole::kValue || cells[c].formula.empty()) continue;
     auto formula = parse_formula(cells[c].formula);
     if (!formula) continue;
     for (Input& input : program.inputs(*formula, context))

@@ -162,7 +162,7 @@ void put_cells(Encoder& out, const std::vector<Cell>& cells) {
 std::vector<Cell> get_cells(Decoder& in) {
   std::vector<Cell> cells(in.count());
   for (Cell& cell : cells) {
-    cell.reduction = in.choice(Reduction::Sum);
+    cell.reduction = in.choice(Reduction::kSum);
     cell.formula = in.text();
   }
   return cells;
@@ -193,7 +193,7 @@ std::vector<RuleCondition> get_conditions(Decoder& in) {
   std::vector<RuleCondition> conditions(in.count());
   for (RuleCondition& condition : conditions) {
     condition.term = get_term(in);
-    condition.relation = in.choice(Relation::AtMost);
+    condition.relation = in.choice(Relation::kAtMost);
     condition.threshold = in.real();
   }
   return conditions;
@@ -387,15 +387,15 @@ Catalog get_catalog(Decoder& in) {
       table.block = block.number;
       table.number = in.small();
       for (std::string_view* text : {&table.slug, &table.title, &table.repeat}) *text = in.text();
-      table.type = in.choice(TableType::PcSampling);
-      table.style = in.choice(TableStyle::MemoryChart);
+      table.type = in.choice(TableType::kPcSampling);
+      table.style = in.choice(TableStyle::kMemoryChart);
       table.comparable = in.number() != 0;
       table.columns.resize(in.count());
       for (Column& column : table.columns) {
         column.title = in.text();
         column.key = in.text();
-        column.role = in.choice(ColumnRole::Value);
-        column.reduction = in.choice(Reduction::Sum);
+        column.role = in.choice(ColumnRole::kValue);
+        column.reduction = in.choice(Reduction::kSum);
       }
       table.metrics.resize(in.count());
       int row = 0;
@@ -405,7 +405,7 @@ Catalog get_catalog(Decoder& in) {
              {&metric.slug, &metric.name, &metric.unit, &metric.coll_level, &metric.description,
               &metric.advice, &metric.value, &metric.compat_unit, &metric.compat_name})
           *text = in.text();
-        metric.kind = in.choice(Kind::Ratio);
+        metric.kind = in.choice(Kind::kRatio);
         metric.cells = get_cells(in);
         metric.compat_cells = get_cells(in);
       }

@@ -99,23 +99,23 @@ Selection whole(const Catalog& catalog, const Metric& metric) {
 
 std::string formula_text(const Cell& cell) {
   switch (cell.reduction) {
-    case Reduction::None:
+    case Reduction::kNone:
       return std::string(cell.formula);
-    case Reduction::Avg:
+    case Reduction::kAvg:
       return fmt::format("AVG({})", cell.formula);
-    case Reduction::Min:
+    case Reduction::kMin:
       return fmt::format("MIN({})", cell.formula);
-    case Reduction::Max:
+    case Reduction::kMax:
       return fmt::format("MAX({})", cell.formula);
-    case Reduction::Median:
+    case Reduction::kMedian:
       return fmt::format("MEDIAN({})", cell.formula);
-    case Reduction::Std:
+    case Reduction::kStd:
       return fmt::format("STD({})", cell.formula);
-    case Reduction::Q1:
+    case Reduction::kQ1:
       return fmt::format("QUANTILE({}, 0.25)", cell.formula);
-    case Reduction::Q3:
+    case Reduction::kQ3:
       return fmt::format("QUANTILE({}, 0.75)", cell.formula);
-    case Reduction::Sum:
+    case Reduction::kSum:
       return fmt::format("SUM({})", cell.formula);
   }
   return {};
@@ -193,9 +193,9 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
   if (const std::optional<MetricId> id = parse_metric_id(text); id.has_value()) {
     const SeedId* seed = nullptr;
     for (const SeedId& candidate : catalog.seed_ids)
-      if (candidate.id == *id && (scheme == IdScheme::SeedProfile ? candidate.profile : candidate.analyze))
+      if (candidate.id == *id && (scheme == IdScheme::kSeedProfile ? candidate.profile : candidate.analyze))
         seed = &candidate;
-    if (seed != nullptr && scheme != IdScheme::V33) {
+    if (seed != nullptr && scheme != IdScheme::kV33) {
       const Metric* metric = catalog.metric(seed->slug);
       if (metric == nullptr)
         return fail("{} is {} in the users' documents, which {} does not have", text, seed->slug,

@@ -26,30 +26,30 @@ namespace tacho::metric {
 /// How values of several dispatches go together. A Sum is a count, given per $denom; a Rate is a quantity per
 /// time; a Ratio is anything whose mean over dispatches is meaningful and whose total is not (percentages,
 /// latencies, sizes).
-enum class Kind : uint8_t { Sum, Rate, Ratio };
+enum class Kind : uint8_t { kSum, kRate, kRatio };
 
 /// What a column of a metric table shows.
 enum class ColumnRole : uint8_t {
-  Name,   ///< the metric's name ("Metric"), or the instance number in a repeated table ("Channel")
-  Unit,   ///< the metric's unit
-  Text,   ///< a fixed word of the metric (16.4 "Xfer", "Coherency"; 17.5 "Type", "Transaction")
-  Value,  ///< a number, computed by the cell
+  kName,   ///< the metric's name ("Metric"), or the instance number in a repeated table ("Channel")
+  kUnit,   ///< the metric's unit
+  kText,   ///< a fixed word of the metric (16.4 "Xfer", "Coherency"; 17.5 "Type", "Transaction")
+  kValue,  ///< a number, computed by the cell
 };
 
 /// How a cell's formula, which has one value a dispatch, becomes one number. None: the formula is complete by
 /// itself (it is a constant or contains its own AVG(...)).
-enum class Reduction : uint8_t { None, Avg, Min, Max, Median, Std, Q1, Q3, Sum };
+enum class Reduction : uint8_t { kNone, kAvg, kMin, kMax, kMedian, kStd, kQ1, kQ3, kSum };
 
 struct Column {
   std::string_view title;  ///< as printed: "Avg", "Pct of Peak", "L2 Read"
   std::string_view key;    ///< as in YAML and in --cols style selections: "avg", "pct", "read"
-  ColumnRole role = ColumnRole::Value;
-  Reduction reduction = Reduction::None;  ///< of the column's cells, unless a cell says otherwise
+  ColumnRole role = ColumnRole::kValue;
+  Reduction reduction = Reduction::kNone;  ///< of the column's cells, unless a cell says otherwise
 };
 
 /// One cell of a metric's row; cells[i] belongs to the table's columns[i].
 struct Cell {
-  Reduction reduction = Reduction::None;
+  Reduction reduction = Reduction::kNone;
   /// Role Value: the formula under the reduction, in the language of docs/metrics.md, definitions expanded;
   /// "" = this metric has no such value (a latency has no peak). Role Text: the word itself. Roles Name and
   /// Unit: "". In a repeated table "[$channel]" stands for the instance number of the row.
@@ -79,7 +79,7 @@ struct Metric {
   std::string_view name;  ///< "VALU Utilization"
   /// "pct", "GB/s", "Cycles", "Instr $norm" ($norm = "per kernel", "per wave", ...); may be ""
   std::string_view unit;
-  Kind kind = Kind::Ratio;
+  Kind kind = Kind::kRatio;
   /// "" or the pass that all counters and timestamps are read from: "SQ_LEVEL_WAVES"
   std::string_view coll_level;
   std::string_view description;  ///< one sentence
@@ -98,24 +98,24 @@ struct Metric {
 };
 
 enum class TableType : uint8_t {
-  Metrics,     ///< rows of metrics
-  TopKernels,  ///< 0.1, computed from the dispatches
-  Dispatches,  ///< 0.2
-  SystemInfo,  ///< 1.1, sysinfo.csv, one row a property
-  Roofline,    ///< 4.1, no rows of its own
-  PcSampling,  ///< 21.1
+  kMetrics,     ///< rows of metrics
+  kTopKernels,  ///< 0.1, computed from the dispatches
+  kDispatches,  ///< 0.2
+  kSystemInfo,  ///< 1.1, sysinfo.csv, one row a property
+  kRoofline,    ///< 4.1, no rows of its own
+  kPcSampling,  ///< 21.1
 };
 
 /// How a terminal shows the table when it has more than text to offer.
-enum class TableStyle : uint8_t { Table, Bar, Box, MultiBar, MemoryChart };
+enum class TableStyle : uint8_t { kTable, kBar, kBox, kMultiBar, kMemoryChart };
 
 struct Table {
   int block = 0;
   int number = 0;          ///< 1 in "2.1"
   std::string_view slug;   ///< "speed-of-light"
   std::string_view title;  ///< "Speed-of-Light"
-  TableType type = TableType::Metrics;
-  TableStyle style = TableStyle::Table;
+  TableType type = TableType::kMetrics;
+  TableStyle style = TableStyle::kTable;
   bool comparable = true;  ///< shown when several runs are compared
   /// "" or the spec value ("$total_l2_chan") that says how often the one row repeats
   std::string_view repeat;
@@ -138,7 +138,7 @@ struct Block {
 /// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come
 /// from other versions (any id not printed there means 3.3.0). Analyze and profile documents differ
 /// for 2.1.2.
-enum class IdScheme : uint8_t { V33, SeedAnalyze, SeedProfile };
+enum class IdScheme : uint8_t { kV33, kSeedAnalyze, kSeedProfile };
 
 struct SeedId {
   MetricId id;            ///< as printed
@@ -226,7 +226,7 @@ struct Selection {
 /// metric's name
 /// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into
 /// `catalog`.
-Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::V33);
+Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33);
 
 /// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr
 /// per wave".

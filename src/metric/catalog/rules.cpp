@@ -170,13 +170,13 @@ class RuleReader : YamlReader {
     TACHO_ASSIGN(condition.term, read_term(node, std::span(parts).first(parts.size() - 2)));
     const std::string_view sign = parts[parts.size() - 2];
     if (sign == ">") {
-      condition.relation = Relation::Above;
+      condition.relation = Relation::kAbove;
     } else if (sign == ">=") {
-      condition.relation = Relation::AtLeast;
+      condition.relation = Relation::kAtLeast;
     } else if (sign == "<") {
-      condition.relation = Relation::Below;
+      condition.relation = Relation::kBelow;
     } else if (sign == "<=") {
-      condition.relation = Relation::AtMost;
+      condition.relation = Relation::kAtMost;
     } else {
       return fail_at(node, "a condition compares with >, >=, < or <=, not \"{}\"", sign);
     }
@@ -226,13 +226,13 @@ std::string to_string(const RuleTerm& term) {
 
 std::string_view to_string(Relation relation) {
   switch (relation) {
-    case Relation::Above:
+    case Relation::kAbove:
       return ">";
-    case Relation::AtLeast:
+    case Relation::kAtLeast:
       return ">=";
-    case Relation::Below:
+    case Relation::kBelow:
       return "<";
-    case Relation::AtMost:
+    case Relation::kAtMost:
       return "<=";
   }
   return "?";
@@ -299,13 +299,13 @@ std::optional<double> term_value(const RuleTerm& term, const MetricLookup& looku
 
 bool holds(const RuleCondition& condition, double value) {
   switch (condition.relation) {
-    case Relation::Above:
+    case Relation::kAbove:
       return value > condition.threshold;
-    case Relation::AtLeast:
+    case Relation::kAtLeast:
       return value >= condition.threshold;
-    case Relation::Below:
+    case Relation::kBelow:
       return value < condition.threshold;
-    case Relation::AtMost:
+    case Relation::kAtMost:
       return value <= condition.threshold;
   }
   return false;
@@ -330,7 +330,7 @@ std::optional<double> rule_severity(const Rule& rule, const MetricLookup& lookup
 
 std::string_view first_value_column(const Table& table) {
   for (const Column& column : table.columns)
-    if (column.role == ColumnRole::Value) return column.key;
+    if (column.role == ColumnRole::kValue) return column.key;
   return {};
 }
 

@@ -27,12 +27,12 @@ struct RuleTerm {
 /// "wave-cycles", "wave-cycles.max", "dependency-wait-cycles / wave-cycles".
 std::string to_string(const RuleTerm& term);
 
-enum class Relation : uint8_t { Above, AtLeast, Below, AtMost };
+enum class Relation : uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
 std::string_view to_string(Relation relation);  ///< ">", ">=", "<", "<="
 
 struct RuleCondition {
   RuleTerm term;
-  Relation relation = Relation::Above;
+  Relation relation = Relation::kAbove;
   double threshold = 0;
 };
 

@@ -390,20 +390,20 @@ class CatalogReader : YamlReader {
     }
     if (const YAML::Node* entry = find(keys, "type"); entry != nullptr) {
       TACHO_TRY(choose(*entry, "type", table.type,
-                       {{"metrics", TableType::Metrics},
-                        {"top-kernels", TableType::TopKernels},
-                        {"dispatches", TableType::Dispatches},
-                        {"system-info", TableType::SystemInfo},
-                        {"roofline", TableType::Roofline},
-                        {"pc-sampling", TableType::PcSampling}}));
+                       {{"metrics", TableType::kMetrics},
+                        {"top-kernels", TableType::kTopKernels},
+                        {"dispatches", TableType::kDispatches},
+                        {"system-info", TableType::kSystemInfo},
+                        {"roofline", TableType::kRoofline},
+                        {"pc-sampling", TableType::kPcSampling}}));
     }
     if (const YAML::Node* entry = find(keys, "style"); entry != nullptr) {
       TACHO_TRY(choose(*entry, "style", table.style,
-                       {{"table", TableStyle::Table},
-                        {"bar", TableStyle::Bar},
-                        {"box", TableStyle::Box},
-                        {"multi-bar", TableStyle::MultiBar},
-                        {"memory-chart", TableStyle::MemoryChart}}));
+                       {{"table", TableStyle::kTable},
+                        {"bar", TableStyle::kBar},
+                        {"box", TableStyle::kBox},
+                        {"multi-bar", TableStyle::kMultiBar},
+                        {"memory-chart", TableStyle::kMemoryChart}}));
     }
     if (const YAML::Node* entry = find(keys, "comparable"); entry != nullptr) {
       TACHO_ASSIGN(table.comparable, truth(*entry, "comparable"));
@@ -438,7 +438,7 @@ class CatalogReader : YamlReader {
     }
     const YAML::Node* metrics = find(keys, "metrics");
     if (metrics == nullptr) return {};
-    if (table.type != TableType::Metrics)
+    if (table.type != TableType::kMetrics)
       return fail_at(*metrics, "a table of this type has no metrics of its own");
     if (table.columns.empty())
       return fail_at(*metrics, "table {}.{} needs columns", block.number, table_number);
@@ -448,8 +448,9 @@ class CatalogReader : YamlReader {
   }
 
   Result<Kind> kind(const YAML::Node& node) const {
-    Kind out = Kind::Ratio;
-    TACHO_TRY(choose(node, "kind", out, {{"sum", Kind::Sum}, {"rate", Kind::Rate}, {"ratio", Kind::Ratio}}));
+    Kind out = Kind::kRatio;
+    TACHO_TRY(
+        choose(node, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}}));
     return out;
   }
 
@@ -460,20 +461,20 @@ class CatalogReader : YamlReader {
       Reduction reduction;
     };
     static constexpr Known kKnown[] = {
-        {"name", "Metric", ColumnRole::Name, Reduction::None},
-        {"channel", "Channel", ColumnRole::Name, Reduction::None},
-        {"unit", "Unit", ColumnRole::Unit, Reduction::None},
-        {"units", "Units", ColumnRole::Unit, Reduction::None},
-        {"avg", "Avg", ColumnRole::Value, Reduction::Avg},
-        {"min", "Min", ColumnRole::Value, Reduction::Min},
-        {"max", "Max", ColumnRole::Value, Reduction::Max},
-        {"median", "Median", ColumnRole::Value, Reduction::Median},
-        {"std", "Std Dev", ColumnRole::Value, Reduction::Std},
-        {"q1", "Q1", ColumnRole::Value, Reduction::Q1},
-        {"q3", "Q3", ColumnRole::Value, Reduction::Q3},
-        {"peak", "Peak", ColumnRole::Value, Reduction::None},
-        {"pct", "Pct of Peak", ColumnRole::Value, Reduction::None},
-        {"rounded", "Value", ColumnRole::Value, Reduction::None},
+        {"name", "Metric", ColumnRole::kName, Reduction::kNone},
+        {"channel", "Channel", ColumnRole::kName, Reduction::kNone},
+        {"unit", "Unit", ColumnRole::kUnit, Reduction::kNone},
+        {"units", "Units", ColumnRole::kUnit, Reduction::kNone},
+        {"avg", "Avg", ColumnRole::kValue, Reduction::kAvg},
+        {"min", "Min", ColumnRole::kValue, Reduction::kMin},
+        {"max", "Max", ColumnRole::kValue, Reduction::kMax},
+        {"median", "Median", ColumnRole::kValue, Reduction::kMedian},
+        {"std", "Std Dev", ColumnRole::kValue, Reduction::kStd},
+        {"q1", "Q1", ColumnRole::kValue, Reduction::kQ1},
+        {"q3", "Q3", ColumnRole::kValue, Reduction::kQ3},
+        {"peak", "Peak", ColumnRole::kValue, Reduction::kNone},
+        {"pct", "Pct of Peak", ColumnRole::kValue, Reduction::kNone},
+        {"rounded", "Value", ColumnRole::kValue, Reduction::kNone},
     };
     static const std::set<std::string, std::less<>> kReserved = {
         "slug",   "name", "unit",   "kind", "value",  "coll_level", "description",
@@ -500,25 +501,25 @@ class CatalogReader : YamlReader {
         column.title = store(heading);
         if (function != nullptr) {
           TACHO_TRY(choose(*function, "function", column.reduction,
-                           {{"avg", Reduction::Avg},
-                            {"min", Reduction::Min},
-                            {"max", Reduction::Max},
-                            {"median", Reduction::Median},
-                            {"std", Reduction::Std},
-                            {"q1", Reduction::Q1},
-                            {"q3", Reduction::Q3},
-                            {"sum", Reduction::Sum}}));
+                           {{"avg", Reduction::kAvg},
+                            {"min", Reduction::kMin},
+                            {"max", Reduction::kMax},
+                            {"median", Reduction::kMedian},
+                            {"std", Reduction::kStd},
+                            {"q1", Reduction::kQ1},
+                            {"q3", Reduction::kQ3},
+                            {"sum", Reduction::kSum}}));
         }
         if (is_text != nullptr) {
           TACHO_ASSIGN(const bool yes, truth(*is_text, "text"));
-          if (yes) column.role = ColumnRole::Text;
+          if (yes) column.role = ColumnRole::kText;
         }
       }
       if (table.column(column.key).has_value())
         return fail_at(item, "the column \"{}\" stands here twice", column.key);
       table.columns.push_back(column);
     }
-    if (table.columns.empty() || table.columns.front().role != ColumnRole::Name)
+    if (table.columns.empty() || table.columns.front().role != ColumnRole::kName)
       return fail_at(node, "the first column must be \"name\" or \"channel\"");
     return {};
   }
@@ -534,7 +535,7 @@ class CatalogReader : YamlReader {
 
   /// Whether the statistics of `column` are taken of the metric's own value (and not of a key of the column).
   static bool shows_value(const Column& column) {
-    return column.role == ColumnRole::Value && column.key != "peak" && column.key != "pct" &&
+    return column.role == ColumnRole::kValue && column.key != "peak" && column.key != "pct" &&
            (column.key == "rounded" || is_statistic(column.key));
   }
   static bool is_statistic(std::string_view key) {
@@ -545,7 +546,7 @@ class CatalogReader : YamlReader {
   Status read_metric(Table& table, const YAML::Node& node, const Defaults& defaults) {
     std::set<std::string, std::less<>> layer_keys = {"value", "unit", "coll_level"};
     for (const Column& column : table.columns)
-      if (column.role == ColumnRole::Value || column.role == ColumnRole::Text)
+      if (column.role == ColumnRole::kValue || column.role == ColumnRole::kText)
         layer_keys.insert(std::string(column.key));
     std::set<std::string, std::less<>> known = layer_keys;
     for (const char* key :
@@ -616,7 +617,7 @@ class CatalogReader : YamlReader {
       metric.unit = store(defaults.unit);
       metric.compat_unit = store(defaults.compat_unit);
       metric.coll_level = store(defaults.coll_level);
-      metric.kind = defaults.kind.value_or(Kind::Ratio);
+      metric.kind = defaults.kind.value_or(Kind::kRatio);
       metric.cells.resize(table.columns.size());
       if (find(keys, "name") == nullptr) return fail_at(node, "metric \"{}\" needs a name", metric_slug);
       if (!defaults.kind.has_value() && find(keys, "kind") == nullptr)
@@ -653,7 +654,7 @@ class CatalogReader : YamlReader {
       metric.value = {};
       own.entries.erase("value");
       for (const Column& column : table.columns)
-        if (column.role == ColumnRole::Value && column.key != "peak")
+        if (column.role == ColumnRole::kValue && column.key != "peak")
           own.entries.erase(std::string(column.key));
     }
     TACHO_TRY(fill_cells(table, own, metric.value, metric.cells));
@@ -751,23 +752,23 @@ class CatalogReader : YamlReader {
     bool new_peak = false;
     for (size_t i = 0; i < table.columns.size(); ++i) {
       const Column& column = table.columns[i];
-      if (column.role != ColumnRole::Value && column.role != ColumnRole::Text) continue;
+      if (column.role != ColumnRole::kValue && column.role != ColumnRole::kText) continue;
       Cell& cell = cells[i];
       if (const auto entry = layer.entries.find(column.key); entry != layer.entries.end()) {
-        if (column.role == ColumnRole::Text) {
+        if (column.role == ColumnRole::kText) {
           TACHO_ASSIGN(const std::string word, text(entry->second, column.key));
           cell.formula = store(word);
           continue;
         }
         TACHO_ASSIGN(const std::string expanded, formula(entry->second));
-        const bool complete = is_statistic(column.key) || column.reduction == Reduction::None;
-        cell = {complete || expanded.empty() ? Reduction::None : column.reduction, store(expanded)};
+        const bool complete = is_statistic(column.key) || column.reduction == Reduction::kNone;
+        cell = {complete || expanded.empty() ? Reduction::kNone : column.reduction, store(expanded)};
         new_peak = new_peak || column.key == "peak";
       } else if (new_value && shows_value(column)) {
         if (value.empty()) {
           cell = {};
         } else if (column.key == "rounded") {
-          cell = {Reduction::None, store(fmt::format("ROUND(AVG({}), 0)", value))};
+          cell = {Reduction::kNone, store(fmt::format("ROUND(AVG({}), 0)", value))};
         } else {
           cell = {column.reduction, value};
         }
@@ -781,9 +782,9 @@ class CatalogReader : YamlReader {
       if (limit.empty() || value.empty()) {
         cells[*pct] = {};
       } else if (limit == "100") {
-        cells[*pct] = {Reduction::Avg, value};
+        cells[*pct] = {Reduction::kAvg, value};
       } else {
-        cells[*pct] = {Reduction::None, store(fmt::format("100 * AVG({}) / ({})", value, limit))};
+        cells[*pct] = {Reduction::kNone, store(fmt::format("100 * AVG({}) / ({})", value, limit))};
       }
     }
     return {};
@@ -793,8 +794,8 @@ class CatalogReader : YamlReader {
                       const YAML::Node& node) const {
     for (size_t i = 0; i < table.columns.size(); ++i) {
       const Column& column = table.columns[i];
-      const bool needed = column.role == ColumnRole::Text ||
-                          (column.role == ColumnRole::Value && column.key != "peak" && column.key != "pct");
+      const bool needed = column.role == ColumnRole::kText ||
+                          (column.role == ColumnRole::kValue && column.key != "peak" && column.key != "pct");
       if (!needed || !metric.cells[i].formula.empty()) continue;
       const bool said_none = own.entries.contains(column.key) || own.entries.contains("value");
       if (!said_none)

@@ -43,7 +43,7 @@ void apply_display_faults(const ResultTable& table, const ResultRow& row, const 
                           std::vector<report::Cell>& cells) {
   size_t unit_at = cells.size();
   for (size_t c = 0; c < table.table->columns.size(); ++c)
-    if (table.table->columns[c].role == ColumnRole::Unit) unit_at = c;
+    if (table.table->columns[c].role == ColumnRole::kUnit) unit_at = c;
   if (unit_at == cells.size()) return;
   std::string unit = normalised_unit(
       row.metric->compat_unit.empty() ? row.metric->unit : row.metric->compat_unit, options.normalisation);

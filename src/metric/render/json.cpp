@@ -16,7 +16,7 @@ namespace tacho::metric {
 namespace {
 
 std::string_view scheme_name(IdScheme scheme) {
-  return scheme == IdScheme::V33 ? "3.3" : "seed";
+  return scheme == IdScheme::kV33 ? "3.3" : "seed";
 }
 
 void write_table_head(JsonWriter& json, std::string_view id, std::string_view block, std::string_view title,

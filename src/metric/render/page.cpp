@@ -139,7 +139,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
     json.key("description").value(metric.description).key("advice").value(metric.advice);
     std::string_view formula = metric.value;
     for (size_t c = 0; formula.empty() && c < metric.cells.size() && c < of[m]->columns.size(); ++c)
-      if (of[m]->columns[c].role == ColumnRole::Value) formula = metric.cells[c].formula;
+      if (of[m]->columns[c].role == ColumnRole::kValue) formula = metric.cells[c].formula;
     json.key("formula").value(formula).end_object();
   }
   static constexpr std::array<std::string_view, 4> kRoles = {"name", "unit", "text", "value"};

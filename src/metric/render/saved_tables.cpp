@@ -83,11 +83,11 @@ report::Table tidy_table(std::span<const Analysis> runs) {
       for (const ResultRow& row : table.rows) {
         std::string unit;
         for (size_t c = 0; c < row.cells.size(); ++c)
-          if (table.table->columns[c].role == ColumnRole::Unit)
+          if (table.table->columns[c].role == ColumnRole::kUnit)
             if (const auto* text = std::get_if<std::string>(&row.cells[c])) unit = *text;
         for (size_t c = 0; c < row.cells.size(); ++c) {
           const metric::Column& column = table.table->columns[c];
-          if (column.role != ColumnRole::Value || row.metric->cells[c].formula.empty()) continue;
+          if (column.role != ColumnRole::kValue || row.metric->cells[c].formula.empty()) continue;
           std::string name(row.metric->name);
           if (row.channel >= 0) name = fmt::format("Channel {}", row.channel);
           out.rows.push_back({run.workload().path, row.id, std::string(row.metric->slug),

@@ -245,7 +245,7 @@ class Renderer {
       const std::string aside = options_.boxed ? std::string() : shared_normalisation(table);
       table_heading(table.id(),
                     title + (aside.empty() || title.find(aside) != std::string::npos ? "" : ", " + aside));
-      if (table.table->style == TableStyle::MemoryChart && !options_.per_kernel &&
+      if (table.table->style == TableStyle::kMemoryChart && !options_.per_kernel &&
           (options_.screen.width >= kMemoryChartWidth || !options_.screen.terminal) &&
           options_.columns.empty() && whole(table)) {
         chart(table);
@@ -301,22 +301,22 @@ class Renderer {
     // The unit stands behind the first number, where it is read.
     for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
-      bool any = columns[c].role != ColumnRole::Value;
+      bool any = columns[c].role != ColumnRole::kValue;
       for (const ResultRow& row : table.rows)
         any = any || !std::holds_alternative<std::monostate>(row.cells[c]);
       if (!any) continue;
       shown.push_back(c);
       if (columns[c].key == "pct") percent_at = c;
     }
-    const bool may_have_bars = table.table->style == TableStyle::Bar || percent_at < columns.size();
-    if (table.table->style == TableStyle::Bar)
+    const bool may_have_bars = table.table->style == TableStyle::kBar || percent_at < columns.size();
+    if (table.table->style == TableStyle::kBar)
       for (const size_t c : shown)
-        if (columns[c].role == ColumnRole::Value && percent_at == columns.size()) percent_at = c;
+        if (columns[c].role == ColumnRole::kValue && percent_at == columns.size()) percent_at = c;
     for (const size_t c : shown) {
       report::Column column{columns[c].key == "pct" ? std::string("% of peak")
                                                     : std::string(columns[c].title)};
-      if (columns[c].role != ColumnRole::Value) column.shrink = true;
-      if (columns[c].role == ColumnRole::Value) column.align = report::Align::kRight;
+      if (columns[c].role != ColumnRole::kValue) column.shrink = true;
+      if (columns[c].role == ColumnRole::kValue) column.align = report::Align::kRight;
       out.columns.push_back(std::move(column));
       if (with_error(table, columns[c])) out.columns.push_back({"±", report::Align::kRight});
     }
@@ -328,10 +328,10 @@ class Renderer {
       std::vector<report::Cell> cells = {row.id};
       for (const size_t c : shown) {
         const bool empty =
-            columns[c].role == ColumnRole::Value && std::holds_alternative<std::monostate>(row.cells[c]);
+            columns[c].role == ColumnRole::kValue && std::holds_alternative<std::monostate>(row.cells[c]);
         cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()}
                                                                       : row.cells[c]);
-        if (columns[c].role == ColumnRole::Unit)
+        if (columns[c].role == ColumnRole::kUnit)
           if (auto* unit = std::get_if<std::string>(&cells.back());
               unit != nullptr && unit->ends_with(normalisation))
             unit->resize(unit->size() - normalisation.size());
@@ -374,8 +374,8 @@ class Renderer {
     for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
       report::Column column{std::string(columns[c].title)};
-      if (columns[c].role == ColumnRole::Value) column.align = report::Align::kRight;
-      if (columns[c].role == ColumnRole::Text || columns[c].role == ColumnRole::Unit)
+      if (columns[c].role == ColumnRole::kValue) column.align = report::Align::kRight;
+      if (columns[c].role == ColumnRole::kText || columns[c].role == ColumnRole::kUnit)
         column.align = report::Align::kLeft;
       out.columns.push_back(std::move(column));
     }
@@ -389,7 +389,7 @@ class Renderer {
       std::vector<report::Cell> cells = {row.id};
       for (size_t c = 0; c < columns.size(); ++c) {
         if (!column_chosen(options_, columns[c], c)) continue;
-        const bool no_formula = columns[c].role == ColumnRole::Value && row.metric->cells[c].formula.empty();
+        const bool no_formula = columns[c].role == ColumnRole::kValue && row.metric->cells[c].formula.empty();
         cells.push_back(no_formula ? report::Cell{std::string()} : values[c]);
       }
       if (options_.description) cells.emplace_back(std::string(row.metric->description));
@@ -402,7 +402,7 @@ class Renderer {
     std::map<std::string_view, double> values;
     for (const ResultRow& row : table.rows)
       for (size_t c = 0; c < row.cells.size(); ++c)
-        if (table.table->columns[c].role == ColumnRole::Value)
+        if (table.table->columns[c].role == ColumnRole::kValue)
           if (const auto value = number_of(row.cells[c])) values[row.metric->slug] = *value;
     out_ += memory_chart([&](std::string_view slug) -> std::optional<double> {
       const auto found = values.find(slug);
@@ -417,10 +417,10 @@ class Renderer {
     TextTable out;
     out.columns = {{"over the channels"}, {"min"}, {"at"}, {"mean"}, {"max"}, {"at"}, {""}};
     const size_t room = style_.width > 72 ? std::min<size_t>(style_.width - 68, 64) : 0;
-    const bool only_median = table.table->style == TableStyle::Box;
+    const bool only_median = table.table->style == TableStyle::kBox;
     for (size_t c = 0; c < table.table->columns.size(); ++c) {
       const metric::Column& column = table.table->columns[c];
-      if (column.role != ColumnRole::Value || !column_chosen(options_, column, c)) continue;
+      if (column.role != ColumnRole::kValue || !column_chosen(options_, column, c)) continue;
       if (only_median && column.key != "median") continue;
       double least = std::nan(""), most = least, sum = 0;
       int64_t least_at = 0, most_at = 0, count = 0;
@@ -748,7 +748,7 @@ class Renderer {
       out.columns.back().shrink = true;
       size_t unit_at = table.base->table->columns.size();
       for (size_t c = 0; c < table.base->table->columns.size(); ++c)
-        if (table.base->table->columns[c].role == ColumnRole::Unit) unit_at = c;
+        if (table.base->table->columns[c].role == ColumnRole::kUnit) unit_at = c;
       if (options_.boxed)
         boxed_comparison(table, out, unit_at);
       else

@@ -114,8 +114,8 @@ TEST(Catalog, units_suit_kinds) {
     each_metric(catalog, [&](const Block&, const Table&, const Metric& metric) {
       const bool normalised = metric.unit.find("$norm") != std::string_view::npos;
       const bool per_time = metric.unit.ends_with("/s");
-      EXPECT_EQ(normalised, metric.kind == Kind::Sum) << metric.slug;
-      EXPECT_EQ(per_time, metric.kind == Kind::Rate) << metric.slug;
+      EXPECT_EQ(normalised, metric.kind == Kind::kSum) << metric.slug;
+      EXPECT_EQ(per_time, metric.kind == Kind::kRate) << metric.slug;
     });
   }
 }
@@ -130,11 +130,11 @@ TEST(Catalog, cells_have_formulas) {
       for (size_t i = 0; i < table.columns.size(); ++i) {
         const Column& column = table.columns[i];
         const Cell& cell = metric.cells[i];
-        if (column.role == ColumnRole::Name || column.role == ColumnRole::Unit) {
+        if (column.role == ColumnRole::kName || column.role == ColumnRole::kUnit) {
           EXPECT_TRUE(cell.formula.empty()) << metric.slug;
           continue;
         }
-        if (column.role == ColumnRole::Text) {
+        if (column.role == ColumnRole::kText) {
           EXPECT_FALSE(cell.formula.empty()) << metric.slug;
           continue;
         }
@@ -282,7 +282,7 @@ TEST(MetricId, is_read_and_written) {
     EXPECT_FALSE(parse_metric_id(text).has_value()) << text;
 }
 
-std::string resolved(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::V33) {
+std::string resolved(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33) {
   const auto selection = resolve(catalog, text, scheme);
   if (!selection.has_value()) return "error: " + selection.error().message;
   if (selection->metric != nullptr) return std::string(selection->metric->slug);
@@ -324,14 +324,14 @@ TEST(Resolve, says_what_is_wrong_and_what_is_near) {
 
 TEST(Resolve, numbers_of_the_users_documents) {
   const Catalog mi300 = *load_catalog("gfx942");
-  EXPECT_EQ(resolved(mi300, "11.2.3", IdScheme::SeedAnalyze), "salu-utilization");
-  EXPECT_EQ(resolved(mi300, "11.2.7", IdScheme::SeedProfile), "branch-utilization");
-  EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::SeedAnalyze), "sol-mfma-flops-bf16");
-  EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::SeedProfile), "sol-mfma-flops-f8");
-  EXPECT_EQ(resolved(mi300, "11.1.6", IdScheme::SeedAnalyze), "mfma-iops-i8");
+  EXPECT_EQ(resolved(mi300, "11.2.3", IdScheme::kSeedAnalyze), "salu-utilization");
+  EXPECT_EQ(resolved(mi300, "11.2.7", IdScheme::kSeedProfile), "branch-utilization");
+  EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::kSeedAnalyze), "sol-mfma-flops-bf16");
+  EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::kSeedProfile), "sol-mfma-flops-f8");
+  EXPECT_EQ(resolved(mi300, "11.1.6", IdScheme::kSeedAnalyze), "mfma-iops-i8");
   // A number that the documents do not print means what it means in 3.3.0.
-  EXPECT_EQ(resolved(mi300, "11.2.5", IdScheme::SeedAnalyze), resolved(mi300, "11.2.5"));
-  EXPECT_NE(resolved(*load_catalog("gfx90a"), "2.1.2", IdScheme::SeedProfile).find("gfx90a does not have"),
+  EXPECT_EQ(resolved(mi300, "11.2.5", IdScheme::kSeedAnalyze), resolved(mi300, "11.2.5"));
+  EXPECT_NE(resolved(*load_catalog("gfx90a"), "2.1.2", IdScheme::kSeedProfile).find("gfx90a does not have"),
             std::string::npos);
 
   const auto differs = resolve(mi300, "11.2.3");
@@ -391,9 +391,9 @@ TEST(Catalog, formulas_are_expanded_and_renamed) {
   const Metric& ipc = *mi200.metric("sol-ipc");
   EXPECT_EQ(formula_text(ipc.cells[4]), "100 * AVG(SQ_INSTS / SQ_BUSY_CU_CYCLES) / (5)");
   EXPECT_TRUE(mi200.metric("sol-fabric-read-latency")->cells[3].formula.empty());
-  EXPECT_EQ(formula_text({Reduction::Q1, "A"}), "QUANTILE(A, 0.25)");
-  EXPECT_EQ(formula_text({Reduction::Q3, "A"}), "QUANTILE(A, 0.75)");
-  EXPECT_EQ(formula_text({Reduction::None, "A"}), "A");
+  EXPECT_EQ(formula_text({Reduction::kQ1, "A"}), "QUANTILE(A, 0.25)");
+  EXPECT_EQ(formula_text({Reduction::kQ3, "A"}), "QUANTILE(A, 0.75)");
+  EXPECT_EQ(formula_text({Reduction::kNone, "A"}), "A");
 }
 
 TEST(Catalog, knows_what_3_3_0_computes_differently) {

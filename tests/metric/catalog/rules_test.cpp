@@ -37,7 +37,7 @@ void set_term(Values& values, const RuleTerm& term, double value) {
 }
 
 double beyond(const RuleCondition& condition, bool fulfilled) {
-  const bool larger = condition.relation == Relation::Above || condition.relation == Relation::AtLeast;
+  const bool larger = condition.relation == Relation::kAbove || condition.relation == Relation::kAtLeast;
   const double step = std::max(1e-3, std::fabs(condition.threshold) * 0.02);
   return condition.threshold + (larger == fulfilled ? step : -step);
 }

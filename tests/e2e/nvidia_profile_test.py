@@ -435,7 +435,7 @@ class OurKernels(Case):
         assembler = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
         if not os.access(assembler, os.X_OK):
             self.skipTest("no ptxas on this machine")
-        text = (SOURCE / "src" / "capture" / "counter" / "kernels.h").read_text()
+        text = (SOURCE / "src" / "capture" / "source" / "cuda" / "counter" / "kernels.h").read_text()
         (self.folder / "kernels.ptx").write_text(text.split('R"(')[1].split(')";')[0])
         for architecture in ("sm_80", "sm_90", "sm_100"):
             self.run_command(assembler, f"-arch={architecture}", "-o", "kernels.cubin", "kernels.ptx")

@@ -1,5 +1,5 @@
-// The answer to a question about a trace: a table of exact values with the unit of each column, for people and for
-// programs.
+// The answer to a question about a trace: a table of exact values with the unit of each column, for people
+// and for programs.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Answer {
   };
   std::vector<Column> columns;
   std::vector<std::vector<report::Cell>> rows;
-  /// Rows that follow `rows`, one at a time, where there may be millions; false when there are no more. Empty: none.
+  /// Rows that follow `rows`, one at a time, where there may be millions; false when there are no more.
+  /// Empty: none.
   std::function<bool(std::vector<report::Cell>&)> next;
   std::vector<std::string> remarks;  // sentences: what is left out, what to beware of
 };

@@ -131,7 +131,8 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
                                   }));
   TACHO_TRY(work.finish());
 
-  // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
+  // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread
+  // launches.
   struct Open {
     int64_t end, name, instance;
   };
@@ -180,7 +181,8 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   TACHO_TRY(markers.status());
   TACHO_TRY(owners.finish());
 
-  // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the GPU.
+  // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the
+  // GPU.
   struct Part {
     int64_t instance, name, duration;
     bool operator<(const Part& other) const { return instance < other.instance; }
@@ -213,7 +215,8 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   return {};
 }
 
-// What is worked out about one name from its durations as they come in ascending order; how many there will be is known.
+// What is worked out about one name from its durations as they come in ascending order; how many there will
+// be is known.
 class Describer {
  public:
   explicit Describer(int64_t count) {
@@ -239,8 +242,8 @@ class Describer {
   int64_t p95_ = 0, seen_ = 0;
 };
 
-// Mann and Whitney 1947, with the variance corrected for ties and for continuity; fed with the number of calls on each
-// side that share a duration, durations ascending.
+// Mann and Whitney 1947, with the variance corrected for ties and for continuity; fed with the number of
+// calls on each side that share a duration, durations ascending.
 class RankTest {
  public:
   RankTest(int64_t in_a, int64_t in_b) : n1_(static_cast<double>(in_a)), n2_(static_cast<double>(in_b)) {}

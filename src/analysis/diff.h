@@ -34,13 +34,13 @@ struct DiffRow {
   bool in_a = false, in_b = false;
   Distribution a, b;
   int64_t difference = 0;  // ns, total of b - total of a
-  /// Two-sided p value of the Mann-Whitney U test that both sides' durations come from one distribution (normal
-  /// approximation with correction for ties). NaN with fewer than 8 calls on a side.
+  /// Two-sided p value of the Mann-Whitney U test that both sides' durations come from one distribution
+  /// (normal approximation with correction for ties). NaN with fewer than 8 calls on a side.
   double p = 0;
 };
 struct Diff {
-  /// Gives the rows one by one, largest |difference| first; false at the end. Ties are sorted by name up to kSortedByName
-  /// names. There may be millions of rows: they lie in a temporary file.
+  /// Gives the rows one by one, largest |difference| first; false at the end. Ties are sorted by name up to
+  /// kSortedByName names. There may be millions of rows: they lie in a temporary file.
   std::function<bool(DiffRow&)> next;
   size_t rows = 0;  // how many there are
   int64_t total_a = 0, total_b = 0;

@@ -1,4 +1,5 @@
-// Finds the rows that share a name, for any number of rows and names. The tables that this needs lie in temporary files.
+// Finds the rows that share a name, for any number of rows and names. The tables that this needs lie in
+// temporary files.
 #pragma once
 
 #include <cstddef>

@@ -484,7 +484,8 @@ Result<Answer> exclusive(const trace::Trace& trace) {
   const auto scratch = std::make_shared<const trace::Scratch>(
       trace::Scratch::temporary(static_cast<size_t>(rows) * sizeof(Sum)));
   auto* const sums = static_cast<Sum*>(scratch->data());
-  // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the top.
+  // A stack per line: the topmost interval gets the time; what ended below is dropped when it comes to the
+  // top.
   struct Open {
     int64_t end;
     Sum* sum;

@@ -1,5 +1,6 @@
-// Sums the call stacks of a trace up into one tree: the host's time by samples, and the devices' time under the stack
-// that launched the work. `tacho stats --by stack|function|line`, folded stacks, speedscope and `tacho flame` show it.
+// Sums the call stacks of a trace up into one tree: the host's time by samples, and the devices' time under
+// the stack that launched the work. `tacho stats --by stack|function|line`, folded stacks, speedscope and
+// `tacho flame` show it.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,9 @@ struct StackTree {
   std::vector<StackFrame> frames;
   std::vector<StackNode> nodes;  // parents before children; 0 is the root
   int64_t samples = 0, host_ns = 0;
-  // Device time by how well its stack is known. exact: read at the launch or sampled within the call; near: the nearest
-  // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.
+  // Device time by how well its stack is known. exact: read at the launch or sampled within the call; near:
+  // the nearest sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all
+  // kernels, copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
   bool wall = false;  // samples of wall time are among them
   bool cpu = false;
@@ -78,12 +80,13 @@ struct StackRow {
   int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack
 };
 enum class StackBy { kStack, kFunction, kLine };
-/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line; the time of a
-/// stack belongs to its innermost Python line, else to its innermost line, so that own times add up to the whole. The
-/// tree must have been made with lines for kLine.
+/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line; the
+/// time of a stack belongs to its innermost Python line, else to its innermost line, so that own times add up
+/// to the whole. The tree must have been made with lines for kLine.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 
-/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device time, not host time.
+/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device time, not
+/// host time.
 std::string folded_stacks(const StackTree& tree, bool gpu);
 /// speedscope's file format: a sampled profile of host time and one of device time.
 std::string speedscope_json(const StackTree& tree, std::string_view name);

@@ -23,7 +23,8 @@ namespace column = event::column;
 
 namespace {
 
-// Tables of numbers up to this size, in bytes, are the process's own memory; larger ones lie in temporary files.
+// Tables of numbers up to this size, in bytes, are the process's own memory; larger ones lie in temporary
+// files.
 constexpr size_t kOwnMemory = 16 << 20;
 
 struct Accumulator {

@@ -1,7 +1,7 @@
-// Walks over rows of several tables in order of their start, slice by slice. A slice is a run of consecutive rows of one
-// track with no row of another track between them. Busy time, gaps, overlap and queue depth are computed from it: where
-// few tracks work at the same time it is many times faster than a cursor that goes row by row. Memory holds the chunks
-// that are open at one moment.
+// Walks over rows of several tables in order of their start, slice by slice. A slice is a run of consecutive
+// rows of one track with no row of another track between them. Busy time, gaps, overlap and queue depth are
+// computed from it: where few tracks work at the same time it is many times faster than a cursor that goes
+// row by row. Memory holds the chunks that are open at one moment.
 #pragma once
 
 #include <cstdint>

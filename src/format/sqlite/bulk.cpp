@@ -158,7 +158,8 @@ void BulkTable::emit_leaf() {
   start_leaf();
 }
 
-// Entries wait until a page of them is full and two more are there: no interior page is left with a single child.
+// Entries wait until a page of them is full and two more are there: no interior page is left with a single
+// child.
 void BulkTable::push(size_t level, Entry entry) {
   if (levels_.size() <= level) levels_.resize(level + 1);
   Level& here = levels_[level];
@@ -337,8 +338,8 @@ Status BulkFile::finish(const std::string& script) {
   for (const auto& table : tables_) table->finish();
   flush();
   TACHO_TRY(status());
-  // The header's page count is trusted only where "version valid for" equals the change counter: both stay as they are,
-  // SQLite set them equal when it wrote the schema.
+  // The header's page count is trusted only where "version valid for" equals the change counter: both stay as
+  // they are, SQLite set them equal when it wrote the schema.
   uint8_t count[4];
   put32(count, next_page_ - 1);
   if (::pwrite(descriptor_, count, 4, 28) != 4) return fail("{}: {}", path_, std::strerror(errno));

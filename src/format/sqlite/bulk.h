@@ -1,10 +1,10 @@
-// Writing SQLite files at memory speed. SQLite creates the schema, this file lays the rows out as b-tree pages
-// (https://www.sqlite.org/fileformat2.html), bottom up, and SQLite builds the indexes over them at the end. Rows of one
-// table must come in ascending rowid order; several tables may be filled at the same time.
+// Writing SQLite files at memory speed. SQLite creates the schema, this file lays the rows out as b-tree
+// pages (https://www.sqlite.org/fileformat2.html), bottom up, and SQLite builds the indexes over them at the
+// end. Rows of one table must come in ascending rowid order; several tables may be filled at the same time.
 //
-// Why pages by hand: measured as CPU seconds (user + system) of writing a whole file from a trace of 3 M events
-// (bench/export_data), against the same rows through prepared INSERTs in one transaction with the journal and synchronous
-// off and 64 MiB of page cache, medians of three runs:
+// Why pages by hand: measured as CPU seconds (user + system) of writing a whole file from a trace of 3 M
+// events (bench/export_data), against the same rows through prepared INSERTs in one transaction with the
+// journal and synchronous off and 64 MiB of page cache, medians of three runs:
 //
 //                         .rpd, schema 2   .rpd, schema 3   rocpd
 //   pages (this file)          0.73 s           1.01 s       1.23 s

@@ -79,7 +79,8 @@ Result<Connection> open_memory() {
   Connection connection(raw);
   if (code != SQLITE_OK) return fail("SQLite: {}", sqlite3_errstr(code));
   harden(raw, true);
-  // Its schema is tacho's own, no file's; its views use functions that SQLite does not call harmless (json_extract).
+  // Its schema is tacho's own, no file's; its views use functions that SQLite does not call harmless
+  // (json_extract).
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 1, nullptr);
   return connection;
 }

@@ -40,8 +40,8 @@ const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint64_t& valu
   return at;
 }
 
-// Reads a varint; nullptr when it does not end before `end`. Up to four bytes, which is what ids and lengths mostly have,
-// at once.
+// Reads a varint; nullptr when it does not end before `end`. Up to four bytes, which is what ids and lengths
+// mostly have, at once.
 inline const uint8_t* varint(const uint8_t* at, const uint8_t* end, uint64_t& value) {
   if (end - at >= 4) [[likely]] {
     if (at[0] < 0x80) {
@@ -354,7 +354,8 @@ double TableScan::real(int column, double missing) const {
 
 bool TableScan::seek(int64_t rowid) {
   if (error_ != nullptr) return false;
-  // A binary search in a page's cells, from the root down; the path is kept so that next() goes on from there.
+  // A binary search in a page's cells, from the root down; the path is kept so that next() goes on from
+  // there.
   uint32_t number = root_;
   const uint32_t usable = file_->usable_size();
   const auto key_of = [&](const uint8_t* page, const uint8_t* pointer, bool leaf, int64_t& key) {

@@ -29,7 +29,8 @@ Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool over
   ::umask(mask);
   ::fchmod(descriptor, 0666 & ~mask);
   ::close(descriptor);
-  // SQLite makes its files itself and wants none there; an empty one it would take too, but BulkFile insists on its own.
+  // SQLite makes its files itself and wants none there; an empty one it would take too, but BulkFile insists
+  // on its own.
   ::unlink(name.c_str());
   output.temporary_ = std::move(name);
   return output;

@@ -28,7 +28,8 @@ struct Dialect {
   std::vector<View> views;
 };
 
-/// Every table of the schema, with texts instead of string numbers and some columns more (end, name, pid ...).
+/// Every table of the schema, with texts instead of string numbers and some columns more (end, name, pid
+/// ...).
 Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);
 /// The tables and views of an .rpd file of schema version 2. Times in CLOCK_MONOTONIC.
 Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts);

@@ -263,7 +263,8 @@ TextOf stream_text() {
   };
 }
 
-// Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched many).
+// Rows of launches: one per operation that an API call caused, nodes of graphs left out (their call launched
+// many).
 PartColumn launched(const Maker& make, int16_t graph_node) {
   return {{column::Fact::track, column::Fact::correlation, graph_node, kNoBase},
           [facts = make.facts](const int64_t* base) -> int64_t {
@@ -416,7 +417,8 @@ Relation empty_table(const Maker& make, const char* name, std::initializer_list<
 
 // ---- native results -------------------------------------------------------------------------------------------
 
-// Upstream's view `top`: operations equal in name, start and end count once. Equal starts are neighbours in time order.
+// Upstream's view `top`: operations equal in name, start and end count once. Equal starts are neighbours in
+// time order.
 Result<std::shared_ptr<const ResultRows>> top(const Maker& make) {
   struct Op {
     int64_t name, end;

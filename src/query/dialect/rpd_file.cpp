@@ -179,8 +179,9 @@ struct Interval {
 Result<RpdBusy> rpd_busy(const Database& database, bool as_view) {
   TACHO_TRY(format::rpd::check(database));
   TACHO_ASSIGN(const sqlite::StoredTable* const ops, database.required("rocpd_op"));
-  // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten thousand at a
-  // time and to keep the newer half back. Where one comes later than that, all are sorted instead.
+  // Union of intervals per GPU in one pass: operations come almost in order, so it is enough to sort some ten
+  // thousand at a time and to keep the newer half back. Where one comes later than that, all are sorted
+  // instead.
   constexpr size_t kTogether = 1 << 17;
   struct Gpu {
     RpdBusy::Row row;

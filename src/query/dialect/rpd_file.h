@@ -1,4 +1,5 @@
-// Answers straight from an .rpd file, without making a trace of it: top, ktop, busy, and the views api and op as relations.
+// Answers straight from an .rpd file, without making a trace of it: top, ktop, busy, and the views api and op
+// as relations.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ struct RpdTop {
   int64_t duplicates = 0;  // operations equal to another one in name, start and end
   int64_t unusable = 0;    // operations left out: times that are no numbers, absurd, or end before they start
 };
-/// Operations by name (the type's name where they have none), longest first. `as_view`: duplicates count once, times are taken
-/// as they come, and rows have the order that upstream's view gives them.
+/// Operations by name (the type's name where they have none), longest first. `as_view`: duplicates count
+/// once, times are taken as they come, and rows have the order that upstream's view gives them.
 Result<RpdTop> rpd_top(std::shared_ptr<const sqlite::Database> database, bool as_view);
 
 /// Kernels by name with the time of the API calls that launched them: upstream's view ktop.
@@ -39,7 +40,8 @@ struct RpdBusy {
 /// `as_view`: times are taken as they come.
 Result<RpdBusy> rpd_busy(const sqlite::Database& database, bool as_view);
 
-/// What replaces the file's own views: api and op as relations, top, ktop and busy as results, the rest as SQL.
+/// What replaces the file's own views: api and op as relations, top, ktop and busy as results, the rest as
+/// SQL.
 Result<Dialect> rpd_file_dialect(std::shared_ptr<const sqlite::Database> database, int version);
 
 /// The same with api and op as SQL views too: for joins, which SQLite does best within its own tables.

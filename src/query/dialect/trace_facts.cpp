@@ -18,7 +18,8 @@ Result<std::shared_ptr<TraceFacts>> TraceFacts::make(std::shared_ptr<const trace
   TACHO_ASSIGN(auto boottime, format::OutputClock::make(*trace, format::OutputClock::Clock::kBoottime));
   facts->monotonic_ = std::make_unique<format::OutputClock>(std::move(monotonic));
   facts->boottime_ = std::make_unique<format::OutputClock>(std::move(boottime));
-  // Names in .rpd files are the readable ones already; where their writer could not demangle one, its views show it so.
+  // Names in .rpd files are the readable ones already; where their writer could not demangle one, its views
+  // show it so.
   const bool from_rpd = trace->property(Table::kEnd, 0, "source").value_or("") == "rpd";
   facts->demangle_ = !from_rpd;
   const int64_t rows = std::max<int64_t>(trace->rows(Table::kTrack), 1);

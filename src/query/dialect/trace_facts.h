@@ -1,5 +1,5 @@
-// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and which API call
-// caused which device work.
+// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and
+// which API call caused which device work.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -46,11 +46,12 @@ class TraceFacts {
     const int64_t named = trace_->cell(table, row, column);
     return named > 0 && named < trace_->rows(event::Table::kString) ? named : 0;
   }
-  /// A kernel's name as people read it, by the string row of its name. Valid as long as `scratch` is left alone.
+  /// A kernel's name as people read it, by the string row of its name. Valid as long as `scratch` is left
+  /// alone.
   std::string_view readable(int64_t string_row, std::string& scratch);
 
-  /// Row number (from 0) of the first API call with this correlation in a process; -1 when there is none. The first call
-  /// reads all calls.
+  /// Row number (from 0) of the first API call with this correlation in a process; -1 when there is none. The
+  /// first call reads all calls.
   int64_t cause(int64_t process, int64_t correlation);
   /// Of an API call, by its row number: kUnknown when it was open at exit; its track.
   int64_t call_duration(int64_t row) { return call_cell(row, 1); }
@@ -70,8 +71,8 @@ class TraceFacts {
       return process == other.process && correlation == other.correlation;
     }
   };
-  // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the rows of their
-  // calls, counted from 1, lie in an array; 0 = none.
+  // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the
+  // rows of their calls, counted from 1, lie in an array; 0 = none.
   struct Range {
     int64_t process = 0, upper = 0;
     uint32_t least = UINT32_MAX, most = 0;
@@ -106,7 +107,8 @@ class TraceFacts {
   Status status_;
 };
 
-/// The strings of a trace as rows numbered from 0 (row 0 is ""), and behind them words that only a dialect has.
+/// The strings of a trace as rows numbered from 0 (row 0 is ""), and behind them words that only a dialect
+/// has.
 class TraceStrings : public Store {
  public:
   TraceStrings(std::shared_ptr<TraceFacts> facts, size_t words);

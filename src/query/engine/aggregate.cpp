@@ -1,5 +1,6 @@
-// Carrying out sums over groups (aggregate.h): rows go through a table of groups by their codes; what outgrows memory is
-// sorted in files. At the end groups with equal texts become one, and groups are put in order.
+// Carrying out sums over groups (aggregate.h): rows go through a table of groups by their codes; what
+// outgrows memory is sorted in files. At the end groups with equal texts become one, and groups are put in
+// order.
 #include "query/engine/aggregate.h"
 
 #include <algorithm>
@@ -431,7 +432,8 @@ report::Cell Runner::finish(const int64_t* group, int number) const {
                                                 : static_cast<double>(std::get<int64_t>(cell));
   };
   if (node.op == Op::kNegate) {
-    // As SQLite: a literal takes the sign, anything else is subtracted from 0, which is why -0.0 never comes of it.
+    // As SQLite: a literal takes the sign, anything else is subtracted from 0, which is why -0.0 never comes
+    // of it.
     if (plan_.nodes[static_cast<size_t>(node.left)].op == Op::kReal) return -std::get<double>(left);
     if (const auto* const value = std::get_if<double>(&left)) return 0.0 - *value;
     const int64_t value = std::get<int64_t>(left);
@@ -538,7 +540,8 @@ bool Runner::is_real(int number) const {
   }
 }
 
-// A number that orders as the first term of ORDER BY does, where that is a number: most comparisons end with it.
+// A number that orders as the first term of ORDER BY does, where that is a number: most comparisons end with
+// it.
 int64_t Runner::order_key(const int64_t* group) const {
   const auto& first = plan_.order[0];
   const int node = plan_.items[first.item].node;
@@ -588,7 +591,8 @@ Result<bool> Runner::run_with(const RowSink& sink) {
   if (!fits) return false;
   if (terms_ == 0) table_->place(kNoCodes);  // there without any row
 
-  // By values: texts that are equal under several codes meet. Looking a text up costs more than everything else here.
+  // By values: texts that are equal under several codes meet. Looking a text up costs more than everything
+  // else here.
   struct Valued {
     One one;
     TextPrefix prefix;  // of the first value, where that is a text

@@ -1,5 +1,5 @@
-// Sums over groups of a table, with rows of other tables looked up by their ids, computed column by column instead of row by
-// row in SQLite: the statements that people ask most ("which name, how often, how long").
+// Sums over groups of a table, with rows of other tables looked up by their ids, computed column by column
+// instead of row by row in SQLite: the statements that people ask most ("which name, how often, how long").
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +8,9 @@
 
 namespace tacho::query {
 
-/// Gives the rows that SQLite would give, groups in ascending order where nothing else is asked for. However many groups
-/// there are, it uses 100 MiB of memory or so; the rest lies in temporary files. False, with nothing given: a sum
-/// overflowed, and SQLite has to answer.
+/// Gives the rows that SQLite would give, groups in ascending order where nothing else is asked for. However
+/// many groups there are, it uses 100 MiB of memory or so; the rest lies in temporary files. False, with
+/// nothing given: a sum overflowed, and SQLite has to answer.
 Result<bool> run_aggregate(const AggregatePlan& plan, const RowSink& sink);
 
 }  // namespace tacho::query

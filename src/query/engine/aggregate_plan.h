@@ -1,4 +1,5 @@
-// What a statement of sums over groups asks for: sql/aggregate_parser.cpp makes it, aggregate.cpp carries it out.
+// What a statement of sums over groups asks for: sql/aggregate_parser.cpp makes it, aggregate.cpp carries it
+// out.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,14 @@ struct Node {
   int source = 0, column = 0;  // kColumn: of which relation
   int64_t integer = 0;
   double real = 0;
-  // Operands. kAggregate: left = its argument, right = place among the aggregates. kTerm: left = place among the terms.
+  // Operands. kAggregate: left = its argument, right = place among the aggregates. kTerm: left = place among
+  // the terms.
   int left = -1, right = -1;
 };
 
 struct AggregatePlan {
-  // The first one is scanned; of each other one the row is looked up whose id is in a column of one before it.
+  // The first one is scanned; of each other one the row is looked up whose id is in a column of one before
+  // it.
   struct Source {
     const Relation* relation = nullptr;
     Store* store = nullptr;

@@ -1,4 +1,5 @@
-// Sums by name (named_sums.h): by code first, then equal names are brought together by their hashes, then all are ordered.
+// Sums by name (named_sums.h): by code first, then equal names are brought together by their hashes, then all
+// are ordered.
 #include "query/engine/named_sums.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Adds up calls and time by name, for any number of names: `top` and its like are made of it. The numbers of many names lie
-// in temporary files; their texts stay where they are.
+// Adds up calls and time by name, for any number of names: `top` and its like are made of it. The numbers of
+// many names lie in temporary files; their texts stay where they are.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class NamedSums {
   struct Row {
     int64_t code, calls, total;
   };
-  /// `text` gives the name of a code; codes with equal names become one row. Codes for which `exists` is false, where it is
-  /// given, have no name and are left out.
+  /// `text` gives the name of a code; codes with equal names become one row. Codes for which `exists` is
+  /// false, where it is given, have no name and are left out.
   explicit NamedSums(TextOf text, std::function<bool(int64_t)> exists = {});
 
   /// Counts may be taken back by negative ones. Times in ns.

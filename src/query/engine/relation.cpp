@@ -223,7 +223,8 @@ bool Judge::holds(int order) const {
   }
 }
 
-// Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group after group.
+// Rows brought together by the values of `few` columns: their used columns lie in a temporary file, group
+// after group.
 struct Scan::Grouped {
   bool numbered = false;                   // the last column is the row's id
   size_t width = 0;                        // values per row
@@ -373,7 +374,8 @@ Status Scan::number_groups() {
   return {};
 }
 
-// Whether a chunk can hold a row that satisfies the constraints, judged by its directory entry and summaries alone.
+// Whether a chunk can hold a row that satisfies the constraints, judged by its directory entry and summaries
+// alone.
 bool Scan::chunk_may_match(size_t part_number, size_t chunk_number) {
   const Part& part = relation_.parts[part_number];
   if (plan_.constraints.empty()) return true;

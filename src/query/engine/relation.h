@@ -1,6 +1,7 @@
-// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from the columns of one or
-// more trace tables, chunk by chunk, without a copy. A Scan walks over a relation with constraints pushed into it: it skips
-// chunks by their time span, ids and dictionary entries, and decodes only the columns that are asked for.
+// Relations: what SQL sees of a trace. A relation is a list of columns, computed on the fly from the columns
+// of one or more trace tables, chunk by chunk, without a copy. A Scan walks over a relation with constraints
+// pushed into it: it skips chunks by their time span, ids and dictionary entries, and decodes only the
+// columns that are asked for.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -50,8 +51,8 @@ class Store {
   virtual std::unique_ptr<trace::TimeCursor> by_time(int table, std::span<const int> columns, int64_t from,
                                                      int64_t to) const = 0;
   virtual const std::string& name() const = 0;
-  /// Whether a column held something else than whole numbers and NULL where only those are expected: a real is cut then,
-  /// a text reads as NULL, and only SQLite answers exactly. Known of the columns decoded so far.
+  /// Whether a column held something else than whole numbers and NULL where only those are expected: a real
+  /// is cut then, a text reads as NULL, and only SQLite answers exactly. Known of the columns decoded so far.
   bool irregular() const { return irregular_; }
   /// Columns decoded so far. Tests of push-down look at it.
   uint64_t decoded() const { return decoded_; }
@@ -101,8 +102,8 @@ class TraceStore : public Store {
 
 enum class ValueType : uint8_t { kInteger, kReal, kText };
 
-/// Makes a column's value out of up to four values of a stored row. kUnknown is NULL; reals are bit patterns; texts are
-/// codes that the column's text function turns into text.
+/// Makes a column's value out of up to four values of a stored row. kUnknown is NULL; reals are bit patterns;
+/// texts are codes that the column's text function turns into text.
 using Derive = std::function<int64_t(const int64_t* base)>;
 /// Text of a code; may use `scratch`.
 using TextOf = std::function<std::string_view(int64_t code, std::string& scratch)>;
@@ -209,11 +210,13 @@ class Scan {
     if (++position_ < selection_.size()) return true;
     return next_batch();
   }
-  /// For batch-wise work: rows left in the current batch are those at place() ... ; batches are entered by next_batch().
+  /// For batch-wise work: rows left in the current batch are those at place() ... ; batches are entered by
+  /// next_batch().
   bool next_batch();
   std::span<const uint32_t> selection() const { return selection_; }
 
-  /// Makes the row with this number of a part's table the only one of the current batch; false when it is not there.
+  /// Makes the row with this number of a part's table the only one of the current batch; false when it is not
+  /// there.
   bool jump(size_t part, int64_t row_number);
   /// As jump(), by the relation's row id.
   bool jump_to_id(int64_t id);
@@ -277,7 +280,8 @@ class Scan {
 class RowReader {
  public:
   RowReader(const Relation& relation, Store& store, std::vector<int> columns);
-  /// Moves to the row with this id; false when there is none, or it is not in the relation (see Part::keep), or on errors.
+  /// Moves to the row with this id; false when there is none, or it is not in the relation (see Part::keep),
+  /// or on errors.
   bool seek(int64_t id);
   /// Value of the column that was given at place `which`.
   int64_t value(size_t which);

@@ -53,7 +53,8 @@ class Parser {
   bool column(Place& result);
   bool ordinal(size_t& item);
   bool whole_numbers(int number) const;
-  // -1: not of the form. `inside`: within an aggregate's brackets or GROUP BY, where only whole numbers are reckoned with.
+  // -1: not of the form. `inside`: within an aggregate's brackets or GROUP BY, where only whole numbers are
+  // reckoned with.
   int sum(bool inside);
   int product(bool inside);
   int factor(bool inside);
@@ -118,7 +119,8 @@ bool Parser::name(std::string& result) {
   return true;
 }
 
-// A column name, perhaps qualified with its table's name or alias. Names that several tables have are SQLite's to refuse.
+// A column name, perhaps qualified with its table's name or alias. Names that several tables have are
+// SQLite's to refuse.
 bool Parser::column(Place& result) {
   const size_t start = place_;
   const auto back = [&] {
@@ -560,8 +562,8 @@ bool Parser::settle(int number, bool whole_item) {
       fmt::format("\"{}\" stands outside aggregates and is not grouped by", plan_->column(here).name));
 }
 
-// One table is gone through; of every other one rows are found by their id in a column of one before it. All equalities of
-// columns must be used up by that.
+// One table is gone through; of every other one rows are found by their id in a column of one before it. All
+// equalities of columns must be used up by that.
 bool Parser::join() {
   const size_t count = plan_->sources.size();
   if (equalities_.size() != count - 1)

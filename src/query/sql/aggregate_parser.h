@@ -1,4 +1,5 @@
-// Which statements are sums over groups that the column engine computes (engine/aggregate.h), and the grammar that it takes:
+// Which statements are sums over groups that the column engine computes (engine/aggregate.h), and the grammar
+// that it takes:
 //
 //   statement  = SELECT item {"," item} FROM source {join} [WHERE conditions] [GROUP BY term {"," term}]
 //                [HAVING bound {AND bound}] [ORDER BY order {"," order}] [LIMIT integer] [";"]
@@ -19,12 +20,12 @@
 //   bound      = expression compare ["-"] number
 //   order      = (the number, the name or the words of an item) [ASC | DESC]
 //
-// At least one item holds an aggregate. Columns outside aggregates are grouped by, and are whole numbers where they are
-// reckoned with. Of n tables n - 1 equalities join: each finds the rows of one table by its id (a column that is `id` or
-// `key`, see ColumnInfo) in a column of whole numbers of another.
+// At least one item holds an aggregate. Columns outside aggregates are grouped by, and are whole numbers
+// where they are reckoned with. Of n tables n - 1 equalities join: each finds the rows of one table by its id
+// (a column that is `id` or `key`, see ColumnInfo) in a column of whole numbers of another.
 //
-// The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better plan
-// (virtual_tables.h) before adding a word here.
+// The grammar is frozen: SQLite answers everything else. To make another statement fast, give SQLite a better
+// plan (virtual_tables.h) before adding a word here.
 #pragma once
 
 #include <memory>

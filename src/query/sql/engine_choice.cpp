@@ -33,8 +33,8 @@ std::string looked_up(const Statement& statement, const Module& tables) {
   return {};
 }
 
-// SQLite's two ways to a database that was opened: the file's own tables, or columns that tacho decodes and whose texts
-// it compares once each, which are faster as long as SQLite has no rows to look up.
+// SQLite's two ways to a database that was opened: the file's own tables, or columns that tacho decodes and
+// whose texts it compares once each, which are faster as long as SQLite has no rows to look up.
 Choice in_place(const Statement& statement, std::string_view dialect, const Input& input) {
   const auto file = [](std::string reason) { return Choice{Engine::kFile, std::move(reason), nullptr}; };
   if (const std::string column = looked_up(statement, input.tables); !column.empty())

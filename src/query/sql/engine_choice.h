@@ -1,5 +1,5 @@
-// Which engine answers a statement, and why: decided in one place, before anything runs. The choice is one of speed; all
-// engines give the same rows.
+// Which engine answers a statement, and why: decided in one place, before anything runs. The choice is one of
+// speed; all engines give the same rows.
 #pragma once
 
 #include <cstdint>

@@ -227,7 +227,8 @@ Status SqlSession::make_trace_desk() {
   return {};
 }
 
-// The connection on which a statement's names can be found; dialects that it mentions are set up when first needed.
+// The connection on which a statement's names can be found; dialects that it mentions are set up when first
+// needed.
 Result<Desk*> SqlSession::desk_for(const Statement& statement) {
   std::vector<std::string> others;
   for (const std::string_view name : kDialects)
@@ -300,7 +301,8 @@ Result<Explanation> SqlSession::explain(const std::string& text) {
 
 Result<report::Table> SqlSession::schema() {
   TACHO_ASSIGN(Desk* const desk, desk_for(Statement("")));
-  // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what users may.
+  // The statements below are ours; SQLite sets up what they ask through the authorizer, which knows only what
+  // users may.
   sqlite3_set_authorizer(desk->connection.get(), nullptr, nullptr);
   report::Table table;
   table.columns = {{"Name"}, {"Type"}, {"Columns", report::Align::kLeft, -1, true}};

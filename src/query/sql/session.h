@@ -21,8 +21,9 @@ struct Explanation {
 
 class Session {
  public:
-  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for files that have
-  /// none). An .rpd file or rocpd database is queried in place; names of another dialect make tacho read it as a trace.
+  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for
+  /// files that have none). An .rpd file or rocpd database is queried in place; names of another dialect make
+  /// tacho read it as a trace.
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
   virtual ~Session() = default;
 
@@ -33,7 +34,8 @@ class Session {
   /// Tables and views that unqualified names mean: name, "table" or "view", and its columns.
   virtual Result<report::Table> schema() = 0;
   virtual std::string_view dialect() const = 0;
-  /// One sentence when the file holds what this build of tacho does not know (see trace::Trace::unknown), else "".
+  /// One sentence when the file holds what this build of tacho does not know (see trace::Trace::unknown),
+  /// else "".
   virtual std::string_view unknown() const = 0;
   /// Columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;

@@ -28,8 +28,8 @@ class Statement {
   bool mentions(std::string_view name) const;
   /// Whether it has JOIN, or a comma between tables.
   bool joins() const;
-  /// The names after FROM, JOIN, the commas between tables and IN, in the statement's order and as often as they stand
-  /// there. Names that WITH defines are left out.
+  /// The names after FROM, JOIN, the commas between tables and IN, in the statement's order and as often as
+  /// they stand there. Names that WITH defines are left out.
   std::vector<std::string> tables() const;
 
  private:

@@ -15,7 +15,8 @@ struct Token {
   size_t at;              // place in the statement
 };
 
-/// Words, names, strings, numbers and symbols, without comments and space. An unclosed string ends with the text.
+/// Words, names, strings, numbers and symbols, without comments and space. An unclosed string ends with the
+/// text.
 std::vector<Token> tokens_of(std::string_view sql);
 
 /// The name a word or quoted token stands for.

@@ -131,8 +131,9 @@ bool needs_row_number(const Relation& relation, int column) {
   return false;
 }
 
-// idxStr: constraints as "column comparison ..." in the order of the arguments, then "|", order, "|", used columns.
-// Order: "n" natural, "t" by time, "g column direction ..." grouped; idxNum: 0 scan, 1 one row by id, 2 lookup.
+// idxStr: constraints as "column comparison ..." in the order of the arguments, then "|", order, "|", used
+// columns. Order: "n" natural, "t" by time, "g column direction ..." grouped; idxNum: 0 scan, 1 one row by
+// id, 2 lookup.
 int best_index(sqlite3_vtab* base, sqlite3_index_info* info) {
   const Entry& entry = *static_cast<Table*>(base)->entry;
   if (entry.is_result) {

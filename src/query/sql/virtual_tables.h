@@ -27,8 +27,8 @@ class Module {
   /// A relation that only find() tells of: SQLite has the table itself.
   void know(const std::string& schema, std::shared_ptr<Store> store, Relation relation);
 
-  /// The relation of that name, for those who evaluate it themselves; nullptr = there is none. Names without case;
-  /// schema "" = that of the first table that was added.
+  /// The relation of that name, for those who evaluate it themselves; nullptr = there is none. Names without
+  /// case; schema "" = that of the first table that was added.
   struct Found {
     const Relation* relation = nullptr;
     Store* store = nullptr;

@@ -273,7 +273,8 @@ Generated Generator::sums(bool simple) {
     if (term.find_first_not_of("0123456789 ") == std::string::npos) term = source.places[0].text;
     std::string named = term;
     if (chance(20)) {
-      // By its number or its name. A name that a column has, too, means the column in GROUP BY and the item in ORDER BY.
+      // By its number or its name. A name that a column has, too, means the column in GROUP BY and the item
+      // in ORDER BY.
       const bool shadow = chance(40);
       const std::string name = shadow ? in_quotes(pick(source.places).column->name) : "k" + std::to_string(i);
       items.push_back(term + " AS " + name);

@@ -154,7 +154,8 @@ std::unique_ptr<Reference> Reference::of_database(const std::string& path, std::
   reference->connection_.reset(raw);
   execute(raw, "ATTACH '" + path + "' AS f");
   execute(raw, "BEGIN");
-  // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is computed.
+  // Tables are copied, views are views: what SQLite makes of a comparison depends on whether a column is
+  // computed.
   std::vector<std::string> scripts;
   {
     const auto list = sqlite::prepare(raw,

@@ -1,6 +1,6 @@
-// Every engine against plain SQLite over materialised tables: the statements of tests/query/statements, whose rows are
-// written down, and generated ones, whose rows only have to agree. The format of the files is described in
-// tests/query/statements/README.md.
+// Every engine against plain SQLite over materialised tables: the statements of tests/query/statements, whose
+// rows are written down, and generated ones, whose rows only have to agree. The format of the files is
+// described in tests/query/statements/README.md.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -127,7 +127,8 @@ struct Query {
   std::vector<std::string> rows;  // or one line that begins with "error"
 };
 
-// Reads a .test file; `visit` gets every query and may change its rows, which are in the text that comes back.
+// Reads a .test file; `visit` gets every query and may change its rows, which are in the text that comes
+// back.
 template <typename Visit>
 std::string each_query(const std::string& path, Visit visit) {
   std::ifstream in(path);

@@ -8,18 +8,29 @@ if(TACHO_SANITIZE)
   target_link_options(tacho_flags INTERFACE -fsanitize=${TACHO_SANITIZE})
 endif()
 
-# tacho_unity(target [BATCH n]): with TACHO_UNITY, n (10) files of a target are compiled as one, which parses their headers
-# and instantiates their templates once. Files with compile options of their own stay alone. Names in anonymous namespaces
-# must therefore differ within a folder.
+# tacho_unity(target [BY_FOLDER]): with TACHO_UNITY, up to ten files of a target are compiled as one, which parses their
+# headers and instantiates their templates once. Files with compile options of their own stay alone. Names in anonymous
+# namespaces must therefore differ within a target, or with BY_FOLDER, which puts up to eight files of one folder together,
+# within a folder.
 function(tacho_unity target)
-  cmake_parse_arguments(A "" "BATCH" "" ${ARGN})
-  if(TACHO_UNITY)
-    if(NOT A_BATCH)
-      set(A_BATCH 10)
-    endif()
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${A_BATCH})
-    # Anonymous namespaces are meant for the main file there, which they are not in.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  cmake_parse_arguments(A "BY_FOLDER" "" "" ${ARGN})
+  if(NOT TACHO_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  # Anonymous namespaces are meant for the main file there, which they are not in.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  if(A_BY_FOLDER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source ${sources})
+      get_filename_component(folder ${source} DIRECTORY)
+      string(REPLACE ${CMAKE_CURRENT_SOURCE_DIR} "" folder "${folder}/")
+      string(MAKE_C_IDENTIFIER "${folder}" folder)
+      math(EXPR count_${folder} "0${count_${folder}} + 1")
+      math(EXPR group "(${count_${folder}} - 1) / 8")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "unit${folder}${group}")
+    endforeach()
   endif()
 endfunction()
 

@@ -16,9 +16,9 @@ namespace tacho::cli {
 namespace {
 
 // Rows as they come: csv and JSON at once, tables a screenful of thousands at a time.
-class Printer {
+class RowPrinter {
  public:
-  Printer(std::string format, std::FILE* out)
+  RowPrinter(std::string format, std::FILE* out)
       : format_(std::move(format)), out_(out), screen_(report::screen_of(STDOUT_FILENO)) {}
   void columns(std::span<const std::string> names) {
     for (const std::string& name : names)
@@ -91,7 +91,7 @@ class Printer {
 };
 
 // --explain: for reading, three headed parts; else a table of two columns.
-int print(const query::Explanation& explanation, const std::string& format, Printer& printer) {
+int print(const query::Explanation& explanation, const std::string& format, RowPrinter& printer) {
   std::vector<std::pair<std::string, std::string>> lines = {{"engine", explanation.engine},
                                                             {"reason", explanation.reason}};
   for (const std::string& step : explanation.plan) lines.emplace_back("plan", step);
@@ -163,7 +163,7 @@ int run_query(int argc, char** argv) {
   const auto session = query::Session::open(file, dialect);
   if (!session) return complain(kBadInput, session.error().message);
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
-  Printer printer(format, stdout);
+  RowPrinter printer(format, stdout);
   if (explain) {
     const auto explanation = (*session)->explain(sql);
     if (!explanation) return complain(kBadInput, explanation.error().message);

@@ -17,12 +17,12 @@
 namespace tacho::cli {
 namespace {
 
-struct Request {
+struct TrimRequest {
   std::string in, out, start, end, format;
   bool overwrite = false;
 };
 
-Result<std::pair<int64_t, int64_t>> span_of(const Request& request, int64_t first, int64_t last) {
+Result<std::pair<int64_t, int64_t>> span_of(const TrimRequest& request, int64_t first, int64_t last) {
   int64_t from = first, to = last;
   if (!request.start.empty()) {
     TACHO_ASSIGN(from, parse_moment(request.start, first, last, "--start"));
@@ -36,7 +36,7 @@ Result<std::pair<int64_t, int64_t>> span_of(const Request& request, int64_t firs
 }
 
 // Rows of an .rpd go to an .rpd as they are: everything else goes through a trace.
-Status trim_rpd(const Request& request) {
+Status trim_rpd(const TrimRequest& request) {
   std::pair<int64_t, int64_t> range{0, INT64_MAX};
   if (!is_absolute(request.start) || !is_absolute(request.end)) {
     TACHO_ASSIGN(range, format::rpd::time_range(request.in));
@@ -49,7 +49,7 @@ Status trim_rpd(const Request& request) {
   return {};
 }
 
-Status trim_trace(const Request& request) {
+Status trim_trace(const TrimRequest& request) {
   TACHO_ASSIGN(const auto trace, open_trace(request.in));
   if (trace->aggregated())
     return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
@@ -70,7 +70,7 @@ int run_trim(int argc, char** argv) {
       "Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is left "
       "that refers to what went.",
       "tacho trim");
-  Request request;
+  TrimRequest request;
   app.add_option("input", request.in, "trace of any format that tacho reads")->required();
   app.add_option("output", request.out,
                  "file to write; its ending says the format (.tacho, .rpd, .db, .json, .pftrace)")

@@ -78,7 +78,7 @@ const char* type_name(ValueType type) {
   return type == ValueType::kInteger ? "INTEGER" : type == ValueType::kReal ? "REAL" : "TEXT";
 }
 
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
   std::string result = "\"";
   for (const char c : name) {
     if (c == '"') result += '"';
@@ -101,11 +101,11 @@ int connect(sqlite3* connection, void* context, int count, const char* const* ar
   std::string sql = "CREATE TABLE x(";
   if (entry.is_result)
     for (size_t i = 0; i < entry.result.columns.size(); ++i)
-      sql += (i > 0 ? ", " : "") + quoted(entry.result.columns[i].name) + " " +
+      sql += (i > 0 ? ", " : "") + quoted_name(entry.result.columns[i].name) + " " +
              type_name(entry.result.columns[i].type);
   else
     for (size_t i = 0; i < entry.relation.columns.size(); ++i)
-      sql += (i > 0 ? ", " : "") + quoted(entry.relation.columns[i].name) + " " +
+      sql += (i > 0 ? ", " : "") + quoted_name(entry.relation.columns[i].name) + " " +
              type_name(entry.relation.columns[i].type);
   sql += ")";
   if (const int code = sqlite3_declare_vtab(connection, sql.c_str()); code != SQLITE_OK) {
@@ -539,7 +539,7 @@ Module::~Module() = default;
 
 Status Module::create(const std::string& schema, const std::string& name, size_t number) {
   return sqlite::execute(state_->connection, fmt::format("CREATE VIRTUAL TABLE {}.{} USING tacho({})",
-                                                         quoted(schema), quoted(name), number));
+                                                         quoted_name(schema), quoted_name(name), number));
 }
 
 Status Module::add(const std::string& schema, std::shared_ptr<Store> store, Relation relation) {

@@ -30,50 +30,6 @@ std::string csv_number(double value) {
   return fmt::format("{}", value);
 }
 
-std::string expand_placeholders(std::string_view text, Placeholders& values) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const auto take = [&](std::string_view word, const std::string& value) {
-      if (!text.substr(i).starts_with(word)) return false;
-      out += value;
-      i += word.size();
-      return true;
-    };
-    if (take("%hostname%", values.hostname) || take("%gpumodel%", values.gpumodel)) continue;
-    if (text.substr(i).starts_with("%rank%")) {
-      values.rank_used = true;
-      take("%rank%", values.rank);
-      continue;
-    }
-    if (text.substr(i).starts_with("%env{")) {
-      const size_t end = text.find("}%", i + 5);
-      if (end != std::string_view::npos) {
-        const char* const value = std::getenv(std::string(text.substr(i + 5, end - i - 5)).c_str());
-        if (value != nullptr) out += value;
-        i = end + 2;
-        continue;
-      }
-    }
-    out += text[i++];
-  }
-  return out;
-}
-
-std::string detect_rank() {
-  // SLURM_PROCID is also set outside of srun, in the batch script; the others only for processes of a
-  // launcher.
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "MPI_RANK", "PMIX_RANK", "PMI_RANK",
-                           "FLUX_TASK_RANK", "PALS_RANKID", "SLURM_PROCID"}) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    unsigned long number = 0;
-    const std::string_view text(value);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return std::string(text);
-  }
-  return {};
-}
-
 namespace {
 
 // pmc_perf_3.csv -> 3, -1 for anything else.

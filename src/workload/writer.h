@@ -42,17 +42,6 @@ std::string config_text(const std::vector<RunEntry>& runs);
 /// A value as counter files have it: integers without a fraction, others with all their digits, NaN as nothing.
 std::string csv_number(double value);
 
-/// %hostname% %gpumodel% %rank% %env{NAME}% filled in. `rank` is "" when there is none. Unknown %words% stay.
-struct Placeholders {
-  std::string hostname, gpumodel, rank;
-  bool rank_used = false;  ///< set: the text held %rank%
-};
-std::string expand_placeholders(std::string_view text, Placeholders& values);
-
-/// The rank of this process among those of a launcher (Open MPI, MPICH, MVAPICH2, Slurm, Flux, PMI, PMIx, PALS), "" when
-/// there is none. Reads the environment only.
-std::string detect_rank();
-
 class FolderWriter {
  public:
   /// Creates the folder (and what is missing above it), or opens it to add a run. With `overwrite` the files of

@@ -365,12 +365,15 @@ class OnCpu(Profile):
     def test_ranks(self):
         for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "FLUX_TASK_RANK", "PALS_RANKID",
                      "MV2_COMM_WORLD_RANK"):
-            self.cpu("-q", "-n", name, env={name: "3"})
+            size = {"PMI_SIZE": "4"} if name == "PMI_RANK" else {}
+            self.cpu("-q", "-n", name, env={name: "3", **size})
             self.assertTrue((self.folder / "workloads" / name / "3" / "pmc_perf_0.csv").exists(), name)
-        self.cpu("-q", "--output-directory", "out", env={"PMI_RANK": "2"})
+        self.cpu("-q", "--output-directory", "out", env={"PMI_RANK": "2", "PMI_SIZE": "4"})
         self.assertTrue((self.folder / "out" / "2" / "pmc_perf_0.csv").exists())
-        self.cpu("-q", "--output-directory", "out/rank-%rank%", env={"PMI_RANK": "2"})
+        self.cpu("-q", "--output-directory", "out/rank-%rank%", env={"PMI_RANK": "2", "PMI_SIZE": "4"})
         self.assertTrue((self.folder / "out" / "rank-2" / "pmc_perf_0.csv").exists())
+        self.cpu("-q", "-n", "no_size", env={"PMI_RANK": "2"})
+        self.assertTrue((self.folder / "workloads" / "no_size" / "cpu" / "pmc_perf_0.csv").exists(), "PMI_RANK without a size is no rank")
 
     def test_rocpd(self):
         self.cpu("-q", "-n", "v", "--format-rocprof-output", "rocpd")

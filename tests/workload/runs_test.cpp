@@ -91,20 +91,6 @@ TEST(Runs, OfEqualCommandAndFiltersGoTogether) {
   EXPECT_EQ(*choose_runs(failed, 0, "f"), (std::vector<size_t>{3}));
 }
 
-TEST(Placeholders, AreFilledIn) {
-  setenv("TACHO_TEST_A", "one", 1);
-  unsetenv("TACHO_TEST_B");
-  Placeholders values;
-  values.hostname = "host";
-  values.gpumodel = "H200";
-  EXPECT_EQ(expand_placeholders("/p/%hostname%/%gpumodel%-%env{TACHO_TEST_A}%%env{TACHO_TEST_B}%", values),
-            "/p/host/H200-one");
-  EXPECT_FALSE(values.rank_used);
-  values.rank = "3";
-  EXPECT_EQ(expand_placeholders("%rank%/%unknown%/%env{open/100%", values), "3/%unknown%/%env{open/100%");
-  EXPECT_TRUE(values.rank_used);
-}
-
 TEST(Writer, AddsRunsAndReplacesNothingUnlessTold) {
   std::string folder = (std::filesystem::temp_directory_path() / "tacho-writer-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);

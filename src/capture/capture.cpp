@@ -17,8 +17,10 @@ bool start() {
 
 void before_main(const void* stack_end) {
   // Without a sampler a process attaches when it first has something to record.
-  char sampler[16];
-  if (!tape::peek_config("sampler", sampler, sizeof sampler) || strcmp(sampler, "off") == 0) return;
+  char memory[tape::kConfigBytes];
+  event::ConfigurationView configuration;
+  if (!tape::peek_configuration(memory, configuration) || configuration.sampler == event::Sampler::kOff)
+    return;
   if (start()) sampler::start_process(stack_end);
 }
 

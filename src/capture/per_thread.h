@@ -18,8 +18,7 @@ namespace tacho::capture {
 template <typename T>
 class PerThread {
  public:
-  /// State of the calling thread; nullptr when the process is not traced, memory is short or it has too many
-  /// threads.
+  /// State of the calling thread. nullptr if the process is not traced, is out of memory or has too many threads.
   T* get() {
     const uint32_t index = tape::thread_index();
     if (index == 0) return nullptr;
@@ -32,7 +31,7 @@ class PerThread {
     }
     return state;
   }
-  /// State behind an index, whatever generation it is of; nullptr when there is no room for it.
+  /// State behind an index, of whatever generation; nullptr if there is no room for it.
   T* at(uint32_t index) {
     if (index >= kChunk * kChunks) return nullptr;
     std::atomic<T*>& slot = chunks_[index / kChunk];

@@ -221,12 +221,12 @@ void rewind_stdin() {
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer) {
   launch::LaunchOptions launch;
   launch.command = options.command;
-  launch.output = fmt::format("{}/.tacho-{}-run.tacho", options.folder, getpid());
-  launch.writer.overwrite = true;
-  launch.sources = options.sources;
+  launch.recording.output = fmt::format("{}/.tacho-{}-run.tacho", options.folder, getpid());
+  launch.recording.writer.overwrite = true;
+  launch.recording.sources = options.sources;
   launch.quiet = true;
   launch.environment = options.environment;
-  launch.config = options.config;
+  launch.recording.target = options.target;
   launch.inject = options.inject;
   launch.preload = options.inject;
   launch.tick = options.tick;
@@ -241,19 +241,19 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   auto outcome = launch::run(launch);
   tee.finish();
   if (!outcome) {
-    unlink(launch.output.c_str());
+    unlink(launch.recording.output.c_str());
     return tl::unexpected<launch::LaunchError>(outcome.error());
   }
   TargetRun run;
   run.result = std::move(*outcome);
   if ((options.sources & tape::source_bit::kDispatch) != 0 && run.result.written) {
-    auto dispatches = read_dispatches(launch.output);
+    auto dispatches = read_dispatches(launch.recording.output);
     if (dispatches)
       run.dispatches = std::move(*dispatches);
     else
       observer.warn(dispatches.error().message);
   }
-  unlink(launch.output.c_str());
+  unlink(launch.recording.output.c_str());
   return run;
 }
 

@@ -13,12 +13,11 @@ namespace tacho::counter {
 struct TargetRunOptions {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables
-  std::vector<std::pair<std::string, std::string>>
-      config;                  ///< for sources in the target (launch::LaunchOptions)
-  uint64_t sources = 0;        ///< tape::source_bit of what is traced; 0 with inject = false: nothing
-  bool inject = true;          ///< our libraries in the target
-  std::string folder;          ///< where the trace lies meanwhile
-  std::function<void()> tick;  ///< called a few times a second
+  event::Configuration target;  ///< for sources in the target (launch::Recording)
+  uint64_t sources = 0;         ///< tape::source_bit of what is traced; 0 with inject = false: nothing
+  bool inject = true;           ///< our libraries in the target
+  std::string folder;           ///< where the trace lies meanwhile
+  std::function<void()> tick;   ///< called a few times a second
 };
 
 struct TargetRun {

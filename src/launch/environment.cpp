@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 
 #include "base/format.h"
+#include "base/job_rank.h"
 #include "vendor/vendor.h"
 
 extern char** environ;
@@ -63,28 +65,13 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options,
 }
 
 std::vector<std::pair<std::string, std::string>> recorded_environment() {
-  static constexpr const char* kAllowed[] = {"OMP_NUM_THREADS",
-                                             "OMP_PROC_BIND",
-                                             "OMP_PLACES",
-                                             "MKL_NUM_THREADS",
-                                             "OPENBLAS_NUM_THREADS",
-                                             "OCL_ICD_VENDORS",
-                                             "OCL_ICD_FILENAMES",
-                                             "OPENCL_LAYERS",
-                                             "POCL_DEVICES",
-                                             "POCL_MAX_PTHREAD_COUNT",
-                                             "SLURM_JOB_ID",
-                                             "SLURM_PROCID",
-                                             "SLURM_NTASKS",
-                                             "SLURM_NODEID",
-                                             "OMPI_COMM_WORLD_RANK",
-                                             "OMPI_COMM_WORLD_SIZE",
-                                             "PMI_RANK",
-                                             "RANK",
-                                             "WORLD_SIZE",
-                                             "LOCAL_RANK",
-                                             "NCCL_DEBUG",
-                                             "LANG"};
+  static constexpr const char* kAllowed[] = {"OMP_NUM_THREADS",      "OMP_PROC_BIND",
+                                             "OMP_PLACES",           "MKL_NUM_THREADS",
+                                             "OPENBLAS_NUM_THREADS", "OCL_ICD_VENDORS",
+                                             "OCL_ICD_FILENAMES",    "OPENCL_LAYERS",
+                                             "POCL_DEVICES",         "POCL_MAX_PTHREAD_COUNT",
+                                             "SLURM_JOB_ID",         "SLURM_NODEID",
+                                             "NCCL_DEBUG",           "LANG"};
   std::vector<std::pair<std::string, std::string>> found;
   const auto record = [&](std::span<const char* const> names) {
     for (const char* name : names)
@@ -92,6 +79,14 @@ std::vector<std::pair<std::string, std::string>> recorded_environment() {
   };
   for (const vendor::Vendor* const vendor : vendor::vendors()) record(vendor->recorded_variables());
   record(kAllowed);
+  std::set<std::string_view> ranks;
+  for (const JobLauncher& launcher : job_launchers())
+    for (const std::span<const char* const> names :
+         {std::span<const char* const>(launcher.rank), std::span<const char* const>(launcher.size),
+          std::span<const char* const>(launcher.local_rank)})
+      for (const char* name : names)
+        if (name != nullptr && ranks.insert(name).second)
+          if (const char* value = std::getenv(name); value != nullptr) found.emplace_back(name, value);
   return found;
 }
 

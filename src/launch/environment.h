@@ -15,12 +15,12 @@ struct EnvironmentOptions {
   std::vector<std::pair<std::string, std::string>> extra;
 };
 
-/// A copy of this process's environment with what sources need; existing OPENCL_LAYERS, LD_PRELOAD and injection paths
-/// are kept (ours is added, or theirs wins where there can be only one; `notes` then says so).
+/// A copy of this process's environment with what sources need. Keeps existing OPENCL_LAYERS, LD_PRELOAD and injection
+/// paths: adds ours, or leaves theirs where there can be only one and says so in `notes`.
 std::vector<std::string> target_environment(const EnvironmentOptions& options,
                                             std::vector<std::string>& notes);
 
-/// Names and values of the variables that are worth recording (an allow-list: no secrets).
+/// Names and values of the variables that a trace records (an allow-list: no secrets), launchers' ranks among them.
 std::vector<std::pair<std::string, std::string>> recorded_environment();
 
 }  // namespace tacho::launch

@@ -254,15 +254,15 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
 // Switches recording on and off by time, signal, launches and markers.
 class Gate {
  public:
-  Gate(tape::PoolHeader& header, const LaunchOptions& options) : header_(header), options_(options) {
+  Gate(tape::PoolHeader& header, const Recording& recording) : header_(header), plan_(recording) {
     begin_ = raw_now();
     recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
-    samples_ = options.sample_delay_s <= 0;
+    samples_ = recording.sample_delay_s <= 0;
     if (!samples_) store();
-    if (!options.periods.empty()) {
-      periods_ = options.periods;
-    } else if (options.delay_s > 0 || options.duration_s > 0) {
-      periods_ = {{options.delay_s, options.duration_s, 1}};
+    if (!recording.periods.empty()) {
+      periods_ = recording.periods;
+    } else if (recording.delay_s > 0 || recording.duration_s > 0) {
+      periods_ = {{recording.delay_s, recording.duration_s, 1}};
     }
     if (!periods_.empty()) {
       set(false);
@@ -275,15 +275,12 @@ class Gate {
     store();
   }
   void signal(int number) {
-    if (options_.start_trigger.kind == Trigger::Kind::kSignal && options_.start_trigger.signal == number)
-      set(true);
-    if (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number)
-      set(false);
+    if (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) set(true);
+    if (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number) set(false);
   }
   bool wants(int number) const {
-    return (options_.start_trigger.kind == Trigger::Kind::kSignal &&
-            options_.start_trigger.signal == number) ||
-           (options_.stop_trigger.kind == Trigger::Kind::kSignal && options_.stop_trigger.signal == number);
+    return (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) ||
+           (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number);
   }
   // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
   // none.
@@ -294,29 +291,29 @@ class Gate {
 
  private:
   void store() {
-    uint64_t bits = recording_ ? options_.sources : 0;
+    uint64_t bits = recording_ ? plan_.sources : 0;
     if (!samples_) bits &= ~tape::source_bit::kSample;
     header_.enabled.store(bits, std::memory_order_relaxed);
   }
   int tick_samples() {
     const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
-    const double until = options_.sample_delay_s + options_.sample_duration_s;
-    const bool ended = options_.sample_duration_s > 0 && seconds >= until;
-    const bool on = seconds >= options_.sample_delay_s && !ended;
+    const double until = plan_.sample_delay_s + plan_.sample_duration_s;
+    const bool ended = plan_.sample_duration_s > 0 && seconds >= until;
+    const bool on = seconds >= plan_.sample_delay_s && !ended;
     if (on != samples_) {
       samples_ = on;
       // What triggers or the program itself switched meanwhile stays.
       const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
       if (now != 0)
-        header_.enabled.store(on ? now | (options_.sources & bit) : now & ~bit, std::memory_order_relaxed);
+        header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
     }
-    if (ended || (on && options_.sample_duration_s <= 0)) return -1;
-    return static_cast<int>(std::min(((on ? until : options_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
+    if (ended || (on && plan_.sample_duration_s <= 0)) return -1;
+    return static_cast<int>(std::min(((on ? until : plan_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
   }
   int tick_periods() {
     const int64_t now = raw_now();
     while (index_ < periods_.size()) {
-      const LaunchOptions::Period& period = periods_[index_];
+      const Recording::Period& period = periods_[index_];
       const double length = on_ ? period.duration_s : period.delay_s;
       if (on_ && period.duration_s <= 0) return -1;  // to the end
       const int64_t until = phase_begin_ + static_cast<int64_t>(length * 1e9);
@@ -333,9 +330,9 @@ class Gate {
   }
 
   tape::PoolHeader& header_;
-  const LaunchOptions& options_;
+  const Recording& plan_;
   bool recording_ = true, samples_ = true;
-  std::vector<LaunchOptions::Period> periods_;
+  std::vector<Recording::Period> periods_;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
   uint64_t round_ = 0;
@@ -354,35 +351,6 @@ bool maps_mention(pid_t pid, const char* library) {
 }
 
 }  // namespace
-
-Result<Trigger> parse_trigger(const std::string& text) {
-  const size_t colon = text.find(':');
-  if (colon != std::string::npos) {
-    const std::string kind = text.substr(0, colon), value = text.substr(colon + 1);
-    Trigger trigger;
-    if (kind == "marker" && !value.empty()) {
-      trigger.kind = Trigger::Kind::kMarker;
-      trigger.marker = value;
-      return trigger;
-    }
-    if (kind == "launch") {
-      trigger.kind = Trigger::Kind::kLaunch;
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), trigger.launch);
-      if (error == std::errc() && end == value.data() + value.size() && trigger.launch > 0) return trigger;
-    }
-    if (kind == "signal") {
-      trigger.kind = Trigger::Kind::kSignal;
-      static constexpr std::pair<const char*, int> kSignals[] = {
-          {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
-      for (const auto& [name, number] : kSignals)
-        if (value == name || value == std::string("SIG") + name) {
-          trigger.signal = number;
-          return trigger;
-        }
-    }
-  }
-  return fail("trigger '{}' is none of marker:TEXT, signal:USR1|USR2|HUP, launch:N (N from 1)", text);
-}
 
 tl::expected<std::string, LaunchError> find_executable(const std::string& command) {
   const auto check = [&](const std::string& path) -> int {
@@ -451,8 +419,11 @@ Result<std::string> find_library() {
 }
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
+  const Recording& recording = options.recording;
+  const bool by_perf = recording.target.sampler == event::Sampler::kPerf;
   auto executable = find_executable(options.command.empty() ? "" : options.command[0]);
   if (!executable) return tl::unexpected<LaunchError>(executable.error());
+  if (const Status sound = check(recording); !sound) return own_error(125, sound.error().message);
   auto library = find_library();
   if (!library) return own_error(125, library.error().message);
 
@@ -470,35 +441,28 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     setrlimit(RLIMIT_FSIZE, &raised);
   }
 
-  auto writer = trace::TraceWriter::create(options.output, options.writer);
+  auto writer = trace::TraceWriter::create(recording.output, recording.writer);
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
-  pool_options.initial_bytes = options.pool_initial;
-  pool_options.max_bytes = options.pool_max;
-  pool_options.sources = options.sources;
+  pool_options.initial_bytes = recording.pool_initial;
+  pool_options.max_bytes = recording.pool_max;
+  pool_options.sources = recording.sources;
   // Paused before the target starts, not after: its first records come at once.
-  pool_options.start_paused =
-      options.start_paused || options.start_trigger.kind != Trigger::Kind::kNone ||
-      (options.periods.empty() ? options.delay_s > 0 : options.periods.front().delay_s > 0);
-  pool_options.flush_period_ms = options.flush_period_ms;
-  pool_options.output = options.output;
-  for (const auto& [key, value] : options.config) pool_options.config += key + "=" + value + "\n";
-  const auto trigger_config = [&](const char* prefix, const Trigger& trigger) {
-    if (trigger.kind == Trigger::Kind::kMarker)
-      pool_options.config += fmt::format("{}_marker={}\n", prefix, trigger.marker);
-    if (trigger.kind == Trigger::Kind::kLaunch)
-      pool_options.config += fmt::format("{}_launch={}\n", prefix, trigger.launch);
-  };
-  pool_options.start_launch = options.start_trigger.launch;
-  pool_options.stop_launch = options.stop_trigger.launch;
-  if (pool_options.start_launch == 1)
-    pool_options.start_paused = options.start_paused;  // the first: from the beginning
-  trigger_config("start", options.start_trigger);
-  trigger_config("stop", options.stop_trigger);
+  pool_options.start_paused = recording.starts_paused();
+  pool_options.flush_period_ms = recording.flush_period_ms;
+  pool_options.output = recording.output;
+  event::Configuration config = recording.target;
+  config.start_marker = recording.start_trigger.marker;
+  config.stop_marker = recording.stop_trigger.marker;
+  auto config_text = event::to_text(config);
+  if (!config_text) return own_error(125, "--" + config_text.error().message);
+  pool_options.config = std::move(*config_text);
+  pool_options.start_launch = recording.start_trigger.launch;
+  pool_options.stop_launch = recording.stop_trigger.launch;
   auto pool = tape::Pool::create(pool_options);
   if (!pool) return own_error(125, pool.error().message);
   // Before the target starts: its threads sample as soon as they are there.
-  if (options.sample_delay_s > 0)
+  if (recording.sample_delay_s > 0)
     pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
@@ -525,9 +489,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   sigaction(SIGXFSZ, &previous_xfsz, nullptr);
   std::unique_ptr<PerfSampler> perf;
   std::function<void(pid_t)> before_exec;
-  if (options.perf_hz != 0)
+  if (by_perf)
     before_exec = [&](pid_t pid) {
-      auto opened = PerfSampler::open(pid, options.perf_hz, options.perf_stack);
+      auto opened = PerfSampler::open(pid, recording.target.sample_hz, recording.target.sample_stack);
       if (!opened) {
         result.warnings.push_back("call stacks are not sampled: " + opened.error().message);
         return;
@@ -552,10 +516,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   }
   result.pid = child->pid;
   if (options.started) options.started();
-  Telemetry telemetry(options.telemetry);
+  Telemetry telemetry(recording.telemetry);
   telemetry.start(child->pid);
   DrainThread drain(*pool, **writer, telemetry, std::move(perf));
-  Gate gate(pool->header(), options);
+  Gate gate(pool->header(), recording);
 
   const bool status_line = !options.quiet && isatty(STDERR_FILENO) == 1;
   bool drew_status = false;
@@ -655,12 +619,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
       problem = vendor->program_problem(*executable);
   if (!problem.empty())
     result.warnings.push_back(problem);
-  else if (result.processes.empty() && options.perf_hz == 0 && options.inject && ours_loaded)
+  else if (result.processes.empty() && !by_perf && options.inject && ours_loaded)
     result.warnings.push_back(
         "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks "
         "need a sampler: "
         "tacho sys sample, rocprof-sys-sample)");
-  else if (result.processes.empty() && options.perf_hz == 0 && options.inject)
+  else if (result.processes.empty() && !by_perf && options.inject)
     result.warnings.push_back(
         "no process attached: the program is statically linked or setuid, or made no GPU API call and set no "
         "marker "

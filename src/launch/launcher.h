@@ -11,50 +11,18 @@
 
 #include "base/result.h"
 #include "decode/decoder.h"
-#include "launch/telemetry.h"
-#include "tape/layout.h"
-#include "trace/writer.h"
+#include "launch/recording.h"
 
 namespace tacho::launch {
 
-/// When to switch recording on or off.
-struct Trigger {
-  enum class Kind { kNone, kMarker, kSignal, kLaunch } kind = Kind::kNone;
-  std::string marker;   // kMarker: text of a mark or range
-  int signal = 0;       // kSignal: sent to tacho
-  uint64_t launch = 0;  // kLaunch: the n-th dispatch of the run, from 1
-};
-/// "marker:TEXT", "signal:USR1", "launch:N".
-Result<Trigger> parse_trigger(const std::string& text);
-
+/// The program to start, and how tacho behaves around it.
 struct LaunchOptions {
+  Recording recording;
   std::vector<std::string> command;
-  std::string output;  // the .tacho to write
-  trace::WriterOptions writer;
-  uint64_t sources = tape::source_bit::kAll;
-  bool start_paused = false;
-  double delay_s = 0;     // recording starts after so many seconds
-  double duration_s = 0;  // and lasts so many; 0 = to the end
-  Trigger start_trigger, stop_trigger;
-  /// (delay, duration, repeat) triples of the collection period; repeat 0 = for ever. Overrides delay and duration.
-  struct Period {
-    double delay_s, duration_s;
-    uint64_t repeat;
-  };
-  std::vector<Period> periods;
-  uint64_t pool_initial = 16ull << 20;
-  uint64_t pool_max = 256ull << 20;
-  uint32_t flush_period_ms = 1000;
-  bool quiet = false;                                            // no status line, no progress
-  std::vector<std::pair<std::string, std::string>> config;       // for sources, see tape::config
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
-  TelemetryOptions telemetry;
-  uint32_t perf_hz = 0;          // call stacks from outside (perf_event), samples a second; 0 = off
-  uint32_t perf_stack = 16384;   // bytes of stack per sample
-  double sample_delay_s = 0;     // call stacks only: no samples before
-  double sample_duration_s = 0;  // nor after so many seconds more; 0 = to the end
-  bool preload = true;           // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
-  bool inject = true;  // any of our libraries at all; false: the environment stays but for `environment`
+  bool quiet = false;                                            // no status line, no progress
+  bool preload = true;  // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool inject = true;   // any of our libraries at all; false: the environment stays but for `environment`
   int stdout_fd = -1, stderr_fd = -1;  // what the target gets as 1 and 2; -1 = ours
   std::function<void()> started;       // called once, when the target runs
   std::function<void()> tick;          // called at least every 200 ms while it runs, where set

@@ -17,15 +17,15 @@ namespace tacho::launch {
 class PerfSampler {
  public:
   /// For a process that has not called exec yet: sampling starts with it, and follows its threads and
-  /// children. `stack_bytes` per sample at most. An error says what forbids it and what to do.
+  /// children. Copies `stack_bytes` per sample at most. An error says what forbids sampling and what to do.
   static Result<std::unique_ptr<PerfSampler>> open(pid_t target, uint32_t hz, uint32_t stack_bytes);
   ~PerfSampler();
   PerfSampler(const PerfSampler&) = delete;
   PerfSampler& operator=(const PerfSampler&) = delete;
 
-  /// Hands over what the kernel has written, in order of time. Returns samples that the kernel had to drop.
+  /// Hands over what the kernel has written, in order of time. Returns the number of samples that the kernel dropped.
   uint64_t read(decode::OutsideStacks& stacks);
-  /// False: without the time spent in the kernel (kernel.perf_event_paranoid is 2).
+  /// False if samples lack the time spent in the kernel (kernel.perf_event_paranoid is 2).
   bool kernel_time() const { return kernel_time_; }
 
  private:

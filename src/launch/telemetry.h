@@ -55,8 +55,8 @@ struct Series {
   int device = -1;       // GPU index
 };
 
-/// Runs rounds in a thread of its own from start() to stop(); whoever owns the writer takes the numbers by
-/// deliver().
+/// Runs rounds in a thread of its own from start() to stop(). The owner of the writer calls deliver() to take the
+/// numbers.
 class Telemetry {
  public:
   explicit Telemetry(TelemetryOptions options);
@@ -68,7 +68,7 @@ class Telemetry {
   void stop();
   /// One round now, in the calling thread: for tests, and for a last value at the target's end.
   void round(pid_t target);
-  /// Writes what has been read since the last call.
+  /// Writes the readings since the last call.
   void deliver(trace::TraceWriter& writer);
   /// Gives the tracks of processes their rows (pid -> row of table process), writes notes and properties.
   void finish(trace::TraceWriter& writer, const std::map<uint32_t, int64_t>& processes);

@@ -100,7 +100,7 @@ struct PoolHeader {
   uint64_t stop_launch;       // and stops before this one
   ClockTuple first_clocks;    // sampled by tacho when it made the pool
   ClockTuple last_clocks;     // and at the drainer's last pass: recovery converts times between the two
-  char config[kConfigBytes];  // "key=value\n" lines for sources, 0-terminated
+  char config[kConfigBytes];  // event::Configuration as text, 0-terminated
   char output[4096];          // the trace file being written, for recovery, 0-terminated
 
   // changing, each group on a cache line of its own

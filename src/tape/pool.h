@@ -26,7 +26,7 @@ struct PoolOptions {
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
   uint64_t start_launch = 0, stop_launch = 0;  // triggers, see PoolHeader
-  std::string config = {};                     // "key=value\n" lines
+  std::string config = {};                     // event::to_text of the run's Configuration
   std::string output = {};                     // path of the trace being written, for recovery
 };
 

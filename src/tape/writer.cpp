@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/job_rank.h"
 #include "tape/sleep.h"
 
 namespace tacho::tape {
@@ -18,6 +19,9 @@ namespace tacho::tape {
 thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
+
+// What tacho told this run's targets; set before g_pool is.
+constinit event::ConfigurationView g_configuration;
 
 // What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
 struct WipedOnFork {
@@ -440,12 +444,10 @@ bool register_process() {
   if (gethostname(text, sizeof text) != 0) text[0] = '\0';
   text[sizeof text - 1] = '\0';
   record.host = intern_locked(text);
-  for (const char* variable :
-       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"})
-    if (const char* value = getenv(variable); value != nullptr && *value != '\0') {
-      record.rank_text = intern_locked(value);
-      break;
-    }
+  if (const JobRank job = job_rank(); job.known()) {
+    const int digits = snprintf(text, sizeof text, "%lld", static_cast<long long>(job.rank));
+    record.rank_text = intern_locked({text, static_cast<size_t>(digits)});
+  }
   record.clock =
       static_cast<uint32_t>(host_clock_is_tsc() ? event::HostClock::kTsc : event::HostClock::kMonotonicRaw);
   record.start = host_clock_is_tsc() ? now.tsc : static_cast<uint64_t>(now.raw);
@@ -515,6 +517,14 @@ bool attach_mapped(void* at, size_t size) {
     complain(
         "libtacho.so and the tacho that started this program are of different versions; it runs untraced",
         "");
+    return false;
+  }
+  const std::string_view lines(pool->config, strnlen(pool->config, kConfigBytes));
+  if (const std::string_view wrong = event::parse(lines, g_configuration); !wrong.empty()) {
+    char line[256];
+    snprintf(line, sizeof line, "%.*s", static_cast<int>(wrong.size() < 200 ? wrong.size() : 200),
+             wrong.data());
+    complain("libtacho.so does not understand its configuration, and this program runs untraced: ", line);
     return false;
   }
   auto* const wiped = static_cast<WipedOnFork*>(map_anonymous(4096));
@@ -609,27 +619,8 @@ size_t pool_bytes() {
   return pool == nullptr ? 0 : pool->data_offset + static_cast<size_t>(g_mapped_blocks) * kBlockSize;
 }
 
-namespace {
-// Value of `key` in "key=value\n" lines; a view of nullptr when it is not there.
-std::string_view find_value(const char* lines, std::string_view key) {
-  while (*lines != '\0') {
-    const char* end = strchr(lines, '\n');
-    if (end == nullptr) end = lines + strlen(lines);
-    const std::string_view text(lines, static_cast<size_t>(end - lines));
-    if (text.size() > key.size() && memcmp(text.data(), key.data(), key.size()) == 0 &&
-        text[key.size()] == '=')
-      return {text.data() + key.size() + 1, text.size() - key.size() - 1};
-    lines = *end == '\0' ? end : end + 1;
-  }
-  return {};
-}
-}  // namespace
-
-std::string_view config(std::string_view key, std::string_view fallback) {
-  const PoolHeader* const pool = tape::pool();
-  if (pool == nullptr) return fallback;
-  const std::string_view value = find_value(pool->config, key);
-  return value.data() == nullptr ? fallback : value;
+const event::ConfigurationView& configuration() {
+  return g_configuration;
 }
 
 uint64_t correlation_slow() {
@@ -890,22 +881,17 @@ void flush_thread() {
   mark_full(old);
 }
 
-bool peek_config(std::string_view key, char* out, size_t capacity) {
+bool peek_configuration(std::span<char, kConfigBytes> memory, event::ConfigurationView& out) {
   const char* const path = getenv("TACHO_POOL");
-  if (path == nullptr || *path == '\0' || capacity == 0) return false;
+  if (path == nullptr || *path == '\0') return false;
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  char config[kConfigBytes];
   const ssize_t size =
-      pread(file, config, sizeof config - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
+      pread(file, memory.data(), memory.size() - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
   close(file);
   if (size <= 0) return false;
-  config[size] = '\0';
-  const std::string_view value = find_value(config, key);
-  if (value.data() == nullptr) return false;
-  const size_t length = value.size() < capacity ? value.size() : capacity - 1;
-  memcpy(out, value.data(), length);
-  out[length] = '\0';
+  memory[static_cast<size_t>(size)] = '\0';
+  event::parse(memory.data(), out);
   return true;
 }
 

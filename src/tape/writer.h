@@ -17,9 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
+#include "event/configuration.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
@@ -89,8 +91,8 @@ inline bool enabled(uint64_t bits) {
 PoolHeader* pool();
 /// Bytes of the pool that are mapped here.
 size_t pool_bytes();
-/// Value of a "key=value" line of the pool's configuration, or `fallback`.
-std::string_view config(std::string_view key, std::string_view fallback = {});
+/// What tacho told this run's targets; the defaults before attach().
+const event::ConfigurationView& configuration();
 
 /// Space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block, or nullptr when
 /// there is none: then one row of `table` has been counted as dropped. Every non-null result must be followed
@@ -211,9 +213,8 @@ void flush_thread();
 uint32_t thread_index();
 /// This process image's generation: changes in a forked child; 0 when not attached.
 uint64_t process_generation();
-/// The value of "key=value" in the configuration of the pool that TACHO_POOL names, without attaching to it,
-/// copied into `out` (0-terminated, cut at `capacity`). False when there is no pool or no such key. No
-/// allocation, no descriptor kept.
-bool peek_config(std::string_view key, char* out, size_t capacity);
+/// The configuration of the pool that TACHO_POOL names, without attaching to it; its texts lie in `memory`. False when
+/// there is no pool. No allocation, no descriptor kept.
+bool peek_configuration(std::span<char, kConfigBytes> memory, event::ConfigurationView& out);
 
 }  // namespace tacho::tape

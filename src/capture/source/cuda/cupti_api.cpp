@@ -90,14 +90,9 @@ int collect_runtime(dl_phdr_info* info, size_t, void* data) {
 
 }  // namespace
 
-bool load_cupti(Cupti& cupti, const char* configured, char* tried, size_t tried_capacity) {
+bool load_cupti(Cupti& cupti, char* tried, size_t tried_capacity) {
   tried[0] = '\0';
   Attempts attempts{tried, tried_capacity, 0};
-  if (configured != nullptr && *configured != '\0') {
-    cupti.found_by = "named by the user";
-    if (load_file(cupti, configured)) return true;
-    attempts.add(configured);
-  }
   cupti.found_by = "already in the process";
   for (const char* soname : kSonames) {
     void* const library = dlopen(soname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

@@ -49,10 +49,10 @@ struct Cupti {
   const char* found_by = "";  // how it was found, for the trace
 };
 
-/// Loads CUPTI into `cupti`. Tries `configured` (a file, may be empty), then the copy already in the process, the one
-/// beside the CUDA runtime in use (a Python wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was
-/// usable; `tried` then lists the places in words.
-bool load_cupti(Cupti& cupti, const char* configured, char* tried, size_t tried_capacity);
+/// Loads CUPTI into `cupti`. Tries the copy already in the process, the one beside the CUDA runtime in use (a Python
+/// wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was usable; `tried` then lists the places in
+/// words.
+bool load_cupti(Cupti& cupti, char* tried, size_t tried_capacity);
 
 /// Address of `symbol` in a CUPTI that is in the process already, nullptr when there is none.
 void* find_in_loaded_cupti(const char* symbol);

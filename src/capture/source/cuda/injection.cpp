@@ -21,7 +21,7 @@ void finish_cuda_before_exit() {
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   if (!tacho::capture::start()) return 1;
   char folder[1024];
-  const std::string_view counters = tacho::tape::config("counter_folder");
+  const std::string_view counters = tacho::tape::configuration().counter_folder;
   if (!counters.empty() && counters.size() < sizeof folder) {
     memcpy(folder, counters.data(), counters.size());
     folder[counters.size()] = '\0';

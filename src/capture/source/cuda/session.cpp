@@ -136,7 +136,7 @@ void define_clock_pair() {
 void setup_clock() {
   auto kind = event::BlockClock::kPaired;
   abi::Result result = abi::kNotSupported;
-  if (tape::config("cupti_clock") == "cupti") {
+  if (tape::configuration().cupti_clock) {
     kind = event::BlockClock::kPaired;
   } else if (host_clock_is_tsc()) {
     const ClockTuple first = sample_clocks();
@@ -288,12 +288,10 @@ void on_driver_ready() {
     snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
     tape::define_fact(kBlocks, event::BlockFact::kDriver, 0, text);
   }
-  if (tape::config("hw_trace", "1") == "1") {
-    const abi::Result result =
-        g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
-    tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace",
-                          result == abi::kSuccess ? "used" : result_text(result));
-  }
+  const abi::Result result =
+      g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
+  tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace",
+                        result == abi::kSuccess ? "used" : result_text(result));
 }
 
 // ---- callbacks
@@ -494,21 +492,6 @@ void finish_work() {
 // ---- start
 // ----------------------------------------------------------------------------------------------------------
 
-uint32_t number_from(std::string_view text, uint32_t fallback) {
-  uint32_t number = 0;
-  if (text.empty()) return fallback;
-  for (const char c : text) {
-    if (c < '0' || c > '9' || number > 100'000'000) return fallback;
-    number = number * 10 + static_cast<uint32_t>(c - '0');
-  }
-  return number;
-}
-
-void set_size_attribute(int attribute, std::string_view value) {
-  size_t number = number_from(value, 0), size = sizeof number;
-  if (number != 0) g_cupti.set_attribute(attribute, &size, &number);
-}
-
 // The driver's major version from the kernel module's own words, 0 = unknown.
 unsigned driver_major() {
   const char* file = getenv("TACHO_NVIDIA_VERSION_FILE");  // for tests
@@ -579,16 +562,14 @@ bool subscribe() {
 }  // namespace
 
 bool start_session() {
-  if (tape::config("cuda_trace", "1") == "0") return false;
-  if (tape::config("yield_to_app", "0") == "1") {
+  const event::ConfigurationView& configuration = tape::configuration();
+  if (configuration.yield_to_app) {
     tape::note(event::NoteSeverity::kInfo,
                "CUPTI was left to the program (--yield-to-app): no CUDA activity in this trace");
     return false;
   }
-  char configured[512] = {}, tried[1024];
-  const std::string_view file = tape::config("cupti");
-  if (file.size() < sizeof configured) memcpy(configured, file.data(), file.size());
-  if (!load_cupti(g_cupti, configured, tried, sizeof tried)) {
+  char tried[1024];
+  if (!load_cupti(g_cupti, tried, sizeof tried)) {
     char line[1280];
     snprintf(line, sizeof line,
              "CUPTI (libcupti.so) was not found (looked at %s): the program runs, its CUDA activity is not "
@@ -599,15 +580,15 @@ bool start_session() {
     return false;
   }
   g_cupti.get_version(&g_version);
-  g_driver_all = tape::config("driver_trace", "launch") == "all";
-  g_all_calls = tape::config("api_calls", "essential") == "all";
-  g_graph_nodes = tape::config("graph_trace", "graph") == "node";
+  g_driver_all = configuration.all_driver_calls;
+  g_all_calls = configuration.all_api_calls;
+  g_graph_nodes = configuration.graph_nodes;
   // These records alone make a PyTorch step a fifth longer (H200, CUPTI 13.0); the waiting calls are API rows
   // anyway.
-  g_synchronization = tape::config("sync_trace", "0") == "1";
-  g_profiler_api = tape::config("profiler_api", "0") == "1";
-  g_start_launch = number_from(tape::config("start_launch"), 0);
-  g_stop_launch = number_from(tape::config("stop_launch"), 0);
+  g_synchronization = configuration.sync_trace;
+  g_profiler_api = configuration.profiler_api;
+  g_start_launch = tape::pool()->start_launch;
+  g_stop_launch = tape::pool()->stop_launch;
   if (!subscribe()) return false;
   g_pid = getpid();
   char text[64];
@@ -621,10 +602,10 @@ bool start_session() {
                           "cudaDeviceGetAttribute, cudaStreamIsCapturing "
                           "and the like); --all-api-calls records them");
   // CUPTI cannot choose kernels by name: what decodes its records does.
-  if (const std::string_view pattern = tape::config("kernel_include"); !pattern.empty())
-    tape::define_fact(kBlocks, event::BlockFact::kKernelInclude, 0, pattern);
-  if (const std::string_view pattern = tape::config("kernel_exclude"); !pattern.empty())
-    tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, pattern);
+  if (!configuration.kernel_include.empty())
+    tape::define_fact(kBlocks, event::BlockFact::kKernelInclude, 0, configuration.kernel_include);
+  if (!configuration.kernel_exclude.empty())
+    tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, configuration.kernel_exclude);
   setup_clock();
   // With a buffer per thread, whose a record is is known from its buffer; to write the kernel's thread id
   // into every record CUPTI would make a system call each time.
@@ -637,10 +618,12 @@ bool start_session() {
   const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
                           g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
   tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);
-  set_size_attribute(abi::attribute::kDeviceBufferSize, tape::config("cupti_device_buffer"));
-  set_size_attribute(abi::attribute::kDeviceBufferPoolLimit, tape::config("cupti_device_pool"));
-  const uint32_t blocks = number_from(tape::config("cupti_blocks"), 4);
-  setup_buffers(g_cupti, g_version, blocks == 0 || blocks > 256 ? 4 : blocks);
+  if (size_t buffers = configuration.cupti_device_buffers; buffers != 0) {
+    size_t size = sizeof buffers;
+    g_cupti.set_attribute(abi::attribute::kDeviceBufferPoolLimit, &size, &buffers);
+  }
+  constexpr uint32_t kBlocksPerBuffer = 4;
+  setup_buffers(g_cupti, g_version, kBlocksPerBuffer);
   abi::Result result = g_cupti.register_callbacks(buffer_requested, buffer_completed);
   if (result != abi::kSuccess) {
     char line[256];

@@ -96,8 +96,7 @@ struct Trigger {
   std::string_view text;
   uint32_t interned = 0;
   bool hit(const Marker& marker) const {
-    return text.data() != nullptr &&
-           (marker.interned != 0 ? marker.interned == interned : marker.text == text);
+    return !text.empty() && (marker.interned != 0 ? marker.interned == interned : marker.text == text);
   }
 };
 constinit Trigger g_start_trigger, g_stop_trigger;
@@ -111,11 +110,11 @@ bool triggers() {
   uint32_t expected = kUnread;
   if (!g_triggers.compare_exchange_strong(expected, kReading, std::memory_order_acq_rel))
     return expected == kSome;
-  g_start_trigger.text = tape::config("start_marker");
-  g_stop_trigger.text = tape::config("stop_marker");
+  g_start_trigger.text = tape::configuration().start_marker;
+  g_stop_trigger.text = tape::configuration().stop_marker;
   for (Trigger* trigger : {&g_start_trigger, &g_stop_trigger})
-    if (trigger->text.data() != nullptr) trigger->interned = tape::intern(trigger->text);
-  const bool some = g_start_trigger.text.data() != nullptr || g_stop_trigger.text.data() != nullptr;
+    if (!trigger->text.empty()) trigger->interned = tape::intern(trigger->text);
+  const bool some = !g_start_trigger.text.empty() || !g_stop_trigger.text.empty();
   g_triggers.store(some ? kSome : kNone, std::memory_order_release);
   return some;
 }

@@ -1,6 +1,6 @@
 // Markers inside a target, whatever API they came through: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX
-// (nvtx.cpp). Every domain has a stack of ranges per thread; a range whose push was recorded gets its pop
-// recorded too, also when recording was paused meanwhile, and a pop without a push never reaches the pool.
+// (nvtx.cpp). Every domain has a stack of ranges per thread. If the push of a range was recorded, its pop is recorded too,
+// even if recording was paused in between. A pop without a push never reaches the pool.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct Marker {
 inline constexpr int kNoRange = -1;     // pop without push
 inline constexpr int kNotTracked = -2;  // more domains with open ranges on this thread than are tracked
 
-/// True if this process is traced; attaches when that has not been tried.
+/// True if this process is traced. Tries to attach on the first call.
 bool ready();
 /// True if markers are being recorded now.
 bool active();
 
-/// Attaches if need be. All return at once when the process is not traced.
+/// Attach on the first call. All return at once if the process is not traced.
 void mark(const Marker& marker);
 /// Level of the range opened, from 0 for the outermost of its domain on this thread, or kNotTracked.
 int push(const Marker& marker);
@@ -38,7 +38,7 @@ int pop(uint32_t domain);
 /// Id of the range, unique in the process; with kUnrecorded set when it was not recorded (0 when not traced).
 uint64_t start(const Marker& marker);
 inline constexpr uint64_t kUnrecorded = 1ULL << 63;
-/// Ignores ids that were not recorded; records the others also while paused.
+/// Ignores ids that were not recorded; records the others even while paused.
 void stop(uint64_t range);
 void pause();
 void resume();

@@ -12,8 +12,7 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind;
 
-// ---- what a command is
-// ------------------------------------------------------------------------------------------------
+// ---- what a command is --------------------------------------------------------------------------
 
 // Each fill_command() describes the command of one function from its arguments, after the call has succeeded.
 
@@ -205,8 +204,7 @@ void describe(Of<&D::clEnqueueBarrierWithWaitList>, Command& c, cl_command_queue
   sync(c, event::SyncKind::kBarrier);
 }
 
-// ---- the hook
-// ------------------------------------------------------------------------------------------------------------
+// ---- the hook -----------------------------------------------------------------------------------
 
 template <auto Member>
 struct Enqueue : EnqueueCall<FunctionOf<Member>> {
@@ -290,8 +288,7 @@ cl_int CL_API_CALL svm_free_enqueued(cl_command_queue queue, cl_uint count, void
   return result;
 }
 
-// ---- kernels
-// ---------------------------------------------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------------
 
 bool narrow_shape(cl_uint dimensions, const size_t* global, const size_t* local) {
   size_t all = 0;

@@ -15,8 +15,7 @@ namespace {
 using D = cl_icd_dispatch;
 using event::CopyDirection, event::CopyKind, event::MemoryKind, event::AllocationOperation;
 
-// ---- wrappers
-// -----------------------------------------------------------------------------------------------------------
+// ---- wrappers -----------------------------------------------------------------------------------
 
 template <Function Number, typename F>
 struct Extension {
@@ -62,8 +61,7 @@ struct PlainExtension<Number, R (*)(A...)> : Extension<Number, R (*)(A...)> {
   }
 };
 
-// ---- cl_khr_command_buffer
-// ------------------------------------------------------------------------------------------------
+// ---- cl_khr_command_buffer ----------------------------------------------------------------------
 
 struct CommandBuffer {
   std::atomic<uint32_t> references;
@@ -172,8 +170,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
       count, queues, handle, waits, wait_list, event);
 }
 
-// ---- cl_intel_unified_shared_memory
-// ------------------------------------------------------------------------------------------
+// ---- cl_intel_unified_shared_memory -------------------------------------------------------------
 
 void* allocated(void* at, const Times& times, cl_context context, size_t bytes, MemoryKind kind,
                 std::string_view name) {
@@ -282,8 +279,7 @@ cl_command_queue CL_API_CALL create_queue_khr(cl_context context, cl_device_id d
   return create_queue_by(forward_create_queue, CreateQueueKhr::kNumber, context, device, asked, code);
 }
 
-// ---- look-up
-// -----------------------------------------------------------------------------------------------------------------
+// ---- look-up ------------------------------------------------------------------------------------
 
 // Takes `real` behind the wrapper if it has none yet.
 template <typename E, typename F>

@@ -1,5 +1,4 @@
-// Extension functions that the program asks for by name: those that enqueue work or allocate memory are
-// wrapped.
+// Wraps the extension functions that enqueue work or allocate memory when the program asks for them by name.
 #pragma once
 
 #include "capture/source/opencl/core.h"

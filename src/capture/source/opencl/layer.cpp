@@ -62,8 +62,7 @@ void refuse_what_is_missing() {
 #undef TACHO_CL_OPAQUE
 }
 
-// ---- interposition
-// -----------------------------------------------------------------------------------------------------
+// ---- interposition ------------------------------------------------------------------------------
 
 // The library whose functions the program would call if libtacho.so were not there.
 void* find_real(const char* name, const void* caller) {
@@ -304,8 +303,7 @@ TACHO_EXPORT cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* target, 
   return tacho::capture::opencl::init_layer(entries, target, entries_ret, layer_ret);
 }
 
-// ---- exported OpenCL functions: the parameters by position, as the headers declare them
-// ------------------------------
+// ---- exported OpenCL functions: the parameters by position, as the headers declare them ---------
 
 #define P(name, i) tacho::capture::opencl::Parameter<&cl_icd_dispatch::name, i> a##i
 #define TACHO_P0(n)

@@ -19,8 +19,7 @@ constinit Slab<Kernel> g_kernel_slab;
 constinit Slab<Memory> g_memory_slab;
 constinit Slab<Mapping> g_mapping_slab;
 
-// ---- text
-// ----------------------------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------
 
 struct Text {
   char bytes[4096];
@@ -170,8 +169,7 @@ void define_device(Device& device) {
   if (top != handle) tape::define_property(event::Table::kDevice, number, "sub-device", "yes");
 }
 
-// ---- kernel descriptions, deduplicated
-// ------------------------------------------------------------------------------
+// ---- kernel descriptions, deduplicated ----------------------------------------------------------
 
 struct Description {
   uint64_t key;  // 0 = free
@@ -232,8 +230,7 @@ uint32_t narrow(cl_ulong bytes) {
   return bytes < event::kUnknown32 ? static_cast<uint32_t>(bytes) : event::kUnknown32;
 }
 
-// ---- filter
-// --------------------------------------------------------------------------------------------------------
+// ---- filter -------------------------------------------------------------------------------------
 
 struct Filter {
   bool include_set, exclude_set;
@@ -241,8 +238,7 @@ struct Filter {
 };
 constinit Filter g_filter = {};
 
-bool compile(std::string_view key, regex_t& expression) {
-  const std::string_view text = tape::config(key);
+bool compile(std::string_view key, std::string_view text, regex_t& expression) {
   if (text.empty()) return false;
   char pattern[1024];
   if (text.size() < sizeof pattern) {
@@ -262,8 +258,8 @@ bool compile(std::string_view key, regex_t& expression) {
 }  // namespace
 
 void read_filter() {
-  g_filter.include_set = compile("kernel_include", g_filter.include);
-  g_filter.exclude_set = compile("kernel_exclude", g_filter.exclude);
+  g_filter.include_set = compile("kernel_include", tape::configuration().kernel_include, g_filter.include);
+  g_filter.exclude_set = compile("kernel_exclude", tape::configuration().kernel_exclude, g_filter.exclude);
 }
 
 bool name_included(std::string_view name) {
@@ -276,8 +272,7 @@ bool name_included(std::string_view name) {
   return !g_filter.exclude_set || regexec(&g_filter.exclude, text, 0, nullptr, 0) != 0;
 }
 
-// ---- devices and contexts
-// ------------------------------------------------------------------------------------------
+// ---- devices and contexts -----------------------------------------------------------------------
 
 Device* device_of(cl_device_id handle) {
   if (auto* const device = static_cast<Device*>(g_devices.find(handle))) return device;
@@ -347,8 +342,7 @@ uint32_t device_number_of(cl_context context) {
   return value == 0 ? 0 : static_cast<uint32_t>(value - 1);
 }
 
-// ---- kernels
-// -------------------------------------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------------
 
 void kernel_created(cl_kernel handle) {
   if (handle == nullptr) return;
@@ -410,8 +404,7 @@ uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind) {
   return description(text, kind, event::kUnknown32, event::kUnknown32);
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -589,8 +582,7 @@ SharedMemory shared_at(const void* at) {
   return g_shared[place - 1];
 }
 
-// ---- hooks
-// ---------------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,5 +1,5 @@
-// What the OpenCL source knows about the program's objects: devices, contexts, kernels, memory. Everything is
-// found by handle without a lock; a handle that was never seen being created is asked about at its first use.
+// What the OpenCL source knows about the program's objects: devices, contexts, kernels, memory. It finds everything by
+// handle without a lock, and asks the runtime about a handle whose creation it did not see at the handle's first use.
 #pragma once
 
 #include "capture/source/opencl/core.h"

@@ -84,8 +84,7 @@ bool ours() {
   return true;
 }
 
-// ---- clocks
-// ----------------------------------------------------------------------------------------------------------
+// ---- clocks -------------------------------------------------------------------------------------
 
 constinit ClockTuple g_first_tuple = {};
 
@@ -149,8 +148,7 @@ void pair_by_call(Queue& queue, const Command& command, uint64_t queued) {
   tape::define(&record.header);
 }
 
-// ---- writing
-// -----------------------------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 struct DeviceTimes {
   uint64_t queued = 0, submit = 0, start = 0, end = 0;
@@ -337,8 +335,7 @@ bool idle(const Queue& queue) {
   return queue.appended.load(std::memory_order_acquire) == queue.collected.load(std::memory_order_acquire);
 }
 
-// ---- the flush thread
-// ------------------------------------------------------------------------------------------------
+// ---- the flush thread ---------------------------------------------------------------------------
 
 void report_filtered() {
   const uint64_t filtered = g_wiped->filtered.exchange(0, std::memory_order_relaxed);
@@ -549,8 +546,7 @@ void count_filtered() {
   progress().filtered.fetch_add(1, std::memory_order_relaxed);
 }
 
-// ---- commands
-// --------------------------------------------------------------------------------------------------------
+// ---- commands -----------------------------------------------------------------------------------
 
 void add(Queue& queue, const Command& command) {
   count_issued(command.kind);
@@ -605,8 +601,7 @@ bool holds(cl_event event) {
   return false;
 }
 
-// ---- queues
-// ----------------------------------------------------------------------------------------------------------
+// ---- queues -------------------------------------------------------------------------------------
 
 void define_queue(Queue& queue, const Command* first) {
   const Guard guard(g_wiped->definitions);
@@ -710,8 +705,7 @@ void queue_released(cl_command_queue handle) {
 
 namespace {
 
-// ---- hooks
-// -----------------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 
 bool wants_profiling() {
   return (tape::pool()->sources & (bit::kDispatch | bit::kCopy | bit::kSync)) != 0;

@@ -84,17 +84,6 @@ uint32_t current_tid() {
   return static_cast<uint32_t>(syscall(SYS_gettid));
 }
 
-uint64_t number_of(const char* key, uint64_t fallback, uint64_t least, uint64_t most) {
-  const std::string_view text = tape::config(key);
-  uint64_t value = 0;
-  if (text.empty() || text.size() > 18) return fallback;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return fallback;
-    value = value * 10 + static_cast<uint64_t>(c - '0');
-  }
-  return value < least ? least : value > most ? most : value;
-}
-
 int64_t now_coarse_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -485,19 +474,20 @@ int own_signal() {
 void start_process(const void* stack_end) {
   if (g_signal.load(std::memory_order_relaxed) != 0) return;
   if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return;
-  if (tape::config("launch_stacks") == "1") {
+  const event::ConfigurationView& configuration = tape::configuration();
+  if (configuration.launch_stacks) {
     find_python();
     g_launch_stacks.store(true, std::memory_order_relaxed);
   }
-  if (tape::config("sampler") != "timer") return;
-  g_clock = tape::config("sample_clock") == "wall" ? event::SampleClock::kWall : event::SampleClock::kCpu;
+  if (configuration.sampler != event::Sampler::kTimer) return;
+  g_clock = configuration.sample_clock;
   timespec tick{};
   if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 && tick.tv_sec == 0)
     g_tick = static_cast<uint64_t>(tick.tv_nsec);
   g_next_search.store(now_coarse_ns() + 50'000'000, std::memory_order_relaxed);
-  g_period = 1'000'000'000 / number_of("sample_hz", 100, 1, 10'000);
-  g_stack_bytes = static_cast<uint32_t>(number_of("sample_stack", 16384, 512, 57344)) & ~7u;
-  choose_threads(tape::config("sample_threads"));
+  g_period = 1'000'000'000 / configuration.sample_hz;
+  g_stack_bytes = configuration.sample_stack & ~7u;
+  choose_threads(configuration.sample_threads);
   const int signal = free_signal();
   if (signal == 0) {
     tape::note(event::NoteSeverity::kWarning,

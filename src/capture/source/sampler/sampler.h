@@ -18,7 +18,7 @@ void start_process(const void* stack_end);
 void begin_thread();
 void end_thread();
 
-/// Set while launching calls are to leave their Python stack (configuration: launch_stacks=1, with a sampler).
+/// Set while launching calls are to leave their Python stack (configuration: launch_stacks, with a sampler).
 extern std::atomic<bool> g_launch_stacks;
 void record_launch_stack(uint64_t correlation);
 /// At a call that launches device work, before it: which line of Python it comes from. Costs one load when switched off,

@@ -309,7 +309,7 @@ class NvidiaProvider : public Provider {
       observer.note("PC samples are of all dispatches: -d does not choose among them");
     TargetRunOptions options;
     options.command = request.command;
-    options.config = {{"counter_folder", spool->folder()}};
+    options.target.counter_folder = spool->folder();
     options.sources = tape::source_bit::kCounter;
     options.folder = request.folder;
     observer.run_begins({}, 1, 1);
@@ -399,7 +399,7 @@ class NvidiaProvider : public Provider {
       evaluator = std::make_unique<nvidia::Evaluator>(host, metrics, folder);
       TargetRunOptions options;
       options.command = request.command;
-      options.config = {{"counter_folder", folder}};
+      options.target.counter_folder = folder;
       options.sources = tape::source_bit::kCounter;
       options.folder = request.folder;
       options.tick = [&] {

@@ -736,7 +736,7 @@ bool start_range_profiler(const char* folder) {
   char tried[1024], line[1536];
   if (!read_collection(folder))
     return refuse("counters cannot be collected: tacho's folder for them is gone");
-  if (!cuda::load_cupti(c.cupti, "", tried, sizeof tried)) {
+  if (!cuda::load_cupti(c.cupti, tried, sizeof tried)) {
     snprintf(line, sizeof line,
              "counters cannot be collected: CUPTI (libcupti.so) was not found (looked at %s)", tried);
     return refuse(line);

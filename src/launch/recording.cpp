@@ -1,0 +1,55 @@
+// Triggers, and what cannot be asked for together (recording.h).
+#include "launch/recording.h"
+
+#include <signal.h>
+
+#include <charconv>
+
+namespace tacho::launch {
+
+Result<Trigger> parse_trigger(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon != std::string::npos) {
+    const std::string kind = text.substr(0, colon), value = text.substr(colon + 1);
+    Trigger trigger;
+    if (kind == "marker" && !value.empty()) {
+      trigger.kind = Trigger::Kind::kMarker;
+      trigger.marker = value;
+      return trigger;
+    }
+    if (kind == "launch") {
+      trigger.kind = Trigger::Kind::kLaunch;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), trigger.launch);
+      if (error == std::errc() && end == value.data() + value.size() && trigger.launch > 0) return trigger;
+    }
+    if (kind == "signal") {
+      trigger.kind = Trigger::Kind::kSignal;
+      static constexpr std::pair<const char*, int> kSignals[] = {
+          {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"HUP", SIGHUP}};
+      for (const auto& [name, number] : kSignals)
+        if (value == name || value == std::string("SIG") + name) {
+          trigger.signal = number;
+          return trigger;
+        }
+    }
+  }
+  return fail("trigger '{}' is none of marker:TEXT, signal:USR1|USR2|HUP, launch:N (N from 1)", text);
+}
+
+bool Recording::starts_paused() const {
+  // The first launch: recording begins with the program.
+  if (start_trigger.launch == 1) return start_paused;
+  const double first = periods.empty() ? delay_s : periods.front().delay_s;
+  return start_paused || start_trigger.kind != Trigger::Kind::kNone || first > 0;
+}
+
+Status check(const Recording& recording) {
+  if (recording.writer.aggregate && recording.writer.ring_size != 0)
+    return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
+  if (recording.target.sampler == event::Sampler::kPerf &&
+      recording.target.sample_clock == event::SampleClock::kWall)
+    return fail("--sampler perf samples CPU time; for wall time use --sampler timer");
+  return {};
+}
+
+}  // namespace tacho::launch

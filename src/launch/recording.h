@@ -1,0 +1,61 @@
+// What to record, when, and where to: what every command line that starts a program is turned into.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "event/configuration_text.h"
+#include "launch/telemetry.h"
+#include "tape/layout.h"
+#include "trace/writer.h"
+
+namespace tacho::launch {
+
+/// When to switch recording on or off.
+struct Trigger {
+  enum class Kind { kNone, kMarker, kSignal, kLaunch } kind = Kind::kNone;
+  std::string marker;   // kMarker: text of a mark or range
+  int signal = 0;       // kSignal: sent to tacho
+  uint64_t launch = 0;  // kLaunch: the n-th dispatch of the run, from 1
+};
+/// "marker:TEXT", "signal:USR1", "launch:N".
+Result<Trigger> parse_trigger(const std::string& text);
+
+struct Recording {
+  // ---- what
+  uint64_t sources = tape::source_bit::kAll;
+  /// Kernel filters, call stacks, details of CUDA: what targets are told. The triggers' markers are added at the start.
+  event::Configuration target;
+  double sample_delay_s = 0;     ///< no call stacks before so many seconds
+  double sample_duration_s = 0;  ///< nor after so many seconds more; 0 = to the end
+  TelemetryOptions telemetry;
+
+  // ---- when
+  bool start_paused = false;
+  double delay_s = 0;     ///< recording starts after so many seconds
+  double duration_s = 0;  ///< and lasts so many; 0 = to the end
+  Trigger start_trigger, stop_trigger;
+  /// `repeat` times a delay and a duration; 0 = for ever.
+  struct Period {
+    double delay_s, duration_s;
+    uint64_t repeat;
+  };
+  std::vector<Period> periods;  ///< override delay_s and duration_s
+
+  // ---- where to, and how much
+  std::string output;  ///< the .tacho to write
+  trace::WriterOptions writer;
+  uint64_t pool_initial = 16ull << 20;
+  uint64_t pool_max = 256ull << 20;
+  uint32_t flush_period_ms = 1000;
+
+  /// True if recording does not begin with the program.
+  bool starts_paused() const;
+};
+
+/// The first contradiction, as a sentence for the user.
+Status check(const Recording& recording);
+
+}  // namespace tacho::launch

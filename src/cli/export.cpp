@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "format/view/names.h"
 

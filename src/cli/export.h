@@ -1,4 +1,4 @@
-// What `tacho export`, `tacho trace -f` and the personalities share: from a format's name to files.
+// Writes traces in other formats: shared by `tacho export`, `tacho trace -f` and the personalities.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tacho::cli {
 /// "a,b" -> {"a", "b"}.
 std::vector<std::string> words_of(std::string_view list);
 
-/// The writer of a format; the sentence for an unknown one names the nearest and all of them.
+/// The writer of a format. The error for an unknown one names the nearest and lists all.
 Result<const format::Writer*> writer_of(std::string_view name);
 
 struct ExportPlace {
@@ -23,7 +23,7 @@ struct ExportPlace {
   std::string folder;  // -d; empty = the current one
 };
 
-/// Writes one format. Default names get a number when taken. Folder formats: one set of files per process
+/// Writes one format. Default names get a number if they are taken. Folder formats write one set of files per process
 /// that has records (options.process 0), named after its pid.
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written);
@@ -31,10 +31,10 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
 /// Rows of table process that have timed facts of the tables and domains that `options` want.
 std::vector<int64_t> processes_with_records(const trace::Trace& trace, const format::ExportOptions& options);
 
-/// `prefix`, or with a number when files <prefix>_* exist in `folder`.
+/// `prefix`, with a number if files <prefix>_* exist in `folder`.
 std::string free_prefix(const std::string& folder, const std::string& prefix);
 
-/// A file size limit must be an error of writing, not a signal.
+/// Makes exceeding the file size limit a write error instead of a signal.
 void ignore_file_size_signal();
 
 }  // namespace tacho::cli

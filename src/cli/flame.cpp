@@ -5,8 +5,8 @@
 
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "format/stacks/stacks.h"
 

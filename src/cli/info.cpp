@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "cli/shared/summary.h"
 #include "event/schema.h"
 #include "format/format.h"

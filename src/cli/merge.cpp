@@ -4,9 +4,9 @@
 
 #include "analysis/trim.h"
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/convert.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
 

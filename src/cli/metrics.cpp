@@ -9,7 +9,7 @@
 
 #include "base/json_writer.h"
 #include "cli/command.h"
-#include "cli/shared/run_target.h"
+#include "cli/shared/command_line.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "metric/catalog/rules.h"

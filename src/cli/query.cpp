@@ -8,7 +8,7 @@
 
 #include "base/json_writer.h"
 #include "cli/command.h"
-#include "cli/shared/run_target.h"
+#include "cli/shared/command_line.h"
 #include "query/sql/session.h"
 #include "report/table.h"
 

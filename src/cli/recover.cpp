@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
-#include "cli/shared/run_target.h"
+#include "cli/shared/command_line.h"
 #include "launch/launcher.h"
 
 namespace tacho::cli {

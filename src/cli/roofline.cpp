@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command.h"
-#include "cli/shared/run_target.h"
+#include "cli/shared/command_line.h"
 #include "report/table.h"
 #include "roofline/ceilings_file.h"
 #include "roofline/suite.h"

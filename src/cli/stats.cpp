@@ -11,8 +11,8 @@
 #include "analysis/stacks.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "format/format.h"
 #include "report/table.h"
 
@@ -196,8 +196,8 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
   return kOk;
 }
 
-// The first `count` rows, a page at a time: there may be millions. Every page of text has a header, and columns as wide as
-// the page needs.
+// The first `count` rows, a page at a time: there may be millions. Every page of text has a header, and
+// columns as wide as the page needs.
 void print_rows(const analysis::StatTable& table, size_t count, bool bytes, const std::string& format,
                 const std::string& nothing) {
   constexpr size_t kPage = 10'000;

@@ -1,10 +1,6 @@
 // `tacho trace [options] -- command`: runs a program and records what it does on its devices.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/command.h"
 #include "cli/shared/run_target.h"
@@ -23,7 +19,8 @@ int run_trace(int argc, char** argv) {
       "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it,\n"
       "126 not executable, 127 not found.");
   TraceRequest request;
-  add_trace_options(app, request);
+  std::optional<Error> refusal;
+  options::declare(app, trace_options(), request, refusal);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -32,6 +29,7 @@ int run_trace(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(kOwnError, option_error(app, error));
   }
+  if (refusal) return complain(kOwnError, refusal->message);
   auto command = target_command(app);
   if (!command) return complain(kOwnError, command.error().message);
   request.launch.command = std::move(*command);

@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/convert.h"
 #include "cli/shared/open_trace.h"
-#include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "cli/shared/time_text.h"
 #include "format/format.h"

@@ -16,7 +16,7 @@
 #include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/profile/profile.h"
-#include "cli/shared/run_target.h"
+#include "cli/shared/command_line.h"
 #include "counter/provider.h"
 #include "metric/analysis/analysis.h"
 #include "metric/analysis/compare.h"

@@ -18,11 +18,13 @@
 #include <set>
 #include <sstream>
 
+#include "base/placeholders.h"
 #include "cli/command.h"
+#include "cli/profile/options.h"
 #include "cli/profile/session.h"
 #include "cli/profile/specs.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
-#include "cli/shared/run_target.h"
 #include "cli/shared/suggest.h"
 #include "counter/wanted.h"
 #include "metric/catalog/builtin/builtin.h"
@@ -35,130 +37,7 @@ namespace tacho::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Arguments {
-  std::string name, path, subpath, output_directory, set, replay, cache_control, format = "csv", device,
-                                                                                 ids = "3.3";
-  std::vector<std::string> blocks, kernels, dispatches, config_dirs;
-  std::optional<std::string> multiplexing;
-  std::string arch, list_metrics_arch, list_blocks_arch;
-  bool list_sets = false, list_metrics = false, list_blocks = false;
-  bool no_roof = false, roof_only = false, quiet = false, specs = false, dry_run = false, overwrite = false;
-  bool retain_rocpd = false, no_native_tool = false, torch_trace = false, experimental = false;
-  int attach_pid = 0, attach_duration = 0, verbose = 0;
-  double max_time = 0;
-  std::vector<std::string> command;
-};
-
-// What a script gives whose variable is not set: it must not mean "everything".
-std::string check_given(const std::string& text) {
-  return text.empty() ? "an empty text was given" : "";
-}
-
-void add_options(CLI::App& app, Arguments& a, CLI::Option*& list_metrics, CLI::Option*& list_blocks) {
-  auto* where = app.add_option_group("Where it goes");
-  where->add_option("-n,--name", a.name, "workload name: the folder is ./workloads/<name>/<device or rank>")
-      ->type_name("NAME");
-  where
-      ->add_option("--output-directory", a.output_directory,
-                   "exactly this folder; %hostname% %gpumodel% %rank% %env{NAME}% are filled in")
-      ->check(check_given)
-      ->type_name("DIR");
-  where->add_option("-p,--path", a.path, "deprecated: as --output-directory")
-      ->check(check_given)
-      ->type_name("DIR");
-  where->add_option("--subpath", a.subpath, "deprecated, with --path: node_name or gpu_model is appended")
-      ->check(CLI::IsMember({"gpu", "node_name", "gpu_model"}));
-  where->add_flag("--overwrite", a.overwrite,
-                  "remove what earlier runs left in the folder; otherwise this run is added");
-  where
-      ->add_option("--format-rocprof-output", a.format,
-                   "csv (one row a dispatch) or rocpd (one row a counter)")
-      ->check(CLI::IsMember({"csv", "rocpd"}))
-      ->capture_default_str();
-  where->add_flag("--retain-rocpd-output", a.retain_rocpd, "with rocpd: keep the database of each pass");
-
-  auto* what = app.add_option_group("What is collected (default: everything that the device's metrics need)");
-  what->add_option("-b,--block", a.blocks,
-                   "blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization")
-      ->expected(1, -1)
-      ->type_name("ID");
-  what->add_option("--set", a.set, "a set of metrics that fits in one pass (--list-sets)")
-      ->check(check_given)
-      ->type_name("SET");
-  what->add_option("-k,--kernel", a.kernels, "only kernels whose name contains one of these")
-      ->expected(1, -1)
-      ->check(check_given)
-      ->type_name("NAME");
-  what->add_option("-d,--dispatch", a.dispatches, "only these dispatches of the run, from 0: 3, 0:9")
-      ->expected(1, -1)
-      ->type_name("N");
-  what->add_flag("--no-roof", a.no_roof, "nothing for the roofline");
-  what->add_flag("--roof-only", a.roof_only, "only what the roofline needs");
-  what->add_option("--ids", a.ids, "what numbers mean: 3.3, or seed as in the users' documents")
-      ->check(CLI::IsMember({"3.3", "seed"}))
-      ->capture_default_str();
-  what->add_option("--config-dir", a.config_dirs, "folder with metric YAML of your own")
-      ->expected(1, -1)
-      ->type_name("DIR");
-
-  auto* how = app.add_option_group("How");
-  how->add_option("--device", a.device, "GPU number, virtual or cpu (default: GPU 0, else virtual)")
-      ->type_name("DEVICE");
-  std::string replay_text =
-      "kernel: each kernel again with its memory put back; application: the program again";
-  std::vector<std::string> replays = {"kernel", "application"};
-  for (const auto& provider : counter::providers())
-    if (const auto own = provider->own_replay()) {
-      replay_text += fmt::format("; {}: {}", own->name, own->text);
-      replays.emplace_back(own->name);
-    }
-  how->add_option("--replay", a.replay, replay_text)->check(CLI::IsMember(replays));
-  how->add_option_function<std::vector<std::string>>(
-         "--iteration-multiplexing",
-         [&a](const std::vector<std::string>& values) {
-           a.multiplexing =
-               values.empty() || values.front().empty() ? "kernel_launch_params" : values.front();
-         },
-         "spread the passes over the launches of each kernel: kernel or kernel_launch_params (default)")
-      ->expected(0, 1)
-      ->type_name("POLICY");
-  how->add_option("--cache-control", a.cache_control,
-                  "NVIDIA: all empties the L2 before each measured kernel (default where kernels are "
-                  "replayed), none leaves it")
-      ->check(CLI::IsMember({"all", "none"}));
-  how->add_option("--max-time", a.max_time,
-                  "virtual GPU: interpret only part of the work-groups when it would take longer (s)")
-      ->check(check_seconds)
-      ->type_name("SECONDS");
-  how->add_flag("-q,--quiet", a.quiet, "no lines of ours, a progress bar on a terminal");
-  how->add_flag("--dry-run", a.dry_run, "say which passes would be made; run nothing");
-  how->add_flag("-V,--verbose", a.verbose, "accepted, changes nothing");
-
-  auto* lists = app.add_option_group("Lists (need no program and no device)");
-  list_metrics = lists
-                     ->add_option("--list-available-metrics,--list-metrics", a.list_metrics_arch,
-                                  "blocks, tables and metrics")
-                     ->expected(0, 1)
-                     ->type_name("ARCH");
-  list_blocks = lists->add_option("--list-blocks", a.list_blocks_arch, "blocks and their short names")
-                    ->expected(0, 1)
-                    ->type_name("ARCH");
-  lists->add_flag("--list-sets", a.list_sets, "the sets that --set takes");
-  lists
-      ->add_option("--arch", a.arch,
-                   "of this architecture: gfx942, sm_90, virtual, cpu (default: the device here)")
-      ->type_name("ARCH");
-  lists->add_flag("-s,--specs", a.specs, "what is known about this machine and its device");
-
-  auto* other = app.add_option_group("Of rocprof-compute");
-  other->add_flag("--no-native-tool", a.no_native_tool, "accepted: tacho has one way of collecting");
-  other->add_option("--attach-pid", a.attach_pid, "refused: counters need the program's start")
-      ->type_name("PID");
-  other->add_option("--attach-duration-msec", a.attach_duration, "belongs to --attach-pid")->type_name("MS");
-  other->add_flag("--torch-trace", a.torch_trace, "refused: operators are not mapped");
-  other->add_flag("--experimental", a.experimental, "accepted, changes nothing");
-}
+using profiling::Arguments;
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
   std::string out;
@@ -373,12 +252,10 @@ bool wants_roofline(const Arguments& a, const metric::Catalog& catalog,
 // The folder of the run, and what there is to say about how it came about.
 Result<std::string> choose_folder(const Arguments& a, const counter::Device& device,
                                   std::vector<std::string>& warnings) {
-  workload::Placeholders values;
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  values.hostname = host;
-  values.gpumodel = device.model;
-  values.rank = workload::detect_rank();
+  constexpr PlaceholderDialect kDialect = PlaceholderDialect::kFolders;
+  PlaceholderFacts values = placeholder_facts();
+  values.gpu_model = device.model;
+  const std::string rank = values.job.known() ? fmt::format("{}", values.job.rank) : "";
   std::string folder = a.output_directory;
   if (!a.path.empty()) {
     warnings.push_back(
@@ -387,8 +264,8 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
     if (!a.output_directory.empty())
       return fail("--path and --output-directory both say where the profile goes: choose one");
     folder = a.path;
-    if (a.subpath == "node_name") folder += "/" + values.hostname;
-    if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpumodel;
+    if (a.subpath == "node_name") folder += "/" + values.host;
+    if (a.subpath == "gpu_model" || a.subpath == "gpu") folder += "/" + values.gpu_model;
   }
   if (!a.subpath.empty())
     warnings.push_back(
@@ -397,19 +274,20 @@ Result<std::string> choose_folder(const Arguments& a, const counter::Device& dev
   if (folder.empty()) {
     if (a.name.empty())
       return fail("give the workload a name with -n NAME, or a folder with --output-directory");
-    return "workloads/" + a.name + "/" + (values.rank.empty() ? values.gpumodel : values.rank);
+    return "workloads/" + a.name + "/" + (rank.empty() ? values.gpu_model : rank);
   }
   if (!a.name.empty())
     warnings.push_back(fmt::format("--name is ignored, because {} is given",
                                    a.path.empty() ? "--output-directory" : "--path"));
-  folder = workload::expand_placeholders(folder, values);
+  const bool rank_used = uses_rank(folder, kDialect);
+  folder = expand_placeholders(folder, kDialect, values);
   if (folder.empty())
     return fail("--output-directory {}: nothing is left when the placeholders are filled in",
                 a.output_directory);
-  if (values.rank_used && values.rank.empty())
+  if (rank_used && rank.empty())
     warnings.push_back("%rank% is ignored: no rank of an MPI launcher was detected");
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (!values.rank_used && !values.rank.empty()) folder += "/" + values.rank;
+  if (!rank_used && !rank.empty()) folder += "/" + rank;
   return folder;
 }
 
@@ -532,15 +410,14 @@ std::vector<std::string> not_matched(const Arguments& a, const std::vector<count
   return sentences;
 }
 
-Result<int> run(Arguments& a, ProfileFace face, const std::string& program, bool list_metrics,
-                bool list_blocks) {
-  if (list_metrics || list_blocks || a.list_sets) {
-    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, list_metrics  ? a.list_metrics_arch
-                                                                     : list_blocks ? a.list_blocks_arch
-                                                                                   : ""));
+Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
+  if (a.list_metrics || a.list_blocks || a.list_sets) {
+    TACHO_ASSIGN(const metric::Catalog catalog, catalog_for_lists(a, a.list_metrics  ? a.list_metrics_arch
+                                                                     : a.list_blocks ? a.list_blocks_arch
+                                                                                     : ""));
     const bool seed = a.ids == "seed";
-    if (list_metrics) std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
-    if (list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
+    if (a.list_metrics) std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
+    if (a.list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
     if (a.list_sets) std::fputs(list_of_sets(catalog, program, seed).c_str(), stdout);
     return kOk;
   }
@@ -761,8 +638,8 @@ int profile(int argc, char** argv, ProfileFace face) {
                   "  {0} --name vcopy --set mem_thruput --device virtual -- ./vcopy\n"
                   "Exit code: the program's own; 125 an error of ours, 126 not executable, 127 not found.",
                   program));
-  CLI::Option *list_metrics = nullptr, *list_blocks = nullptr;
-  add_options(app, arguments, list_metrics, list_blocks);
+  std::optional<Error> refusal;
+  options::declare(app, profiling::option_rows(), arguments, refusal);
   own.push_back(nullptr);
   try {
     app.parse(static_cast<int>(own.size()) - 1, own.data());
@@ -776,7 +653,7 @@ int profile(int argc, char** argv, ProfileFace face) {
     if (words_left && arguments.command.empty()) message += "; the program comes after --";
     return complain(kOwnError, message);
   }
-  const auto code = run(arguments, face, program, list_metrics->count() > 0, list_blocks->count() > 0);
+  const auto code = run(arguments, face, program);
   return code ? *code : complain(kOwnError, code.error().message);
 }
 

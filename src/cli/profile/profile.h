@@ -1,4 +1,4 @@
-// `tacho profile` as its personality calls it.
+// `tacho profile`, also as the personality rocprof-compute calls it.
 #pragma once
 
 #include <string>

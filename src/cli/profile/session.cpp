@@ -1,4 +1,4 @@
-// Log, terminal and files of a profile run (profile_session.h).
+// Log, terminal and files of a profile run (session.h).
 #include "cli/profile/session.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Machine facts for sysinfo.csv (profile_specs.h).
+// Machine facts for sysinfo.csv (specs.h).
 #include "cli/profile/specs.h"
 
 #include <sys/utsname.h>

@@ -1,4 +1,4 @@
-// Writing what was put together (trim, merge) in the format that the output's name asks for.
+// Writes the result of trim and merge in the format that the output's name asks for.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace tacho::cli {
 /// "tacho" or the name of a writer, by --format when given, else by the file's ending.
 Result<std::string> output_format(const std::string& path, const std::string& format);
 
-/// Lets `fill` write a trace, and that to `path`: a .tacho file directly, other formats from a temporary trace.
+/// Lets `fill` write a trace and stores it at `path`: a .tacho file directly, other formats through a temporary trace.
 Status write_converted(const std::string& path, const std::string& format, bool overwrite,
                        const std::function<Status(trace::TraceWriter&)>& fill);
 

@@ -1,4 +1,4 @@
-// The OpenCL devices of this machine, asked from the ICD loader where there is one.
+// The OpenCL devices of this machine, from the ICD loader if there is one.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class OpenClLibrary {
     uint32_t units = 0;
     uint64_t memory = 0;
   };
-  /// Asked in a process of its own: a driver that crashes, aborts or hangs takes that one with it. Then the list is empty and
-  /// `problem`, where given, says so in a sentence. The caller must be single-threaded.
+  /// Asks in a child process, so that a driver that crashes, aborts or hangs only takes that child down. Then the list is
+  /// empty and `problem`, if given, gets a sentence. The caller must be single-threaded.
   std::vector<Device> list(std::string* problem = nullptr) const;
 
  private:
@@ -45,10 +45,10 @@ class OpenClLibrary {
 /// "GPU", "CPU", "accelerator", "other" for a cl_device_type.
 std::string opencl_type_name(uint64_t type);
 
-/// GPUs that a vendor's kernel driver has in this machine, by the files of the system.
+/// GPUs that a vendor's kernel driver has in this machine, according to the system's files.
 std::vector<std::string> installed_gpus();
 
-/// The devices that a profiler's counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X
+/// The devices that counters would come from, in words for a sentence: "H200 (NVIDIA), MI300X
 /// (AMD)"; GPUs first, and only those when there are any. Empty when the machine has none.
 std::string counter_devices();
 

@@ -1,4 +1,4 @@
-// The summary that people see after a run and from `tacho info`.
+// The summary that `tacho trace` prints after a run, and `tacho info` of a file.
 #pragma once
 
 #include <cstdio>
@@ -12,9 +12,9 @@ namespace tacho::cli {
 
 struct SummaryOptions {
   size_t top = 10;                        // rows of each table
-  bool next_steps = true;                 // commands to go on with
-  bool kept = true;                       // the trace file stays (else it is not mentioned)
-  std::vector<std::string> written = {};  // other files that were made of it
+  bool next_steps = true;                 // suggest further commands
+  bool kept = true;                       // the trace file stays; else the summary does not mention it
+  std::vector<std::string> written = {};  // other files made from it
 };
 
 /// The whole summary as text, made for `screen`.

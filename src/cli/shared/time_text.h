@@ -13,7 +13,7 @@ namespace tacho::cli {
 /// ns. N may have a fraction and, after + or -, a unit: ns (without one), us, ms, s, min. `option` is for the sentence.
 Result<int64_t> parse_moment(std::string_view text, int64_t first, int64_t last, std::string_view option);
 
-/// Whether a moment can be told without knowing the trace: a bare number.
+/// True for a bare number: a moment that needs no trace to be understood.
 bool is_absolute(std::string_view text);
 
 }  // namespace tacho::cli

@@ -24,7 +24,7 @@ struct Request {
   std::vector<std::string> config_files;
   std::vector<std::string> remarks;  // for the user, before the start
   std::string output;                // tacho: -o FILE.tacho
-  std::string sampler = "timer";
+  event::Sampler sampler = event::Sampler::kTimer;
   bool overwrite = false, quiet = false, help = false;
   bool launch_stacks = true;
   uint32_t sample_stack = 16384;

@@ -1,4 +1,4 @@
-// Counter collection in the manner of rocprofv3 (rocprofv3_counters.h).
+// Counter collection in the manner of rocprofv3 (counters.h).
 #include "cli/personalities/rocprofv3/counters.h"
 
 #include <regex.h>

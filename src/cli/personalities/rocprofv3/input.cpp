@@ -1,4 +1,4 @@
-// rocprofv3's input files (rocprofv3_options.h): every mistake is told with its line.
+// rocprofv3's input files (options.h): every mistake is told with its line.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ Result<Job> read_job(const std::string& path, const YAML::Node& node) {
     const Option* const option = find_option(key);
     if (option == nullptr || option->name == "input") {
       std::vector<std::string> names = {"pmc_groups", "pmc_group_interval"};
-      for (const Option& known : options()) {
+      for (const Option& known : options_table()) {
         names.emplace_back(known.name);
         std::replace(names.back().begin(), names.back().end(), '-', '_');
       }

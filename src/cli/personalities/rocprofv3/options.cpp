@@ -1,11 +1,10 @@
-// The table of rocprofv3's options and the parsing of its command line (rocprofv3_options.h).
+// The table of rocprofv3's options and the parsing of its command line (options.h).
 #include "cli/personalities/rocprofv3/options.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/format.h"
-#include "cli/shared/suggest.h"
 
 namespace tacho::cli::rocprofv3 {
 namespace {
@@ -60,7 +59,7 @@ constexpr Option kOptions[] = {
     {"rocshmem-trace", "", Kind::kFlag, kHidden, "rocSHMEM calls", ""},
     {"ompt-trace", "", Kind::kFlag, kHidden, "OpenMP tools", ""},
     {"hipfile-trace", "", Kind::kFlag, kHidden, "hipFile calls", ""},
-    {"pmc", "", Kind::kList, kCounters, "counters to collect, in one pass", ""},
+    {"pmc", "", Kind::kList, kCounters, "counters to collect, in one pass", "", options::Repeats::kAdd},
     {"pc-sampling-beta-enabled", "", Kind::kFlag, kSampling, "required by the three below", ""},
     {"pc-sampling-unit", "", Kind::kValue, kSampling, "unit of the interval", "instructions cycles time"},
     {"pc-sampling-method", "", Kind::kValue, kSampling, "how", "stochastic host_trap"},
@@ -132,16 +131,6 @@ constexpr Option kOptions[] = {
     {"att-serialize-all", "", Kind::kFlag, kThreadTrace, "serialise all kernels", ""},
 };
 
-std::optional<bool> truth(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const char* yes : {"y", "yes", "t", "true", "on", "1"})
-    if (lower == yes) return true;
-  for (const char* no : {"n", "no", "f", "false", "off", "0"})
-    if (lower == no) return false;
-  return {};
-}
-
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin < text.size();) {
@@ -152,85 +141,14 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return words;
 }
 
-const Option* find_short(std::string_view word) {
-  for (const Option& option : kOptions)
-    if (!option.short_name.empty() && option.short_name == word) return &option;
-  return nullptr;
-}
-
 }  // namespace
 
-std::span<const Option> options() {
+std::span<const Option> options_table() {
   return kOptions;
 }
 
 const Option* find_option(std::string_view name) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  for (const Option& option : kOptions)
-    if (option.name == dashed) return &option;
-  return nullptr;
-}
-
-std::optional<bool> Given::flag(std::string_view name) const {
-  const auto found = words_.find(name);
-  if (found == words_.end()) return {};
-  return found->second.front() == "1";
-}
-bool Given::on(std::string_view name) const {
-  return flag(name).value_or(false);
-}
-
-std::string Given::value(std::string_view name, std::string_view otherwise) const {
-  const auto found = words_.find(name);
-  return found == words_.end() || found->second.empty() ? std::string(otherwise) : found->second.front();
-}
-
-const std::vector<std::string>& Given::list(std::string_view name) const {
-  static const std::vector<std::string> kNone;
-  const auto found = words_.find(name);
-  return found == words_.end() ? kNone : found->second;
-}
-
-Status Given::set(const Option& option, std::vector<std::string> words, std::string_view where) {
-  if (option.kind == Kind::kFlag) {
-    const auto yes = words.empty() ? std::optional(true) : words.size() == 1 ? truth(words[0]) : std::nullopt;
-    if (!yes) return fail("{}: '{}' is neither yes nor no", where, words[0]);
-    words = {*yes ? "1" : "0"};
-  } else if (words.empty()) {
-    return fail("{}: a value is missing", where);
-  } else if (option.kind == Kind::kValue && words.size() > 1) {
-    return fail("{}: takes one value, not {}", where, words.size());
-  }
-  if (!option.choices.empty()) {
-    const std::vector<std::string> choices = split(option.choices, ' ');
-    for (std::string& word : words)
-      for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    for (const std::string& word : words)
-      if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
-        const std::string best = nearest(word, choices);
-        std::string all;
-        for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
-        return fail("{}: '{}' is not one of {}{}", where, word, all,
-                    best.empty() ? "" : "; did you mean " + best + "?");
-      }
-  }
-  auto& kept = words_[std::string(option.name)];
-  // --pmc may be given several times; anything else: the last one counts, as everywhere.
-  if (option.name == "pmc")
-    kept.insert(kept.end(), words.begin(), words.end());
-  else
-    kept = std::move(words);
-  return {};
-}
-
-Status Given::merge(const Given& other, std::string_view where) {
-  for (const auto& [name, words] : other.words_) {
-    const auto [at, fresh] = words_.try_emplace(name, words);
-    if (!fresh && at->second != words)
-      return fail("--{} is given on the command line and, differently, in {}: remove one", name, where);
-  }
-  return {};
+  return options::find(kOptions, name);
 }
 
 Result<CommandLine> parse_command_line(int argc, char** argv) {
@@ -261,14 +179,11 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
       if (equals != std::string::npos) attached = word.substr(equals + 1);
       option = find_option(name);
       if (option == nullptr) {
-        std::vector<std::string> names;
-        for (const Option& known : kOptions) names.emplace_back(known.name);
-        const std::string best = nearest(name, names);
-        return fail("unknown option --{}{}; see rocprofv3 --help", name,
-                    best.empty() ? "" : ", did you mean --" + best + "?");
+        const std::string close = options::suggestion(kOptions, "--" + name);
+        return fail("unknown option --{}{}{}; see rocprofv3 --help", name, close, close.empty() ? "" : "?");
       }
     } else if (word.size() > 1 && word[0] == '-') {
-      option = find_short(word.substr(0, 2));
+      option = options::find_short(kOptions, word.substr(0, 2));
       if (option == nullptr) return fail("unknown option {}; see rocprofv3 --help", word);
       if (word.size() > 2) attached = word[2] == '=' ? word.substr(3) : word.substr(2);
     } else if (separated) {
@@ -287,7 +202,7 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
     switch (option->kind) {
       case Kind::kFlag:
         // `--stats no`: a yes or no that follows belongs to the flag; any other word begins the command.
-        if (!attached && at < words.size() && truth(words[at])) values.push_back(words[at++]);
+        if (!attached && at < words.size() && options::truth(words[at])) values.push_back(words[at++]);
         break;
       case Kind::kValue:
         if (!attached && at < words.size() && !is_option(words[at])) values.push_back(words[at++]);
@@ -316,20 +231,8 @@ std::string help_text() {
   for (const std::string_view group : {kAggregate, kTracing, kStatistics, kNames, kOutput, kFilter, kCounters,
                                        kSampling, kPerfetto, kThreadTrace, kOther}) {
     out += fmt::format("\n{}:\n", group);
-    for (const Option& option : kOptions) {
-      if (option.group != group) continue;
-      std::string names = option.short_name.empty() ? "    " : fmt::format("{}, ", option.short_name);
-      names += fmt::format("--{}", option.name);
-      if (option.kind == Kind::kValue) names += option.choices.empty() ? " X" : "";
-      if (option.kind == Kind::kList) names += " X...";
-      std::string text(option.help);
-      if (!option.choices.empty()) {
-        std::string choices(option.choices);
-        std::replace(choices.begin(), choices.end(), ' ', '|');
-        text += text.empty() ? choices : fmt::format(" ({})", choices);
-      }
-      out += fmt::format("  {:<34} {}\n", names, text);
-    }
+    for (const Option& option : kOptions)
+      if (option.group == group) out += options::help_line(option, 34);
   }
   out +=
       "\nExamples:\n"

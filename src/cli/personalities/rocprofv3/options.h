@@ -1,5 +1,4 @@
-// rocprofv3's options as data: one table serves its command line, its input files, --help and
-// --output-config.
+// rocprofv3's options: one table serves its command line, its input files, --help and --output-config.
 #pragma once
 
 #include <map>
@@ -10,47 +9,18 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/options/option_table.h"
 
 namespace tacho::cli::rocprofv3 {
 
-enum class Kind {
-  kFlag,   // with an optional y/yes/t/true/on/1 or n/no/f/false/off/0
-  kValue,  // one word
-  kList,   // one or more words
-};
+using options::Given;
+using options::Kind;
+using options::Option;
 
-struct Option {
-  std::string_view name;        // long, without --
-  std::string_view short_name;  // with -, or empty
-  Kind kind;
-  std::string_view group;  // heading in --help; empty = not shown there
-  std::string_view help;
-  std::string_view choices;  // allowed words separated by spaces; empty = any
-};
-std::span<const Option> options();
-/// By name with - or _ ("kernel-trace", "kernel_trace"); nullptr when there is none.
+/// The table.
+std::span<const Option> options_table();
+/// By name with - or _; nullptr when there is none.
 const Option* find_option(std::string_view name);
-
-/// Options that were given: name (with -) -> words. A flag has one word, "1" or "0".
-class Given {
- public:
-  bool has(std::string_view name) const { return words_.contains(name); }
-  /// True if the flag was given and not negated.
-  bool on(std::string_view name) const;
-  /// nullopt: not given.
-  std::optional<bool> flag(std::string_view name) const;
-  std::string value(std::string_view name, std::string_view otherwise = "") const;
-  const std::vector<std::string>& list(std::string_view name) const;
-  /// Checks choices and the spelling of a flag; `where` begins the sentence ("--stats", "line 3: stats").
-  Status set(const Option& option, std::vector<std::string> words, std::string_view where);
-  void set_flag(std::string_view name, bool on) { words_[std::string(name)] = {on ? "1" : "0"}; }
-  /// Takes over what `other` has; the same option with another value on both sides is an error.
-  Status merge(const Given& other, std::string_view where);
-  const std::map<std::string, std::vector<std::string>, std::less<>>& all() const { return words_; }
-
- private:
-  std::map<std::string, std::vector<std::string>, std::less<>> words_;
-};
 
 struct CommandLine {
   Given given;

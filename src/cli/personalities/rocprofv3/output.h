@@ -5,26 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "base/placeholders.h"
 #include "trace/trace.h"
 
 namespace tacho::cli::rocprofv3 {
 
-/// What placeholders stand for: one process of the run.
-struct ProcessFacts {
-  int64_t pid = 0, parent = 0, rank = 0;
-  bool has_rank = false;
-  std::vector<std::string> command;  // words
-  std::string host;
-};
-
 /// `text` with %pid%, {pid}, %h, %env{X}% and so on replaced. What is no placeholder stays.
-std::string expanded(const std::string& text, const ProcessFacts& process);
+std::string expanded(const std::string& text, const PlaceholderFacts& process);
 /// True if `text` names something that differs from process to process.
 bool differs_by_process(const std::string& text);
 
 /// The process of a trace's row; row 0: what is known before the start (pid 0).
-ProcessFacts facts_of(const trace::Trace& trace, int64_t process, const std::vector<std::string>& command);
-ProcessFacts facts_before_start(const std::vector<std::string>& command);
+PlaceholderFacts facts_of(const trace::Trace& trace, int64_t process,
+                          const std::vector<std::string>& command);
+PlaceholderFacts facts_before_start(const std::vector<std::string>& command);
 
 struct Place {
   std::string folder;  // empty = the current one
@@ -33,6 +27,6 @@ struct Place {
 /// Folder and prefix of a process's files. `directory` and `file` are -d and -o, empty when not given; `pass`
 /// the folder of a job, empty for none.
 Place place_of(const std::string& directory, const std::string& file, const std::string& pass,
-               const ProcessFacts& process);
+               const PlaceholderFacts& process);
 
 }  // namespace tacho::cli::rocprofv3

@@ -158,7 +158,7 @@ void choose_sources(const Given& given, Plan& plan) {
     sources |= tape::source_bit::kMarker;
   plan.options.tables = tables;
   plan.options.domains = domains;
-  plan.launch.sources = sources;
+  plan.launch.recording.sources = sources;
   std::string absent;
   for (const char* option : kAbsent)
     if (given.on(option)) absent += fmt::format("{}--{}", absent.empty() ? "" : ", ", option);
@@ -209,7 +209,7 @@ Status choose_periods(const Given& given, Plan& plan) {
       return fail("--collection-period '{}': the repeat is not a whole number", text);
     if (duration == 0)
       return fail("--collection-period '{}': the duration is 0, so nothing would be recorded", text);
-    plan.launch.periods.push_back({delay * seconds, duration * seconds, repeat});
+    plan.launch.recording.periods.push_back({delay * seconds, duration * seconds, repeat});
   }
   return {};
 }
@@ -337,8 +337,8 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
   }
   TACHO_TRY(choose_formats(given, plan));
   TACHO_TRY(choose_periods(given, plan));
-  plan.launch.start_paused = given.on("selected-regions");
-  if (plan.launch.start_paused && !plan.launch.periods.empty())
+  plan.launch.recording.start_paused = given.on("selected-regions");
+  if (plan.launch.recording.start_paused && !plan.launch.recording.periods.empty())
     return fail("--selected-regions and --collection-period both say when to record: choose one");
 
   plan.options.mangled = given.on("mangled-kernels");
@@ -388,7 +388,7 @@ Result<Plan> make_plan(const Given& given, const Job& job, const std::vector<std
       break;
     }
   TACHO_TRY(check_thread_trace(given));
-  for (const Option& option : options())
+  for (const Option& option : options_table())
     if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
       if (option.kind == Kind::kFlag ? given.on(option.name) : given.has(option.name)) {
         remark(
@@ -453,7 +453,7 @@ bool taken(const Place& place) {
 }
 
 Result<std::string> prepare_outputs(const Plan& plan) {
-  const ProcessFacts facts = facts_before_start(plan.launch.command);
+  const PlaceholderFacts facts = facts_before_start(plan.launch.command);
   std::string folder;  // for the recording while it grows
   if (plan.directory.empty() && plan.file.empty()) {
     folder = plan.pass;
@@ -543,7 +543,7 @@ std::string other_prefix(const Place& place, int64_t pid) {
 Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) {
   const auto processes = processes_with_records(trace, plan.options);
   for (const int64_t process : processes) {
-    const ProcessFacts facts = facts_of(trace, process, plan.launch.command);
+    const PlaceholderFacts facts = facts_of(trace, process, plan.launch.command);
     Place place = place_of(plan.directory, plan.file, plan.pass, facts);
     if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
     if (taken(place) && !plan.options.overwrite) {
@@ -644,12 +644,12 @@ int run_plan(const Given& given, Plan& plan) {
   }
   const auto recording = prepare_outputs(plan);
   if (!recording) return complain(kOwnError, recording.error().message);
-  plan.launch.output = *recording;
-  plan.launch.writer.overwrite = plan.options.overwrite;
-  plan.launch.writer.durable = !plan.keep_trace.empty();
+  plan.launch.recording.output = *recording;
+  plan.launch.recording.writer.overwrite = plan.options.overwrite;
+  plan.launch.recording.writer.durable = !plan.keep_trace.empty();
   int exit_code = kOk;
   if (plan.counters) {
-    const auto counted = collect_counters(*plan.counters, plan.launch.command, plan.launch.output,
+    const auto counted = collect_counters(*plan.counters, plan.launch.command, plan.launch.recording.output,
                                           [&](std::string_view sentence) { say(plan, kWarning, sentence); });
     if (!counted) return complain(counted.error().exit_code, counted.error().message);
     exit_code = *counted;
@@ -660,20 +660,20 @@ int run_plan(const Given& given, Plan& plan) {
     if (!outcome->written) complain(0, outcome->written.error().message);
     exit_code = outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
   }
-  const auto trace = trace::Trace::open(plan.launch.output);
+  const auto trace = trace::Trace::open(plan.launch.recording.output);
   if (!trace) return complain(kOwnError, trace.error().message);
   if (const Status done = write_outputs(**trace, given, plan); !done)
     return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
-                                           done.error().message, plan.launch.output));
+                                           done.error().message, plan.launch.recording.output));
   tell_missing(**trace, plan);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
-  if (plan.keep_trace.empty()) unlink(plan.launch.output.c_str());
+  if (plan.keep_trace.empty()) unlink(plan.launch.recording.output.c_str());
   return exit_code;
 }
 
 // --profile-mpi-ranks 0-3,8: is this rank among them?
 Result<bool> rank_selected(const std::string& text) {
-  const ProcessFacts facts = facts_before_start({});
+  const PlaceholderFacts facts = facts_before_start({});
   bool selected = false;
   for (const std::string& part : words_of(text)) {
     int64_t first = 0, last = 0;
@@ -687,9 +687,9 @@ Result<bool> rank_selected(const std::string& text) {
     }
     if (error != std::errc() || at != end || last < first)
       return fail("--profile-mpi-ranks '{}' is not a list of ranks like 0-3,8", text);
-    selected |= facts.has_rank && facts.rank >= first && facts.rank <= last;
+    selected |= facts.job.known() && facts.job.rank >= first && facts.job.rank <= last;
   }
-  return selected || !facts.has_rank;
+  return selected || !facts.job.known();
 }
 
 int run(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// Summary tables as rocprofv3 prints them (rocprofv3_summary.h).
+// Summary tables as rocprofv3 prints them (summary.h).
 #include "cli/personalities/rocprofv3/summary.h"
 
 #include <algorithm>

@@ -1,0 +1,95 @@
+// Options of a command as data, bound to a typed request: a row says how an option is written, what it means, which
+// values it takes and where the value goes. declare() hands the rows to the command's CLI::App, which parses and prints
+// --help.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/options/option_table.h"
+
+namespace tacho::cli::options {
+
+/// Where the value of an option goes: a member, or a function that takes its text and may refuse it.
+template <typename Request>
+using Place = std::variant<bool& (*)(Request&), std::string& (*)(Request&), uint32_t& (*)(Request&),
+                           int& (*)(Request&), double& (*)(Request&), std::vector<std::string>& (*)(Request&),
+                           Status (*)(Request&, const std::string&)>;
+
+enum class Shows : uint8_t { kNothing, kDefault };  ///< whether --help names the default
+
+template <typename Request>
+struct Row {
+  std::string_view names;       ///< "-o,--output"; "!--no-x": a flag that makes its member false
+  std::string_view group = {};  ///< heading in --help; empty = none
+  std::string_view help = {};
+  Place<Request> place;
+  std::string_view value_name = {};  ///< in --help; empty = by type
+  std::string_view choices = {};     ///< words with spaces between them; empty = any
+  Shows shows = Shows::kNothing;
+  double least = 0, most = 0;                               ///< of numbers; both 0 = any
+  std::string (*check)(const std::string& text) = nullptr;  ///< "" or what is wrong with the text
+  std::string_view default_text = {};  ///< for Shows::kDefault of a function; members know theirs
+  bool optional_value = false;         ///< the option may stand alone: then its text is ""
+};
+
+/// Declares `rows` on `app`. The first refusal of a Place function is kept in `refusal`: look there after app.parse().
+template <typename Request>
+void declare(CLI::App& app, std::span<const Row<Request>> rows, Request& request,
+             std::optional<Error>& refusal) {
+  std::string_view open_group;
+  CLI::App* section = &app;
+  for (const Row<Request>& row : rows) {
+    if (row.group != open_group) {
+      open_group = row.group;
+      section = row.group.empty() ? &app : app.add_option_group(std::string(row.group));
+    }
+    const std::string names(row.names), help(row.help);
+    CLI::Option* option = nullptr;
+    if (const auto* const flag = std::get_if<bool& (*)(Request&)>(&row.place))
+      option = section->add_flag(names, (*flag)(request), help);
+    else if (const auto* const text = std::get_if<std::string& (*)(Request&)>(&row.place))
+      option = section->add_option(names, (*text)(request), help);
+    else if (const auto* const count = std::get_if<uint32_t& (*)(Request&)>(&row.place))
+      option = section->add_option(names, (*count)(request), help);
+    else if (const auto* const whole = std::get_if<int& (*)(Request&)>(&row.place))
+      option = section->add_option(names, (*whole)(request), help);
+    else if (const auto* const list = std::get_if<std::vector<std::string>& (*)(Request&)>(&row.place))
+      option = section->add_option(names, (*list)(request), help)->expected(1, -1);
+    else if (const auto* const number = std::get_if<double& (*)(Request&)>(&row.place))
+      option = section->add_option(names, (*number)(request), help);
+    else
+      option = section->template add_option_function<std::string>(
+          names,
+          [&row, &request, &refusal](const std::string& value) {
+            const auto taken = std::get<Status (*)(Request&, const std::string&)>(row.place)(request, value);
+            if (!taken && !refusal) refusal = taken.error();
+          },
+          help);
+    if (row.optional_value) option->expected(0, 1);
+    if (!row.choices.empty()) option->check(CLI::IsMember(choices_of(row.choices)));
+    if (row.least != 0 || row.most != 0) {
+      if (std::holds_alternative<double& (*)(Request&)>(row.place))
+        option->check(CLI::Range(row.least, row.most));
+      else
+        option->check(CLI::Range(static_cast<int>(row.least), static_cast<int>(row.most)));
+    }
+    if (row.check != nullptr) option->check(row.check);
+    if (row.shows == Shows::kDefault) {
+      if (row.default_text.empty())
+        option->capture_default_str();
+      else
+        option->default_str(std::string(row.default_text));
+    }
+    if (!row.value_name.empty()) option->type_name(std::string(row.value_name));
+  }
+}
+
+}  // namespace tacho::cli::options

@@ -1,0 +1,33 @@
+// What commands share when they read their command lines: the words of the program, sentences about mistakes, seconds and
+// sizes, names that are free.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace tacho::cli {
+
+/// The words after `--` (or after the last option) of an app with prefix_command(). An error if there are none, or if the
+/// first is an option that does not exist.
+Result<std::vector<std::string>> target_command(const CLI::App& app);
+/// One sentence for a parse error, with the nearest option's name when an option is unknown.
+std::string option_error(const CLI::App& app, const CLI::ParseError& error);
+
+/// For options that take seconds: "" for a number from 0 on, else what is wrong with `text`.
+std::string check_seconds(const std::string& text);
+
+/// "64M", "1.5G", "4096" -> bytes; units k, M, G, T are powers of 1024 as users of rings expect.
+Result<uint64_t> parse_size(const std::string& text);
+
+/// `name` itself if it is free, else with .1, .2 ... before its extension.
+std::string free_name(const std::string& name);
+
+}  // namespace tacho::cli

@@ -1,0 +1,348 @@
+// Folders, files and lines of system profiling (output.h).
+#include "cli/sys/output.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "analysis/stats.h"
+#include "base/json_writer.h"
+#include "base/output_file.h"
+#include "base/placeholders.h"
+#include "cli/command.h"
+#include "cli/export.h"
+#include "cli/shared/command_line.h"
+#include "cli/shared/summary.h"
+#include "format/timemory/timemory.h"
+#include "report/table.h"
+
+namespace tacho::cli::sys {
+
+namespace fs = std::filesystem;
+namespace column = event::column;
+using event::Table;
+
+namespace {
+
+// A text with placeholders, as of the moment before the start.
+std::string expand(const std::string& text, const Request& request) {
+  PlaceholderFacts facts = placeholder_facts(request.command);
+  facts.pid = getpid();
+  facts.time_format = request.settings.text("TIME_FORMAT");
+  facts.setting = [&](std::string_view name) {
+    const Setting* const setting = find_setting(name);
+    return setting != nullptr ? request.settings.text(setting->name) : std::string();
+  };
+  return expand_placeholders(text, PlaceholderDialect::kRocprofSys, facts);
+}
+
+// A name that is free: the same minute may see two runs.
+std::string free_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored) || fs::is_empty(folder, ignored)) return folder;
+  for (int i = 1;; ++i)
+    if (const std::string candidate = fmt::format("{}-{}", folder, i); !fs::exists(candidate, ignored))
+      return candidate;
+}
+
+struct Usage {
+  double cpu_s, peak_bytes;
+};
+Usage children_usage() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return {seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_maxrss) * 1024};
+}
+
+// Prints as the program would have, had it written the file itself.
+void say(const Request& request, const std::string& text) {
+  if (!talks(request) || request.quiet) return;
+  fmt::print(stderr, "{}\n", text);
+}
+
+Status write_text(const std::string& path, std::string_view text, std::vector<std::string>& written) {
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(path, true));
+  file.write(text);
+  TACHO_TRY(file.commit());
+  written.push_back(path);
+  return {};
+}
+
+std::string metadata_json(const trace::Trace& trace, const Request& request, int64_t process,
+                          const std::vector<std::string>& written) {
+  std::string out;
+  JsonWriter json(out);
+  const auto property = [&](const char* key) {
+    return std::string(trace.property(Table::kEnd, 0, key).value_or(""));
+  };
+  json.begin_object().key("rocprofiler-systems").begin_object().key("metadata").begin_object();
+  json.newline().key("info").begin_object();
+  json.key("TOOL").value("tacho").key("TOOL_VERSION").value(TACHO_PROGRAM_VERSION);
+  json.key("PID").value(trace.cell(Table::kProcess, process, column::Process::pid));
+  json.key("PPID").value(trace.cell(Table::kProcess, process, column::Process::parent_pid));
+  json.key("CMD").value(trace.text(Table::kProcess, process, column::Process::command));
+  json.key("HOSTNAME")
+      .value(property("host"))
+      .key("SYSTEM")
+      .value(property("kernel"))
+      .key("MACHINE")
+      .value(property("machine"));
+  json.key("CPUS")
+      .value(property("cpus"))
+      .key("PWD")
+      .value(property("working_directory"))
+      .key("LAUNCH_UNIX_NS")
+      .value(property("started_unix_ns"));
+  json.key("EXIT_CODE").value(property("exit_code")).key("WALL_SECONDS").value(property("target_seconds"));
+  json.end_object();
+  json.newline().key("settings").begin_object();
+  for (const Setting& setting : settings()) {
+    if (setting.use == SettingUse::kUnsupported) continue;
+    json.newline()
+        .key(std::string(kPrefix) + std::string(setting.name))
+        .value(request.settings.text(setting.name));
+  }
+  json.end_object();
+  json.newline().key("environment").begin_object();
+  for (int64_t row = 1; row < trace.rows(Table::kProperty); ++row) {
+    const std::string_view key = trace.text(Table::kProperty, row, column::Property::key);
+    if (key.starts_with("env."))
+      json.key(key.substr(4)).value(trace.text(Table::kProperty, row, column::Property::value));
+  }
+  json.end_object();
+  json.newline().key("output").begin_array();
+  for (const std::string& path : written) json.value(path);
+  json.end_array();
+  json.end_object().end_object().end_object();
+  out += "\n";
+  return out;
+}
+
+// Tables of one process; `name(component, ending)` gives the path of a file.
+template <typename Name>
+Status write_tables(const trace::Trace& trace, const Request& request, const Plan& plan,
+                    format::timemory::Options options, Name name, std::vector<std::string>& written) {
+  std::vector<format::timemory::Component> components;
+  if (plan.profile) {
+    TACHO_ASSIGN(const auto wall, format::timemory::wall_clock(trace, options));
+    for (const std::string& component : plan.components)
+      components.push_back(component == "wall_clock" ? wall : format::timemory::trip_count(wall));
+    if (plan.sampling) {
+      TACHO_ASSIGN(auto sampled, format::timemory::sampled(trace, options));
+      for (auto& component : sampled) components.push_back(std::move(component));
+    }
+  }
+  for (const auto& component : components) {
+    const std::string text = format::timemory::to_text(component, options);
+    if (request.settings.on("COUT_OUTPUT")) std::fwrite(text.data(), 1, text.size(), stderr);
+    if (!request.settings.on("FILE_OUTPUT")) continue;
+    if (request.settings.on("TEXT_OUTPUT"))
+      TACHO_TRY(write_text(name(component.name, ".txt"), text, written));
+    if (request.settings.on("JSON_OUTPUT"))
+      TACHO_TRY(
+          write_text(name(component.name, ".json"), format::timemory::to_json(component, options), written));
+  }
+  return {};
+}
+
+Status write_folder_files(const trace::Trace& trace, Request& request, Plan& plan,
+                          const launch::RunResult& result) {
+  const Settings& settings = request.settings;
+  std::vector<int64_t> processes = processes_with_records(trace, plan.exports);
+  int64_t main_row = 0;
+  for (int64_t row = 1; row < trace.rows(Table::kProcess); ++row)
+    if (trace.cell(Table::kProcess, row, column::Process::pid) == result.pid) main_row = row;
+  if (main_row != 0 && std::find(processes.begin(), processes.end(), main_row) == processes.end())
+    processes.insert(processes.begin(), main_row);
+  if (processes.empty()) processes = {0};
+  const bool combine = settings.on("COLLAPSE_PROCESSES") || settings.on("PERFETTO_COMBINE_TRACES");
+  const format::Writer* perfetto = nullptr;
+  const format::Writer* rocpd = nullptr;
+  for (const format::Writer& writer : format::writers()) {
+    if (writer.name == "pftrace") perfetto = &writer;
+    if (writer.name == "rocpd") rocpd = &writer;
+  }
+  const auto of_process = [&](int64_t row) {
+    const int64_t pid = row != 0 ? trace.cell(Table::kProcess, row, column::Process::pid) : result.pid;
+    std::string number = std::to_string(pid > 0 ? pid : result.pid);
+    if (const int64_t rank = trace.cell(Table::kProcess, row, column::Process::rank);
+        row != 0 && rank != event::kUnknown)
+      number = std::to_string(rank);
+    return number;
+  };
+  const auto path_of = [&](int64_t row, const std::string& name, const std::string& ending) {
+    std::string file = plan.prefix + name;
+    if (settings.on("USE_PID")) file += "-" + of_process(row);
+    std::string path = (fs::path(plan.folder) / (file + ending)).string();
+    // Without numbers the files of two processes would have one name.
+    std::error_code ignored;
+    if (!settings.on("USE_PID") && fs::exists(path, ignored)) path = free_name(path);
+    return path;
+  };
+  // "perfetto-trace.proto" -> name and ending
+  const fs::path trace_file(settings.text("PERFETTO_FILE"));
+  std::vector<std::string> all;
+  bool combined = false;
+  for (const int64_t row : processes) {
+    std::vector<std::string> written;
+    if (plan.trace && !(combine && combined)) {
+      format::ExportOptions options = plan.exports;
+      options.process = combine ? 0 : row;
+      format::ExportTarget target;
+      target.file =
+          path_of(combine ? main_row : row, trace_file.stem().string(), trace_file.extension().string());
+      TACHO_TRY(perfetto->write(trace, target, options, written));
+    }
+    if (plan.rocpd && rocpd != nullptr && !(combine && combined)) {
+      format::ExportOptions options = plan.exports;
+      options.process = combine ? 0 : row;
+      format::ExportTarget target;
+      target.file = path_of(combine ? main_row : row, "rocpd", ".db");
+      TACHO_TRY(rocpd->write(trace, target, options, written));
+    }
+    combined = true;
+    format::timemory::Options tables = plan.tables;
+    tables.process = row;
+    tables.name = fs::path(request.command[0]).filename().string();
+    TACHO_TRY(write_tables(
+        trace, request, plan, tables,
+        [&](const std::string& name, const char* ending) { return path_of(row, name, ending); }, written));
+    TACHO_TRY(
+        write_text(path_of(row, "metadata", ".json"), metadata_json(trace, request, row, written), written));
+    for (const std::string& path : written)
+      say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(row), path));
+    all.insert(all.end(), written.begin(), written.end());
+  }
+  if (plan.rocpd && rocpd == nullptr)
+    request.remarks.push_back(
+        "ROCPROFSYS_USE_ROCPD: this build writes no rocpd databases; tacho export lists its formats");
+  {
+    const std::string path = path_of(main_row, "tacho", ".tacho");
+    std::error_code error;
+    fs::rename(plan.launch.recording.output, path, error);
+    if (error == std::errc::cross_device_link) {
+      fs::copy_file(plan.launch.recording.output, path, error);
+      if (!error) fs::remove(plan.launch.recording.output, error);
+    }
+    if (error)
+      return fail("{}: {}; the recording is kept in {}", path, error.message(), plan.launch.recording.output);
+    say(request, fmt::format("[rocprof-sys][{}] Outputting '{}'... Done", of_process(main_row), path));
+    if (trace.rows(Table::kSample) > 0)
+      say(request,
+          fmt::format(
+              "[rocprof-sys][{}] Call stacks: tacho stats {} --by line (function, stack), or tacho flame",
+              of_process(main_row), path));
+  }
+  return {};
+}
+
+// rocprof-sys: a folder, with the recording in it (or in ROCPROFSYS_TMPDIR) while the program runs.
+Status choose_folder(const Request& request, Plan& plan) {
+  const Settings& settings = request.settings;
+  std::string folder = expand(settings.text("OUTPUT_PATH"), request);
+  plan.prefix = expand(settings.text("OUTPUT_PREFIX"), request);
+  if (settings.on("TIME_OUTPUT")) folder = (fs::path(folder) / expand("%launch_time%", request)).string();
+  plan.folder = settings.on("TIME_OUTPUT") ? free_folder(folder) : folder;
+  TACHO_TRY(create_folders(plan.folder));
+  const std::string meanwhile = settings.text("TMPDIR");
+  std::error_code ignored;
+  if (!meanwhile.empty() && !fs::is_directory(meanwhile, ignored))
+    return fail("ROCPROFSYS_TMPDIR={}: there is no such folder", meanwhile);
+  launch::Recording& recording = plan.launch.recording;
+  recording.output =
+      (fs::path(meanwhile.empty() ? plan.folder : meanwhile) / fmt::format(".tacho-{}.tacho", getpid()))
+          .string();
+  recording.writer.overwrite = true;
+  return {};
+}
+
+// tacho: the .tacho file itself.
+Status choose_file(const Request& request, Plan& plan) {
+  launch::Recording& recording = plan.launch.recording;
+  const std::string base = fs::path(request.command[0]).filename().string();
+  recording.output = !request.output.empty() ? request.output
+                     : request.overwrite     ? base + ".tacho"
+                                             : free_name(base + ".tacho");
+  std::error_code ignored;
+  if (!request.overwrite && fs::exists(recording.output, ignored))
+    return fail("{} exists; give another -o, or --overwrite to replace it", recording.output);
+  recording.writer.overwrite = request.overwrite;
+  return {};
+}
+
+void write_folder(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome) {
+  const Settings& settings = request.settings;
+  if (const Status done = write_folder_files(trace, request, plan, outcome); !done)
+    complain(kOwnError, done.error().message);
+  const Usage usage = children_usage();
+  const std::string unit = settings.text("MEMORY_UNITS");
+  const double factor = unit == "B" ? 1 : unit == "KB" ? 1e3 : unit == "GB" ? 1e9 : 1e6;
+  say(request, fmt::format("[rocprof-sys][{}] rocprof-sys/process/{} : {:.6f} sec wall_clock, {:.3f} {} "
+                           "peak_rss, {:.6f} sec cpu_clock, {:.1f} % cpu_util [laps: 1]",
+                           outcome.pid, outcome.pid, outcome.seconds, usage.peak_bytes / factor,
+                           factor == 1e6 ? "MB" : unit, usage.cpu_s,
+                           outcome.seconds > 0 ? 100 * usage.cpu_s / outcome.seconds : 0));
+  if (!talks(request)) return;
+  for (const std::string& remark : request.remarks) complain(0, remark);
+  for (const std::string& loss : analysis::loss_sentences(trace)) complain(0, loss);
+  for (const std::string& warning : outcome.warnings) complain(0, warning);
+}
+
+Status write_beside(const trace::Trace& trace, const Request& request, const Plan& plan,
+                    std::vector<std::string>& written) {
+  const fs::path base = fs::path(plan.launch.recording.output);
+  const auto beside = [&](const std::string& ending) {
+    return (base.parent_path() / (base.stem().string() + ending)).string();
+  };
+  if (plan.trace) {
+    std::string path = beside(".pftrace");
+    if (!request.overwrite) path = free_name(path);
+    for (const format::Writer& writer : format::writers())
+      if (writer.name == "pftrace") TACHO_TRY(writer.write(trace, {path, "", ""}, plan.exports, written));
+  }
+  if (!plan.profile) return {};
+  for (const int64_t row : processes_with_records(trace, plan.exports)) {
+    format::timemory::Options tables = plan.tables;
+    tables.process = row;
+    const int64_t pid = trace.cell(Table::kProcess, row, column::Process::pid);
+    TACHO_TRY(write_tables(
+        trace, request, plan, tables,
+        [&](const std::string& name, const char* ending) {
+          return beside(fmt::format("-{}-{}{}", name, pid, ending));
+        },
+        written));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool talks(const Request& request) {
+  return request.settings.number("VERBOSE") >= 0;
+}
+
+Status choose_outputs(const Request& request, Plan& plan) {
+  return request.face == Face::kRocprofSys ? choose_folder(request, plan) : choose_file(request, plan);
+}
+
+void write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
+                   const launch::RunResult& outcome) {
+  if (request.face == Face::kRocprofSys) return write_folder(trace, request, plan, outcome);
+  SummaryOptions options;
+  options.kept = true;
+  if (const Status done = write_beside(trace, request, plan, options.written); !done)
+    complain(kOwnError, done.error().message);
+  if (request.quiet || !talks(request)) return;
+  const std::string text = summary_text(trace, report::screen_of(STDERR_FILENO), options);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  if (trace.rows(Table::kSample) > 0)
+    fmt::print(stderr, "       tacho flame {0}\n       tacho stats {0} --by function\n", trace.path());
+}
+
+}  // namespace tacho::cli::sys

@@ -1,0 +1,27 @@
+// What a run of system profiling records and writes, from its settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/sys/sys.h"
+#include "format/format.h"
+#include "format/timemory/timemory.h"
+#include "launch/launcher.h"
+
+namespace tacho::cli::sys {
+
+struct Plan {
+  launch::LaunchOptions launch;  ///< with the Recording
+  bool trace = true, profile = false, rocpd = false;
+  format::ExportOptions exports;
+  format::timemory::Options tables;
+  std::vector<std::string> components;
+  bool sampling = false;
+  std::string folder, prefix;  // rocprof-sys: of the files
+};
+
+/// Turns the settings into a plan. May preset settings that others imply, and adds remarks for the user to `request`.
+Result<Plan> make_plan(Request& request);
+
+}  // namespace tacho::cli::sys

@@ -25,12 +25,12 @@ PlaceholderFacts facts() {
   return out;
 }
 
-struct Case {
+struct Expansion {
   PlaceholderDialect dialect;
   const char *text, *expanded;
 };
 
-const Case kCases[] = {
+const Expansion kExpansions[] = {
     {kFolders, "%hostname%/%gpumodel%/%rank%/%env{TACHO_TEST_X}%", "node1/H200/3/x1"},
     {kFolders, "%pid%/{rank}/%r/$ENV{TACHO_TEST_X}", "%pid%/{rank}/%r/$ENV{TACHO_TEST_X}"},
     {kFolders, "%env{open/100%", "%env{open/100%"},
@@ -54,7 +54,7 @@ const Case kCases[] = {
 
 TEST(Placeholders, every_form_of_every_dialect) {
   setenv("TACHO_TEST_X", "x1", 1);
-  for (const Case& each : kCases)
+  for (const Expansion& each : kExpansions)
     EXPECT_EQ(expand_placeholders(each.text, each.dialect, facts()), each.expanded) << each.text;
 }
 

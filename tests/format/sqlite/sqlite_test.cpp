@@ -86,7 +86,7 @@ TEST_P(Scan, EqualsSqlite) {
   }
   const auto database = Database::open(path);
   ASSERT_TRUE(database) << database.error().message;
-  const TableInfo* const table = database->table("T");
+  const StoredTable* const table = database->table("T");
   ASSERT_NE(table, nullptr);
   EXPECT_EQ(table->rowid_column, 0);
   NamedScan scan(*database, *table, {"id", "a", "b", "c", "d", "nothing"});
@@ -267,7 +267,7 @@ TEST(Database, DamagedPagesAreErrorsNotCrashes) {
     const auto database = Database::open(bad);
     if (!database) continue;
     ++opened;
-    const TableInfo* const table = database->table("t");
+    const StoredTable* const table = database->table("t");
     if (table == nullptr) continue;
     NamedScan scan(*database, *table, {"id", "a", "b", "c", "d"});
     uint64_t sum = 0;

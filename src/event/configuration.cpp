@@ -1,6 +1,8 @@
 // Reading a configuration in a target: no allocation, nothing of the C++ run time (configuration.h).
 #include "event/configuration.h"
 
+#include <algorithm>
+
 namespace tacho::event {
 namespace {
 
@@ -56,16 +58,18 @@ bool read_line(std::string_view key, std::string_view value, ConfigurationView& 
 
 }  // namespace
 
+// string_view::substr would bring the C++ run time's exceptions into libtacho.so.
 std::string_view parse(std::string_view lines, ConfigurationView& out) {
   std::string_view wrong;
   while (!lines.empty()) {
-    const size_t end = lines.find('\n');
-    const std::string_view line = lines.substr(0, end);
-    lines.remove_prefix(end == std::string_view::npos ? lines.size() : end + 1);
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    const std::string_view line(lines.data(), end);
+    lines.remove_prefix(std::min(end + 1, lines.size()));
     if (line.empty()) continue;
     const size_t equals = line.find('=');
     const bool known =
-        equals != std::string_view::npos && read_line(line.substr(0, equals), line.substr(equals + 1), out);
+        equals != std::string_view::npos &&
+        read_line({line.data(), equals}, {line.data() + equals + 1, line.size() - equals - 1}, out);
     if (!known && wrong.empty()) wrong = line;
   }
   return wrong;

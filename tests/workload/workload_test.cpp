@@ -81,7 +81,6 @@ TEST(Layout, OldHeadersOfRocprofAndOmniperf) {
   EXPECT_EQ(run->sysinfo.number("cu_per_gpu"), 104);
   EXPECT_EQ(run->sysinfo.number("max_sclk"), 1700);
   EXPECT_EQ(run->sysinfo.number("total_l2_chan"), 32);
-  EXPECT_EQ(run->sysinfo.number("num_xcd"), 1) << "one die, then";
   EXPECT_EQ(run->sysinfo.number("num_hbm_channels"), 32) << "from the bandwidth and the clock";
   EXPECT_EQ(run->sysinfo.get("gpu_arch"), "gfx90a");
 }

@@ -271,6 +271,14 @@ INSTANTIATE_TEST_SUITE_P(
 // --- names
 // ----------------------------------------------------------------------------------------------------------
 
+TEST(Architectures, name_what_old_sysinfo_files_leave_out) {
+  const std::vector<std::pair<std::string_view, std::string_view>> one_die = {{"num_xcd", "1"},
+                                                                              {"pipes_per_gpu", "4"}};
+  for (const std::string_view name : {"gfx908", "gfx90a"})
+    EXPECT_EQ(load_catalog(name)->facts.missing_sysinfo, one_die) << name;
+  EXPECT_TRUE(load_catalog("gfx942")->facts.missing_sysinfo.empty()) << "its files have always told";
+}
+
 TEST(MetricId, is_read_and_written) {
   for (const char* text : {"2", "2.1", "2.1.3", "18.10.127"}) {
     const auto id = parse_metric_id(text);

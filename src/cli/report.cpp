@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "analysis/diff.h"
 #include "analysis/questions.h"
@@ -26,7 +27,7 @@ void show(analysis::Answer& answer, size_t most, const std::string& format, cons
   for (bool more = true; more;) {
     while (answer.rows.size() < Pages::kRows &&
            (more = answer.next && (most == 0 || given < most) && answer.next(row))) {
-      answer.rows.push_back(std::move(row));
+      answer.rows.push_back(std::exchange(row, {}));
       ++given;
     }
     pages.give(pages.text() ? analysis::readable_table(answer) : analysis::exact_table(answer), !more);

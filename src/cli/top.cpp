@@ -74,7 +74,7 @@ struct TopRow {
 using TopSource = std::function<bool(TopRow&)>;
 
 // Several tables of statistics as one: each is sorted already.
-TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>> tables) {
+TopSource merged(std::vector<std::pair<std::string, analysis::StatTable>>&& tables) {
   struct Head {
     std::string prefix;
     analysis::StatTable table;

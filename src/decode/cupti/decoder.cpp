@@ -322,7 +322,9 @@ int64_t CuptiDecoder::time(uint64_t cupti_ns) {
     segment.slope = static_cast<double>(end - segment.base) / static_cast<double>(1ull << kLengthBits);
   }
   const auto within = static_cast<double>(cupti_ns & ((1ull << kLengthBits) - 1));
-  return segment.base + static_cast<int64_t>(within * segment.slope + 0.5);
+  // Never negative.
+  return segment.base +
+         static_cast<int64_t>(within * segment.slope + 0.5);  // NOLINT(bugprone-incorrect-roundings)
 }
 
 bool CuptiDecoder::paused(uint64_t correlation) const {

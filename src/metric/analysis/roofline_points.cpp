@@ -150,7 +150,7 @@ std::vector<IntensityPoint> intensity_points(const workload::Workload& workload,
 }
 
 std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_view data_type) {
-  const auto rate = [&](std::string prefix) {
+  const auto rate = [&](const std::string& prefix) {
     const double flops = ceilings.get(prefix + "Flops");
     return std::isnan(flops) ? ceilings.get(prefix + "Ops") : flops;
   };

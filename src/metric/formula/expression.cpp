@@ -81,7 +81,7 @@ class Parser {
   }
 
   uint32_t push(Step step) {
-    formula_.steps.push_back(std::move(step));
+    formula_.steps.push_back(step);
     return static_cast<uint32_t>(formula_.steps.size() - 1);
   }
   uint32_t last() const { return static_cast<uint32_t>(formula_.steps.size() - 1); }
@@ -89,7 +89,7 @@ class Parser {
     Step step;
     step.op = op;
     for (const uint32_t argument : arguments) step.arguments[step.argument_count++] = argument;
-    return push(std::move(step));
+    return push(step);
   }
 
   // Every rule leaves its value as the last step.
@@ -227,7 +227,7 @@ class Parser {
       step.op = Op::kValue;
       step.text = text_.substr(at_, length);
       at_ += length;
-      push(std::move(step));
+      push(step);
       return {};
     }
     if (is_letter(c)) return word();
@@ -245,7 +245,7 @@ class Parser {
     Step step;
     step.op = Op::kNumber;
     step.number = value;
-    push(std::move(step));
+    push(step);
     return {};
   }
 
@@ -270,7 +270,7 @@ class Parser {
       TACHO_TRY(instance(step));
       if (!accept("]")) return wrong("']'");
     }
-    push(std::move(step));
+    push(step);
     return {};
   }
 

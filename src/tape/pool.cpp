@@ -469,6 +469,11 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   const uint32_t count = std::min(head.populated_blocks.load(std::memory_order_acquire), pool_.max_blocks());
   ++passes_;
 
+  // Blocks that are opened from now on wait for the next pass. Of two blocks of one thread this pass could otherwise take
+  // the second and not the first, which was free when the loop below came by it and was filled before the loop reached
+  // the second.
+  const uint64_t opened =
+      final ? std::numeric_limits<uint64_t>::max() : head.sequence.load(std::memory_order_acquire);
   std::vector<Seen> data;
   uint32_t used = 0;
   // First what is published now; definitions are looked at afterwards, so that they include all that these refer to.
@@ -480,6 +485,7 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     BlockHeader& block = pool_.block(i);
     const uint32_t committed = block.committed.load(std::memory_order_acquire);
     if (committed != 0 && block.kind == BlockKind::kDefinitions) continue;
+    if (committed != 0 && block.sequence >= opened) continue;
     // While nothing is committed the header may still be being written: its order does not matter then.
     data.push_back({i, committed, state == BlockState::kFull, committed == 0 ? 0 : block.sequence});
   }
@@ -494,8 +500,8 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   take_definitions(count, counting, final, look_for_ends);
 
   sort_by_sequence(data);
-  // A thread may have filled the block that was looked at first and gone on in one that was looked at later: what it
-  // wrote to the older one in between must not come after what is in the newer one.
+  // At the end, a thread that still runs may have filled the block that was looked at first and gone on in one that was
+  // looked at later: what it wrote to the older one in between must not come after what is in the newer one.
   std::unordered_map<uint64_t, Seen*> newest;
   for (Seen& seen : data) {
     if (seen.committed == 0) continue;

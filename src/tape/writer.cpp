@@ -123,7 +123,8 @@ void fill_header(BlockHeader* block, BlockKind kind, uint32_t blocks, uint32_t v
   std::atomic_ref<uint32_t>(block->pid).store(g_pid, std::memory_order_release);
   block->vendor_version = vendor_version;
   block->blocks = blocks;
-  block->sequence = pool->sequence.fetch_add(1, std::memory_order_relaxed);
+  // Whoever sees this number counted sees all that this thread has committed to the blocks before (Drainer::pass()).
+  block->sequence = pool->sequence.fetch_add(1, std::memory_order_release);
   block->opened = host_ticks();
   block->aux = 0;
 }

@@ -31,6 +31,8 @@ void put_block(Pool& pool, uint32_t index, BlockKind kind, BlockState state, std
   block.tid = static_cast<uint32_t>(gettid());
   block.blocks = 1;
   block.sequence = sequence;
+  std::atomic<uint64_t>& next = pool.header().sequence;
+  next = std::max(next.load(), sequence + 1);
   auto* const bytes = reinterpret_cast<char*>(&block) + sizeof block;
   const auto padded = static_cast<uint32_t>((mark.size() + 7) & ~size_t{7});
   event::MarkRecord record{};
@@ -153,6 +155,28 @@ TEST(Drainer, HandsOnDefinitionsFirstAndBlocksInOrder) {
   EXPECT_EQ(drainer.pass(collect, false), 0u);  // nothing twice
 }
 
+TEST(Drainer, BlocksThatAreOpenedDuringAPassWaitForTheNext) {
+  auto pool = Pool::create(small());
+  ASSERT_TRUE(pool);
+  put_block(*pool, 0, BlockKind::kRecords, BlockState::kFull, "before", 10);
+  put_block(*pool, 1, BlockKind::kRecords, BlockState::kOpen, "during", 11);
+  pool->header().sequence = 11;  // as a pass reads it just before the second is opened
+  Drainer drainer(*pool);
+  std::vector<std::string> texts;
+  const auto collect = [&](const Piece& piece) {
+    texts.emplace_back(reinterpret_cast<const char*>(piece.bytes.data()) + sizeof(event::MarkRecord));
+  };
+  drainer.pass(collect, false);
+  EXPECT_EQ(texts, (std::vector<std::string>{"before"}));
+  pool->header().sequence = 12;
+  drainer.pass(collect, false);
+  EXPECT_EQ(texts, (std::vector<std::string>{"before", "during"}));
+  // The last pass leaves nothing.
+  put_block(*pool, 2, BlockKind::kRecords, BlockState::kFull, "at the end", 12);
+  pool->header().sequence = 12;
+  drainer.pass(collect, true);
+  EXPECT_EQ(texts.back(), "at the end");
+}
 TEST(Drainer, FreesWhatDeadThreadsLeftOpen) {
   test::PoolRun run;
   EXPECT_EQ(run.run({test::build_folder() + "/tests/tape_target", "pairs", "3"}), 0);

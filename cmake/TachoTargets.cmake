@@ -56,13 +56,14 @@ function(tacho_library folder)
   endif()
 endfunction()
 
-# tacho_test(folder [RECURSIVE] [SEPARATE] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
+# tacho_test(folder [RECURSIVE] [SEPARATE] [OPTIMISED] [SERIAL] [USES target...]): one GoogleTest program test_<folder> (_ for /) of
 # tests/<folder>/*.cpp, which tests src/<folder>; one CTest entry per test case. Its own code is not optimised: that halves
 # what compiling it costs, and the code that it tries is.
-# RECURSIVE: the folders below are part of it. SEPARATE: its files are always compiled one by one. SERIAL: nothing else runs
-# beside its tests, because they measure time; their own code is optimised too.
+# RECURSIVE: the folders below are part of it. SEPARATE: its files are always compiled one by one. OPTIMISED: its own
+# code is optimised too, because it races with what it tries. SERIAL: so is this, and nothing else runs beside its tests,
+# because they measure time.
 function(tacho_test folder)
-  cmake_parse_arguments(A "RECURSIVE;SEPARATE;SERIAL" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SEPARATE;OPTIMISED;SERIAL" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "test_${folder}")
   if(A_RECURSIVE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
@@ -81,7 +82,7 @@ function(tacho_test folder)
   if(NOT A_SEPARATE)
     tacho_unity(${name})
   endif()
-  if(NOT A_SERIAL)
+  if(NOT A_SERIAL AND NOT A_OPTIMISED)
     target_compile_options(${name} PRIVATE -O0)
   endif()
   target_link_libraries(${name} PRIVATE ${A_USES} tacho_test_main)

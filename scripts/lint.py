@@ -97,7 +97,9 @@ def check_tidy(options):
     units = []
     for entry in commands:
         target = re.search(r" -o (\S+)", entry["command"]).group(1)
-        sources = [entry["file"], *(path for path in headers.get(target, []) if path.endswith(SUFFIXES[:2]))]
+        sources = [entry["file"]]
+        if entry["file"].endswith("_cxx.cxx"):  # CMake's, of files that are compiled together
+            sources += re.findall(r'#include "([^"]+)"', pathlib.Path(entry["file"]).read_text())
         if any(options.pattern in path for path in sources):
             key = hashlib.sha256(rules + entry["command"].encode())
             made_of = headers.get(target)

@@ -79,7 +79,6 @@ void* run_thread(void* given) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(bugprone-reserved-identifier): the C library calls it by this name
 TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                                    void (*fini)(), void (*rtld_fini)(), void* stack_end) {
   static constinit std::atomic<void*> slot{nullptr};

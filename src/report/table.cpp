@@ -196,7 +196,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
       total -= less;
     }
   }
-  return style.border == Border::kPlain ? plain(table, style, std::move(cells), right, widths)
+  return style.border == Border::kPlain ? plain(table, style, cells, right, widths)
                                         : boxed(table, style, cells, right, widths);
 }
 

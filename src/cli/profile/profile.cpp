@@ -60,11 +60,11 @@ Result<std::vector<counter::Filter::Range>> parse_dispatches(const std::vector<s
     const char* const end = text.data() + text.size();
     auto [at, error] = std::from_chars(text.data(), end, range.first);
     range.last = range.first;
-    if (error == std::errc() && at != end && (*at == ':' || *at == '-'))
-      std::tie(at, error) = [&] {
-        const auto second = std::from_chars(at + 1, end, range.last);
-        return std::pair(second.ptr, second.ec);
-      }();
+    if (error == std::errc() && at != end && (*at == ':' || *at == '-')) {
+      const auto second = std::from_chars(at + 1, end, range.last);
+      at = second.ptr;
+      error = second.ec;
+    }
     if (error != std::errc() || at != end)
       return fail("-d '{}': expected the number of a dispatch, from 0, or a range such as 0:9", text);
     if (range.last < range.first) return fail("-d '{}': the range ends before it begins", text);

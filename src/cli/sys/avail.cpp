@@ -187,8 +187,7 @@ Result<View> parse_view(int argc, char** argv) {
       TACHO_TRY(several(view.category_filters));
     } else if (is({"-i", "--ignore-case"}))
       view.ignore_case = true;
-    else if (is({"-p", "--hl", "--highlight"})) {
-    } else if (is({"--alphabetical"}))
+    else if (is({"--alphabetical"}))
       view.alphabetical = true;
     else if (is({"-b", "--brief"}))
       view.brief = true;
@@ -198,8 +197,7 @@ Result<View> parse_view(int argc, char** argv) {
       view.names = true;
     else if (is({"-v", "--value"}))
       view.values = true;
-    else if (is({"-f", "--filename"})) {
-    } else if (is({"-c", "--categories"})) {
+    else if (is({"-c", "--categories"})) {
       TACHO_TRY(several(view.category_views));
     } else if (is({"-w", "--width", "-W", "--max-width"})) {
       TACHO_ASSIGN(const std::string text, next());
@@ -226,9 +224,8 @@ Result<View> parse_view(int argc, char** argv) {
       TACHO_ASSIGN(view.separator, next());
     } else if (is({"--force"}))
       view.force = true;
-    else if (is({"--monochrome", "--debug"})) {
-    } else if (is({"--verbose"})) {
-    } else
+    // These change nothing here.
+    else if (!is({"-f", "--filename", "-p", "--hl", "--highlight", "--monochrome", "--debug", "--verbose"}))
       return fail("there is no option {}; see --help", word);
   }
   if (view.format != "txt" && view.format != "json" && view.format != "xml")

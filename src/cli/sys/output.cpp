@@ -127,7 +127,7 @@ std::string metadata_json(const trace::Trace& trace, const Request& request, int
 // Tables of one process; `name(component, ending)` gives the path of a file.
 template <typename Name>
 Status write_tables(const trace::Trace& trace, const Request& request, const Plan& plan,
-                    format::timemory::Options options, Name name, std::vector<std::string>& written) {
+                    const format::timemory::Options& options, Name name, std::vector<std::string>& written) {
   std::vector<format::timemory::Component> components;
   if (plan.profile) {
     TACHO_ASSIGN(const auto wall, format::timemory::wall_clock(trace, options));

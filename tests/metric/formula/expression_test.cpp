@@ -43,14 +43,14 @@ workload::Workload sample() {
                      {"End_Timestamp", {1, 1, 1}}}}});
 }
 
-double number(std::string_view text, Environment environment = {}, Context context = {}) {
+double number(std::string_view text, const Environment& environment = {}, Context context = {}) {
   const workload::Workload run = sample();
   const Value value = evaluate(run, text, environment, context);
   EXPECT_EQ(value.kind, Value::Kind::kNumber) << text << " " << value.text;
   return value.kind == Value::Kind::kNumber ? value.number : kNaN;
 }
 
-bool computable(std::string_view text, Environment environment = {}, Context context = {}) {
+bool computable(std::string_view text, const Environment& environment = {}, Context context = {}) {
   const workload::Workload run = sample();
   return evaluate(run, text, environment, context).kind != Value::Kind::kNotComputable;
 }

@@ -74,9 +74,9 @@ TEST_F(EngineChoice, SumsWithinTheGrammarAreTheColumnEngines) {
   for (const char* const sql :
        {"SELECT count(*) FROM call",
         "SELECT name, sum(start) s FROM call GROUP BY name ORDER BY s DESC LIMIT 3;",
-        "select Start / 10 as k, min(id + start % 3), -count(*) from main.link where name like 'a%' and id "
-        "<> 3 "
-        "group by k having count(*) >= 2 order by 1",
+        ("select Start / 10 as k, min(id + start % 3), -count(*) from main.link where name like 'a%' and id "
+         "<> 3 "
+         "group by k having count(*) >= 2 order by 1"),
         "SELECT count(name), count(ratio) FROM work",
         "SELECT A.name, count(*) FROM link L JOIN call A ON (A.id = L.start) GROUP BY A.name",
         "SELECT count(*) FROM link L, call A, work B WHERE A.id = L.id AND L.start = B.id AND A.start > -5",

@@ -4,7 +4,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -15,9 +14,6 @@ TACHO = BUILD / "bin" / "tacho"
 TARGETS = BUILD / "tests" / "targets"
 EXAMPLES = BUILD / "examples"
 DEBIAN_PYTHON = "/usr/bin/python3"
-# How often a test may run until it passes. 1 unless scripts/test.sh says otherwise: real programs under real timers on a
-# machine that others use too miss a deadline now and then; what is broken fails every time. Each failure is printed.
-TRIES = int(os.environ.get("TACHO_TEST_TRIES", "1"))
 
 
 def sanitized():
@@ -35,26 +31,6 @@ def need_data():
 
 class Case(unittest.TestCase):
     """A test with a folder of its own, removed afterwards."""
-
-    def run(self, result=None):
-        for left in range(TRIES - 1, 0, -1):
-            trial = unittest.TestResult()
-            super().run(trial)
-            failed = trial.failures + trial.errors
-            if not failed:
-                break
-            for _, text in failed:
-                print(f"{self.id()} failed and runs again ({left} left):\n{text}", file=sys.stderr, flush=True)
-        else:
-            return super().run(result)
-        # Passed or skipped: told to the runner as it was seen, without running it once more.
-        result.startTest(self)
-        if trial.skipped:
-            result.addSkip(self, trial.skipped[0][1])
-        else:
-            result.addSuccess(self)
-        result.stopTest(self)
-        return result
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tacho-test-"))

@@ -18,8 +18,10 @@ function(tacho_unity target)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
-  # Anonymous namespaces are meant for the main file there, which they are not in.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  # Anonymous namespaces are meant for the main file there, which they are not in. GCC collects its garbage from 512 MiB on
+  # only: a tenth of its time for some 200 MiB more.
+  target_compile_options(${target} PRIVATE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage;--param=ggc-min-heapsize=524288>)
   if(A_BY_FOLDER)
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
     get_target_property(sources ${target} SOURCES)
@@ -34,10 +36,15 @@ function(tacho_unity target)
   endif()
 endfunction()
 
-# tacho_library(folder [RECURSIVE] [SEPARATE] [USES target...]): the static library of src/<folder>, with RECURSIVE of all folders
-# below too; its name is tacho_<folder with _>. SEPARATE: its files are always compiled one by one.
+# tacho_cold(target): code that runs once a command, such as options and tables, is compiled with -O1, in two thirds of the time.
+function(tacho_cold target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+endfunction()
+
+# tacho_library(folder [RECURSIVE] [SEPARATE] [COLD] [USES target...]): the static library of src/<folder>, with RECURSIVE of all
+# folders below too; its name is tacho_<folder with _>. SEPARATE: its files are always compiled one by one. COLD: see tacho_cold.
 function(tacho_library folder)
-  cmake_parse_arguments(A "RECURSIVE;SEPARATE" "" "USES" ${ARGN})
+  cmake_parse_arguments(A "RECURSIVE;SEPARATE;COLD" "" "USES" ${ARGN})
   string(REPLACE "/" "_" name "tacho_${folder}")
   set(glob GLOB)
   if(A_RECURSIVE)
@@ -49,6 +56,9 @@ function(tacho_library folder)
     target_link_libraries(${name} PUBLIC tacho_flags ${A_USES})
     if(NOT A_SEPARATE)
       tacho_unity(${name})
+    endif()
+    if(A_COLD)
+      tacho_cold(${name})
     endif()
   else()
     add_library(${name} INTERFACE)

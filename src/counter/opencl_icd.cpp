@@ -1,4 +1,4 @@
-// Finding OpenCL implementations (opencl_icd.h).
+// Finds OpenCL implementations (opencl_icd.h).
 #include "counter/opencl_icd.h"
 
 #include <unistd.h>

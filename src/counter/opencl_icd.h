@@ -1,4 +1,5 @@
-// Which OpenCL implementations the target sees: vendor folders for the ICD loader with one of them.
+// Chooses the OpenCL implementation that the target sees: writes a vendor folder with one entry for the ICD
+// loader.
 #pragma once
 
 #include <string>
@@ -7,11 +8,11 @@
 
 namespace tacho::counter {
 
-/// Path or name of PoCL's library as the vendor files of this machine give it; "" when it is not installed.
+/// PoCL's library, path or name as this machine's vendor files give it; "" when it is not installed.
 std::string find_pocl();
-/// Oclgrind's ICD (liboclgrind-rt-icd.so); "" when it is not installed. $TACHO_OCLGRIND names another one.
+/// Oclgrind's ICD (liboclgrind-rt-icd.so); "" when it is not installed. $TACHO_OCLGRIND overrides it.
 std::string find_oclgrind();
-/// Writes `folder`/`name`.icd with `library`; the value for OCL_ICD_VENDORS.
+/// Writes `folder`/`name`.icd, which names `library`. Returns the value for OCL_ICD_VENDORS.
 Result<std::string> vendor_folder(const std::string& folder, const std::string& name,
                                   const std::string& library);
 

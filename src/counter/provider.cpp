@@ -1,4 +1,4 @@
-// The list of providers, choosing a device, filters (provider.h).
+// The list of providers, the choice of a device, filters (provider.h).
 #include "counter/provider.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Result<Chosen> choose_device(std::string_view wanted) {
   for (const std::unique_ptr<Provider>& provider : providers()) {
     std::string why;
     for (Device& device : provider->devices(why)) {
-      // Without a choice the order of providers decides.
+      // If the user names no device, the order of the providers decides.
       if (wanted == device.id || (wanted.empty() && provider->by_default()))
         return Chosen{provider.get(), std::move(device)};
       present += fmt::format("{}{} ({})", present.empty() ? "" : ", ", device.id, device.name);

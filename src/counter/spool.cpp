@@ -1,4 +1,4 @@
-// The spool's folder, and its records (spool.h).
+// Creates the spool's folder and reads its records (spool.h).
 #include "counter/spool.h"
 
 #include <errno.h>
@@ -37,7 +37,8 @@ Result<Spool> Spool::create(const std::string& parent, const Filter& filter,
   config.close();
   if (!config) return fail("{}/config: cannot be written", folder);
   const int file = ::open((folder + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  // Backed by the disk, not only as long: the target writes into the mapping, and a full disk would be its SIGBUS.
+  // Allocate the disk blocks now: the target writes through the mapping, and a full disk would raise SIGBUS
+  // in it.
   int reason = file < 0 ? errno : EINTR;
   while (reason == EINTR && file >= 0) reason = posix_fallocate(file, 0, 4096);
   if (reason != 0) {

@@ -1,4 +1,5 @@
-// tacho's side of event/spool.h: the folder that a counting library in the target writes to.
+// tacho's side of event/spool.h: creates the folder that a counting library in the target writes to, and
+// reads it.
 #pragma once
 
 #include <string>
@@ -10,7 +11,6 @@
 
 namespace tacho::counter {
 
-/// A record as it was read.
 struct SpooledDispatch {
   Dispatch dispatch;  ///< start and end in the spool's clock, CLOCK_MONOTONIC_RAW
   uint64_t groups = 0, groups_run = 0;
@@ -21,7 +21,8 @@ struct SpooledDispatch {
 
 class Spool {
  public:
-  /// Makes the folder under `parent`, writes the config (the filter and further lines) and the shared state.
+  /// Creates the folder under `parent` and writes the config (the filter, then `settings`) and the shared
+  /// state.
   static Result<Spool> create(const std::string& parent, const Filter& filter,
                               const std::vector<std::pair<std::string, std::string>>& settings);
   Spool(Spool&& other) noexcept;
@@ -31,7 +32,7 @@ class Spool {
 
   const std::string& folder() const { return folder_.path(); }
   spool::SpoolState& state() const { return *state_; }
-  /// All records of all processes by index. Cut-off ones at the end of a file are counted in `cut`.
+  /// All records of all processes, ordered by index. `cut` counts files with a truncated or malformed record.
   Result<std::vector<SpooledDispatch>> read(size_t& cut) const;
 
  private:
@@ -40,7 +41,8 @@ class Spool {
   spool::SpoolState* state_ = nullptr;
 };
 
-/// Reads the records of one file's bytes; false when the last one is cut off or anything is wrong from some point on.
+/// Appends the records in one file's bytes to `out`, up to the first truncated or malformed one. False when
+/// there is one.
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out);
 
 }  // namespace tacho::counter

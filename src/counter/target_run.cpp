@@ -1,4 +1,4 @@
-// Running the target with its output copied (target_run.h).
+// Runs the target and copies its output (target_run.h).
 #include "counter/target_run.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@ namespace {
 namespace column = event::column;
 using event::Table;
 
-// Copies what the target writes to our own stdout and stderr, byte for byte, and shows it to the observer. A terminal
-// stays a terminal for the target: it gets a pseudo-terminal of the same size without any processing of its own.
+// Copies the target's output byte for byte to our stdout and stderr and shows it to the observer. If ours is
+// a terminal, the target gets a pseudo-terminal of the same size in raw mode.
 class Tee {
  public:
   explicit Tee(Observer& observer) : observer_(observer) {
@@ -62,7 +62,8 @@ class Tee {
     close_target_ends();
     thread_ = std::thread([this] { loop(); });
   }
-  /// The target is gone: what it left in the channels is taken; descendants that hold them open are not waited for.
+  /// The target has ended: takes what it left in the channels. Never waits for descendants that hold them
+  /// open.
   void finish() {
     if (!thread_.joinable()) return;
     ending_.store(true);
@@ -97,7 +98,7 @@ class Tee {
       if (pseudo >= 0) close(pseudo);
     }
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;  // the target then has our own
+    if (pipe2(ends, O_CLOEXEC) != 0) return;  // the target then inherits ours
     channel.our_end = ends[0];
     channel.target_end = ends[1];
   }
@@ -108,7 +109,7 @@ class Tee {
     channels_[0].target_end = channels_[1].target_end = -1;
   }
 
-  // false: our own reader is gone, and so is this channel for the target.
+  // False when the reader of our own output is gone; the target's channel closes with it.
   bool pass_on(int to, const char* bytes, size_t size) {
     while (size > 0) {
       const ssize_t written = write(to, bytes, size);
@@ -212,7 +213,7 @@ std::string shape_of(const Dispatch& dispatch, bool with_group) {
 
 }  // namespace
 
-// A file on stdin is read from where it stood at the first run by every further one.
+// Seeks a file on stdin back to where the first run began to read it.
 void rewind_stdin() {
   static const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
   if (begin >= 0) lseek(STDIN_FILENO, begin, SEEK_SET);
@@ -258,7 +259,8 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
 }
 
 size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {
-  // A launch that leaves the workgroup to the runtime has another one in every implementation: of those the grid counts.
+  // If a launch leaves the workgroup to the runtime, each implementation chooses its own, so match it by grid
+  // alone.
   std::map<std::string, std::vector<const Dispatch*>> exact, loose;
   for (const Dispatch& each : timed) {
     if (each.workgroup[0] != 0) exact[shape_of(each, true)].push_back(&each);

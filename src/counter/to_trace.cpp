@@ -64,7 +64,7 @@ class Rows {
                                                          .shared_dynamic = 0,
                                                          .private_bytes = size(dispatch.scratch)});
     const bool timed = dispatch.end > dispatch.start;
-    // A dispatch that was not timed stands in its place, without a duration.
+    // A dispatch without a time keeps its place in the order, with no duration.
     const int64_t start =
         timed ? dispatch.start - (now_.boottime - now_.raw) : now_.raw + size(dispatch.index);
     const auto ordinal = static_cast<int64_t>(dispatch.index);

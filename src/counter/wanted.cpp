@@ -1,4 +1,4 @@
-// Reading counters out of formulas (wanted.h).
+// Collects counters from formulas (wanted.h).
 #include "counter/wanted.h"
 
 #include <set>
@@ -16,7 +16,7 @@ class Collector {
  public:
   explicit Collector(const metric::Catalog& catalog) : catalog_(catalog) {}
 
-  /// Of a metric that reads everything from the pass of `level`, unless that is "".
+  /// Adds the counters in a formula. Unless `level` is "", the metric reads them all from that level's pass.
   Status add(std::string_view text, std::string_view level = {}) {
     const auto formula = metric::parse_formula(text);
     if (!formula) return fail("{} in the formula \"{}\"", formula.error().message, text);
@@ -44,7 +44,7 @@ class Collector {
       for (const std::string_view normalisation : {"per_wave", "per_cycle", "per_second", "per_kernel"}) {
         const std::string_view formula =
             metric::builtin_formula("denom", normalisation, metric::denominator_of(catalog_, normalisation));
-        // Cycles are an AMD counter; other vendors have them only where their catalog says so.
+        // Cycles are an AMD counter; other vendors have them only if their catalog says so.
         if (catalog_.vendor != "amd" && normalisation != "per_kernel" &&
             metric::denominator_of(catalog_, normalisation).empty())
           continue;
@@ -60,8 +60,8 @@ class Collector {
   std::set<std::string> values_;
 };
 
-// A metric with a level pass of its own that 3.3.0 never had a value for: one more pass of the whole program
-// for one cell.
+// True for a metric that needs its own level pass, one more run of the whole program, to fill one cell, and
+// that never had a value in 3.3.0.
 bool only_when_asked_for(const metric::Metric& metric) {
   if (metric.coll_level.empty() || metric.compat_cells.empty()) return false;
   for (const metric::Cell& cell : metric.compat_cells)
@@ -87,7 +87,8 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
     if (!metric.coll_level.empty()) levels.insert(std::string(metric.coll_level));
     return {};
   };
-  // The roofline's points have no metrics of their own: where it is asked for, what they are computed from is collected.
+  // The roofline's points are not metrics: when the roofline is selected, collect the counters they are
+  // computed from.
   for (const metric::Selection& selection : selections) {
     if (selection.block == nullptr || selection.block->number != 4 || selection.metric != nullptr) continue;
     const metric::IntensityFormulas formulas = metric::intensity_formulas(catalog.facts, "", false);
@@ -106,7 +107,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog,
                     (selection.metric == nullptr || selection.metric == &metric));
         if (chosen) TACHO_TRY(add(table, metric));
       }
-  // What counts are divided by is always collected.
+  // Always collect the denominator.
   TACHO_TRY(collector.add("1 / $denom"));
   wanted.counters.assign(collector.counters.begin(), collector.counters.end());
   wanted.levels.assign(levels.begin(), levels.end());

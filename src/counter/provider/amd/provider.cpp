@@ -1,10 +1,9 @@
-// AMD's pass limits: which counters fit into one pass of an Instinct GPU. Planning only; this tacho has no
-// source that reads them, so there is never a device.
+// Plans which counters fit into one pass of an Instinct GPU. It only plans: tacho has no source that reads
+// AMD counters, so this provider never has a device.
 //
-// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) is read with its
-// accumulator in a pass of its own together with the counters of the metrics that use it; all others go into
-// the first pass with room, in the order of their names; all channels of a TCC counter cost one slot and stay
-// together.
+// A hardware block has a few counter slots. A level counter (SQ_LEVEL_WAVES, ...) and its accumulator get
+// their own pass, together with the counters of the metrics that use the level. All other counters go into
+// the first pass with room, in order of name. All channels of a TCC counter take one slot and stay together.
 #include "counter/provider.h"
 
 #include <unistd.h>
@@ -22,7 +21,8 @@ namespace tacho::counter {
 
 namespace {
 
-// "SQC_ICACHE_HITS" -> SQ: the block whose slots a counter takes, nullptr where the architecture has none for it.
+// "SQC_ICACHE_HITS" -> SQ: the block whose slots a counter takes, nullptr if the architecture has no such
+// block.
 const metric::CounterBlock* block_of(const metric::Architecture& architecture, std::string_view counter) {
   const std::string_view prefix = counter.substr(0, counter.find('_'));
   for (const metric::CounterBlock& block : architecture.counters)
@@ -37,7 +37,7 @@ bool is_level(std::string_view counter) {
 
 struct OpenPass {
   const metric::Architecture& architecture;
-  std::string name = {};  // of a level pass; "" for the others
+  std::string name = {};  // "" unless a level pass
   std::set<std::string> counters = {};
   std::map<std::string_view, int> used = {};
 
@@ -53,7 +53,7 @@ struct OpenPass {
   }
 };
 
-// L2 banks of a die, and dies.
+// L2 banks of one die; 0 = unknown.
 int banks_of(const metric::Architecture& architecture) {
   const double banks = architecture.number("l2.banks");
   return std::isnan(banks) ? 0 : static_cast<int>(banks);
@@ -99,7 +99,7 @@ class AmdProvider : public Provider {
       const size_t colon = given.find(':');
       const std::string level = colon == std::string::npos ? "" : given.substr(0, colon);
       const std::string counter = colon == std::string::npos ? given : given.substr(colon + 1);
-      // The accumulator comes with its level.
+      // The level's pass holds the accumulator.
       if (counter == "SQ_ACCUM_PREV_HIRES") continue;
       for (const std::string& each : {counter, level})
         if (!each.empty() && !known.contains(each))
@@ -117,7 +117,7 @@ class AmdProvider : public Provider {
     for (const std::string& level : levels) {
       OpenPass& pass = open.emplace_back(OpenPass{device.facts});
       pass.name = level;
-      pass.take(level, 2);  // and SQ_ACCUM_PREV_HIRES
+      pass.take(level, 2);  // also SQ_ACCUM_PREV_HIRES
       for (const std::string& counter : with_level[level])
         if (counter != level && !pass.take(counter, 1))
           return fail("{}: the counters of the metrics that use {} do not fit into one pass of {}", counter,
@@ -126,8 +126,8 @@ class AmdProvider : public Provider {
     for (const std::string& counter : plain) {
       if (block_of(device.facts, counter) == nullptr)
         return fail("{}: no block of {} is known to have this counter", counter, device.architecture);
-      // Passes of a level are joined like all others, so what they hold is there; what they leave free is
-      // filled first.
+      // Level passes are joined like all others: counters that they hold need no further pass, and their free
+      // slots are filled first.
       bool placed =
           std::any_of(open.begin(), open.end(), [&](const OpenPass& pass) { return pass.holds(counter); });
       for (OpenPass& pass : open) placed = placed || pass.take(counter, 1);
@@ -180,7 +180,7 @@ class AmdProvider : public Provider {
     return known;
   }
 
-  // perfmon/<pass>.yaml: counters that rocprofiler-sdk has to be told how to make.
+  // perfmon/<pass>.yaml: defines for rocprofiler-sdk the counters that it does not know.
   static std::string definitions(const OpenPass& pass, const metric::Architecture& architecture) {
     std::string out;
     const auto add = [&](const std::string& name, const std::string& expression) {

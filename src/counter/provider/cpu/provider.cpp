@@ -1,5 +1,5 @@
-// The CPU as an OpenCL device: perf_event counters around each kernel that PoCL runs, read by a layer in the target
-// (capture/plugin/perf). Hardware events where the machine has them, software events everywhere.
+// The CPU as an OpenCL device. A layer in the target (capture/plugin/perf) reads perf_event counters around
+// each kernel that PoCL runs: hardware events where the machine has them, software events everywhere.
 #include "counter/provider.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ namespace {
 using vendor::kPerfEventCount;
 using vendor::kPerfEvents;
 
-// Hardware counters that a CPU has at least; more events than these are read in several passes.
+// Every CPU has at least this many hardware counters; more events than that take several passes.
 constexpr size_t kHardwareCounters = 4;
 
 std::string_view name_of(unsigned event) {
@@ -46,7 +46,7 @@ std::optional<unsigned> event_named(std::string_view name) {
   return std::nullopt;
 }
 
-// 0, or the errno with which this process cannot open the event.
+// Opens the event as a test; 0 or the errno.
 int probe(unsigned event) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
@@ -213,7 +213,7 @@ class CpuProvider : public Provider {
     TargetRunOptions options;
     options.command = request.command;
     std::string layers = *layer;
-    // libtacho.so, which times the dispatches, is put in front of these.
+    // libtacho.so, which times the dispatches, goes in front of these.
     if (const char* others = std::getenv("OPENCL_LAYERS"); others != nullptr && *others != '\0')
       layers += std::string(":") + others;
     auto library = launch::find_library();
@@ -275,7 +275,7 @@ class CpuProvider : public Provider {
         if (!record.selected) continue;
         ++measured;
         result.dispatches.push_back(dispatches[row]);
-        // A dispatch that read another pass is there too, without values, so that all passes have the same rows.
+        // Keep dispatches that read another pass, without values, so that all passes have the same rows.
         const bool here = record.pass == i && record.values.size() == result.counters.size();
         for (size_t c = 0; c < result.counters.size(); ++c)
           result.values.push_back(here ? record.values[c] : std::numeric_limits<double>::quiet_NaN());

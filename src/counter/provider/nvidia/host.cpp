@@ -1,5 +1,6 @@
-// CUPTI's profiler host library (host.h). Its structures are declared here as far as they are used; each begins with its
-// size, by which CUPTI tells versions apart (tests/counter compares with the headers where they are installed).
+// CUPTI's profiler host library (host.h). This file declares the structures that it uses. Each begins with
+// its size, by which CUPTI tells versions apart; tests/counter compares them with CUPTI's headers where those
+// are installed.
 #include "counter/provider/nvidia/host.h"
 
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ const Library& library_once() {
     Library library;
     library.path = vendor::find_cupti_library();
     if (library.path.empty()) return library;
-    // CUPTI loads its own host library by name alone.
+    // CUPTI loads its host library by name, without a folder.
     const std::string folder = library.path.substr(0, library.path.rfind('/') + 1);
     dlopen((folder + "libnvperf_host.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
     library.handle = dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -174,7 +175,7 @@ std::vector<std::string> Host::submetrics(const MetricInfo& base) const {
   return list;
 }
 
-// CUPTI adds metrics to a host object for good, so that asking and configuring take objects of their own.
+// CUPTI never removes metrics from a host object, so queries and configurations each need a new object.
 Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   TACHO_ASSIGN(const std::unique_ptr<Host> fresh, open(chip_, availability_));
   std::vector<const char*> names = pointers(metrics);
@@ -210,7 +211,7 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
 }
 
 bool Host::knows(const std::string& metric) const {
-  // Adding is the only question that looks at the rollup as well; a refused metric leaves no trace.
+  // Only adding a metric checks the rollup as well. A rejected metric leaves no trace in the object.
   const auto fresh = open(chip_, availability_);
   if (!fresh) return false;
   const char* name = metric.c_str();

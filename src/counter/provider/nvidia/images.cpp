@@ -1,4 +1,4 @@
-// Launch records and counter data images of a run (images.h).
+// Reads launch records and counter data images of a run (images.h).
 #include "counter/provider/nvidia/images.h"
 
 #include <string.h>

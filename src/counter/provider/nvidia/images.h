@@ -1,4 +1,4 @@
-// Reading what the in-process half of counter collection left (event/spool_ranges.h).
+// Reads the launch records and counter data images that the in-process half leaves (event/spool_ranges.h).
 #pragma once
 
 #include <map>
@@ -14,22 +14,23 @@
 
 namespace tacho::counter::nvidia {
 
-/// One launch; where it was measured, `image` and `range` say in which counter data.
+/// One launch. If it was measured, `image` and `range` locate its counter data.
 struct Launch {
   Dispatch dispatch;  ///< start only; end comes from the counters
   uint32_t process = 0, image = 0, range = 0, samples = 0;
   bool selected = false, measured = false;
-  /// What multiplexing counts by beside the kernel: grid, block and shared memory in words.
+  /// Launch parameters that multiplexing groups by besides the kernel: grid, block and shared memory, as
+  /// text.
   std::string shape;
 
   /// Launches of the program that the record stands for.
   size_t samples_seen() const { return dispatch.index == ~uint64_t{0} ? samples : 1; }
 };
 
-/// All records of all processes by index, those that stand for launches without one at the end. Records cut off at the end of a
-/// file are counted in `cut`.
+/// All records of all processes, ordered by index; records that stand for launches without an index come
+/// last. `cut` counts files with a truncated or malformed record.
 Result<std::vector<Launch>> read_launches(const std::string& folder, size_t& cut);
-/// The records in one file's bytes; false when something is wrong from some point on.
+/// Appends the records in one file's bytes to `out`, up to the first malformed one. False when there is one.
 bool parse_launches(std::string_view bytes, std::vector<Launch>& out);
 
 /// Evaluates images as they become complete and removes them, so that a long run needs little disk.
@@ -37,7 +38,7 @@ class Evaluator {
  public:
   Evaluator(const Host& host, std::vector<std::string> metrics, std::string folder)
       : host_(host), metrics_(std::move(metrics)), folder_(std::move(folder)) {}
-  /// Takes the images that are there now. `keep`: they are needed again (application replay, not the last pass).
+  /// Takes the images present now. With `keep` they stay: later passes need them (application replay).
   Status take(bool keep = false);
   /// The values of a range, nullptr when its image is missing or has no such range.
   const std::vector<double>* values(const Launch& launch) const;

@@ -1,5 +1,5 @@
-// NVIDIA GPUs: counters through CUPTI's range profiler. Planning and evaluation happen here with the host library; the
-// target gets a ready config image (capture/source/cuda/counter) and leaves counter data images.
+// NVIDIA GPUs: counters through CUPTI's range profiler. This side plans and evaluates with the host library;
+// the target (capture/source/cuda/counter) gets a finished config image and leaves counter data images.
 #include "counter/provider.h"
 
 #include <signal.h>
@@ -36,7 +36,7 @@ namespace {
 
 using nvidia::Host;
 
-// Always read: when the kernel ran and how long.
+// Always read: the kernel's start and duration.
 constexpr std::string_view kDuration = "gpu__time_duration.sum";
 
 struct Machine {
@@ -44,7 +44,7 @@ struct Machine {
   std::string driver, problem;
 };
 
-// The driver is started in a child: it leaves threads behind, and targets are forked off this process.
+// Starts the driver in a child process: it leaves threads behind, and this process must fork targets.
 Machine inspect() {
   Machine machine;
   int ends[2];
@@ -115,7 +115,7 @@ const Machine& machine() {
   return seen;
 }
 
-// What a GPU of an architecture is like when none is here: the largest part of it.
+// Stands in for an absent GPU of the architecture: its largest model.
 vendor::NvidiaDevice typical_device(const metric::Architecture& architecture) {
   const auto number = [&](std::string_view fact) {
     const double value = architecture.number(fmt::format("typical.{}", fact));
@@ -233,8 +233,9 @@ class NvidiaProvider : public Provider {
     return list;
   }
 
-  // One group of metrics: CUPTI finds the fewest passes for it, and its images hold all passes of a kernel together. What
-  // is counted on links cannot be in one configuration with what kernels do: a group of its own, and a run of its own.
+  // CUPTI finds the fewest passes for a group of metrics, and its images hold all passes of a kernel
+  // together. Link counters cannot share a configuration with kernel counters, so they form a second group
+  // with its own run.
   Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
     TACHO_ASSIGN(const std::unique_ptr<Host> host, Host::open(chip_of(device)));
     Plan plan;
@@ -249,12 +250,13 @@ class NvidiaProvider : public Provider {
       return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
     std::vector<std::string> kernel, links;
     for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
-    // Nothing is counted (-b 21, launch statistics): the launches alone, with their times.
+    // Without counters (-b 21, launch statistics), collect only the launches and their times.
     if (wanted.empty()) kernel.emplace_back(kDuration);
     for (std::vector<std::string>* const group : {&kernel, &links}) {
       if (group->empty()) continue;
       TACHO_ASSIGN(Host::Config config, host->config(*group));
-      // How long the kernel ran, unless that would cost a further pass (as it does beside counts of patched code alone).
+      // Add the kernel's duration unless it costs a further pass, as it does beside counters from patched
+      // code alone.
       if (std::find(group->begin(), group->end(), kDuration) == group->end()) {
         std::vector<std::string> timed = *group;
         timed.insert(std::upper_bound(timed.begin(), timed.end(), kDuration), std::string(kDuration));
@@ -355,7 +357,7 @@ class NvidiaProvider : public Provider {
                                     metrics.size(), config->passes)
                       : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
                                     metrics.size(), config->passes, config->passes == 1 ? "pass" : "passes"));
-    // A kernel that runs again would find in the L2 what its last execution left.
+    // A replayed kernel would find in the L2 the data of its last execution.
     const bool replays =
         !multiplex && !application && config->passes > 1 && request.replay != Replay::kVendor;
     const bool empties = request.caches == Caches::kAll || (request.caches == Caches::kDefault && replays);
@@ -376,13 +378,13 @@ class NvidiaProvider : public Provider {
     std::vector<std::unique_ptr<Spool>> spools;
     std::unique_ptr<nvidia::Evaluator> evaluator;
     const size_t all[] = {group};
-    bool whole = true;  // every run came to its end
+    bool whole = true;  // every run finished
     for (size_t run_number = 0; run_number < runs; ++run_number) {
       auto run_settings = settings;
       run_settings.emplace_back("pass", std::to_string(run_number));
       auto spool = Spool::create(request.folder, request.filter, run_settings);
       if (!spool) return own_error(spool.error().message);
-      if (run_number > 0)  // images go on from run to run
+      if (run_number > 0)  // later runs continue the images of earlier ones
         if (const Status moved = move_images(spools.back()->folder(), spool->folder()); !moved) {
           observer.warn(moved.error().message);
           break;
@@ -428,7 +430,8 @@ class NvidiaProvider : public Provider {
         observer.warn("records were cut off where the program was killed; those launches are left out");
       if (const uint64_t lost = spools.back()->state().failures.load(); lost > 0)
         observer.warn(fmt::format("{} counter data images could not be written (disk full?)", lost));
-      // Images of earlier runs lie here too: what a run that crashed did not reach has the passes before it.
+      // The folder also holds images of earlier runs: launches that a crashed run did not reach have the
+      // passes before it.
       const bool crashed = run->result.exit_code != 0 && application;
       begun = std::max<uint64_t>(begun, spools.back()->state().dispatches.load());
       if (run_number == 0) {
@@ -472,7 +475,7 @@ class NvidiaProvider : public Provider {
     PassResult result = rows(launches, metrics, *evaluator, multiplex);
     result.pass = group;
     if (multiplex) warn_incomplete(launches, metrics, config->passes, observer);
-    if (whole) warn_missing(result, observer);  // else why values are missing has been said
+    if (whole) warn_missing(result, observer);  // else the user already knows why values are missing
     if (group == 0) {
       outcome.measured = result.dispatches.size();
       uint64_t passed = 0;
@@ -521,7 +524,8 @@ class NvidiaProvider : public Provider {
     result.counters = metrics;
     const auto duration =
         static_cast<size_t>(std::find(metrics.begin(), metrics.end(), kDuration) - metrics.begin());
-    // Multiplexed values of a shape differ by which launches were combined: their spread is the error of each.
+    // Multiplexed values of a shape differ by which launches were combined. Their spread is the error of each
+    // value.
     std::map<std::string, std::vector<const std::vector<double>*>> groups;
     std::vector<const std::string*> keys;
     for (const nvidia::Launch& launch : launches) {
@@ -558,7 +562,7 @@ class NvidiaProvider : public Provider {
     return result;
   }
 
-  // Ranges that CUPTI counted and gave no values of: those are empty cells, which must not go by unseen.
+  // Warns about ranges that CUPTI counted without giving values; their cells are empty.
   static void warn_missing(const PassResult& result, Observer& observer) {
     struct Count {
       size_t dispatches = 0, incomplete = 0;
@@ -595,7 +599,7 @@ class NvidiaProvider : public Provider {
       count.seen += launch.samples_seen();
       count.measured += launch.measured;
     }
-    // The first round of passes holds each over up to eight launches.
+    // In the first round, each pass is held over up to eight launches.
     std::string lost;
     for (size_t i = 0; i < metrics.size() && i < 8; ++i) lost += (i > 0 ? ", " : "") + metrics[i];
     if (metrics.size() > 8) lost += fmt::format(" and {} more", metrics.size() - 8);

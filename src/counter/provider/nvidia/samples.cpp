@@ -1,4 +1,4 @@
-// Reading PC samples of NVIDIA GPUs (samples.h).
+// Reads PC samples of NVIDIA GPUs (samples.h).
 #include "counter/provider/nvidia/samples.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ std::string contents(const fs::path& path) {
   return std::move(text).str();
 }
 
-// cuobjdump beside the CUDA toolkit in use, else on the PATH; "" = there is none.
+// Path of cuobjdump: from the CUDA toolkit in use, else from the PATH; "" when neither has it.
 std::string find_disassembler() {
   std::vector<std::string> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -75,8 +75,8 @@ struct Correlation {  // CUpti_GetSassToSourceCorrelationParams
   char *file, *folder;
 };
 
-// "long_scoreboard" of "smsp__pcsamp_warps_issue_stalled_long_scoreboard". Names that end in _not_issued
-// count a part of the samples of the same reason again: "".
+// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" -> "long_scoreboard". "" for names that end in
+// _not_issued: they count part of the samples of the same reason again.
 std::string reason_of(std::string_view name) {
   if (name.ends_with("_not_issued") || name.find("pcsamp_sample") != std::string_view::npos) return {};
   constexpr std::string_view kMark = "stalled_";
@@ -153,7 +153,7 @@ Disassembly parse_disassembly(std::string_view text) {
       function = &result[std::string(name)];
       continue;
     }
-    // "        /*0120*/                   LDG.E R2, [R4.64] ;      /* 0x... */"; lines with the second half
+    // "        /*0120*/                   LDG.E R2, [R4.64] ;      /* 0x... */". Lines with the second half
     // of the code word have no instruction.
     const size_t open = line.find_first_not_of(" \t");
     if (function == nullptr || open == std::string_view::npos || line.substr(open, 2) != "/*") continue;

@@ -1,5 +1,5 @@
-// PC samples that the in-process half left (event/spool_samples.h), with the instructions and source lines
-// they are at.
+// Reads the PC samples that the in-process half leaves (event/spool_samples.h) and finds their instructions
+// and source lines.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,21 @@ struct RawSamples {
   uint64_t total = 0, dropped = 0;
 };
 
-/// Adds the records in one file's bytes; `reasons` by CUPTI's index. False when something is wrong from some
-/// point on.
+/// Adds the records in one file's bytes to `out`, up to the first malformed one. False when there is one. The
+/// keys of `reasons` are CUPTI's indices.
 bool parse_samples(std::string_view bytes, const std::map<uint32_t, std::string>& reasons, RawSamples& out);
-/// "3 smsp__pcsamp_..." a line.
+/// Parses lines of the form "3 smsp__pcsamp_...".
 std::map<uint32_t, std::string> parse_reasons(std::string_view text);
 
-/// SASS by function and offset, from what `cuobjdump -sass` prints.
+/// SASS by function and offset, from the output of `cuobjdump -sass`.
 using Disassembly = std::map<std::string, std::map<uint64_t, std::string>, std::less<>>;
 Disassembly parse_disassembly(std::string_view text);
 
-/// "gemm.cu:42" for an instruction of a module compiled with -lineinfo, "" without; needs CUPTI, no GPU.
+/// "gemm.cu:42" for an instruction of a module compiled with -lineinfo, else "". Needs CUPTI but no GPU.
 std::string source_line(std::string_view cubin, const std::string& function, uint64_t offset);
 
-/// Rows of a run's folder: kernels that pass `filter` only. `notes` gets what could not be told.
+/// Samples in a run's folder, of kernels that pass `filter` only. `notes` gets a sentence for each thing
+/// missing from them.
 Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filter& filter,
                                            std::vector<std::string>& notes);
 

@@ -1,5 +1,5 @@
-// The virtual GPU: kernels are interpreted by Oclgrind with our plugin, which counts exactly; their time is that of a run
-// on PoCL. Both runs are joined by kernel, launch shape and running number.
+// The virtual GPU: Oclgrind interprets the kernels, and our plugin counts exactly. Their times come from a
+// run on PoCL. The two runs are joined by kernel, launch shape and running number.
 #include "counter/provider.h"
 
 #include <signal.h>
@@ -66,9 +66,9 @@ Device virtual_device() {
   return device;
 }
 
-// Seconds that interpreting takes, roughly: it works one element after the other on one core, so both the time that PoCL
-// needed on all cores and the number of work-items are lower bounds. Factors measured on vcopy.
-// What a filter leaves out is interpreted too, only not counted.
+// Estimates the seconds that interpretation takes. Oclgrind works one element after the other on one core, so
+// both the time that PoCL needed on all cores and the number of work-items are lower bounds. Factors measured
+// on vcopy. Oclgrind also interprets the kernels that a filter excludes; it only does not count them.
 double estimate_seconds(const std::vector<Dispatch>& dispatches) {
   constexpr double kPerWorkItem = 1.5e-6, kAgainstOneCore = 1700;
   const double cores = static_cast<double>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
@@ -121,7 +121,7 @@ class VirtualProvider : public Provider {
     return list;
   }
 
-  // Everything is counted in one interpretation.
+  // One interpretation counts everything.
   Result<Plan> plan(const Device&, std::span<const std::string> counters) const override {
     const std::set<std::string> wanted(counters.begin(), counters.end());
     for (const std::string& counter : wanted)
@@ -142,7 +142,7 @@ class VirtualProvider : public Provider {
     Outcome outcome;
     const size_t all[] = {0};
 
-    // How long the kernels take: PoCL.
+    // PoCL times the kernels.
     std::vector<Dispatch> timed;
     int timed_code = 0;
     double fraction = 1;
@@ -195,7 +195,7 @@ class VirtualProvider : public Provider {
       }
     }
 
-    // What they do: Oclgrind.
+    // Oclgrind counts.
     auto spool = Spool::create(request.folder, request.filter, {{"fraction", fmt::format("{}", fraction)}});
     if (!spool) return own_error(spool.error().message);
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
@@ -214,7 +214,7 @@ class VirtualProvider : public Provider {
     options.tick = [&] {
       const spool::SpoolState& state = spool->state();
       const uint64_t done = state.dispatches_done.load(), total = state.groups_total.load();
-      // Steps within a dispatch, so that one long kernel shows progress too.
+      // Count steps within a dispatch, so that one long kernel shows progress too.
       const uint64_t within = total > 0 ? 1000 * std::min(state.groups_done.load(), total) / total : 0;
       const bool running = state.dispatches.load() > done;
       observer.progress(done * 1000 + (running ? within : 0), std::max<uint64_t>(timed.size(), done) * 1000);
@@ -259,7 +259,7 @@ class VirtualProvider : public Provider {
     std::vector<size_t> columns;
     for (const std::string& counter : result.counters) columns.push_back(index_of(counter));
     std::set<std::string> names;
-    // Times are joined before the filter, so that running numbers mean the same in both runs.
+    // Join times before filtering, so that running numbers mean the same in both runs.
     std::vector<Dispatch> dispatches;
     for (const SpooledDispatch& record : *records) dispatches.push_back(record.dispatch);
     const size_t untimed = join_times(dispatches, timed);
@@ -293,7 +293,7 @@ class VirtualProvider : public Provider {
     return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
   }
 
-  // The two runs should launch the same kernels.
+  // Warns if the two runs launched different kernels.
   static void check_against(const std::vector<Dispatch>& timed, const std::vector<SpooledDispatch>& counted,
                             Observer& observer) {
     if (timed.empty()) return;

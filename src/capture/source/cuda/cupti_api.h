@@ -1,5 +1,6 @@
-// Typed access to CUPTI and to the few driver functions that the CUDA source needs. tacho links no NVIDIA library: it looks
-// the functions up at run time, in the copy of CUPTI that belongs to the process's CUDA runtime.
+// Typed access to CUPTI and to the few driver functions that the CUDA source needs. tacho links no NVIDIA
+// library: it looks the functions up at run time, in the copy of CUPTI that belongs to the process's CUDA
+// runtime.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 namespace tacho::capture::cuda {
 
 namespace abi = vendor::cupti;
-/// Of CUPTI's buffers in the pool.
+/// The kind of pool blocks that hold CUPTI's buffers.
 inline constexpr auto kBlocks = tape::BlockKind::kCupti;
 
 // member, symbol, required, result and parameters
@@ -49,26 +50,26 @@ struct Cupti {
   const char* found_by = "";  // how it was found, for the trace
 };
 
-/// Loads CUPTI into `cupti`. Tries the copy already in the process, the one beside the CUDA runtime in use (a Python
-/// wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was usable; `tried` then lists the places in
-/// words.
+/// Loads CUPTI into `cupti`. Tries the copy already in the process, the one beside the CUDA runtime in use (a
+/// Python wheel's), $CUDA_HOME's or $CUDA_PATH's, and the system's. False if none was usable; `tried` then
+/// gets the list of places, for the user.
 bool load_cupti(Cupti& cupti, char* tried, size_t tried_capacity);
 
-/// Address of `symbol` in a CUPTI that is in the process already, nullptr when there is none.
+/// Address of `symbol` in a CUPTI that the process has already loaded, nullptr when there is none.
 void* find_in_loaded_cupti(const char* symbol);
 /// Address of `symbol` in the CUDA driver of the process, nullptr when there is none.
 void* find_in_driver(const char* symbol);
 
-/// Inside cuInit, in a process whose GPU work is to be traced. False when it cannot be; the reason was said.
+/// Starts tracing GPU work; call inside cuInit. False when it cannot; it has told the user why.
 bool start_session();
-/// The CUPTI that the session uses, nullptr while it has none.
+/// The CUPTI that the session uses, nullptr before it starts.
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.
 bool session_active();
-/// Moves what CUPTI still holds to the pool, when the process ends by _exit, which runs no exit handlers. Takes a second
-/// at most.
+/// Moves the records that CUPTI still holds to the pool. Call before _exit, which runs no exit handlers.
+/// Takes at most a second.
 void finish_before_exit();
-/// Prints one line for the user while the target runs and leaves a note in the trace.
+/// Prints a warning on stderr and adds it to the trace as a note.
 void say_warning(const char* sentence);
 
 }  // namespace tacho::capture::cuda

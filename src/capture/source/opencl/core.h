@@ -1,6 +1,6 @@
-// The ground that the OpenCL source stands on: the dispatch table of what is called next, the span of one API
-// call, and memory and locks that work inside other people's processes (no malloc, nothing that a forked
-// child inherits locked).
+// The base of the OpenCL source: the dispatch table of the functions to call next, the span of one API call,
+// and memory and locks for use inside other people's processes (no malloc, and a forked child never inherits
+// a held lock).
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
@@ -31,8 +31,7 @@ namespace tacho::capture::opencl {
 using event::opencl::Function;
 namespace bit = tape::source_bit;
 
-// ---- slots of the dispatch table
-// ---------------------------------------------------------------------------------
+// ---- slots of the dispatch table -------------------------------------------------------------------
 
 /// The number (event::opencl::Function) of a member of cl_icd_dispatch.
 template <auto Member>
@@ -84,7 +83,7 @@ template <typename A, typename... B>
 inline constexpr bool kLastIsErrorCode<A, B...> =
     std::is_same_v<std::tuple_element_t<sizeof...(B), std::tuple<A, B...>>, cl_int*>;
 
-/// What a function answers that the runtime does not have (or has, but would call for ever).
+/// The result of a call to a function that the runtime lacks (or that would recurse for ever).
 template <typename F>
 struct Refusal;
 template <typename R, typename... A>
@@ -104,12 +103,12 @@ struct Refusal<R (*)(A...)> {
   }
 };
 
-/// What is called after us: the next layer, or the loader's own functions. No member is null once set up.
+/// The functions to call after our hooks: the next layer's or the loader's. No member is null once set up.
 extern cl_icd_dispatch g_next;
-/// True once a runtime was seen whose table has slots that lead back into the loader (see vendor.h).
+/// True once tacho has met a runtime whose table has slots that lead back into the loader (see vendor.h).
 extern std::atomic<bool> g_detours;
-/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = the
-/// normal way. `refusal` is given back when that runtime has no function of its own.
+/// The function to call instead of slot `number` of the runtime that `object` belongs to; nullptr = call the
+/// slot. Returns `refusal` when that runtime has no function of its own.
 void* detour(uint16_t number, const void* object, void* refusal);
 
 template <typename... A>
@@ -139,16 +138,15 @@ struct NextCall<Member, R (*)(A...)> {
     return function(args...);
   }
 };
-/// Calls the function after us. Every call of a hook, and of ours on our own account, goes through here.
+/// Calls the next function. All calls go through here, those that hooks forward and tacho's own.
 template <auto Member, typename... A>
 auto next(A... args) {
   return NextCall<Member, FunctionOf<Member>>::call(args...);
 }
 
-// ---- locks and memory
-// --------------------------------------------------------------------------------------------
+// ---- locks and memory ------------------------------------------------------------------------------
 
-/// What a forked child must find zeroed: lies in a MADV_WIPEONFORK page.
+/// State in a MADV_WIPEONFORK page: a forked child finds it zeroed.
 struct Wiped {
   std::atomic<uint32_t> alive;  // 1 in the process that set it up; 0 = a child that has not taken over yet
   std::atomic<uint32_t> thread_started;        // the flush thread runs
@@ -179,8 +177,8 @@ inline void lock(std::atomic<uint32_t>& word) {
 inline bool try_lock(std::atomic<uint32_t>& word) {
   return word.exchange(1, std::memory_order_acquire) == 0;
 }
-/// For what may be left undone: gives up when the lock is held for long, as by a thread that hangs in the
-/// runtime.
+/// For optional work: gives up when another thread, such as one that hangs in the runtime, holds the lock for
+/// long.
 inline bool lock_or_give_up(std::atomic<uint32_t>& word) {
   for (uint32_t tries = 0; word.exchange(1, std::memory_order_acquire) != 0; ++tries) {
     if (tries == 20'000) return false;
@@ -205,11 +203,11 @@ class Guard {
   std::atomic<uint32_t>& word_;
 };
 
-/// Zeroed pages that are never given back; nullptr when there is no memory.
+/// Maps zeroed pages, never unmapped; nullptr when there is no memory.
 void* map_pages(size_t bytes);
 
-/// Objects of one type that are never unmapped: a stale pointer reads a recycled object, never bad memory.
-/// Under g_wiped->objects unless said otherwise.
+/// Objects of one type, never unmapped: a stale pointer reads a recycled object, never bad memory. Hold
+/// g_wiped->objects unless said otherwise.
 template <typename T>
 class Slab {
  public:
@@ -245,8 +243,7 @@ class Slab {
   Node* free_ = nullptr;
 };
 
-/// Handle -> state. find() takes no lock and never blocks; set() and erase() are called under
-/// g_wiped->objects.
+/// Handle -> state. find() takes no lock and never blocks. Hold g_wiped->objects for set() and erase().
 class HandleMap {
  public:
   void* find(const void* handle) const {
@@ -259,9 +256,8 @@ class HandleMap {
     }
   }
   void set(const void* handle, void* value);
-  /// The value that `handle` had.
+  /// Returns the value that `handle` had.
   void* erase(const void* handle);
-  /// Calls `body(handle, value)` for every entry.
   template <typename Body>
   void for_each(Body body) const {
     const Table* const table = table_.load(std::memory_order_acquire);
@@ -292,18 +288,17 @@ class HandleMap {
   bool make_room();
 
   std::atomic<Table*> table_{nullptr};
-  Table* resting_ = nullptr;  // the table before: becomes the next one of the same size
+  Table* resting_ = nullptr;  // the previous table, reused for the next of the same size
 };
 
-// ---- API calls
-// ---------------------------------------------------------------------------------------------------
+// ---- API calls -------------------------------------------------------------------------------------
 
 inline uint64_t enabled_bits() {
   const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
   return pool->enabled.load(std::memory_order_relaxed);
 }
 
-/// Marks calls that this thread makes from here on as the runtime's own: hooks only forward them.
+/// While alive, marks this thread's calls as the runtime's own: hooks only forward them.
 class Inner {
  public:
   Inner() { ++tape::t_state.inner; }
@@ -316,12 +311,12 @@ inline bool only_forward() {
   return (tape::t_state.hidden | tape::t_state.inner) != 0;
 }
 
-/// When and as what a call was made; all 0 when it was not recorded.
+/// Times and correlation of a call; all 0 when it was not recorded.
 struct Times {
   uint64_t correlation = 0, start = 0, end = 0;
 };
 
-/// One API call: takes the correlation and the start; end() takes the end and writes the row.
+/// One API call. The constructor takes the correlation and the start; end() takes the end and writes the row.
 class Span {
  public:
   explicit Span(uint64_t bits) : bits_(bits) {
@@ -354,8 +349,7 @@ class Span {
   Times times_;
 };
 
-/// Calls the function after us as one recorded call. A null errcode_ret is replaced, so that the code is
-/// known.
+/// Calls the next function as one recorded call. Replaces a null errcode_ret, so that the code is known.
 template <auto Member, typename F = FunctionOf<Member>>
 struct Traced;
 template <auto Member, typename R, typename... A>
@@ -384,7 +378,7 @@ struct Traced<Member, R (*)(A...)> {
     }
   }
 };
-/// A call that is recorded when it is to be; for hooks that do something before or after it.
+/// Calls the next function and records the call if it is enabled; for hooks that do more before or after.
 template <auto Member, typename... A>
 auto traced(Times& times, A... args) {
   const uint64_t bits = enabled_bits();
@@ -397,7 +391,7 @@ auto traced(A... args) {
   return traced<Member>(times, args...);
 }
 
-/// The hook of a function without a treatment of its own: the call as a row.
+/// The hook of a function that needs no special treatment: only records the call.
 template <auto Member, typename F = FunctionOf<Member>>
 struct Plain;
 template <auto Member, typename R, typename... A>

@@ -1,4 +1,4 @@
-// The way of every command into its queue, shared by the hooks of the API's own functions and of extensions.
+// Enqueues commands; shared by the hooks of the API's own functions and of extensions.
 #pragma once
 
 #include "capture/source/opencl/queues.h"
@@ -6,17 +6,18 @@
 
 namespace tacho::capture::opencl {
 
-/// The queue that a command buffer was made for.
+/// The first queue that a command buffer was made for.
 cl_command_queue queue_of_command_buffer(cl_command_buffer_khr buffer);
 
 template <typename F>
 struct EnqueueCall;
-/// One enqueueing function. Its parameters hold exactly one cl_event* (the event wanted back; null = none)
-/// and may hold one cl_int* (errcode_ret).
+/// One enqueueing function. Its parameters hold exactly one cl_event* (for the event that the program wants;
+/// null = none) and may hold one cl_int* (errcode_ret).
 template <typename R, typename... A>
 struct EnqueueCall<R (*)(A...)> {
-  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. `describe(command,
-  /// queue, args...)` is called after success and fills in what the command is; false = not to be recorded.
+  /// `wanted`: the source_bit of its commands. `forward(args...)` calls the runtime. After success,
+  /// `describe(command, queue, args...)` fills in the command; it returns false if the command must not be
+  /// recorded.
   template <typename Forward, typename Describe>
   static R call(uint16_t function, uint64_t wanted, Forward&& forward, Describe&& describe, A... args) {
     if (only_forward()) return forward(args...);
@@ -25,7 +26,7 @@ struct EnqueueCall<R (*)(A...)> {
       const R result = forward(args...);
       if (wanted == bit::kDispatch && succeeded(result)) {
         count_launch();
-        count_filtered();  // while paused: not to be missed
+        count_filtered();  // paused: its kernel record is not missing
       }
       return result;
     }
@@ -41,8 +42,8 @@ struct EnqueueCall<R (*)(A...)> {
     }
     Span span(bits);
     sampler::launch_stack(span.times().correlation);
-    // A runtime may put one call together from others; but a copy that waits may run callbacks of the
-    // program.
+    // A runtime may build one call from others, which must not be recorded. But a copy that waits may run the
+    // program's callbacks.
     const uint16_t outer = tape::t_state.inner;
     tape::t_state.inner = wanted == bit::kCopy ? 0 : 1;
     const R result = forward(args...);
@@ -81,7 +82,7 @@ struct EnqueueCall<R (*)(A...)> {
   }
 
  private:
-  // clEnqueueCommandBufferKHR has a list of queues; all others start with theirs.
+  // clEnqueueCommandBufferKHR takes a list of queues; the first argument of all others is the queue.
   template <typename... B>
   static cl_command_queue queue_argument(cl_command_queue queue, B...) {
     return queue;

@@ -1,5 +1,6 @@
-// What the OpenCL source knows about the program's objects: devices, contexts, kernels, memory. It finds everything by
-// handle without a lock, and asks the runtime about a handle whose creation it did not see at the handle's first use.
+// The OpenCL source's view of the program's objects: devices, contexts, kernels, memory. It finds an object
+// by handle without a lock. If it did not see the creation of a handle, it asks the runtime about it at first
+// use.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -18,12 +19,12 @@ struct Device {
 Device* device_of(cl_device_id handle);
 /// Writes a pair of device and host time, if the device has a timer.
 void write_clock_pair(Device& device);
-/// Clock pairs of every device whose clock needs them.
+/// Writes clock pairs for every device whose clock needs them.
 void write_clock_pairs();
 
 /// Describes the devices of a new context.
 void context_created(cl_context context);
-/// The number of the context's device if it has only one; else 0.
+/// The number of the context's device if it has exactly one; else 0.
 uint32_t device_number_of(cl_context context);
 
 struct Kernel {
@@ -41,7 +42,7 @@ Kernel* kernel_of(cl_kernel handle);
 void kernel_created(cl_kernel handle);
 /// The number of the kernel's description on `device`.
 uint32_t kernel_number(Kernel& kernel, Device& device, event::DispatchKind kind);
-/// A description of something that is launched but is no kernel object (native kernel, command buffer).
+/// The number of a description for a launch without a kernel object (native kernel, command buffer).
 uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind);
 bool name_included(std::string_view name);
 /// Compiles the user's filter.
@@ -64,14 +65,15 @@ struct Memory {
   cl_mem handle;
   Mapping* mappings;  // under g_wiped->objects
 };
-/// nullptr when the object was made in a way that we do not see (interoperation).
+/// nullptr when tacho does not see how the object is made (interoperation).
 Memory* memory_of(cl_mem handle);
-/// Remembers what a mapping covers, for its unmapping. `written`: unmapping brings data back to the device.
+/// Remembers the extent of a mapping until it is unmapped. `written`: unmapping copies data back to the
+/// device.
 void mapped(Memory& memory, const void* at, uint64_t bytes, bool written);
-/// What `at` mapped; all 0 when unknown.
+/// Forgets the mapping at `at` and returns it; all 0 when unknown.
 Mapping unmapped(Memory& memory, const void* at);
 
-/// Memory by pointer: SVM and unified shared memory.
+/// An allocation known by pointer: SVM or unified shared memory.
 struct SharedMemory {
   uint64_t begin;
   uint64_t bytes;
@@ -79,9 +81,9 @@ struct SharedMemory {
   uint32_t device;
 };
 void shared_allocated(const void* at, uint64_t bytes, event::MemoryKind kind, uint32_t device);
-/// False when it was not known.
+/// False when `at` is unknown.
 bool shared_freed(const void* at, SharedMemory* was);
-/// The allocation that `at` lies in; kind kUnknown when in none.
+/// The allocation that contains `at`; kind kUnknown when none does.
 SharedMemory shared_at(const void* at);
 
 void write_allocation(const Times& times, event::AllocationOperation operation, event::MemoryKind kind,

@@ -3,7 +3,7 @@
 
 namespace tacho::capture::opencl {
 
-/// Writes what is complete of every queue now, for tacho_flush(). Never waits for a device.
+/// Writes the completed commands of every queue now, for tacho_flush(). Never waits for a device.
 void flush();
 
 }  // namespace tacho::capture::opencl

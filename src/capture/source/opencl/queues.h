@@ -1,9 +1,9 @@
-// Command queues and the commands that were enqueued but whose times are not written yet.
+// Command queues, and the enqueued commands whose times are not written yet.
 //
-// Every traced command has an event: the program's, which we retain once more, or one of our own. Its
-// description waits in a list of its queue until the event is complete; then its profiling times are read,
-// the record is written and the event released. That is done by whoever enqueues, in batches, by calls that
-// wait for the queue, and by a thread of ours at every flush period. Nothing is ever waited for.
+// Every traced command has an event: the program's, which tacho retains once more, or one of tacho's. A
+// description of the command waits in a list of its queue until the event is complete. Then tacho reads the
+// profiling times, writes the record and releases the event. Three places do this and never wait: threads
+// that enqueue, in batches; calls that wait for the queue; and tacho's flush thread, once a flush period.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -18,7 +18,7 @@ struct WideShape {
   uint64_t grid[3], group[3], offset[3];
 };
 
-/// A command on its way. `value` and `flags` go into the record's header as they are.
+/// A command in flight. `value` and `flags` go into the record's header unchanged.
 struct Command {
   cl_event event;
   uint64_t correlation;
@@ -44,7 +44,7 @@ struct Chunk {
   static constexpr uint32_t kCommands = 64;
   std::atomic<Chunk*> next;
   std::atomic<uint32_t> count;  // published
-  uint32_t first;               // before it all are done
+  uint32_t first;               // all commands before it are done
   Command commands[kCommands];
 };
 
@@ -55,18 +55,18 @@ struct Queue {
   cl_command_queue handle;
   Device* device;
   uint64_t context;
-  std::atomic<uint64_t> properties;  // that the program asked for
-  bool forced;                       // profiling is on because of us (or was asked for anyway)
+  std::atomic<uint64_t> properties;  // as the program asked
+  bool forced;                       // profiling is on: tacho enabled it or the program asked for it
   std::atomic<bool> defined;
   std::atomic<bool> in_use;
   uint8_t array_words;  // of `array`, with the closing 0; 0 = the program gave none
   event::DeviceClock clock;
   cl_queue_properties array[15];
 
-  // who enqueues, under the append lock
+  // for enqueueing, under the append lock
   Chunk* tail;
   uint32_t since_poll, since_scan;
-  // who collects, under the drain lock
+  // for collecting, under the drain lock
   std::atomic<Chunk*> head;
   std::atomic<uint64_t> appended, collected;
   uint64_t best_pair_uncertainty;  // of the pairs written since `pair_window`
@@ -74,32 +74,32 @@ struct Queue {
   double ns_per_tick;  // of the host's ticks, measured when the queue was described
 };
 
-/// nullptr when its commands cannot be traced.
+/// nullptr when the queue's commands cannot be traced.
 Queue* queue_of(cl_command_queue handle);
 Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device, uint64_t asked,
                      bool forced, const cl_queue_properties* array);
 void queue_retained(cl_command_queue handle);
-/// Collects what is complete; forgets the queue with the program's last reference.
+/// Collects completed commands; forgets the queue with the program's last reference.
 void queue_released(cl_command_queue handle);
 
 /// Takes over `command` (and one reference of its event).
 void add(Queue& queue, const Command& command);
-/// As add() for a command that is complete already: writes it at once.
+/// As add(), for a command that is already complete: writes it at once.
 void add_complete(Queue& queue, const Command& command);
-/// Writes what is complete, at most `limit` commands; stops at the first that is not complete unless `all`.
+/// Writes at most `limit` completed commands; stops at the first incomplete one unless `all`.
 void collect(Queue& queue, bool all, uint32_t limit);
 /// After a call that waited for the queue: collects a limited number and leaves more to the flush thread.
 void collect_after_wait(Queue& queue);
 void collect_all_queues();
-/// True if one of our references to `event` is alive.
+/// True while tacho holds a reference to `event`.
 bool holds(cl_event event);
 
 WideShape* take_wide();
-/// Counts a launch (for triggers and checks) and gives its ordinal.
+/// Counts a launch (for triggers and checks) and returns its ordinal.
 uint32_t count_launch();
 void count_filtered();
 
-/// Describes the queue to the trace, if it is not yet. `first` may be null.
+/// Describes the queue in the trace, once. `first` may be null.
 void define_queue(Queue& queue, const Command* first);
 using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, const cl_queue_properties*,
                                                    cl_int*);
@@ -107,7 +107,7 @@ using CreateQueue = cl_command_queue(CL_API_CALL*)(cl_context, cl_device_id, con
 cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_context context,
                                  cl_device_id device, const cl_queue_properties* asked, cl_int* code);
 void install_queues(cl_icd_dispatch& hooks);
-/// Registers what is to be done at exit: once, after the runtime has set itself up.
+/// Registers the exit handler. Call once, after the runtime has initialised.
 void watch_exit();
 
 }  // namespace tacho::capture::opencl

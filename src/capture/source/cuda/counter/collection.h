@@ -1,4 +1,4 @@
-// What tacho wants collected in this process, and what all parts of collecting it share.
+// The collection that tacho asked of this process (the spool's config), and the state that its parts share.
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ namespace tacho::capture::counter {
 
 enum class Mode { kKernel, kApplication, kMultiplex, kSampling };
 
-/// Memory that only grows, by mapping, so that the program needs no C++ run time for it.
+/// Mapped memory that only grows; needs no C++ run time in the program.
 struct Bytes {
   uint8_t* data = nullptr;
   size_t size = 0, used = 0;
@@ -25,13 +25,13 @@ struct Bytes {
 struct Collection {
   static constexpr size_t kMaxMetrics = 4096, kMaxFilters = 256;
   Mode mode = Mode::kKernel;
-  size_t pass = 0, passes = 1;  ///< pass: of application replay, the one that this run of the program is for
-  bool empty_cache = false;     ///< the L2 before each measured launch
-  bool by_cupti = false;        ///< CUPTI's own kernel replay is wanted
+  size_t pass = 0, passes = 1;  ///< `pass`: in application replay, the pass of this run of the program
+  bool empty_cache = false;     ///< empty the L2 before each measured launch
+  bool by_cupti = false;        ///< use CUPTI's own kernel replay
   bool by_name = false;         ///< multiplexing tells launches apart by their kernel alone
   char folder[1024] = {};
   pid_t pid = 0;
-  uint32_t process = 0;  ///< running number of the process among those of the run
+  uint32_t process = 0;  ///< running number of the process in the run
   spool::SpoolState* state = nullptr;
   cuda::Cupti cupti{};
   Bytes config{};  ///< CUPTI's config image
@@ -45,18 +45,18 @@ struct Collection {
 };
 extern constinit Collection g_collection;
 
-/// Reads the spool; false when something is missing or of another layout.
+/// Reads the spool's config and state; false when something is missing or has another layout.
 bool read_collection(const char* folder);
-/// Whether a kernel (mangled name), or the launch with this index, passes the filters.
+/// True if a kernel (mangled name), or the launch with this index, passes the filters.
 bool name_passes(const char* name);
 bool index_passes(uint64_t index);
 
 bool read_file(const char* path, Bytes& into);
 bool write_all(int file, const uint8_t* data, size_t size);
 
-/// CUPTI's own words for a result.
+/// CUPTI's text for a result.
 const char* text_of(int result);
-/// Ends collecting and tells the user why; the program goes on.
+/// Stops collecting and tells the user why; the program goes on.
 void give_up(const char* what, int result);
 
 }  // namespace tacho::capture::counter

@@ -1,15 +1,15 @@
-// The kernels that replays need, as text for the driver's own compiler: comparing memory with its saved copy,
-// reading through a buffer that is larger than the L2, and timing reads that depend on one another.
+// PTX of the kernels that replay needs: they compare memory with its saved copy, read through a buffer larger
+// than the L2, and time dependent reads.
 #pragma once
 
 namespace tacho::capture::counter {
 
-/// Bytes that one flag of tacho_compare stands for.
+/// Bytes that one flag of tacho_compare covers.
 inline constexpr unsigned long long kChunk = 65536;
-/// Reads of tacho_chase.
+/// Number of reads in tacho_chase.
 inline constexpr unsigned kChased = 64;
 
-/// A module to be loaded for the sake of loading one.
+/// An empty module, for the side effects of loading one (replay.h).
 inline constexpr char kNothing[] = R"(
 .version 7.0
 .target sm_70
@@ -19,10 +19,11 @@ inline constexpr char kNothing[] = R"(
 }
 )";
 
-/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] when any of the 16-byte
-/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words
-/// past the L1. tacho_chase(from, cycles): one thread reads kChased words past the L1, 4096 bytes apart, each address depending on
-/// the word before, which has to be 0; the SM's cycles that took go to `cycles` (u64).
+/// tacho_compare(a, b, words, flags): 256 threads a block; block i sets byte flags[i] if any of the 16-byte
+/// words [4096 i, 4096 (i + 1)) below `words` differ. tacho_sweep(from, words, sink): reads 16-byte words,
+/// bypassing the L1. tacho_chase(from, cycles): one thread reads kChased words 4096 bytes apart, bypassing
+/// the L1. Each address depends on the word before, which must be 0. Writes the SM cycles that it took to
+/// `cycles` (u64).
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70

@@ -1,13 +1,13 @@
-// Collecting hardware counters of CUDA kernels inside a target (range_profiler.cpp).
+// Collects hardware counters of CUDA kernels inside a target.
 #pragma once
 
 namespace tacho::capture::counter {
 
-/// Called in cuInit instead of starting the tracing session when the run collects counters. False when nothing can be
-/// collected; the user has been told why.
+/// Call in cuInit, instead of starting the tracing session, when the run collects counters. False when it
+/// cannot collect; it has told the user why.
 bool start_range_profiler(const char* folder);
 
-/// Writes what has been measured, before _exit. Does nothing while a launch is under way.
+/// Writes the measurements so far, before _exit. Does nothing while a launch is under way.
 void finish_before_exit();
 
 }  // namespace tacho::capture::counter

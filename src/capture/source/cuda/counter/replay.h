@@ -1,9 +1,11 @@
-// Running a batch of launches again. This part knows which driver calls end a batch. It saves the memory that kernels can
-// write before the batch and puts it back before every further pass, and it keeps launches with copies of their arguments.
-// The program only ever sees what the first execution wrote, since that is put back after the last pass.
+// Kernel replay: runs a batch of launches again. This part knows which driver calls end a batch. It saves the
+// memory that kernels can write before the batch and restores it before every further pass, and it keeps
+// launches with copies of their arguments. After the last pass it restores the results of the first
+// execution, the only ones that the program ever sees.
 //
-// Not saved: arrays (surfaces), memory of other processes and of graphics interfaces, device-side heaps. While a program
-// has any of the first two, problem() says so and CUPTI's own kernel replay is used.
+// Replay does not save arrays (surfaces), memory of other processes and of graphics interfaces, or
+// device-side heaps. While a program has any of the first two, problem() says so and tacho falls back to
+// CUPTI's own kernel replay.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +13,7 @@
 
 namespace tacho::capture::counter {
 
-/// What a driver call means for a batch that is open.
+/// The effect of a driver call on an open batch.
 enum class Effect : uint8_t {
   kNone,
   kLaunch,         ///< a kernel or graph
@@ -27,7 +29,8 @@ namespace replay {
 /// Looks up the driver's functions; false when the driver is too old (arguments can be queried from 12.4 on).
 bool find_functions();
 
-/// Call after a call of effect kChanges: notes what it allocated and freed. `function`: the name that CUPTI gives.
+/// Call after a driver call of effect kChanges: notes what it allocated and freed. `function`: CUPTI's name
+/// for the call.
 void note_call(const char* function, const void* parameters, void* context);
 /// Reads the names of variables from a module's image (cubin) when it is loaded.
 void note_module(const void* image, size_t bytes);
@@ -46,46 +49,49 @@ struct Call {
 };
 Call::Kind kind_of(const char* function);
 
-/// Loads the function's module and notes its variables. False if there are new ones, which an open batch has not saved.
+/// Loads the function's module and notes its variables. False if that found new ones, which an open batch has
+/// not saved.
 bool prepare(const Call& call);
-/// False once the driver has not told which module a kernel belongs to or how large a variable is: what kernels of a graph
-/// change could then not be put back.
+/// False once the driver failed to name a kernel's module or the size of a variable: replay could then not
+/// restore what the kernels of a graph change.
 bool variables_known();
-/// True if an argument points to memory that the host can write too: such a launch is a batch of its own.
+/// True if an argument points to memory that the host can write too. Such a launch must be a batch of its
+/// own.
 bool touches_host(const Call& call);
 
-/// Saves memory, with `with_host` also host memory. nullptr, or why it cannot.
+/// Opens a batch: saves device memory and, with `with_host`, host memory. Returns nullptr, or why it cannot.
 const char* begin(void* context, bool with_host);
-/// Keeps a launch of the batch; false, keeping nothing, when it cannot be run again.
+/// Keeps a launch of the batch. False when it cannot be run again; nothing is kept then.
 bool keep(const Call& call);
 /// The cache was emptied before the launch kept last; run_again() will empty it there too.
 void note_emptied();
 size_t kept();
-/// Call after the first execution: finds what was written and saves it. nullptr, or why it cannot.
+/// Call after the first execution: finds what it wrote and saves that. Returns nullptr, or why it cannot.
 const char* first_done();
-/// Puts memory back as it was when the batch began.
+/// Restores memory to the start of the batch. Returns nullptr, or what failed.
 const char* put_back();
-/// Runs kept launches again, in their order. nullptr, or what failed.
+/// Runs the kept launches again, in order. Returns nullptr, or what failed.
 const char* run_again();
-/// Ends the batch with memory as the first execution left it.
+/// Ends the batch and leaves memory as the first execution left it.
 const char* end();
-/// Ends the batch with memory as it was when the batch began, as if it had never run.
+/// Ends the batch and leaves memory as if the batch had never run.
 const char* drop();
 
-/// Waits until the GPU has done what was asked of it in this context.
+/// Waits until the GPU has finished all work of this context. False on an error.
 bool settle(void* context);
-/// How the caches are emptied before a kernel is measured, so that the kernel finds no data of its own in them and no dirty
-/// lines. kByDriver: the driver writes back and invalidates the L2, where that is seen to work, and loading a module makes it
-/// invalidate the caches of instructions and constants. kBySweep: a kernel reads twice the size of the L2, which leaves the
-/// L2 full of lines of that memory and is a range of its own. (Every launch begins with an empty L1.)
+/// How tacho empties the caches before it measures a kernel, so that they hold no data of the kernel and no
+/// dirty lines. kByDriver: the driver writes back and invalidates the L2, if a check has shown that this
+/// works, and loading a module makes it invalidate the instruction and constant caches. kBySweep: a kernel,
+/// as a range of its own, reads twice the size of the L2, which fills the L2 with lines of that memory.
+/// (Every launch begins with an empty L1.)
 enum class Emptied : uint8_t { kFailed, kByDriver, kBySweep };
-/// How it is done in this context; kFailed: there is neither.
+/// The method for this context; kFailed if neither works.
 Emptied emptied_by(void* context);
 Emptied empty_cache(void* context);
 
-/// The program wants memory: if little is left, frees what saved memory takes on the device.
+/// Call when the program allocates: if little device memory is left, frees the part that saved memory takes.
 void give_memory_back();
-/// A context is gone, with everything in it.
+/// Forgets a destroyed context and everything in it.
 void forget(void* context);
 
 }  // namespace replay

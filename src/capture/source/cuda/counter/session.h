@@ -1,6 +1,6 @@
-// Sessions of CUPTI's range profiler: one for each context, with the counter data that its ranges fill and the records
-// that name the launches (event/spool_ranges.h). Sessions of several GPUs run side by side. Of two contexts on one GPU,
-// only one may have a profiler object at a time.
+// Sessions of CUPTI's range profiler: one for each context, with the counter data that its ranges fill and
+// the records that name the launches (event/spool_ranges.h). Sessions of several GPUs run side by side. Of
+// two contexts on one GPU, only one may have a profiler object at a time.
 #pragma once
 
 #include <stddef.h>
@@ -14,8 +14,9 @@ namespace tacho::capture::counter {
 
 namespace abi = vendor::cupti::range;
 
-/// CUPTI reserves as many ranges as an object's first configuration asks for. A killed program loses what its session
-/// holds. With a single pass the session is the only cost, as much as 25 launches, so it may hold more.
+/// CUPTI reserves as many ranges as an object's first configuration asks for. A killed program loses what its
+/// session holds. With a single pass the session is the only cost, as much as 25 launches, so it may hold
+/// more.
 inline constexpr size_t kMaxRanges = 64, kMaxRangesOnePass = 256;
 
 struct Session {
@@ -30,49 +31,51 @@ struct Session {
   Bytes image, records;
 };
 inline constexpr size_t kMaxSessions = 32;
-/// All places; those without a context are free.
+/// Slots without a context are free.
 extern constinit Session g_sessions[kMaxSessions];
 
-/// Looks up what sessions need of CUPTI and of the driver, and tells which of the two lacks something.
+/// Looks up the functions that sessions need; the result says which of CUPTI and the driver lacks one.
 enum class Found { kAll, kNoRangeProfiler, kNoDriver };
 Found find_session_functions();
-/// Sets what is called when the program exits. CUPTI registers exit handlers of its own when it first does something, and
-/// handlers run in reverse order. Ours must run before CUPTI's, so it is registered again after each first use.
+/// Sets the function to call when the program exits. CUPTI registers exit handlers when a part of it is first
+/// used, and handlers run in reverse order. Ours must run before CUPTI's, so tacho registers it again after
+/// each first use.
 void set_exit_function(void (*finish)());
 
 bool current_context(void** context);
-/// CU_FUNC_ATTRIBUTE_*; 0 when it is not told.
+/// The value of a CU_FUNC_ATTRIBUTE_*; 0 when the driver does not give it.
 uint32_t function_attribute(void* function, int attribute);
-/// True while launches into the stream go into a graph and do not run.
+/// True while the stream is captured: launches go into a graph and do not run.
 bool is_capturing(void* stream);
 
-/// The context's session; makes its object if there is none or if it is of another kind (13 ms). The context must be
-/// current. nullptr: collecting has ended.
+/// The context's session. Makes its profiler object if there is none or if it is of another kind (13 ms). The
+/// context must be current. nullptr when collection has ended.
 Session* session_of(void* context, int range = abi::kAutoRange);
-/// The context's session as it is, nullptr when it has none.
+/// The context's existing session, nullptr when it has none.
 Session* known_session(void* context);
-/// The session of another context on the GPU of the current context: it has to end before this one's can start.
+/// The session of another context on the current context's GPU, which must end before this context's session
+/// can start.
 Session* rival_of(void* context);
-/// Ends the object; with `context_goes` ignores what CUPTI answers.
+/// Destroys the session's object. `context_goes`: the context is being destroyed, so ignore CUPTI's errors.
 void disable(Session& session, bool context_goes = false);
 /// Ranges that an image has room for; 0 before the first object was made.
 size_t ranges();
-/// From the next object on, images have room for `most` ranges.
+/// Images have room for `most` ranges from the next object on.
 void choose_ranges_afresh(size_t most);
 
-/// A new image, in application replay that of the run before; its number is the next.
+/// Starts the image with the next number: an empty one or, in application replay, that of the run before.
 bool fresh_image(Session& session);
 bool configure(Session& session, int replay, size_t pass);
 bool start(Session& session);
 bool stop(Session& session);
-/// A range pushed by hand. It holds only what is launched between push() and pop(), and all of that.
+/// Opens a user range, which holds exactly the launches between push() and pop().
 bool push(Session& session);
 bool pop(Session& session);
 bool decode(Session& session);
-/// Ranges that are in the image, SIZE_MAX when CUPTI does not tell.
+/// Number of ranges in the image, SIZE_MAX when CUPTI does not give it.
 size_t ranges_in(const Session& session);
 
-/// Returns where the record lies in the session's records, SIZE_MAX without memory.
+/// Appends a record. Returns its offset in `records`, SIZE_MAX when there is no memory.
 size_t add_record(Bytes& records, const spool::CounterRecord& record, const char* name);
 inline spool::CounterRecord* record_at(Bytes& records, size_t offset) {
   return reinterpret_cast<spool::CounterRecord*>(records.data + offset);

@@ -521,6 +521,11 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
       committed = block.committed.load(std::memory_order_acquire);
     }
     if (committed == 0 && !over) continue;
+    // Its writer was killed between taking it and describing it: the kind that stands there is another's.
+    if (committed == 0 && std::atomic_ref<uint32_t>(block.pid).load(std::memory_order_acquire) == 0) {
+      release(seen.index);
+      continue;
+    }
     const auto kind = std::atomic_ref<BlockKind>(block.kind).load(std::memory_order_relaxed);
     if (kind == BlockKind::kDefinitions) {
       if (committed == 0) release(seen.index);

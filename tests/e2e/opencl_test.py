@@ -102,6 +102,18 @@ class Loss(Case):
         # What it took with it is said: a launch is a dispatch, or counted as in flight.
         self.assertEqual(self.counted("in flight when the process ended"), launched - recorded)
 
+    def test_kill_after_waiting(self):
+        # What the program knows to be complete is in the trace, however it learned so.
+        ways = {"clFinish": 0, "a read": 1, "a map": 2, "clWaitForEvents": 3, "a callback": 4, "asking": 5,
+                "clFinish, out of order": 6, "another queue's read": 7}
+        for name, way in ways.items():
+            for turn in range(30 if way == 0 else 4):
+                with self.subTest(name, turn=turn):
+                    self.trace(CASES, "waited", str(way), code=128 + 9, options=("--overwrite",))
+                    self.assertEqual(self.calls("kernel", "add_one"), 500)
+                    info = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+                    self.assertIn("nothing was lost", info)
+
     def counted(self, reason):
         """Dispatches that `info` says have no row for this reason."""
         info = self.run_command(BUILD / "bin" / "tacho", "info", "t.tacho").stdout.decode()

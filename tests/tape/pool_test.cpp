@@ -177,6 +177,25 @@ TEST(Drainer, BlocksThatAreOpenedDuringAPassWaitForTheNext) {
   drainer.pass(collect, true);
   EXPECT_EQ(texts.back(), "at the end");
 }
+
+TEST(Drainer, ABlockThatItsWriterDiedTakingHoldsNothing) {
+  auto pool = Pool::create(small());
+  ASSERT_TRUE(pool);
+  // Killed after it took the block and before it described it: what stands there is nobody's, or an earlier user's.
+  pool->state(0).store(static_cast<uint32_t>(BlockState::kOpen));
+  put_block(*pool, 1, BlockKind::kCupti, BlockState::kFull, "of a driver", 1);
+  Drainer drainer(*pool);
+  std::vector<BlockKind> kinds;
+  const auto collect = [&](const Piece& piece) { kinds.push_back(piece.block->kind); };
+  drainer.pass(collect, false);
+  EXPECT_EQ(kinds, (std::vector<BlockKind>{BlockKind::kCupti}));
+  pool->state(1).store(static_cast<uint32_t>(BlockState::kOpen));
+  drainer.pass(collect, true);
+  EXPECT_EQ(kinds, (std::vector<BlockKind>{BlockKind::kCupti}));
+  for (uint32_t i = 0; i < 2; ++i)
+    EXPECT_EQ(pool->state(i).load(), static_cast<uint32_t>(BlockState::kFree)) << i;
+}
+
 TEST(Drainer, FreesWhatDeadThreadsLeftOpen) {
   test::PoolRun run;
   EXPECT_EQ(run.run({test::build_folder() + "/tests/tape_target", "pairs", "3"}), 0);

@@ -743,6 +743,56 @@ void killed(int milliseconds) {
   kill(getpid(), SIGKILL);
 }
 
+// Launches 500 small kernels and kills itself as soon as it knows, in one of the ways, that they are complete.
+void waited(int way) {
+  const Setup cl;
+  const cl_command_queue queue = cl.queue(way == 6 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0);
+  const cl_command_queue other = cl.queue();
+  const cl_kernel kernel = cl.kernel("add_one");
+  const cl_mem buffer = cl.buffer(256 * sizeof(int));
+  CHECK(clSetKernelArg(kernel, 0, sizeof buffer, &buffer));
+  const size_t global = 256, local = 64;
+  cl_event last = nullptr;
+  for (int i = 0; i < 500; ++i)
+    CHECK(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, &local, 0, nullptr,
+                                 i == 499 ? &last : nullptr));
+  int values[256];
+  cl_int code = 0;
+  const auto end = [] { kill(getpid(), SIGKILL); };
+  switch (way) {
+    case 0:
+    case 6:
+      CHECK(clFinish(queue));
+      break;
+    case 1:
+      CHECK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof values, values, 0, nullptr, nullptr));
+      break;
+    case 2:
+      clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 0, sizeof values, 0, nullptr, nullptr, &code);
+      CHECK(code);
+      break;
+    case 3:
+      CHECK(clWaitForEvents(1, &last));
+      break;
+    case 4:
+      CHECK(clSetEventCallback(
+          last, CL_COMPLETE, [](cl_event, cl_int, void* act) { (*static_cast<decltype(end)*>(act))(); },
+          const_cast<void*>(static_cast<const void*>(&end))));
+      CHECK(clFlush(queue));
+      sleep(20);
+      break;
+    case 5:
+      CHECK(clFlush(queue));
+      for (cl_int status = CL_QUEUED; status > CL_COMPLETE;)
+        CHECK(clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr));
+      break;
+    case 7:  // through another queue
+      CHECK(clEnqueueReadBuffer(other, buffer, CL_TRUE, 0, sizeof values, values, 1, &last, nullptr));
+      break;
+  }
+  end();
+}
+
 // Three launches, then nothing until it kills itself.
 void idle(int) {
   const Setup cl;
@@ -894,6 +944,7 @@ const Case kCases[] = {
     {"forked", forked, 0},
     {"fork_beside", fork_beside, 500},
     {"killed", killed, 1500},
+    {"waited", waited, 0},
     {"idle", idle, 0},
     {"all_devices", all_devices, 0},
     {"usm", usm, 0},

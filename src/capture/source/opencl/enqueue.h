@@ -71,6 +71,9 @@ struct EnqueueCall<R (*)(A...)> {
       if (returned == nullptr && own != nullptr) next<&cl_icd_dispatch::clReleaseEvent>(own);
       return result;
     }
+    if constexpr ((std::is_same_v<A, const cl_event*> || ...))
+      if (std::get<const cl_event*&>(std::tie(args...)) != nullptr)
+        queue->joins.store(true, std::memory_order_relaxed);
     if (returned != nullptr) next<&cl_icd_dispatch::clRetainEvent>(command.event);
     if (command.kind == CommandKind::kCopy && (command.flags & event::kCopyAsynchronous) == 0) {
       add_complete(*queue, command);

@@ -21,9 +21,12 @@ constexpr uint32_t kBatch = 48;
 // complete.
 constexpr uint32_t kScanAfter = 2048;
 
-// So many commands are collected by who has waited for them; a longer list is left to the flush thread, which
-// is woken.
-constexpr uint32_t kAfterWait = 256;
+// So many commands that are not complete are passed over in a queue that works in order before the rest of the
+// list is given up: threads that enqueue at once may list their commands in another order than the queue's.
+constexpr uint32_t kPatience = 16;
+// With so many commands on their way the flush thread collects while the program waits for them, so that little
+// is left to do when it goes on.
+constexpr uint64_t kManyWaited = 512;
 
 constexpr uint32_t kMaxQueues = 1 << 16;
 constinit HandleMap g_queues;
@@ -293,13 +296,15 @@ inline void fetch_event(const Chunk& chunk, uint32_t at, uint32_t count) {
   for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(event + line * kLine, 1);
 }
 
-// Under the drain lock. Writes at most `limit` commands; stops at the first that is not complete unless
-// `all`.
-void drain(Queue& queue, bool all, uint32_t limit, bool release) {
+// Under the drain lock. Writes at most `limit` commands; stops when it has met more than `patience` that are not
+// complete.
+constexpr uint32_t kAll = UINT32_MAX;
+void drain(Queue& queue, uint32_t patience, uint64_t limit, bool release) {
   const Inner inner;  // giving an event back may run callbacks of the program, under our lock
   Chunk* previous = nullptr;
   Chunk* chunk = queue.head.load(std::memory_order_acquire);
-  uint32_t written = 0;
+  uint64_t written = 0;
+  uint32_t waiting = 0;
   bool stop = false;
   while (chunk != nullptr && !stop) {
     const uint32_t count = chunk->count.load(std::memory_order_acquire);
@@ -315,7 +320,7 @@ void drain(Queue& queue, bool all, uint32_t limit, bool release) {
           stop = ++written >= limit;
         } else {
           gap = true;
-          stop = !all;
+          stop = waiting++ == patience;
         }
       }
       if (!gap && command.kind == CommandKind::kDone) chunk->first = i + 1;
@@ -331,8 +336,11 @@ void drain(Queue& queue, bool all, uint32_t limit, bool release) {
   }
 }
 
+uint64_t pending(const Queue& queue) {
+  return queue.appended.load(std::memory_order_acquire) - queue.collected.load(std::memory_order_acquire);
+}
 bool idle(const Queue& queue) {
-  return queue.appended.load(std::memory_order_acquire) == queue.collected.load(std::memory_order_acquire);
+  return pending(queue) == 0;
 }
 
 // ---- the flush thread ---------------------------------------------------------------------------
@@ -357,7 +365,7 @@ void pass(bool release) {
     if (idle(*queue) && queue->references.load(std::memory_order_relaxed) != 0) continue;
     if (!try_lock(drain_lock(*queue))) continue;  // somebody is at it
     if (queue->in_use.load(std::memory_order_acquire)) {
-      drain(*queue, true, UINT32_MAX, release);
+      drain(*queue, kAll, UINT64_MAX, release);
       if (idle(*queue) && queue->references.load(std::memory_order_acquire) == 0) retire(*queue);
     }
     unlock(drain_lock(*queue));
@@ -561,18 +569,59 @@ void add_complete(Queue& queue, const Command& command) {
 
 void collect(Queue& queue, bool all, uint32_t limit) {
   if (!ours() || !try_lock(drain_lock(queue))) return;
-  drain(queue, all, limit, true);
+  drain(queue, all ? kAll : 0, limit, true);
   unlock(drain_lock(queue));
 }
 
+namespace {
+
+// The drain lock, unless nothing is left to collect, or who holds it gets no further (a thread that hangs in the
+// runtime, or waits there for this one).
+bool lock_to_collect(Queue& queue) {
+  constexpr uint32_t kMost = 20'000;
+  uint64_t seen = queue.collected.load(std::memory_order_acquire);
+  for (uint32_t tries = 0; !idle(queue); ++tries) {
+    if (try_lock(drain_lock(queue))) return true;
+    if (tries < 100) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    sched_yield();
+    const uint64_t now = queue.collected.load(std::memory_order_acquire);
+    if (now != seen) tries = 100;
+    seen = now;
+    if (tries == kMost) return false;
+  }
+  return false;
+}
+
+void collect_waited(Queue& queue) {
+  if (idle(queue) || !ours() || !lock_to_collect(queue)) return;
+  // No more than were on their way: other threads go on enqueueing.
+  const uint64_t left = pending(queue);
+  const bool ordered =
+      (queue.properties.load(std::memory_order_relaxed) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+  if (left != 0) drain(queue, ordered ? kPatience : kAll, left, true);
+  unlock(drain_lock(queue));
+}
+
+void collect_context(uint64_t context) {
+  const uint32_t count = g_list_size.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    Queue* const queue = g_list[i].load(std::memory_order_acquire);
+    if (queue != nullptr && queue->in_use.load(std::memory_order_acquire) && queue->context == context)
+      collect_waited(*queue);
+  }
+}
+
+}  // namespace
+
 void collect_after_wait(Queue& queue) {
-  const auto pending = [&] {
-    return queue.appended.load(std::memory_order_relaxed) - queue.collected.load(std::memory_order_relaxed);
-  };
-  const uint64_t before = pending();
-  if (before == 0) return;
-  collect(queue, true, kAfterWait);
-  if (before > kAfterWait) kick_thread();
+  // Its commands may have waited for those of other queues, which are complete then, too.
+  if (queue.joins.load(std::memory_order_relaxed))
+    collect_context(queue.context);
+  else
+    collect_waited(queue);
 }
 
 void collect_all_queues() {
@@ -665,6 +714,7 @@ Queue* queue_created(cl_command_queue handle, cl_context context, cl_device_id d
     queue->context = reinterpret_cast<uint64_t>(context);
     queue->properties.store(asked, std::memory_order_relaxed);
     queue->forced = forced;
+    queue->joins.store(false, std::memory_order_relaxed);
     queue->defined.store(false, std::memory_order_relaxed);
     queue->array_words = 0;
     queue->since_poll = queue->since_scan = 0;
@@ -839,16 +889,66 @@ cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t 
   return traced<&D::clGetEventProfilingInfo>(event, what, size, value, size_ret);
 }
 
+void collect_event(cl_event event);
+
 cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
                                   size_t* size_ret) {
   const bool count = what == CL_EVENT_REFERENCE_COUNT && !only_forward();
   if (count) collect_all_queues();
   const cl_int result = traced<&D::clGetEventInfo>(event, what, size, value, size_ret);
+  if (what == CL_EVENT_COMMAND_EXECUTION_STATUS && result == CL_SUCCESS && value != nullptr &&
+      size >= sizeof(cl_int) && !only_forward()) {
+    cl_int status;
+    memcpy(&status, value, sizeof status);
+    if (status <= CL_COMPLETE) collect_event(event);  // a program that asks until it is complete waits, too
+  }
   if (count && result == CL_SUCCESS && value != nullptr && size >= sizeof(cl_uint) && holds(event)) {
     cl_uint references;
     memcpy(&references, value, sizeof references);
     --references;
     memcpy(value, &references, sizeof references);
+  }
+  return result;
+}
+
+// After the program has learned that the event is complete.
+void collect_event(cl_event event) {
+  Queue* const queue = queue_of_event(event);
+  if (queue != nullptr && queue != &g_given_up) collect_after_wait(*queue);
+}
+
+// A callback of the program for a complete event: what has led to the event is collected first.
+struct EventCallback {
+  void(CL_CALLBACK* function)(cl_event, cl_int, void*);
+  void* data;
+};
+constinit Slab<EventCallback> g_callback_slab;
+
+void CL_CALLBACK event_complete(cl_event event, cl_int status, void* data) {
+  auto* const kept = static_cast<EventCallback*>(data);
+  const EventCallback callback = *kept;
+  {
+    const Guard guard(g_wiped->objects);
+    g_callback_slab.give(kept);
+  }
+  if (!only_forward()) collect_event(event);
+  callback.function(event, status, callback.data);
+}
+
+cl_int CL_API_CALL set_event_callback(cl_event event, cl_int status,
+                                      void(CL_CALLBACK* function)(cl_event, cl_int, void*), void* data) {
+  EventCallback* kept = nullptr;
+  if (status == CL_COMPLETE && function != nullptr && !only_forward()) {
+    const Guard guard(g_wiped->objects);
+    kept = g_callback_slab.take();
+  }
+  if (kept == nullptr) return traced<&D::clSetEventCallback>(event, status, function, data);
+  *kept = {function, data};
+  const cl_int result =
+      traced<&D::clSetEventCallback>(event, status, &event_complete, static_cast<void*>(kept));
+  if (result != CL_SUCCESS) {
+    const Guard guard(g_wiped->objects);
+    g_callback_slab.give(kept);
   }
   return result;
 }
@@ -868,6 +968,10 @@ void write_wait(const Times& times, event::SyncKind kind, uint32_t queue) {
 
 cl_int CL_API_CALL finish_queue(cl_command_queue handle) {
   Times times;
+  if (!only_forward()) {
+    const auto* const queue = static_cast<Queue*>(g_queues.find(handle));
+    if (queue != nullptr && pending(*queue) >= kManyWaited) kick_thread();
+  }
   const cl_int result = traced<&D::clFinish>(times, handle);
   if (only_forward()) return result;
   if (auto* const queue = static_cast<Queue*>(g_queues.find(handle));
@@ -886,11 +990,16 @@ cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   const cl_int result = traced<&D::clWaitForEvents>(times, count, events);
   if (only_forward()) return result;
   write_wait(times, event::SyncKind::kEvent, 0);
-  // The events' queues, of a few; others are collected in their time.
+  // Of a few events the queues, of many all that the context has. They are complete, or have failed.
+  constexpr cl_uint kFew = 8;
   const Queue* last = nullptr;
-  for (cl_uint i = 0; i < count && i < 4 && result == CL_SUCCESS; ++i) {
+  for (cl_uint i = 0; events != nullptr && i < count && result != CL_INVALID_EVENT; ++i) {
     Queue* const queue = queue_of_event(events[i]);
     if (queue == nullptr || queue == last || queue == &g_given_up) continue;
+    if (count > kFew) {
+      collect_context(queue->context);
+      break;
+    }
     collect_after_wait(*queue);
     last = queue;
   }
@@ -961,6 +1070,7 @@ void install_queues(cl_icd_dispatch& hooks) {
   hooks.clGetCommandQueueInfo = get_queue_info;
   hooks.clGetEventProfilingInfo = get_profiling;
   hooks.clGetEventInfo = get_event_info;
+  hooks.clSetEventCallback = set_event_callback;
   hooks.clFinish = finish_queue;
   hooks.clWaitForEvents = wait_for_events;
 }

@@ -3,7 +3,8 @@
 // Every traced command has an event: the program's, which tacho retains once more, or one of tacho's. A
 // description of the command waits in a list of its queue until the event is complete. Then tacho reads the
 // profiling times, writes the record and releases the event. Three places do this and never wait: threads
-// that enqueue, in batches; calls that wait for the queue; and tacho's flush thread, once a flush period.
+// that enqueue, in batches; calls and callbacks from which the program learns that commands are complete,
+// before it does; and tacho's flush thread, once a flush period.
 #pragma once
 
 #include "capture/source/opencl/core.h"
@@ -59,7 +60,8 @@ struct Queue {
   bool forced;                       // profiling is on: tacho enabled it or the program asked for it
   std::atomic<bool> defined;
   std::atomic<bool> in_use;
-  uint8_t array_words;  // of `array`, with the closing 0; 0 = the program gave none
+  std::atomic<bool> joins;  // some of its commands waited for events, perhaps of other queues
+  uint8_t array_words;      // of `array`, with the closing 0; 0 = the program gave none
   event::DeviceClock clock;
   cl_queue_properties array[15];
 
@@ -88,7 +90,8 @@ void add(Queue& queue, const Command& command);
 void add_complete(Queue& queue, const Command& command);
 /// Writes at most `limit` completed commands; stops at the first incomplete one unless `all`.
 void collect(Queue& queue, bool all, uint32_t limit);
-/// After a call that waited for the queue: collects a limited number and leaves more to the flush thread.
+/// After a call that waited for commands of the queue, before the program learns that it has ended: what is complete
+/// goes to the pool, also in the queues of the context where commands of this one waited for events.
 void collect_after_wait(Queue& queue);
 void collect_all_queues();
 /// True while tacho holds a reference to `event`.

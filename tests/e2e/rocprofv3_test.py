@@ -9,6 +9,7 @@ import shutil
 import socket
 import sqlite3
 import statistics
+import subprocess
 import time
 import unittest
 
@@ -392,6 +393,54 @@ class Outputs(Rocprofv3):
         self.assertEqual((self.folder / "run_kernel_trace.csv").read_bytes(), before)
         self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", command=(STEPS, "--steps", "1"))
         self.assertEqual(len(rows(self.folder / "run_kernel_trace.csv")), 3)
+
+    def test_a_requeued_job_keeps_its_earlier_files(self):
+        self.rocprofv3("--kernel-trace", "-o", "run")
+        before = (self.folder / "run_kernel_trace.csv").read_bytes()
+        for count, prefix in (("1", "run.1"), ("2", "run.2"), ("1", "run.3")):
+            result = self.rocprofv3("--kernel-trace", "-o", "run", env={"SLURM_RESTART_COUNT": count})
+            self.one_sentence(result, "run_*", f"{prefix}_*")
+            self.assertTrue((self.folder / f"{prefix}_kernel_trace.csv").exists())
+        self.assertEqual((self.folder / "run_kernel_trace.csv").read_bytes(), before)
+        result = self.rocprofv3("--kernel-trace", "-o", "run", env={"SLURM_RESTART_COUNT": "0"}, code=125)
+        self.one_sentence(result, "run_*", "--overwrite")
+
+    def started_together(self, count, command, env):
+        """`count` runs of rocprofv3 whose programs all run before the first one ends; their results."""
+        (self.folder / "started").mkdir()
+        shell = f"touch started/$$; while [ ! -e go ]; do sleep 0.05; done; exec {STEPS} --steps 1"
+        runs = [subprocess.Popen([ROCPROFV3, *command, "--", "/bin/sh", "-c", shell], cwd=self.folder, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, env={**os.environ, **env(i)}) for i in range(count)]
+        deadline = time.monotonic() + 120
+        while len(list((self.folder / "started").iterdir())) < count and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (self.folder / "go").touch()
+        return [(*run.communicate(timeout=300), run.returncode) for run in runs]
+
+    def traces(self, folder):
+        hidden = [p.name for p in (self.folder / folder).iterdir() if p.name.startswith(".")]
+        self.assertEqual(hidden, [])
+        return {p.name: len(rows(p)) for p in (self.folder / folder).glob("*_kernel_trace.csv")}
+
+    def test_runs_at_once_never_share_a_name(self):
+        for _, errors, code in self.started_together(40, ("--kernel-trace", "-d", "s", "-o", "base"), lambda i: {}):
+            self.assertEqual(code, 0, errors)
+        found = self.traces("s")
+        self.assertEqual(len(found), 40, found)
+        self.assertIn("base_kernel_trace.csv", found)
+        self.assertEqual(set(found.values()), {3})
+
+    def test_ranks_have_names_of_their_own(self):
+        def env(rank):
+            return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "4"}
+        for _, errors, code in self.started_together(4, ("--kernel-trace", "-d", "s", "-o", "base"), env):
+            self.assertEqual((code, errors), (0, b""))
+        self.assertEqual(self.traces("s"), {f"base_{rank}_kernel_trace.csv": 3 for rank in range(4)})
+        # A rank that starts when others have ended, and one whose name says the rank already.
+        self.rocprofv3("--kernel-trace", "-d", "s", "-o", "base", env=env(4), command=(STEPS, "--steps", "1"))
+        self.rocprofv3("--kernel-trace", "-d", "s", "-o", "r%env{OMPI_COMM_WORLD_RANK}%", env=env(5), command=(STEPS, "--steps", "1"))
+        self.assertEqual(set(self.traces("s")) - {f"base_{rank}_kernel_trace.csv" for rank in range(5)}, {"r5_kernel_trace.csv"})
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-d", "s", "-o", "base", env=env(2), code=125), "base_2_*", "--overwrite")
 
     def test_places_that_cannot_be_written(self):
         (self.folder / "plain").write_text("x")

@@ -1,8 +1,10 @@
 // Placeholders (output.h).
 #include "cli/personalities/rocprofv3/output.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 
 #include "base/format.h"
 
@@ -41,6 +43,23 @@ std::string expanded(const std::string& text, const PlaceholderFacts& process) {
 
 bool differs_by_process(const std::string& text) {
   return tacho::differs_by_process(text, PlaceholderDialect::kRocprofv3);
+}
+
+int64_t missing_rank(const std::string& text, const PlaceholderFacts& process) {
+  if (!process.job.known() || process.job.size == 1 || process.job.rank < 0 || differs_by_process(text))
+    return -1;
+  // %env{SLURM_PROCID}% and its like differ as well.
+  for (const JobLauncher& launcher : job_launchers())
+    for (const std::span<const char* const> names :
+         {std::span<const char* const>(launcher.rank), std::span<const char* const>(launcher.local_rank)})
+      for (const char* const name : names)
+        if (name != nullptr && text.find(std::string("{") + name + "}") != std::string::npos) return -1;
+  return process.job.rank;
+}
+
+int restarts() {
+  const char* const text = std::getenv("SLURM_RESTART_COUNT");
+  return text != nullptr ? std::max(0, std::atoi(text)) : 0;
 }
 
 Place place_of(const std::string& directory, const std::string& file, const std::string& pass,

@@ -14,6 +14,7 @@
 
 #include "analysis/stats.h"
 #include "base/json_writer.h"
+#include "base/name_claim.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/personalities/rocprofv3/counters.h"
@@ -54,6 +55,8 @@ struct Plan {
   format::ExportOptions options;
   std::vector<const format::Writer*> writers;
   std::string directory, file, pass;
+  std::string
+      attempt;  // what tells the names of a job that was started again from its earlier ones; empty = nothing
   SummaryRequest summary;
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
@@ -452,7 +455,18 @@ bool taken(const Place& place) {
   return false;
 }
 
-Result<std::string> prepare_outputs(const Plan& plan) {
+// Where the files of a process go, if nothing is there. Ranks of one job never share a name.
+Place wanted_place(const Plan& plan, const PlaceholderFacts& facts) {
+  Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+  if (!plan.directory.empty() || !plan.file.empty()) {
+    const std::string text = plan.directory + "/" + (plan.file.empty() ? "%hostname%/%pid%" : plan.file);
+    if (const int64_t rank = missing_rank(text, facts); rank >= 0) place.prefix += fmt::format("_{}", rank);
+  }
+  place.prefix += plan.attempt;
+  return place;
+}
+
+Result<std::string> prepare_outputs(Plan& plan) {
   const PlaceholderFacts facts = facts_before_start(plan.launch.command);
   std::string folder;  // for the recording while it grows
   if (plan.directory.empty() && plan.file.empty()) {
@@ -464,11 +478,23 @@ Result<std::string> prepare_outputs(const Plan& plan) {
       folder = (fs::path(expanded(plan.directory, facts)) / plan.pass).string();
     TACHO_TRY(check_writable(folder));
     if (!differs_by_process(plan.directory) && !differs_by_process(file)) {
-      const Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+      const Place place = wanted_place(plan, facts);
       TACHO_TRY(check_writable(place.folder));
-      if (!plan.options.overwrite && taken(place))
-        return fail("{}_* exists in {}; give another -o or -d, put %pid% into it, or --overwrite",
-                    place.prefix, place.folder.empty() ? "." : place.folder);
+      // The files are those of the same job before it was requeued: this attempt gets a number.
+      Place again = place;
+      for (int attempt = restarts(); attempt > 0 && !plan.options.overwrite && taken(again); ++attempt) {
+        plan.attempt = fmt::format(".{}", attempt);
+        again.prefix = place.prefix + plan.attempt;
+      }
+      if (!plan.attempt.empty())
+        plan.remarks.push_back(fmt::format("{}_* exists in {}: those of this restart are called {}_*",
+                                           place.prefix, place.folder.empty() ? "." : place.folder,
+                                           again.prefix));
+      if (!plan.options.overwrite && taken(again))
+        return fail(
+            "{}_* exists in {}; pass --overwrite to replace it, or give another -o or -d (%pid% in it "
+            "makes it unique)",
+            place.prefix, place.folder.empty() ? "." : place.folder);
     }
   }
   if (plan.summarize && plan.summary_output != "stderr" && plan.summary_output != "stdout" &&
@@ -487,9 +513,9 @@ Result<std::string> prepare_outputs(const Plan& plan) {
       return fail("--keep-trace {} exists; give another name, or --overwrite", plan.keep_trace);
     return plan.keep_trace;
   }
-  return (fs::path(folder) /
-          fmt::format(".rocprofv3-{}-{}.tacho", getpid(), static_cast<uint64_t>(time(nullptr))))
-      .string();
+  return (fs::path(folder) / fmt::format(".rocprofv3-{}-{}-{}.tacho", facts.host, getpid(),
+                                         static_cast<uint64_t>(time(nullptr))))
+      .string();  // several machines may share the folder
 }
 
 // ---- after the end: files and tables
@@ -531,31 +557,35 @@ Status write_text(const std::string& path, std::string_view text, bool overwrite
   return file.commit();
 }
 
-// A prefix of this run that nothing has, so that no record is lost to a name: with the pid, then with
-// numbers.
-std::string other_prefix(const Place& place, int64_t pid) {
-  Place other = place;
-  other.prefix = fmt::format("{}_{}", place.prefix, pid);
-  for (int i = 1; taken(other); ++i) other.prefix = fmt::format("{}_{}.{}", place.prefix, pid, i);
-  return other.prefix;
+// Makes the prefix one that nothing has and that no other process is about to use, so that no record is lost to a name:
+// first as wanted, then with the pid, then with numbers. The claim holds it until the files are there.
+NameClaim claim_prefix(Place& place, int64_t pid, bool overwrite, bool as_wanted) {
+  const std::string wanted = place.prefix;
+  for (int i = as_wanted ? -1 : 0;; ++i) {
+    place.prefix = i < 0    ? wanted
+                   : i == 0 ? fmt::format("{}_{}", wanted, pid)
+                            : fmt::format("{}_{}.{}", wanted, pid, i);
+    if (!overwrite && taken(place)) continue;
+    NameClaim claim(place.folder, place.prefix);
+    if (claim.held() && (overwrite || !taken(place))) return claim;
+  }
 }
 
 Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) {
   const auto processes = processes_with_records(trace, plan.options);
   for (const int64_t process : processes) {
     const PlaceholderFacts facts = facts_of(trace, process, plan.launch.command);
-    Place place = place_of(plan.directory, plan.file, plan.pass, facts);
+    Place place = wanted_place(plan, facts);
     if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
-    if (taken(place) && !plan.options.overwrite) {
-      const std::string wanted = place.prefix;
-      place.prefix = other_prefix(place, facts.pid);
+    const std::string wanted = place.prefix;
+    // A later process of this run must not replace the first one's files.
+    const bool as_wanted = !plan.options.overwrite || process == processes.front() ||
+                           differs_by_process(plan.directory + plan.file);
+    const NameClaim claim = claim_prefix(place, facts.pid, plan.options.overwrite, as_wanted);
+    if (place.prefix != wanted && !plan.options.overwrite)
       say(plan, kWarning,
           fmt::format("files {}_* exist: those of process {} are called {}_*", wanted, facts.pid,
                       place.prefix));
-    } else if (plan.options.overwrite && processes.size() > 1 &&
-               !differs_by_process(plan.directory + plan.file)) {
-      if (process != processes.front()) place.prefix = other_prefix(place, facts.pid);
-    }
     plan.options.process = process;
     std::vector<std::string> written;
     for (const format::Writer* writer : plan.writers) {
@@ -629,7 +659,11 @@ int run_plan(const Given& given, Plan& plan) {
   if (given.value("log-level") == "env")
     for (const auto& [name, value] : launch::recorded_environment())
       complain(0, fmt::format("environment: {}={}", name, value));
-  for (const std::string& remark : plan.remarks) say(plan, kWarning, remark);
+  const auto say_remarks = [&] {
+    for (const std::string& remark : plan.remarks) say(plan, kWarning, remark);
+    plan.remarks.clear();
+  };
+  say_remarks();
   if (!plan.traces) {
     // As rocprofv3 does: no tracing option, no profile; the program runs as it is.
     say(plan, kWarning,
@@ -644,6 +678,7 @@ int run_plan(const Given& given, Plan& plan) {
   }
   const auto recording = prepare_outputs(plan);
   if (!recording) return complain(kOwnError, recording.error().message);
+  say_remarks();
   plan.launch.recording.output = *recording;
   plan.launch.recording.writer.overwrite = plan.options.overwrite;
   plan.launch.recording.writer.durable = !plan.keep_trace.empty();

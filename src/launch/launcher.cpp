@@ -291,7 +291,7 @@ class Gate {
 
  private:
   void store() {
-    uint64_t bits = recording_ ? plan_.sources : 0;
+    uint64_t bits = recording_ ? plan_.sources | tape::source_bit::kRecording : 0;
     if (!samples_) bits &= ~tape::source_bit::kSample;
     header_.enabled.store(bits, std::memory_order_relaxed);
   }
@@ -446,7 +446,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   tape::PoolOptions pool_options;
   pool_options.initial_bytes = recording.pool_initial;
   pool_options.max_bytes = recording.pool_max;
-  pool_options.sources = recording.sources;
+  pool_options.sources = recording.sources | tape::source_bit::kRecording;
   // Paused before the target starts, not after: its first records come at once.
   pool_options.start_paused = recording.starts_paused();
   pool_options.flush_period_ms = recording.flush_period_ms;

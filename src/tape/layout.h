@@ -83,6 +83,9 @@ struct CommandCounts {
 namespace source_bit {
 inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32,
                           kSample = 64, kOverhead = 128, kCounter = 256;
+/// Nothing is recorded for it: PoolHeader::enabled has it while recording is on, so that a run without other sources
+/// than one that waits is not taken for one that is paused.
+inline constexpr uint64_t kRecording = 0x8000;
 inline constexpr uint64_t kAll = 0xffff;
 }  // namespace source_bit
 

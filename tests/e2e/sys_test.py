@@ -326,6 +326,26 @@ class Sys(harness.Case):
         self.assertIn("has no effect", self.sys("-I", "kokkosp").stderr)
         self.assertIn("choose from", self.sys("-I", "nothing", code=125).stderr)
 
+    def test_sampling_without_the_gpu_sources(self):
+        # There is nothing but call stacks to record then, and they begin half a second after the start.
+        for words, env in ((("-E", "rocprofiler-sdk"), {}), (("-E", "rocprofiler"), {}), ((), {"ROCPROFSYS_USE_ROCM": "false"})):
+            with self.subTest(words=words, env=env):
+                run = self.sys(*words, tool="sample", program=(PROGRAM, "900"), env=env)
+                self.assertIn("spin", run.samples(), run.stderr)
+                self.assertNotIn("clEnqueueNDRangeKernel", run.stderr)
+
+    def test_an_image_after_exec_keeps_the_first_ones_files(self):
+        script = self.folder / "first.py"
+        script.write_text(f"import os, sys\nsys.path.insert(0, {str(SOURCE / 'python')!r})\nimport tacho\n"
+                          "with tacho.range('in the first image'): pass\n"
+                          f"os.execv({str(PROGRAM)!r}, [{str(PROGRAM)!r}, '20'])\n")
+        run = self.sys("--profile", "--trace", program=(harness.DEBIAN_PYTHON, script))
+        tables = {path.name: path.read_text() for path in run.files if path.name.startswith("wall_clock") and path.suffix == ".txt"}
+        self.assertEqual(len(tables), 2, run.names)
+        self.assertEqual([sum(word in text for text in tables.values()) for word in ("in the first image", "step")], [1, 1])
+        self.assertEqual(len([name for name in run.names if name.endswith(".proto")]), 2, run.names)
+        self.assertEqual(len([name for name in run.names if name.startswith("metadata")]), 2, run.names)
+
     def test_options(self):
         for words, check in [
             (["--host"], lambda r: "CPU User Time (S)" in r.trace().counters),

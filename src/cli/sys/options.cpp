@@ -310,6 +310,7 @@ constexpr std::pair<std::string_view, std::string_view> kSources[] = {
     {"rcclp", "USE_RCCLP"},
     {"amd-smi", "USE_AMD_SMI"},
     {"rocprofiler-sdk", "USE_ROCM"},
+    {"rocprofiler", "USE_ROCM"},
     {"rw-locks", "TRACE_THREAD_RW_LOCKS"},
     {"spin-locks", "TRACE_THREAD_SPIN_LOCKS"}};
 

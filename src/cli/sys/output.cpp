@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "analysis/stats.h"
 #include "base/json_writer.h"
@@ -176,13 +177,17 @@ Status write_folder_files(const trace::Trace& trace, Request& request, Plan& pla
       number = std::to_string(rank);
     return number;
   };
+  std::set<std::string> given;  // names of this run's files
   const auto path_of = [&](int64_t row, const std::string& name, const std::string& ending) {
     std::string file = plan.prefix + name;
     if (settings.on("USE_PID")) file += "-" + of_process(row);
-    std::string path = (fs::path(plan.folder) / (file + ending)).string();
-    // Without numbers the files of two processes would have one name.
+    // Two processes may have one name: without numbers, as images of one process (exec), as children of one rank.
+    const std::string wanted = (fs::path(plan.folder) / (file + ending)).string();
+    std::string path = wanted;
     std::error_code ignored;
     if (!settings.on("USE_PID") && fs::exists(path, ignored)) path = free_name(path);
+    for (int i = 1; !given.insert(path).second; ++i)
+      path = (fs::path(plan.folder) / fmt::format("{}.{}{}", file, i, ending)).string();
     return path;
   };
   // "perfetto-trace.proto" -> name and ending

@@ -30,6 +30,12 @@ class Virtual(Case):
                                   **options)
         return result, self.folder / "workloads" / name / "virtual"
 
+    def test_blocks_that_cannot_be_computed_are_refused_before_the_program_runs(self):
+        result, folder = self.profile("-b", "21", command=["/usr/bin/touch", "ran"], code=125)
+        self.assertIn(b"21", result.stderr)
+        self.assertIn(b"cannot be computed on virtual", result.stderr)
+        self.assertFalse((self.folder / "ran").exists() or folder.exists())
+
     def test_counts_equal_those_worked_out_by_hand(self):
         """Every number here follows from the kernel's text (targets/opencl_patterns.cpp) and the model of
         docs/virtual-gpu.md; nothing was taken from a run."""

@@ -209,7 +209,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
           fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
                       catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
   }
-  std::string differing;
+  std::string differing, left_out;
   for (const std::string& text : texts) {
     auto selection = metric::resolve(catalog, text, scheme);
     if (!selection) {
@@ -217,6 +217,7 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
       if (!elsewhere) return fail("-b {}: {}", text, selection.error().message);
       selected.notes.push_back(
           fmt::format("{} ({}) cannot be computed on {}: left out", text, *elsewhere, catalog.architecture));
+      left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : ", ", text, *elsewhere);
       continue;
     }
     if (selection->differs != nullptr) {
@@ -232,6 +233,10 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
           number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
     }
   }
+  // Nothing left to count is not the same as nothing asked for, which means everything.
+  if (!left_out.empty() && selected.selections.empty())
+    return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out,
+                catalog.architecture);
   if (!differing.empty())
     selected.notes.push_back(fmt::format(
         "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",

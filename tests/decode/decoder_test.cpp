@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -246,6 +247,35 @@ TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
   Block(0, 2).add(RecordKind::kRangeStop, stop).give(decoder);
   ASSERT_EQ(writer.facts[Table::kMarker].size(), 1u);
   EXPECT_EQ(writer.facts[Table::kMarker][0][column::Marker::duration], 1000);
+}
+
+TEST_F(DecoderTest, ranges_keep_the_thread_that_began_them) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::RangeStartRecord start{};
+  event::RangeStopRecord stop{};
+  for (const uint64_t thread : {1, 2, 3}) {
+    start.time = 2000 * thread;
+    start.id = thread;
+    Block(0, static_cast<uint32_t>(thread)).add(RecordKind::kRangeStart, start, 1, 0, "a").give(decoder);
+  }
+  for (const uint64_t range : {1, 2}) {  // one is stopped by another thread, one never
+    stop.time = 9000;
+    stop.id = range;
+    Block(0, 1).add(RecordKind::kRangeStop, stop).give(decoder);
+  }
+  decoder.finish();
+  std::set<int64_t> tids, tracks;
+  for (const auto& marker : writer.facts[Table::kMarker]) {
+    const int64_t row = marker[column::Marker::track];
+    const auto& track = writer.dimensions[Table::kTrack][static_cast<size_t>(row - 1)];
+    EXPECT_EQ(track[column::Track::kind], static_cast<int64_t>(event::TrackKind::kRange));
+    const int64_t thread = track[column::Track::thread];
+    ASSERT_GT(thread, 0);
+    tids.insert(writer.dimensions[Table::kThread][static_cast<size_t>(thread - 1)][column::Thread::tid]);
+    tracks.insert(row);
+  }
+  EXPECT_EQ(tids.size(), 3u);
+  EXPECT_EQ(tracks.size(), 3u);
 }
 
 TEST_F(DecoderTest, forked_child_uses_its_parents_numbers) {

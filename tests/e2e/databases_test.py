@@ -12,7 +12,7 @@ import time
 import unittest
 from decimal import Decimal
 
-from harness import BUILD, DATA, EXAMPLES, SOURCE, TACHO, Case, main, need_data
+from harness import BUILD, DATA, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, Case, main, need_data
 
 PERSONALITIES = BUILD / "personalities"
 RPD_VIEWS = ["top", "ktop", "busy", "api", "op", "kernel", "copy", "copyop"]
@@ -448,6 +448,24 @@ class Rpd(Databases):
             for statement in RPD_ORPHANS:
                 self.assertEqual(db.execute(statement).fetchone(), (0,), statement)
         self.same_views(path, RPD_VIEWS)
+
+    def test_ranges_begun_with_start_keep_their_thread(self):
+        script = self.folder / "ranges.py"
+        script.write_text(f"import sys, threading\nsys.path.insert(0, {str(SOURCE / 'python')!r})\nimport tacho\n"
+                          "def work(i):\n"
+                          "    r = tacho.range_start(f'range {i}')\n"
+                          "    print(threading.get_native_id(), f'range {i}')\n"
+                          "    stops.append(r)\n"
+                          "stops = []\nwork(0)\n"
+                          "for i in (1, 2):\n"
+                          "    thread = threading.Thread(target=work, args=(i,)); thread.start(); thread.join()\n"
+                          "for r in stops: tacho.range_stop(r)\n")
+        done = self.run_command(TACHO, "trace", "--quiet", "-o", "r.tacho", "-f", "tacho,rpd", "--", DEBIAN_PYTHON, script)
+        wanted = [line.split(maxsplit=1) for line in done.stdout.decode().splitlines()]
+        wanted = sorted([int(tid), name] for tid, name in wanted)
+        self.assertEqual(len({tid for tid, _ in wanted}), 3)
+        self.assertEqual(sorted(rows(self.folder / "r.rpd", "SELECT tid, args FROM api")), wanted)
+        self.assertEqual(sorted(self.query("r.tacho", "SELECT tid, name FROM marker", "--dialect", "tacho")), wanted)
 
     def test_every_launch_has_its_parameters(self):
         need_data()

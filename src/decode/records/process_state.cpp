@@ -136,30 +136,33 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
   writer_.property(Table::kProcess, row_, "host_clock", tsc_ ? "tsc" : "CLOCK_MONOTONIC_RAW");
 }
 
+ProcessState::Lines& ProcessState::lines(uint32_t tid) {
+  const auto found = lines_.find(tid);
+  if (found != lines_.end()) return found.value();
+  Lines made;
+  made.thread = writer_.dimension(row::Thread{.process = row(), .tid = tid});
+  made.track = writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                            .process = row(),
+                                            .thread = made.thread,
+                                            .native = tid,
+                                            .category = writer_.string("thread")});
+  return lines_.emplace(tid, made).first.value();
+}
+
 int64_t ProcessState::thread_track(uint32_t tid) {
-  const auto found = tid_tracks_.find(tid);
-  if (found != tid_tracks_.end()) return found->second;
-  const int64_t track = make_thread_track(tid);
-  tid_tracks_.emplace(tid, track);
-  return track;
+  return lines(tid).track;
 }
 
-int64_t ProcessState::make_thread_track(uint32_t tid) {
-  const int64_t thread = writer_.dimension(row::Thread{.process = row(), .tid = tid});
-  return writer_.dimension(row::Track{.kind = event::TrackKind::kThread,
-                                      .process = row(),
-                                      .thread = thread,
-                                      .native = tid,
-                                      .category = writer_.string("thread")});
-}
-
-int64_t ProcessState::ranges_track() {
-  if (ranges_track_ == 0)
-    ranges_track_ = writer_.dimension(row::Track{.kind = event::TrackKind::kRange,
-                                                 .process = row(),
-                                                 .name = writer_.string("ranges"),
-                                                 .category = writer_.string("range")});
-  return ranges_track_;
+int64_t ProcessState::ranges_track(uint32_t tid) {
+  Lines& of = lines(tid);
+  if (of.ranges == 0)
+    of.ranges = writer_.dimension(row::Track{
+        .kind = event::TrackKind::kRange,
+        .process = row(),
+        .thread = of.thread,
+        .name = writer_.string(tid == facts_.pid ? "ranges" : fmt::format("ranges of thread {}", tid)),
+        .category = writer_.string("range")});
+  return of.ranges;
 }
 
 ProcessState::Thread& ProcessState::thread(const tape::BlockHeader& block) {
@@ -387,7 +390,7 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kRangeStart: {
       const auto& record = as<event::RangeStartRecord>(at);
       const Open open = parse_marker(at, header, sizeof record, event::MarkerKind::kStartStop, record.time);
-      ranges_.insert_or_assign(record.id, Range{open, owner.track});
+      ranges_.insert_or_assign(record.id, Range{open, ranges_track(owner.tid)});
       break;
     }
     case RecordKind::kRangeStop: {
@@ -398,7 +401,7 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
         break;
       }
       const Open& open = found->second.open;
-      writer_.add(row::Marker{.track = ranges_track(),
+      writer_.add(row::Marker{.track = found->second.track,
                               .start = open.start,
                               .duration = host_time(record.time) - open.start,
                               .dim = open.label,
@@ -763,7 +766,7 @@ void ProcessState::finish() {
     }
   }
   for (const auto& [id, range] : ranges_) {
-    writer_.add(row::Marker{.track = ranges_track(),
+    writer_.add(row::Marker{.track = range.track,
                             .start = range.open.start,
                             .dim = range.open.label,
                             .payload = range.open.payload});

@@ -85,9 +85,13 @@ class ProcessState : public ProcessContext {
     int64_t label = 0, payload = 0;
     uint32_t domain = 0;
   };
+  // A range that is not nested belongs to the thread that began it, on a line of its own.
   struct Range {
     Open open;
     int64_t track;
+  };
+  struct Lines {
+    int64_t thread = 0, track = 0, ranges = 0;  // 0 = no range yet
   };
   struct Queue {
     int64_t track = 0, device = 0;
@@ -115,8 +119,8 @@ class ProcessState : public ProcessContext {
   };
 
   Thread& thread(const tape::BlockHeader& block);
-  int64_t make_thread_track(uint32_t tid);
-  int64_t ranges_track();
+  Lines& lines(uint32_t tid);
+  int64_t ranges_track(uint32_t tid);
   const Queue& queue(uint32_t number);
   Kernel& kernel(uint32_t number);
   int64_t kernel_row(Kernel& kernel, Shape shape);
@@ -148,10 +152,9 @@ class ProcessState : public ProcessContext {
   std::vector<int64_t> devices_;  // rows
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
-  tsl::robin_map<uint32_t, int64_t> tid_tracks_;
+  tsl::robin_map<uint32_t, Lines> lines_;         // by thread id
   std::vector<KnownMarker> known_markers_;  // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;
-  int64_t ranges_track_ = 0;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;
   std::unique_ptr<ProcessSamples> samples_;  // once the process says anything about call stacks

@@ -6,13 +6,16 @@
 
 #include <cstring>
 
+#include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
 
 bool start() {
-  return tape::attach();
+  if (!tape::attach()) return false;
+  sampler::start_counts();
+  return true;
 }
 
 void before_main(const void* stack_end) {

@@ -55,6 +55,7 @@ enum class RecordKind : uint8_t {
   // definitions that call stacks need
   kModule,
   kCode,
+  kCounts,
   kEnd
 };
 
@@ -362,6 +363,22 @@ enum class BlockFact : uint32_t {
   kEnd
 };
 
+/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in the order of
+/// the process's property "cpu events"; negative = not known.
+struct CountsRecord {
+  RecordHeader header;
+  uint64_t time;         // host time of the reading
+  uint64_t correlation;  // kCall: of the call
+  uint32_t tid;
+  uint32_t reserved;
+};
+enum class CountsOf : uint8_t {
+  kSample,  // since the sample before
+  kCall,    // during a call that launches device work
+  kEnd
+};
+inline constexpr uint32_t kMostCpuEvents = 16;
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -399,6 +416,7 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kLoss, sizeof(LossRecord), "loss"},
     {RecordKind::kModule, sizeof(ModuleRecord), "module"},
     {RecordKind::kCode, sizeof(CodeRecord), "code"},
+    {RecordKind::kCounts, sizeof(CountsRecord), "counts"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

@@ -346,6 +346,59 @@ class Sys(harness.Case):
         self.assertEqual(len([name for name in run.names if name.endswith(".proto")]), 2, run.names)
         self.assertEqual(len([name for name in run.names if name.startswith("metadata")]), 2, run.names)
 
+    COUNTS = "FROM reading r JOIN track t ON t.id = r.track WHERE t.category = 'cpu counter'"
+
+    def test_cpu_counters(self):
+        # Software events are there on every machine: faults of pages that the program touches for the first time are many.
+        script = self.folder / "touch.py"
+        script.write_text("import mmap\nfor _ in range(60):\n m = mmap.mmap(-1, 8 << 20)\n for at in range(0, 8 << 20, 4096): m[at] = 1\n m.close()\n")
+        run = self.sys("--trace", "-C", "perf::PAGE-FAULTS", "task-clock", tool="sample", env={"ROCPROFSYS_SAMPLING_DELAY": "0"},
+                       program=(harness.DEBIAN_PYTHON, script))
+        trace = run.one(r".*\.tacho")
+        rows = self.query(trace, "SELECT t.name, sum(r.value), count(*) " + self.COUNTS + " GROUP BY t.name")
+        totals = {re.sub(r"\d+", "N", name): (total, count) for name, total, count in rows}
+        self.assertEqual(set(totals), {"page-faults of thread N", "task-clock of thread N"})
+        pages, samples = 60 * 2048, self.query(trace, "SELECT count(*) FROM sample WHERE duration > 0")[0][0]
+        self.assertGreater(samples, 20)
+        self.assertLessEqual(totals["page-faults of thread N"][0], pages * 1.2)
+        self.assertGreater(totals["page-faults of thread N"][0], pages * 0.7)
+        # All but the first sample of the thread have a count, at their moment.
+        self.assertEqual(totals["page-faults of thread N"][1], samples - 1)
+        both = self.query(trace, "SELECT count(DISTINCT r.start) " + self.COUNTS + " AND r.start IN (SELECT start FROM sample)")
+        self.assertEqual(both, [[samples - 1]])
+        # CPU time is what the samples stand for.
+        sampled = self.query(trace, "SELECT sum(duration) FROM sample")[0][0]
+        self.assertAlmostEqual(totals["task-clock of thread N"][0] / sampled, 1, delta=0.35)
+        self.assertIn("page-faults of thread N (S)", {re.sub(r"\d+", "N", name) for name in run.trace().counters})
+
+    def test_cpu_counters_of_launching_calls(self):
+        run = self.sys("-C", "perf::PERF_COUNT_SW_TASK_CLOCK", program=(PROGRAM, "20"))
+        trace = run.one(r".*\.tacho")
+        calls = self.query(trace, "SELECT end, duration FROM api WHERE name LIKE 'clEnqueue%' AND name NOT LIKE '%Marker%'")
+        counts = dict(self.query(trace, "SELECT r.start, r.value " + self.COUNTS))
+        self.assertGreater(len(calls), 5)
+        self.assertEqual(set(counts), {end for end, _ in calls})
+        for end, duration in calls:  # opening and reading the counter lies around the call
+            self.assertLess(counts[end], duration + 2e6)
+            self.assertGreaterEqual(counts[end], 0)
+
+    def test_cpu_counters_that_are_not_there(self):
+        run = self.sys("-C", "PAPI_TOT_CIC", code=125)
+        self.assertIn("did you mean PAPI_TOT_CYC", run.stderr)
+        listed = self.run_command(PERSONALITIES / "rocprof-sys-avail", "-H").stdout.decode()
+        cycles = next(line for line in listed.splitlines() if "PAPI_TOT_CYC" in line)
+        run = self.sys("-C", "PAPI_TOT_CYC", "page-faults", program=("/bin/true",))
+        strict = self.sys("-C", "PAPI_TOT_CYC", program=("/bin/true",), env={"ROCPROFSYS_PAPI_FAIL_ON_ERROR": "true"}, code=None)
+        if " true " in cycles:
+            self.assertNotIn("PAPI_TOT_CYC", run.stderr)
+            self.assertEqual(strict.result.returncode, 0)
+        else:
+            self.assertIn("-C PAPI_TOT_CYC: this machine cannot count cycles", run.stderr)
+            self.assertEqual(strict.result.returncode, 125)
+
+    def query(self, trace, sql):
+        return json.loads(self.run_command(TACHO, "query", trace, "--dialect", "tacho", sql, "--output-format", "json").stdout)["rows"]
+
     def test_options(self):
         for words, check in [
             (["--host"], lambda r: "CPU User Time (S)" in r.trace().counters),

@@ -1,7 +1,5 @@
 // `tacho sys avail`, rocprof-sys-avail: settings, categories, components, counters and devices as tables, and
 // the config file that begins a session.
-#include <linux/perf_event.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/cpu_events.h"
 #include "base/csv.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -70,35 +69,6 @@ class Filter {
   };
   std::vector<Part> parts_;
 };
-
-struct Software {
-  const char* name;
-  uint64_t number;
-  const char* text;
-};
-constexpr Software kSoftware[] = {
-    {"perf::PERF_COUNT_SW_CPU_CLOCK", PERF_COUNT_SW_CPU_CLOCK, "time on a CPU"},
-    {"perf::PERF_COUNT_SW_TASK_CLOCK", PERF_COUNT_SW_TASK_CLOCK, "CPU time of the thread"},
-    {"perf::PERF_COUNT_SW_PAGE_FAULTS", PERF_COUNT_SW_PAGE_FAULTS, "page faults"},
-    {"perf::PERF_COUNT_SW_CONTEXT_SWITCHES", PERF_COUNT_SW_CONTEXT_SWITCHES, "context switches"},
-    {"perf::PERF_COUNT_SW_CPU_MIGRATIONS", PERF_COUNT_SW_CPU_MIGRATIONS, "moves between CPUs"}};
-constexpr Software kHardware[] = {
-    {"perf::PERF_COUNT_HW_CPU_CYCLES", PERF_COUNT_HW_CPU_CYCLES, "cycles"},
-    {"perf::PERF_COUNT_HW_INSTRUCTIONS", PERF_COUNT_HW_INSTRUCTIONS, "instructions"},
-    {"perf::PERF_COUNT_HW_CACHE_REFERENCES", PERF_COUNT_HW_CACHE_REFERENCES, "cache references"},
-    {"perf::PERF_COUNT_HW_CACHE_MISSES", PERF_COUNT_HW_CACHE_MISSES, "cache misses"}};
-
-bool countable(uint32_t type, uint64_t number) {
-  perf_event_attr event{};
-  event.size = sizeof event;
-  event.type = type;
-  event.config = number;
-  event.exclude_kernel = event.exclude_hv = 1;
-  const long file = syscall(SYS_perf_event_open, &event, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-  if (file < 0) return false;
-  close(static_cast<int>(file));
-  return true;
-}
 
 std::string box(const report::Table& table) {
   std::vector<size_t> widths;
@@ -370,16 +340,16 @@ int avail(Face face, int argc, char** argv) {
             {"sampling_cpu_clock", "true", "CPU time of sampled stacks"},
             {"sampling_percent", "true", "share of sampled time"},
             {"process_sampling", "true", "telemetry of processes and cores: tracks of the trace"},
-            {"papi_array", "false", "CPU hardware counters"},
+            {"papi_array", "true", "CPU counters of samples and launching calls (-C): tracks of the trace"},
             {"sampling_gpu_busy", "true", "GPU telemetry: tracks of the trace"}});
   if (view.counters) {
     std::vector<std::vector<std::string>> rows;
-    for (const Software& event : kSoftware)
+    for (const CpuEvent& event : cpu_events()) {
+      std::string text(event.text);
+      text += fmt::format(" ({}{}{})", event.perf, event.preset.empty() ? "" : ", ", event.preset);
       rows.push_back(
-          {event.name, countable(PERF_TYPE_SOFTWARE, event.number) ? "true" : "false", "CPU", event.text});
-    for (const Software& event : kHardware)
-      rows.push_back(
-          {event.name, countable(PERF_TYPE_HARDWARE, event.number) ? "true" : "false", "CPU", event.text});
+          {fmt::format("perf::{}", event.name), cpu_event_error(event) == 0 ? "true" : "false", "CPU", text});
+    }
     std::vector<std::string> problems;
     for (const vendor::Vendor* const vendor : vendor::vendors()) {
       const std::unique_ptr<vendor::GpuMonitor> monitor = vendor->monitor(problems);

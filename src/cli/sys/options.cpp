@@ -232,7 +232,8 @@ constexpr Option kOptions[] = {
      .short_name = "-C",
      .kind = Kind::kList,
      .group = kOptionsHeading,
-     .help = "CPU counters: not supported",
+     .help =
+         "CPU counters of samples and launching calls, by their perf, perf:: or PAPI names (sys avail -H)",
      .sets = "PAPI_EVENTS"},
     {.name = "gpu-events",
      .short_name = "-G",

@@ -1,13 +1,18 @@
 // From settings to a plan (plan.h).
 #include "cli/sys/plan.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 
+#include "base/cpu_events.h"
 #include "cli/export.h"
 #include "cli/shared/suggest.h"
+#include "event/records.h"
 
 namespace tacho::cli::sys {
 
@@ -70,6 +75,51 @@ void choose_categories(const Settings& settings, Plan& plan) {
   plan.exports.tables = ~all | (covered & ~hidden);
 }
 
+// CPU counters: names that are none are mistakes; what only this machine cannot count is said.
+Status choose_cpu_events(Request& request, launch::Recording& recording) {
+  std::string list = request.settings.text("PAPI_EVENTS");
+  for (char& c : list)
+    if (c == ' ' || c == ';') c = ',';
+  std::string events, names, missing;
+  size_t count = 0;
+  for (const std::string& word : words_of(list)) {
+    if (word.empty()) continue;
+    const CpuEvent* const event = find_cpu_event(word);
+    const std::string sees = request.face == Face::kTacho ? "tacho sys avail -H" : "rocprof-sys-avail -H";
+    if (event == nullptr) {
+      std::vector<std::string> known;
+      for (const CpuEvent& each : cpu_events())
+        for (const std::string_view name : {each.perf, each.preset})
+          if (!name.empty()) known.emplace_back(name);
+      const std::string best = nearest(word, known);
+      return fail("-C {}: there is no such CPU counter{}; {} lists them", word,
+                  best.empty() ? "" : ", did you mean " + best, sees);
+    }
+    if (const int error = cpu_event_error(*event); error != 0) {
+      const std::string sentence = fmt::format(
+          "-C {}: this machine cannot count {} ({}); software events such as page-faults can be "
+          "counted everywhere ({})",
+          word, event->perf,
+          error == ENOENT || error == ENODEV || error == EOPNOTSUPP ? "its CPU has, or shows, no such counter"
+          : error == EACCES || error == EPERM ? "not permitted: sysctl kernel.perf_event_paranoid=2"
+                                              : strerror(error),
+          sees);
+      if (request.settings.on("PAPI_FAIL_ON_ERROR")) return fail("{}", sentence);
+      if (!request.settings.on("PAPI_QUIET")) request.remarks.push_back(sentence);
+      continue;
+    }
+    if (++count > event::kMostCpuEvents)
+      return fail("-C: {} CPU counters at most at once", event::kMostCpuEvents);
+    events += fmt::format("{}{}:{}", events.empty() ? "" : ",", event->type, event->config);
+    names += fmt::format("{}{}", names.empty() ? "" : ",", event->perf);
+  }
+  if (events.empty()) return {};
+  recording.target.cpu_events = events;
+  recording.target.cpu_event_names = names;
+  recording.sources |= tape::source_bit::kCounter;
+  return {};
+}
+
 }  // namespace
 
 Result<Plan> make_plan(Request& request) {
@@ -123,6 +173,7 @@ Result<Plan> make_plan(Request& request) {
   }
   if (plan.sampling) sources |= source::kSample;
   recording.sources = sources;
+  TACHO_TRY(choose_cpu_events(request, recording));
   choose_categories(settings, plan);
 
   // call stacks

@@ -4,10 +4,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <utility>
 
+#include "base/cpu_events.h"
 #include "base/format.h"
 #include "decode/records/samples.h"
 #include "event/functions.h"
@@ -39,6 +41,16 @@ int64_t known(uint32_t value) {
 template <typename E>
 E checked(uint32_t value) {
   return value < static_cast<uint32_t>(E::kEnd) ? static_cast<E>(value) : E{};
+}
+
+std::vector<std::string> words(std::string_view list) {
+  std::vector<std::string> out;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    out.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return out;
 }
 
 template <typename T>
@@ -104,6 +116,7 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
     for (size_t i = 0; i < own.size(); ++i)
       if (own[i].row != 0 && reach(strings_, static_cast<uint32_t>(i))) strings_[i] = own[i];
     kernels_ = parent->kernels_;
+    cpu_events_ = parent->cpu_events_;
     devices_ = parent->devices_;
     device_clocks_ = parent->device_clocks_;
     if (parent->samples_ && !samples_)
@@ -488,6 +501,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
         return count_bad(Table::kEnd);
       }
       const std::string_view key = text(record.key);
+      if (record.object == 0 && key == "cpu events") cpu_events_ = words(text(record.text));
       writer_.property(table, object, key, text(record.text));
       break;
     }
@@ -719,6 +733,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kSample:
       if (!samples().sample(block, as<event::SampleRecord>(at), {at, header.size})) count_bad(Table::kSample);
       break;
+    case RecordKind::kCounts: {
+      const auto& record = as<event::CountsRecord>(at);
+      if (header.value > event::kMostCpuEvents ||
+          header.size < sizeof record + header.value * sizeof(double) ||
+          header.flags >= static_cast<uint8_t>(event::CountsOf::kEnd))
+        count_bad(Table::kReading);
+      else
+        counts(record, at + sizeof record);
+      break;
+    }
     case RecordKind::kModule: {
       const auto& record = as<event::ModuleRecord>(at);
       samples().module(record, text(record.path));
@@ -729,6 +753,38 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       samples().code(record, {at, header.size}, text(record.name), text(record.file));
       break;
     }
+  }
+}
+
+void ProcessState::counts(const event::CountsRecord& record, const std::byte* at) {
+  const bool call = record.header.flags == static_cast<uint8_t>(event::CountsOf::kCall);
+  std::vector<int64_t>& tracks = lines(record.tid).counts[record.header.flags];
+  tracks.resize(event::kMostCpuEvents);
+  for (uint32_t i = 0; i < record.header.value; ++i) {
+    double count;
+    std::memcpy(&count, at + i * sizeof count, sizeof count);
+    if (!(count >= 0)) continue;
+    if (tracks[i] == 0) {
+      const std::string name = i < cpu_events_.size() ? cpu_events_[i] : fmt::format("CPU event {}", i);
+      const CpuEvent* const known = find_cpu_event(name);
+      const int64_t counter = writer_.dimension(
+          row::Counter{.name = writer_.string(call ? name + " in launching calls" : name),
+                       .unit = writer_.string(known != nullptr ? known->unit : ""),
+                       .text = writer_.string(fmt::format("{}, {}", known != nullptr ? known->text : name,
+                                                          call ? "during each call that launches device work"
+                                                               : "since the thread's sample before")),
+                       .block = writer_.string("cpu")});
+      tracks[i] = writer_.dimension(
+          row::Track{.kind = event::TrackKind::kCounter,
+                     .process = row(),
+                     .thread = lines(record.tid).thread,
+                     .name = writer_.string(fmt::format("{}{} of thread {}", name,
+                                                        call ? " in launching calls" : "", record.tid)),
+                     .category = writer_.string("cpu counter"),
+                     .counter = counter});
+    }
+    writer_.add(row::Reading{
+        .track = tracks[i], .start = host_time(record.time), .value = std::bit_cast<int64_t>(count)});
   }
 }
 

@@ -92,6 +92,8 @@ class ProcessState : public ProcessContext {
   };
   struct Lines {
     int64_t thread = 0, track = 0, ranges = 0;  // 0 = no range yet
+    // Of CPU counters, by CountsOf and event; empty = none yet.
+    std::vector<int64_t> counts[static_cast<size_t>(event::CountsOf::kEnd)];
   };
   struct Queue {
     int64_t track = 0, device = 0;
@@ -134,6 +136,7 @@ class ProcessState : public ProcessContext {
                     event::MarkerKind kind, uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
+  void counts(const event::CountsRecord& record, const std::byte* at);
   void count_bad(event::Table table);
   /// The decoder of blocks of that kind; nullptr when this build has none.
   BlockDecoder* blocks(tape::BlockKind kind);
@@ -153,6 +156,7 @@ class ProcessState : public ProcessContext {
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, Lines> lines_;         // by thread id
+  std::vector<std::string> cpu_events_;
   std::vector<KnownMarker> known_markers_;  // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;

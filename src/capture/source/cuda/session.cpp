@@ -21,6 +21,7 @@
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
@@ -365,6 +366,12 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
       causes_work(call->function))
     sampler::launch_stack(call->correlation);
+  if (sampler::counts_calls() && causes_work(call->function)) {
+    if (call->site == abi::kEnter)
+      sampler::begin_call_counts();
+    else
+      sampler::end_call_counts(call->correlation, host_ticks());
+  }
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
@@ -394,7 +401,8 @@ void enable_callbacks() {
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
       // The runtime instantiates through the driver: only one of the two may describe the graph.
       if ((count && launches(name)) ||
-          (sampler::g_launch_stacks.load(std::memory_order_relaxed) && causes_work(name)) ||
+          ((sampler::g_launch_stacks.load(std::memory_order_relaxed) || sampler::counts_calls()) &&
+           causes_work(name)) ||
           (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }

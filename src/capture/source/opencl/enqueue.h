@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture/source/opencl/queues.h"
+#include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 
 namespace tacho::capture::opencl {
@@ -42,6 +43,7 @@ struct EnqueueCall<R (*)(A...)> {
     }
     Span span(bits);
     sampler::launch_stack(span.times().correlation);
+    const sampler::CallCounts counts;
     // A runtime may build one call from others, which must not be recorded. But a copy that waits may run the
     // program's callbacks.
     const uint16_t outer = tape::t_state.inner;
@@ -53,6 +55,7 @@ struct EnqueueCall<R (*)(A...)> {
     else
       code = *std::get<cl_int*&>(std::tie(args...));
     span.end(function, code);
+    counts.end(span.times().correlation, span.times().end);
     if (__builtin_expect(code != CL_SUCCESS, 0)) return result;
     uint32_t ordinal = 0;
     if (wanted == bit::kDispatch) ordinal = count_launch();

@@ -20,6 +20,7 @@
 
 #include "capture/capture.h"
 #include "capture/per_thread.h"
+#include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/memory.h"
 #include "capture/source/sampler/python.h"
 #include "capture/source/sampler/signals.h"
@@ -345,6 +346,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
   put(scratch.python.words, frames * sizeof(uint64_t));
   put(reinterpret_cast<const void*>(begin), wanted);
   tape::commit();
+  sample_counts(now);
 }
 
 void on_signal(int, siginfo_t* info, void* context) {
@@ -533,6 +535,7 @@ void begin_thread() {
 }
 
 void end_thread() {
+  end_counts();
   if (g_signal.load(std::memory_order_acquire) == 0 || tape::t_state.generation != tape::process_generation())
     return;
   Thread* const thread = g_threads.get();

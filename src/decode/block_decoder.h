@@ -1,5 +1,5 @@
-// The decoder of a kind of block: what turns a vendor's buffers, as they lie in the pool, into rows of a trace. Each vendor
-// has one in a folder of its own; block_decoders.def lists them. Blocks of tacho's own records are decoded in records/.
+// The interface of decoders that turn a vendor's buffers in the pool into rows of a trace. Each vendor's
+// decoder has its own folder; block_decoders.def lists them. records/ decodes blocks of tacho's own records.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,19 @@
 
 namespace tacho::decode {
 
-/// One for each process and kind of block; runs in tacho's process. All that it is given was written by the target and is
-/// untrusted.
+/// Decodes one kind of block of one process, in tacho's process. The target wrote all of its input: trust
+/// nothing.
 class BlockDecoder {
  public:
   virtual ~BlockDecoder() = default;
-  /// A record that the source addressed to its blocks: NameRecord, ClockPairRecord, BlockClockRecord, BlockSizesRecord or
-  /// BlockFactRecord. `at` holds header.size bytes, at least the fixed part of its kind.
+  /// Takes a definition that the source addressed to its blocks: NameRecord, ClockPairRecord,
+  /// BlockClockRecord, BlockSizesRecord or BlockFactRecord. `at` holds header.size bytes, at least the fixed
+  /// part of its kind.
   virtual void define(const std::byte* at, const event::RecordHeader& header) = 0;
-  /// A buffer. `completed` false: `bytes` are the whole payload of a buffer that the vendor's library still held when the
-  /// process ended.
+  /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library
+  /// still held when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;
-  /// After the last block.
+  /// Call after the last block.
   virtual void finish() = 0;
 };
 

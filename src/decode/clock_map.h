@@ -1,5 +1,5 @@
-// Converts every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linearly between sampled
-// clock tuples.
+// Converts every clock that records carry into trace time (CLOCK_MONOTONIC_RAW ns), piecewise linearly
+// between sampled clock tuples.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tacho::decode {
 
-/// One line of a piecewise linear function, for x in [begin, end). Times come nearly sorted, so the next one mostly falls
-/// into the segment of the last. Empty while end <= begin.
+/// One line of a piecewise linear function, for x in [begin, end); empty while end <= begin. Caches the last
+/// look-up: times come nearly sorted, so the next one mostly falls into the same segment.
 struct Segment {
   int64_t begin = 0, end = 0;
   int64_t x = 0, y = 0;  // a point on it
@@ -18,17 +18,17 @@ struct Segment {
   bool holds(int64_t at) const { return at >= begin && at < end; }
 };
 
-/// Pairs of (x, y) in ascending x; interpolates between neighbours and extrapolates with the slope of the
-/// outermost two (with the given slope while there is one pair only).
+/// A function through pairs (x, y) of ascending x. Interpolates between neighbours and extrapolates with the
+/// slope of the two outermost pairs, or with the given slope while there is only one pair.
 class PiecewiseLinear {
  public:
   explicit PiecewiseLinear(double single_slope = 1.0) : slope_(single_slope) {}
-  /// Pairs whose x is not above the last one's are ignored.
+  /// Adds a pair; ignores it unless its x is above the last one's.
   void add(int64_t x, int64_t y);
   bool empty() const { return points_.empty(); }
   int64_t operator()(int64_t x) const;
-  /// Largest distance of an inner pair from the line through its neighbours, ns of y: how far interpolation
-  /// may be off.
+  /// The largest distance of an inner pair from the line through its neighbours, in ns of y: an estimate of
+  /// the interpolation error.
   int64_t worst_residual() const;
 
  private:
@@ -40,12 +40,12 @@ class PiecewiseLinear {
   mutable Segment last_;
 };
 
-/// The machine's clocks, from tuples sampled in tacho's process; a TSC is the same for every process of a
-/// machine.
+/// Converts the machine's clocks with tuples sampled in tacho's process. All processes of a machine share one
+/// TSC.
 class ClockMap {
  public:
   void add(const ClockTuple& tuple);
-  /// Slope of the TSC until there are two tuples.
+  /// Sets the slope of the TSC to use until there are two tuples.
   void set_ns_per_tick(double value) { ns_per_tick_ = value; }
   int64_t from_tsc(uint64_t ticks) const;
   int64_t from_monotonic(int64_t ns) const { return monotonic_(ns); }

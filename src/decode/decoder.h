@@ -1,6 +1,5 @@
-// Decoder: turns what the drainer takes from the pool into rows of a trace. Runs in tacho's process only.
-// Everything it reads comes from targets and is untrusted: a record that makes no sense is counted and
-// skipped, never believed.
+// Decoder: turns the drainer's pieces of the pool into rows of a trace. Runs in tacho's process only. All its
+// input comes from targets and is untrusted: it counts and skips malformed records.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace tacho::decode {
 
-/// What the run looked like from inside, for the summary and for checks.
+/// Facts about a traced process, for the summary and for checks.
 struct ProcessFacts {
   int64_t row = 0;  // of table process
   uint32_t pid = 0;
@@ -32,18 +31,19 @@ class ProcessState;
 
 class Decoder {
  public:
-  /// `clocks` is kept up to date by the caller: a tuple sampled before each drainer pass.
+  /// The caller must keep `clocks` up to date: add a tuple before each drainer pass.
   Decoder(trace::TraceWriter& writer, ClockMap& clocks);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  /// The drainer's sink.
+  /// Decodes a piece; the drainer's sink.
   void piece(const tape::Piece& piece);
-  /// After the last piece: closes what is still open (unknown duration, counted) and writes the clock tuples.
+  /// Call after the last piece: closes open rows, with unknown duration, counts them, and writes the clock
+  /// tuples.
   void finish();
-  /// Call after finish(): counts what killed processes took with them (tape::CommandCounts). `dropped`: rows
-  /// that found no room in the pool, by table.
+  /// Call after finish(): counts the commands lost with killed processes (tape::CommandCounts). `dropped`:
+  /// rows dropped for lack of room in the pool, by table.
   void count_in_flight(std::span<const uint64_t> dropped);
 
   /// All processes that described themselves.
@@ -51,7 +51,7 @@ class Decoder {
 
   /// For sources that see processes from outside: the row of the newest process with this pid, 0 = none yet.
   int64_t process_row(uint32_t pid) const;
-  /// The row made for a process that nothing has described yet: its description goes there.
+  /// Makes `row` the row of a process that no record has described yet.
   void adopt(uint32_t pid, int64_t row) { adopted_[pid] = row; }
 
  private:

@@ -1,5 +1,5 @@
-// Call stacks sampled from outside of a process (perf_event). They are unwound, and become rows, in the same way as those
-// that libtacho.so samples inside.
+// Turns call stacks sampled from outside of a process (perf_event) into rows. Unwinds and writes them like
+// the stacks that libtacho.so samples inside.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ struct OutsideSample {
   bool stack_whole = false;
 };
 
-/// Processes as the kernel reports them; all calls in order of time.
+/// Follows processes as the kernel reports them. Make all calls in order of time.
 class OutsideStacks {
  public:
   OutsideStacks(trace::TraceWriter& writer, Decoder& decoder);
   ~OutsideStacks();
 
   void fork(uint32_t pid, uint32_t parent);
-  /// `exec`: the name comes from a new program.
+  /// Names a process; `exec`: it now runs a new program.
   void name(uint32_t pid, std::string_view name, bool exec);
   void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path);
   void sample(const OutsideSample& sample);
-  /// Names of functions; then no more calls.
+  /// Looks up the names of functions. Make no further calls.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// What a BlockDecoder may ask about the process whose blocks it decodes.
+// A BlockDecoder's view of the process whose blocks it decodes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ class ProcessContext {
   virtual ~ProcessContext() = default;
   /// Row of table process.
   virtual int64_t row() = 0;
-  /// The process's string of that number; empty when unknown.
+  /// The process's string `number`; empty when unknown.
   virtual std::string_view text(uint32_t number) const = 0;
-  /// Trace time (CLOCK_MONOTONIC_RAW ns) of a moment in host ticks (the clock of the process's ProcessRecord).
+  /// Converts host ticks (the clock of the process's ProcessRecord) to trace time (CLOCK_MONOTONIC_RAW ns).
   virtual int64_t host_time(uint64_t ticks) const = 0;
-  /// Track of a thread by its kernel id; made at the first question.
+  /// Track of a thread by its kernel id; made at the first call.
   virtual int64_t thread_track(uint32_t tid) = 0;
 };
 

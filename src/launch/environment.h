@@ -1,4 +1,4 @@
-// The environment of a target: how each source gets into it.
+// Builds the environment of a target, which loads tacho's sources into it.
 #pragma once
 
 #include <string>
@@ -11,16 +11,18 @@ struct EnvironmentOptions {
   std::string library;  // libtacho.so
   std::string pool;
   bool preload = true;
-  bool inject = true;  // false: none of our libraries, only `extra`
+  bool inject = true;  // false: add only `extra`, none of our libraries
   std::vector<std::pair<std::string, std::string>> extra;
 };
 
-/// A copy of this process's environment with what sources need. Keeps existing OPENCL_LAYERS, LD_PRELOAD and injection
-/// paths: adds ours, or leaves theirs where there can be only one and says so in `notes`.
+/// Returns a copy of this process's environment with the variables that the sources need. Adds ours to
+/// existing values of OPENCL_LAYERS, LD_PRELOAD and injection paths; where only one value is possible it
+/// keeps theirs and says so in `notes`.
 std::vector<std::string> target_environment(const EnvironmentOptions& options,
                                             std::vector<std::string>& notes);
 
-/// Names and values of the variables that a trace records (an allow-list: no secrets), launchers' ranks among them.
+/// Names and values of the variables that a trace records: an allow-list without secrets, including
+/// launchers' ranks.
 std::vector<std::pair<std::string, std::string>> recorded_environment();
 
 }  // namespace tacho::launch

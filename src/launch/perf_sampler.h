@@ -1,5 +1,5 @@
-// Call stacks of a target taken from outside by the kernel (perf_event_open): for programs that cannot load
-// libtacho.so. Native frames only; needs no help from the target.
+// Samples a target's call stacks from outside, by the kernel (perf_event_open), for programs that cannot load
+// libtacho.so. Native frames only; the target need not cooperate.
 #pragma once
 
 #include <sys/types.h>
@@ -16,14 +16,16 @@ namespace tacho::launch {
 
 class PerfSampler {
  public:
-  /// For a process that has not called exec yet: sampling starts with it, and follows its threads and
-  /// children. Copies `stack_bytes` per sample at most. An error says what forbids sampling and what to do.
+  /// Opens a sampler for a process that has not called exec yet. Sampling starts at the exec and follows
+  /// threads and children. Copies at most `stack_bytes` per sample. The error says what forbids sampling and
+  /// what to do.
   static Result<std::unique_ptr<PerfSampler>> open(pid_t target, uint32_t hz, uint32_t stack_bytes);
   ~PerfSampler();
   PerfSampler(const PerfSampler&) = delete;
   PerfSampler& operator=(const PerfSampler&) = delete;
 
-  /// Hands over what the kernel has written, in order of time. Returns the number of samples that the kernel dropped.
+  /// Passes the kernel's records to `stacks` in order of time. Returns the number of samples that the kernel
+  /// dropped.
   uint64_t read(decode::OutsideStacks& stacks);
   /// False if samples lack the time spent in the kernel (kernel.perf_event_paranoid is 2).
   bool kernel_time() const { return kernel_time_; }

@@ -1,4 +1,5 @@
-// What to record, when, and where to: what every command line that starts a program is turned into.
+// Recording: what to record, when, and where to. Every command that starts a program turns its options into
+// one.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,19 @@ Result<Trigger> parse_trigger(const std::string& text);
 struct Recording {
   // ---- what
   uint64_t sources = tape::source_bit::kAll;
-  /// Kernel filters, call stacks, details of CUDA: what targets are told. The triggers' markers are added at the start.
+  /// The configuration for targets: kernel filters, call stacks, details of CUDA. Starting adds the triggers'
+  /// markers.
   event::Configuration target;
-  double sample_delay_s = 0;     ///< no call stacks before so many seconds
-  double sample_duration_s = 0;  ///< nor after so many seconds more; 0 = to the end
+  double sample_delay_s = 0;     ///< sampling of call stacks starts after this
+  double sample_duration_s = 0;  ///< and lasts this long; 0 = to the end
   TelemetryOptions telemetry;
 
   // ---- when
   bool start_paused = false;
-  double delay_s = 0;     ///< recording starts after so many seconds
-  double duration_s = 0;  ///< and lasts so many; 0 = to the end
+  double delay_s = 0;     ///< recording starts after this
+  double duration_s = 0;  ///< and lasts this long; 0 = to the end
   Trigger start_trigger, stop_trigger;
-  /// `repeat` times a delay and a duration; 0 = for ever.
+  /// A delay and a duration, `repeat` times; 0 = for ever.
   struct Period {
     double delay_s, duration_s;
     uint64_t repeat;
@@ -55,7 +57,7 @@ struct Recording {
   bool starts_paused() const;
 };
 
-/// The first contradiction, as a sentence for the user.
+/// An error with the first contradiction, as a sentence for the user.
 Status check(const Recording& recording);
 
 }  // namespace tacho::launch

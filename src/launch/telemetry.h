@@ -1,5 +1,5 @@
-// What the machine and the target's processes are doing while a target runs: read from /proc, /sys and the
-// vendors' management libraries by a thread of tacho's own process, so that the target pays nothing for it.
+// Telemetry of the machine and of the target's processes while a target runs. A thread of tacho's own process
+// reads /proc, /sys and the vendors' management libraries, so that the target pays nothing for it.
 #pragma once
 
 #include <sys/types.h>
@@ -28,14 +28,14 @@ namespace tacho::launch {
 struct TelemetryOptions {
   bool cpu = false;      // per core: utilisation and frequency; memory of the machine
   bool process = false;  // per process of the target: CPU time and use, memory, faults, context switches, I/O
-  bool gpu = false;      // through the vendors' management libraries that are there
-  double hz = 10;        // rounds a second
+  bool gpu = false;      // through the vendors' management libraries, if installed
+  double hz = 10;        // rounds per second
   double delay_s = 0;    // before the first round
   double duration_s = 0;                             // 0 = to the end
   std::optional<std::set<int>> cpus;                 // only these cores; nullopt = all
   std::optional<std::set<int>> gpus;                 // only these GPUs; nullopt = all
   std::optional<std::set<std::string>> gpu_metrics;  // of kGpuMetrics; nullopt = all
-  std::set<std::string> hidden;                      // categories (Series::category) that are left out
+  std::set<std::string> hidden;                      // categories (Series::category) to leave out
   std::string proc = "/proc", sys = "/sys";          // other roots in tests
 
   bool any() const { return cpu || process || gpu; }
@@ -45,7 +45,7 @@ struct TelemetryOptions {
 inline constexpr const char* kGpuMetrics[] = {"busy",  "temp", "power", "mem_usage",
                                               "clock", "pcie", "link",  "energy"};
 
-/// One line of numbers over time. Names are rocprof-sys's where it has the quantity, without its "(S)".
+/// One quantity over time. Quantities that rocprof-sys has keep its names, without the "(S)".
 struct Series {
   std::string name;      // "CPU Frequency [3]"
   std::string unit;      // "MHz", "B", "%", "s", "W", "deg C", "" = count
@@ -55,8 +55,8 @@ struct Series {
   int device = -1;       // GPU index
 };
 
-/// Runs rounds in a thread of its own from start() to stop(). The owner of the writer calls deliver() to take the
-/// numbers.
+/// Takes readings in its own thread from start() to stop(). The owner of the trace writer calls deliver() to
+/// write them.
 class Telemetry {
  public:
   explicit Telemetry(TelemetryOptions options);
@@ -66,13 +66,15 @@ class Telemetry {
 
   void start(pid_t target);
   void stop();
-  /// One round now, in the calling thread: for tests, and for a last value at the target's end.
+  /// Takes one round of readings now, in the calling thread: for tests, and for a last value at the target's
+  /// end.
   void round(pid_t target);
   /// Writes the readings since the last call.
   void deliver(trace::TraceWriter& writer);
-  /// Gives the tracks of processes their rows (pid -> row of table process), writes notes and properties.
+  /// Links the tracks of processes to their rows (pid -> row of table process), and writes notes and
+  /// properties.
   void finish(trace::TraceWriter& writer, const std::map<uint32_t, int64_t>& processes);
-  /// Every process of the target that was seen.
+  /// All processes of the target that telemetry has seen.
   std::set<pid_t> seen_processes() const;
   double cpu_s() const { return cpu_s_; }
 

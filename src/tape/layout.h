@@ -1,17 +1,17 @@
-// The pool's memory, byte for byte: what a target writes and tacho's drainer reads. One shared mapping:
+// The pool's memory, byte for byte. Targets write it and tacho's drainer reads it, in one shared mapping:
 //
 //   0                header_bytes        data_offset             data_offset + max_blocks * block_size
 //   +----------------+-------------------+---------+---------+ ... +
 //   | PoolHeader     | state[max_blocks] | block 0 | block 1 |     |
 //   +----------------+-------------------+---------+---------+ ... +
 //
-// Memory stands behind the blocks 0 to populated_blocks - 1.
+// Blocks 0 to populated_blocks - 1 are backed by memory.
 //
-// A block is 64 KiB: a BlockHeader of 64 bytes, then what was written. Its state word goes
+// A block is 64 KiB: a BlockHeader of 64 bytes, then its payload. Its state word changes
 //
 //   free -> open   by a target, compare-and-swap
 //   open -> full   by the target
-//   full -> free   by the drainer, which also frees open blocks whose thread is gone
+//   full -> free   by the drainer, which also frees open blocks of ended threads
 //
 // The thread that owns an open block publishes records with a release store of BlockHeader::committed. An
 // extent is a run of blocks with one header, for vendors' buffers that are larger than a block.
@@ -35,7 +35,7 @@ inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
 enum class BlockState : uint32_t {
   kFree = 0,
   kOpen = 1,  // owned by a thread of a target, `committed` bytes are valid
-  kFull = 2,  // complete, waits for the drainer
+  kFull = 2,  // complete, waiting for the drainer
   kTail = 3,  // second and further blocks of an extent
   kKept = 4,  // definitions, drained, kept for recovery while their process may still refer to them
 };
@@ -45,16 +45,16 @@ enum class BlockKind : uint32_t {
   kDefinitions = 2,  // records.h, definitions of one process, in order
   kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
   kProgress = 4,  // a CommandCounts, open as long as its process lives
-  // Buffers as a vendor's library completed them, whose decoder src/decode/block_decoders.def names.
+  // Buffers as a vendor's library completed them; src/decode/block_decoders.def names their decoders.
   kCupti = 16,  // CUPTI activity records; vendor_version = cuptiGetVersion()
 };
-/// Whether blocks of the kind hold a vendor's buffer. They are handed on whole.
+/// True if blocks of the kind hold a vendor's buffer, which the drainer hands on whole.
 constexpr bool is_vendors(BlockKind kind) {
   return static_cast<uint32_t>(kind) >= 16;
 }
 
 struct BlockHeader {
-  std::atomic<uint32_t> committed;  // bytes after the header that are valid
+  std::atomic<uint32_t> committed;  // valid bytes after the header
   BlockKind kind;
   uint32_t process_slot;
   uint32_t thread_index;  // of the process, from 1; 0 = no thread of its own
@@ -64,22 +64,23 @@ struct BlockHeader {
   uint32_t blocks;    // length of the extent, >= 1
   uint64_t sequence;  // order in which blocks were opened, over the whole pool
   uint64_t opened;    // host time
-  uint32_t drained;   // written by the drainer: bytes already taken
+  uint32_t drained;   // bytes that the drainer has taken; it writes this
   uint32_t aux;       // the kind's own (CUPTI stream id ...)
   uint64_t aux64;  // the kind's own (CUPTI context ...); records.h: inode of the pid's namespace, 0 = unknown
 };
 static_assert(sizeof(BlockHeader) == 64);
 inline constexpr uint32_t kBlockPayload = kBlockSize - sizeof(BlockHeader);
 
-/// What a process has given to its devices: tacho counts from it what a killed process takes along. Every
-/// thread of the process changes it; tacho reads it when the process is gone.
+/// The commands that a process has issued to its devices, from which tacho computes how many a killed process
+/// lost. Every thread of the process updates it; tacho reads it when the process is gone.
 struct CommandCounts {
-  std::atomic<uint64_t> ended;     // 1: it came to its end and counted what was in flight then itself
-  std::atomic<uint64_t> filtered;  // launches that the user's filter left out
-  std::atomic<uint64_t> issued[event::kFactTables];  // commands that are to become rows, by table
+  std::atomic<uint64_t> ended;     // 1: the process ended normally and itself counted the commands in flight
+  std::atomic<uint64_t> filtered;  // launches that the user's filter excluded
+  std::atomic<uint64_t> issued[event::kFactTables];  // commands that should become rows, by table
 };
 
-/// What targets do; changed while they run by --start-paused, --delay, --duration, triggers, tacho_pause().
+/// What targets record. --start-paused, --delay, --duration, triggers and tacho_pause() change it during the
+/// run.
 namespace source_bit {
 inline constexpr uint64_t kApi = 1, kDispatch = 2, kCopy = 4, kAllocation = 8, kMarker = 16, kSync = 32,
                           kSample = 64, kOverhead = 128, kCounter = 256;
@@ -98,11 +99,11 @@ struct PoolHeader {
   uint32_t data_offset;
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
-  uint64_t sources;           // source_bit of what is traced when not paused
+  uint64_t sources;           // source_bit of each source traced when not paused
   uint64_t start_launch;      // recording starts with this launch of the run (from 1); 0 = no such trigger
-  uint64_t stop_launch;       // and stops before this one
+  uint64_t stop_launch;       // recording stops before this launch
   ClockTuple first_clocks;    // sampled by tacho when it made the pool
-  ClockTuple last_clocks;     // and at the drainer's last pass: recovery converts times between the two
+  ClockTuple last_clocks;     // sampled at the drainer's last pass; recovery converts times from the two
   char config[kConfigBytes];  // event::Configuration as text, 0-terminated
   char output[4096];          // the trace file being written, for recovery, 0-terminated
 
@@ -110,20 +111,20 @@ struct PoolHeader {
   alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
   std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
   alignas(64) std::atomic<uint32_t> populated_blocks;
-  std::atomic<uint32_t> hint;        // no block below it is free, as far as known: the lowest is taken first
+  std::atomic<uint32_t> hint;        // no free block below it, as far as known; writers take the lowest
   std::atomic<int32_t> free_blocks;  // of the populated ones
   std::atomic<uint32_t> next_slot;   // next process slot
   std::atomic<uint64_t> sequence;
   std::atomic<uint64_t> launches;  // dispatches launched, over all processes (triggers, checks)
-  // Records that found no room, by table; the last: of no known table.
+  // Records dropped for lack of room, by table; the last counts those of unknown tables.
   alignas(64) std::atomic<uint64_t> dropped[static_cast<size_t>(event::Table::kFactEnd) + 1];
   alignas(64) std::atomic<uint64_t> trigger_start, trigger_stop;  // counted by targets when a trigger fires
-  // Whoever takes a block and leaves fewer free ones than this wakes the thread that sleeps on the word
-  // (sleep.h).
+  // A writer that takes a block and leaves fewer free ones than a mark wakes the thread that sleeps on its
+  // word (sleep.h).
   alignas(64) std::atomic<int32_t> drain_below, grow_below;
   std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
-  std::atomic<uint32_t> wanted_blocks;  // asked for by a source that knows what it will need
-  std::atomic<uint32_t> growable;  // 1 while more blocks can come: somebody grows the pool, and there is room
+  std::atomic<uint32_t> wanted_blocks;  // want_blocks(): requested by a source that knows its needs
+  std::atomic<uint32_t> growable;  // 1 while more blocks can come: a thread grows the pool, and there is room
 };
 
 inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;

@@ -1,5 +1,5 @@
-// The pool from tacho's side: creation before the target starts, growth while it runs, draining, and recovery
-// of a pool whose tacho has died.
+// tacho's side of the pool: creates it before the target starts, grows and drains it while the target runs,
+// and recovers the pool of a tacho that died.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace tacho::tape {
 
 struct PoolOptions {
   uint64_t initial_bytes = 16ull << 20;  // backed by memory before the target starts
-  uint64_t max_bytes = 256ull << 20;     // grown to at most this (Grower)
+  uint64_t max_bytes = 256ull << 20;     // the limit of growth (Grower)
   uint64_t sources = source_bit::kAll;
   bool start_paused = false;
   uint32_t flush_period_ms = 1000;
@@ -30,12 +30,12 @@ struct PoolOptions {
   std::string output = {};                     // path of the trace being written, for recovery
 };
 
-/// A shared mapping of a pool file. The file lies in /dev/shm, or where that is absent, read-only or too
-/// small in $XDG_RUNTIME_DIR, $TMPDIR or /tmp; mode 0600 and an unguessable name.
+/// A shared mapping of a pool file. The file lies in /dev/shm or, if that is absent, read-only or too small,
+/// in $XDG_RUNTIME_DIR, $TMPDIR or /tmp. It has mode 0600 and an unguessable name.
 class Pool {
  public:
   static Result<Pool> create(const PoolOptions& options);
-  /// An existing pool file, for recovery. Everything in it is untrusted.
+  /// Opens an existing pool file, for recovery. Everything in it is untrusted.
   static Result<Pool> open(const std::string& path);
   Pool(Pool&& other) noexcept;
   Pool& operator=(Pool&& other) noexcept;
@@ -50,14 +50,14 @@ class Pool {
   BlockHeader& block(uint32_t index) {
     return *reinterpret_cast<BlockHeader*>(base_ + data_offset_ + static_cast<size_t>(index) * kBlockSize);
   }
-  /// Backs up to so many more blocks with memory, within the maximum. False when nothing could be added.
+  /// Backs up to `blocks` more blocks with memory, within the maximum. False when it could add none.
   bool grow(uint32_t blocks);
-  /// True if the pool may take so many more blocks ahead of need: much of its filesystem stays free for
+  /// True if the pool may take `blocks` more blocks ahead of need: much of its filesystem then stays free for
   /// others.
   bool spacious(uint32_t blocks) const;
-  /// True once grow() failed for lack of memory or space: the limit is the machine's, not ours.
+  /// True once grow() failed for lack of memory or space: the machine sets the limit, not PoolOptions.
   bool out_of_space() const { return out_of_space_; }
-  /// Removes the file's name (mappings stay).
+  /// Unlinks the file; mappings stay.
   void unlink();
 
  private:
@@ -72,8 +72,8 @@ class Pool {
   bool out_of_space_ = false;
 };
 
-/// Grows the pool in a thread of its own, ahead of its writers: they wake it when fewer than `ahead` blocks
-/// are free, more the more often they do. The pool must stay where it is meanwhile.
+/// Grows the pool in its own thread, ahead of the writers. They wake the thread when fewer than `ahead`
+/// blocks are free; the more often they do, the more it adds. The Pool object must not move meanwhile.
 class Grower {
  public:
   explicit Grower(Pool& pool);
@@ -81,43 +81,43 @@ class Grower {
 
  private:
   void loop();
-  /// Blocks to add now; 0 = none. Sets the mark below which writers wake this thread.
+  /// Returns the number of blocks to add now, and sets the mark below which writers wake this thread.
   uint32_t wanted();
 
   Pool& pool_;
   int32_t ahead_;            // blocks that should be free
-  uint32_t asked_ = 0;       // PoolHeader::wanted_blocks when last looked at
+  uint32_t asked_ = 0;       // the last PoolHeader::wanted_blocks seen
   int64_t last_growth_ = 0;  // raw clock
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
-/// What the drainer hands on: bytes [from, to) of a block's payload, published and not handed on before. A vendor's buffer
-/// always comes whole. One that its process never completed (it was killed, or still holds the buffer at the last pass)
-/// comes with all of its payload and `committed` 0: what the vendor's library had written is in there.
+/// The unit that the drainer hands on: bytes [from, to) of a block's payload, published and not handed on
+/// before. A vendor's buffer always comes whole. If its process never completed the buffer (it was killed, or
+/// still holds it at the last pass), the whole payload comes with `committed` 0; it contains whatever the
+/// vendor's library had written.
 struct Piece {
   const BlockHeader* block;
   std::span<const std::byte> bytes;
-  bool last;  // the block will bring no more
+  bool last;  // no further piece of the block follows
 };
 
-/// Takes what targets published, definitions before what uses them. One thread.
+/// Takes published records from the pool, definitions before the records that use them. For one thread.
 class Drainer {
  public:
   using Sink = std::function<void(const Piece&)>;
   explicit Drainer(Pool& pool);
 
-  /// One pass over the pool; returns the bytes handed on. `final`: every target is gone, so also open blocks
-  /// are taken and freed. Blocks of threads that are gone are freed in any pass.
+  /// Makes one pass over the pool and returns the number of bytes handed on. Any pass frees the blocks of
+  /// ended threads. With `final` every target has ended, so the pass takes and frees open blocks too.
   uint64_t pass(const Sink& sink, bool final);
-  /// Makes kept and partly drained definitions count as new: for a pool whose tacho died, before pass(sink,
-  /// true).
+  /// Treats kept and partly drained definitions as new. For recovery: call before pass(sink, true).
   void rewind_definitions();
-  /// Share of the populated blocks that was not free at the last pass, 0..1.
+  /// Share of the populated blocks that were in use at the last pass, 0..1.
   double pressure() const { return pressure_; }
-  /// Until the next pass is due: some 20 ms, less when writers take many blocks or wake() is called.
+  /// Sleeps until the next pass is due: about 20 ms, less when writers take many blocks or wake() is called.
   void sleep();
-  /// Ends a sleep(), or the next one, of another thread at once.
+  /// Ends another thread's sleep() at once, or its next one.
   void wake();
 
  private:
@@ -132,8 +132,8 @@ class Drainer {
   std::atomic<bool> woken_{false};
   uint32_t kept_ = 0;
   uint64_t passes_ = 0;
-  uint64_t pid_namespace_ = 0;         // inode of ours
-  std::unordered_set<uint32_t> seen_;  // pids seen alive whose namespace is not known
+  uint64_t pid_namespace_ = 0;         // inode of tacho's own
+  std::unordered_set<uint32_t> seen_;  // pids seen alive whose namespace is unknown
 };
 
 }  // namespace tacho::tape

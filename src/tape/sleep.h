@@ -1,5 +1,5 @@
-// How tacho's threads sleep on a word of the pool, and how whoever maps the pool wakes them: a futex between
-// processes. And how the pool is mapped, so that a block costs one page fault.
+// Lets tacho's threads sleep on a word of the pool and any process that maps the pool wake them, with a
+// futex. Also maps the pool so that a block costs one page fault.
 #pragma once
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 namespace tacho::tape {
 
-/// Waits until `word` is no longer `seen`, somebody wakes it, or `ns` have passed.
+/// Waits until `word` differs from `seen`, another thread wakes it, or `ns` have passed (negative: no limit).
 inline void wait_on(std::atomic<uint32_t>& word, uint32_t seen, int64_t ns) {
   const timespec time{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, ns < 0 ? nullptr : &time, nullptr, 0);
@@ -26,7 +26,7 @@ inline void wake_all(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
 }
 
-/// Wakes who sleeps on `sleeps`; next to nothing when nobody does. Leaves errno alone.
+/// Wakes the thread that sleeps on `sleeps`; almost free when none does. Preserves errno.
 inline void wake_sleeper(std::atomic<uint32_t>& sleeps) {
   if (sleeps.load() == 0 || sleeps.exchange(0) == 0) return;
   const int error = errno;
@@ -34,8 +34,8 @@ inline void wake_sleeper(std::atomic<uint32_t>& sleeps) {
   errno = error;
 }
 
-/// Sleeps on `sleeps` for at most `ns` (negative: until woken), but not when `needed()` already: who makes it
-/// true after that look wakes us.
+/// Sleeps on `sleeps` for at most `ns` (negative: until woken), unless `needed()` is already true. A thread
+/// that makes it true after that check must call wake_sleeper().
 template <typename Needed>
 void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(1);
@@ -43,9 +43,9 @@ void sleep_on(std::atomic<uint32_t>& sleeps, int64_t ns, Needed needed) {
   sleeps.store(0);
 }
 
-/// The pool's file, shared, at a multiple of the block size: the first read of a block then maps all of its
-/// pages with one fault (the kernel maps what lies around, in aligned pieces of 64 KiB), where a fault per
-/// page costs 20 us a block. MAP_FAILED when there is no room.
+/// Maps the pool's file, shared, at a multiple of the block size. The first read of a block then maps all of
+/// its pages with one fault, since the kernel maps the surrounding aligned 64 KiB; a fault per page would
+/// cost 20 us a block. MAP_FAILED when there is no room.
 inline void* map_pool(int file, size_t size) {
   void* const room =
       mmap(nullptr, size + kBlockSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,6 +1,6 @@
 // The writing side of the pool, for code inside a target. Hot path: reserve() a record in the thread's own
-// block, fill it, commit(): no lock, no system call, no allocation. When no pool is attached everything is
-// one predictable branch.
+// block, fill it, commit(). It takes no lock, makes no system call and allocates nothing. Without an attached
+// pool each call is one predictable branch.
 //
 //   if (auto* record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi)) {
 //     record->start = start; ...
@@ -8,7 +8,7 @@
 //   }
 //
 // All of it is safe in signal handlers (a nested record on the same thread is published with the outer one),
-// after fork() and raw clone() (the child notices that the block is not its own and opens one), and while
+// after fork() and raw clone() (the child notices that the block is not its own and opens another), and when
 // threads end without notice.
 #pragma once
 
@@ -30,7 +30,7 @@ namespace tacho::tape {
 
 /// Per-thread state: one cache line, initial-exec TLS, no constructor, no destructor.
 struct ThreadState {
-  uint64_t generation;        // of the process image that this thread has an identity in; 0 = none yet
+  uint64_t generation;        // of the process image in which the thread has its identity; 0 = none yet
   std::byte* cursor;          // next record goes here; null when the thread has no block
   std::byte* limit;           // end of the block; null when the thread has no block, or while it changes
   BlockHeader* block;         // null when the thread has none
@@ -39,7 +39,7 @@ struct ThreadState {
   uint64_t next_correlation;  // thread_index << 40 | count
   uint64_t open_correlation;  // innermost open API call, 0 = none
   uint16_t hidden;            // > 0: calls are tacho's own and must not be recorded
-  uint16_t inner;             // > 0: inside a call of a source whose inner calls are the runtime's own
+  uint16_t inner;             // > 0: in a hooked call, whose inner calls are the runtime's own
   uint32_t tid;               // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
@@ -47,12 +47,12 @@ static_assert(sizeof(ThreadState) == 64);
 extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
 
 namespace writer_internal {
-/// Lies in a MADV_WIPEONFORK page, so that it reads 0 in a child (also after a raw clone): never equal to a
+/// Points into a MADV_WIPEONFORK page, so that a child (also of a raw clone) reads 0, which never equals a
 /// ThreadState::generation in use.
 extern std::atomic<std::atomic<uint64_t>*> g_generation;
 extern std::atomic<PoolHeader*> g_pool;
-/// The last part of attach(): the pool is mapped at `at` already. False (and a line on stderr) when it cannot
-/// be used.
+/// The last part of attach(), for a pool already mapped at `at`. False, with a line on stderr, when the pool
+/// is unusable.
 bool attach_mapped(void* at, size_t size);
 std::byte* reserve_slow(uint32_t size, event::Table table);
 void commit_again();
@@ -75,28 +75,28 @@ inline T add_unbroken(T& value, uint64_t change) {
 }
 }  // namespace writer_internal
 
-/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it cannot be used
-/// (then one line on stderr says why). Cheap after the first call; callable from any thread at any time
-/// outside signal handlers.
+/// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it is unusable;
+/// then one line on stderr says why. Cheap after the first call. Call from any thread at any time, but not in
+/// signal handlers.
 bool attach();
 /// True once attached. One load.
 inline bool attached() {
   return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr;
 }
-/// True if `bits` (source_bit) are to be recorded now.
+/// True if any of `bits` (source_bit) is recorded now.
 inline bool enabled(uint64_t bits) {
   const PoolHeader* pool = writer_internal::g_pool.load(std::memory_order_acquire);
   return __builtin_expect(pool != nullptr, 0) && (pool->enabled.load(std::memory_order_relaxed) & bits) != 0;
 }
 PoolHeader* pool();
-/// Bytes of the pool that are mapped here.
+/// Bytes of the pool that this process maps.
 size_t pool_bytes();
-/// What tacho told this run's targets; the defaults before attach().
+/// The run's configuration for targets; the defaults before attach().
 const event::ConfigurationView& configuration();
 
-/// Space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block, or nullptr when
-/// there is none: then one row of `table` has been counted as dropped. Every non-null result must be followed
-/// by commit().
+/// Returns space for `size` bytes (a multiple of 8, at most kBlockPayload) in this thread's block. When there
+/// is none it counts one dropped row of `table` and returns nullptr. Call commit() after every non-null
+/// result.
 inline std::byte* reserve(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
   state.depth = state.depth + 1;  // from here on a signal handler's records nest in this one
@@ -109,7 +109,7 @@ inline std::byte* reserve(uint32_t size, event::Table table) {
   return writer_internal::reserve_slow(size, table);
 }
 
-/// Publishes what reserve() gave.
+/// Publishes the record of the last reserve().
 inline void commit() {
   ThreadState& state = t_state;
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -119,7 +119,7 @@ inline void commit() {
                                  std::memory_order_release);
     state.depth = 0;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // A handler that nested in this record after `end` was read has not been published.
+    // Publish the record of a handler that nested in this one after `end` was read.
     if (__builtin_expect(state.cursor != end, 0)) writer_internal::commit_again();
   } else {
     state.depth = state.depth - 1;
@@ -138,8 +138,8 @@ Record* begin(event::RecordKind kind, event::Table table, uint32_t value = 0, ui
   return record;
 }
 
-/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread,
-/// never 0. 0 when not attached.
+/// A correlation id for a call that starts on this thread: unique in the process, consecutive per thread; 0
+/// only when not attached.
 uint64_t correlation_slow();
 inline uint64_t next_correlation() {
   ThreadState& state = t_state;
@@ -148,73 +148,75 @@ inline uint64_t next_correlation() {
   return correlation_slow();
 }
 
-/// Counts rows that could not be recorded, for a reason of the source's own.
+/// Counts rows that the calling source could not record.
 void count_dropped(event::Table table, uint64_t rows = 1);
 
 // ---- definitions: rare, under a lock that a forked child never inherits locked -------------------
 
 inline constexpr uint32_t kLongestText = 60'000;
 /// Number (from 1) of `text` in this process; the same text gives the same number. 0 when not attached, out
-/// of memory or called from a signal handler that interrupted a definition. Text over kLongestText bytes is
-/// cut there. Without lock or system call when the text is known already.
+/// of memory or called from a signal handler that interrupted a definition. Truncates text to kLongestText
+/// bytes. Takes no lock and makes no system call when the text is already known.
 uint32_t intern(std::string_view text);
-/// Writes a definition record (its size field must be set and at most kBlockPayload). False when there was no
-/// room or a signal handler interrupted a definition of its own thread.
+/// Writes a definition record; set its size field, at most kBlockPayload. False when there is no room, or in
+/// a signal handler that interrupted a definition of its own thread.
 bool define(const event::RecordHeader* record);
 /// Next number (from 1) for queues, devices, kernels of this process.
 uint32_t next_queue();
 uint32_t next_device();
 uint32_t next_kernel();
-/// A property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the process.
+/// Defines a property of a definition (table kQueue -> event::Table::kTrack ...) or, with object 0, of the
+/// process.
 void define_property(event::Table table, uint32_t object, std::string_view key, std::string_view text);
-/// A source begins to see the calls of an API.
+/// Records that a source now sees the calls of an API.
 void define_attached(event::Domain api);
-/// To the decoder of `blocks`: `number` stands for `text` in them; a fact about them.
+/// Tell the decoder of `blocks` that `number` stands for `text` in them, or a fact about them.
 void define_name(BlockKind blocks, event::NameSpace space, uint64_t number, std::string_view text);
 void define_fact(BlockKind blocks, event::BlockFact fact, uint64_t number, std::string_view text = {});
-/// One sentence for the user of the trace.
+/// Adds a sentence for the user to the trace.
 void note(event::NoteSeverity severity, std::string_view text);
 /// Adds to table loss.
 void loss(event::Table table, event::LossReason reason, uint64_t count);
 
 // ---- extents: whole blocks for vendor buffers ----------------------------------------------------
 
-/// `blocks` adjacent blocks as one extent in state open, or nullptr when the pool has none (nothing is
-/// counted). The payload starts after the BlockHeader and is 64-byte aligned.
+/// Opens `blocks` adjacent blocks as one extent. nullptr, without counting a drop, when the pool has none.
+/// The payload starts after the BlockHeader and is 64-byte aligned.
 BlockHeader* open_extent(BlockKind kind, uint32_t blocks, uint32_t vendor_version);
-/// This process's CommandCounts, zeroed, in a block of its own that stays open until the process is gone;
-/// nullptr when the pool has no room. Once a process.
+/// This process's CommandCounts, zeroed, in its own block, which stays open until the process is gone;
+/// nullptr when the pool has no room. Call once per process.
 CommandCounts* open_progress();
-/// True while tacho can still back more blocks, ahead of or after they run out.
+/// True while tacho can back more blocks.
 bool can_grow();
-/// Asks tacho to back so many blocks in all, soon: for sources whose threads will take many at once.
+/// Asks tacho to back `blocks` blocks in total soon: for sources whose threads will take many at once.
 void want_blocks(uint32_t blocks);
-/// Waits until more than `seen` blocks are backed (PoolHeader::populated_blocks), at most `ns`; wakes tacho
-/// first. Only for callers that may wait: vendors' callbacks that ask for memory.
+/// Wakes tacho, then waits at most `ns` until more than `seen` blocks are backed
+/// (PoolHeader::populated_blocks). Only for callers that may wait: vendors' callbacks that ask for memory.
 void wait_for_growth(uint32_t seen, int64_t ns);
 /// Publishes the first `bytes` of the payload and hands the extent to the drainer.
 void close_extent(BlockHeader* extent, uint32_t bytes);
-/// Gives an extent back unused.
+/// Returns an unused extent to the pool.
 void discard_extent(BlockHeader* extent);
 inline std::byte* payload(BlockHeader* block) {
   return reinterpret_cast<std::byte*>(block) + sizeof(BlockHeader);
 }
 
-/// Space in a block that many threads (and signal handlers) share; a record becomes visible when `publish`
-/// stores its size. For rare records of threads that should not own 64 KiB. nullptr = no space (counted).
+/// Returns space in a block that many threads (and signal handlers) share: for rare records of threads that
+/// should not own 64 KiB. The record becomes visible when publish_shared() stores its size. nullptr = no
+/// space, counted as dropped.
 std::byte* reserve_shared(uint32_t size, event::Table table);
 void publish_shared(std::byte* record, event::RecordHeader header);
 
-/// Closes the calling thread's block, so that it is drained and freed at once: flush, and the end of a
-/// thread. The thread may go on recording afterwards (it gets another block).
+/// Closes the calling thread's block, so that tacho drains and frees it at once. For a flush and the end of a
+/// thread. A thread that goes on recording gets another block.
 void flush_thread();
-/// This thread's index in the process (from 1), 0 when not attached. Gives the thread its identity if it has
+/// This thread's index in the process (from 1), 0 when not attached. Gives the thread an identity if it has
 /// none.
 uint32_t thread_index();
-/// This process image's generation: changes in a forked child; 0 when not attached.
+/// This process image's generation, which changes in a forked child; 0 when not attached.
 uint64_t process_generation();
-/// The configuration of the pool that TACHO_POOL names, without attaching to it; its texts lie in `memory`. False when
-/// there is no pool. No allocation, no descriptor kept.
+/// Reads the configuration of the pool that TACHO_POOL names without attaching to it; its texts lie in
+/// `memory`. False when there is no pool. Allocates nothing and keeps no descriptor open.
 bool peek_configuration(std::span<char, kConfigBytes> memory, event::ConfigurationView& out);
 
 }  // namespace tacho::tape

@@ -25,11 +25,11 @@ namespace tacho::decode {
 
 namespace cupti = vendor::cupti;
 
-/// Rows that one process's buffers brought, for its summary and for checks.
+/// Counts of one process's records, for its summary and for checks.
 struct CuptiFacts {
   int64_t launches = 0;   // successful calls that launch a kernel
-  int64_t kernels = 0;    // kernel records that no graph launched
-  int64_t unmatched = 0;  // launches outside of stream captures that brought no kernel record
+  int64_t kernels = 0;    // records of kernels that no graph launched
+  int64_t unmatched = 0;  // launches outside of stream captures without a kernel record
   int64_t graph_launches = 0;
   int64_t graph_spans = 0;   // records of whole graph launches (--graph-trace graph)
   int64_t without_time = 0;  // device work whose times CUPTI could not get
@@ -44,28 +44,28 @@ class CuptiDecoder : public BlockDecoder {
   CuptiDecoder(const CuptiDecoder&) = delete;
   CuptiDecoder& operator=(const CuptiDecoder&) = delete;
 
-  /// A NameRecord of the process: `number` stands for `text` in its buffers.
+  /// Takes a NameRecord: `number` stands for `text` in the process's buffers.
   void name(event::NameSpace space, uint64_t number, std::string_view text);
-  /// How CUPTI's times become host time.
+  /// Sets how to convert CUPTI's times to host time.
   void clock(const event::BlockClockRecord& record);
-  /// A moment in CUPTI's own clock, where it did not accept ours.
+  /// Adds a pair of simultaneous times, for a CUPTI that did not accept tacho's clock.
   void clock_pair(uint64_t host_ticks, uint64_t cupti_ns);
-  /// How long records of each kind are; sizes that no record can have are ignored.
+  /// Sets the size of each kind of record; ignores impossible sizes.
   void record_sizes(std::span<const event::BlockSize> sizes);
   void fact(event::BlockFact which, uint64_t number, std::string_view text);
   void define(const std::byte* at, const event::RecordHeader& header) override;
-  /// A completed buffer (header.aux 1: handed over at exit, with work in it that had not ended); or, with
-  /// `completed` false, the whole payload of a buffer that CUPTI still held when the process ended: decoded
-  /// up to where the records end.
+  /// Decodes a completed buffer; header.aux 1 means that it came at exit and may hold unfinished work. With
+  /// `completed` false, `bytes` is the whole payload of a buffer that CUPTI still held when the process
+  /// ended; decodes it up to the end of the records.
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes,
              bool completed = true) override;
-  /// After the last buffer: rows still held back, and the check of launches against kernels.
+  /// Call after the last buffer: writes the rows still held back and checks launches against kernels.
   void finish() override;
 
   const CuptiFacts& facts() const { return facts_; }
 
  private:
-  struct Call {  // an API call that may turn out to be nested in a later record's
+  struct Call {  // an API call that may be nested in the call of a later record
     int64_t start, end;
     uint32_t callback, correlation, result;
   };
@@ -73,7 +73,7 @@ class CuptiDecoder : public BlockDecoder {
     int64_t track = 0;
     std::vector<Call> held;  // driver calls since the last runtime call, at most kMostHeld
   };
-  struct KernelKey {  // what makes a row of table kernel, as raw bytes
+  struct KernelKey {  // the content of a row of table kernel, as raw bytes
     uint64_t name;
     uint32_t shape[9];
     uint32_t cluster[3];
@@ -86,7 +86,7 @@ class CuptiDecoder : public BlockDecoder {
     KernelKey key;
     int64_t row = 0;
   };
-  struct Segment {  // of the conversion of CUPTI's time, 2^21 ns long
+  struct Segment {  // 2^21 ns of the conversion of CUPTI's time
     uint64_t number = ~0ull;
     int64_t base = 0;
     double slope = 1;
@@ -129,7 +129,7 @@ class CuptiDecoder : public BlockDecoder {
   int64_t text(uint64_t pointer) const;
   Thread& thread(uint32_t tid);
   Callback& callback(bool driver, uint32_t number);
-  int64_t kernel_row(const KernelKey& key);  // kFilteredOut: the user does not want it
+  int64_t kernel_row(const KernelKey& key);  // kFilteredOut: the user's filter excludes it
   bool wanted(uint64_t name) const;
 
   void api(const std::byte* record, bool driver, uint32_t block_tid);
@@ -184,7 +184,7 @@ class CuptiDecoder : public BlockDecoder {
   tsl::robin_map<uint32_t, uint32_t> contexts_;  // context -> device number
   tsl::robin_map<uint64_t, int64_t> copy_shapes_;
   std::vector<KernelSlot> kernel_slots_;
-  // Launching calls and kernel records that still wait for each other, by correlation: start of the call, or
+  // Launching calls and kernel records that wait for their counterpart, by correlation: the call's start, or
   // kKernelSide.
   tsl::robin_map<uint64_t, int64_t> unmatched_;
   bool matching_ = true;  // false: gave up for lack of memory
@@ -192,10 +192,10 @@ class CuptiDecoder : public BlockDecoder {
       windows_;  // recording stopped (false) or started (true) with this call; ascending
   std::vector<std::pair<int64_t, int>> captures_;  // stream captures: (time, +1 begin or -1 end)
   std::unique_ptr<Pattern> include_, exclude_;     // --kernel-include, --kernel-exclude
-  tsl::robin_map<uint64_t, std::string> names_;    // of kernels, while there are patterns
+  tsl::robin_map<uint64_t, std::string> names_;    // of kernels; empty without patterns
   int64_t filtered_ = 0;
   std::string driver_version_;
-  bool thread_ids_ = false;  // records carry kernel thread ids; else the block's owner is meant
+  bool thread_ids_ = false;  // records carry kernel thread ids; else they belong to the block's owner
   bool api_seen_ = false;
   event::LossReason missing_ =
       event::LossReason::kVendor;  // why work has no times in the buffer being decoded

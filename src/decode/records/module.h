@@ -1,5 +1,5 @@
-// Module: an executable file or library as unwinding and symbolisation need it, with rules of .eh_frame per address,
-// functions and source lines. Reads with elfutils, caches what it finds, and never uses the network.
+// Module: an executable or library, for unwinding and symbolisation. Finds .eh_frame rules, functions and
+// source lines by address. Reads with elfutils, caches its results, and never uses the network.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace tacho::decode {
 
-/// How to get from a function to its caller at one address. Registers by DWARF number; x86-64.
+/// How to unwind from one address to the caller. x86-64; registers have DWARF numbers.
 struct UnwindRule {
   enum class Kind : uint8_t {
-    kNone,       // no table says anything about this address
-    kOffsets,    // all simple: cfa = register + offset, saved registers at cfa + offset
+    kNone,       // no table covers this address
+    kOffsets,    // simple: cfa = register + offset, saved registers at cfa + offset
     kOutermost,  // the frame has no caller
     kComplex,    // expressions: see Module::complex()
   };
@@ -25,7 +25,7 @@ struct UnwindRule {
 
   Kind kind = Kind::kNone;
   uint8_t cfa_register = 7;
-  bool signal_frame = false;  // its caller was interrupted: the return address is the address itself
+  bool signal_frame = false;  // interrupted its caller: look up the return address itself, not one less
   int32_t cfa_offset = 0;
   int16_t return_offset = 0;                                           // in units of 8 bytes, from the cfa
   int16_t saved[kSaved] = {kSame, kSame, kSame, kSame, kSame, kSame};  // likewise
@@ -67,16 +67,17 @@ struct SourceLine {
 
 class Module {
  public:
-  /// `real_path`: where to read it (may be below /proc/PID/root), "" = nowhere; `name`: what to call it.
+  /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the
+  /// trace.
   Module(const std::string& real_path, std::string name);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
   const std::string& name() const { return name_; }
-  /// False when the file cannot be read as ELF: nothing below finds anything.
+  /// False when the file is not readable ELF; all look-ups then fail.
   bool readable() const;
-  /// The file's own (virtual) address of a file offset; 0 when no segment holds it.
+  /// The virtual address in the file of a file offset; 0 when no segment contains it.
   uint64_t address_of(uint64_t file_offset) const;
   const UnwindRule& rule(uint64_t address);
   const ComplexRule& complex(uint32_t index) const;
@@ -93,8 +94,8 @@ class Module {
 /// Modules by path, shared by all processes of a run.
 class ModuleCache {
  public:
-  /// The module at `path` as process `pid` sees it (0: as we do). Never fails: an unreadable one finds
-  /// nothing.
+  /// The module at `path` as process `pid` sees it (0: as tacho does). Never fails; look-ups in an unreadable
+  /// module do.
   Module* module(const std::string& path, uint32_t pid);
 
  private:

@@ -1,5 +1,5 @@
-// ProcessState: what the decoder knows about one traced process: its strings, threads, devices, queues and
-// kernels by the numbers that its records use, and what is open on each thread.
+// ProcessState: the decoder's state of one traced process: its strings, threads, devices, queues and kernels
+// by the numbers in its records, and the open calls and ranges of each thread.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -35,20 +35,21 @@ class ProcessState : public ProcessContext {
 
   int64_t row() override;  // of table process; a placeholder until described
   const ProcessFacts& facts() const { return facts_; }
-  /// A row that was made for this process already; before describe().
+  /// Uses a row that was already made for this process. Call before describe().
   void take_row(int64_t row) {
     if (row_ == 0) row_ = row;
   }
 
-  /// The process's own description; `parent`: whose numbers it inherited by fork, or nullptr.
+  /// Takes the process's own description. `parent`: the process whose numbers it inherited by fork, or
+  /// nullptr.
   void describe(const event::ProcessRecord& record, const ProcessState* parent);
-  /// Any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
+  /// Takes any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
   void record(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
   void finish();
 
-  /// Commands given to devices (tape::CommandCounts), what became rows of ours, and what the process itself
-  /// said of the rest.
+  /// By table: commands issued to devices (tape::CommandCounts), rows made from them, and the process's own
+  /// report on the rest.
   struct Commands {
     bool known = false, ended = false;
     uint64_t issued[event::kFactTables] = {}, rows[event::kFactTables] = {}, said[event::kFactTables] = {};
@@ -77,7 +78,7 @@ class ProcessState : public ProcessContext {
     uint32_t tid = 0;
     std::vector<Open> stack;
   };
-  // A marker's bytes (flags and what follows the fixed part) seen before, and what they became.
+  // The bytes of a known marker (flags and everything after the fixed part), and the result of decoding them.
   struct KnownMarker {
     std::string bytes;
     uint8_t flags = 0;
@@ -161,7 +162,7 @@ class ProcessState : public ProcessContext {
   tsl::robin_map<uint64_t, Range> ranges_;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;
-  std::unique_ptr<ProcessSamples> samples_;  // once the process says anything about call stacks
+  std::unique_ptr<ProcessSamples> samples_;  // from the first record about call stacks on
   std::map<tape::BlockKind, std::unique_ptr<BlockDecoder>>
       blocks_;  // of the vendors that the process spoke of
 };

@@ -1,6 +1,6 @@
-// ProcessSamples turns what targets copied at sampling moments (event/sample.h) into call stacks. It unwinds native frames
-// with .eh_frame tables, replaces the Python interpreter's own frames by Python frames, and writes rows of frame, stack
-// and sample.
+// ProcessSamples turns the registers and stack memory that targets copy at each sample (event/sample.h) into
+// call stacks. It unwinds native frames with .eh_frame tables, replaces the frames of the Python interpreter
+// by Python frames, and writes rows of frame, stack and sample.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -24,10 +24,10 @@
 
 namespace tacho::decode {
 
-/// What is known of a frame of a native stack.
+/// Known facts about a frame of a native stack.
 struct FrameFacts {
   int64_t row = 0;
-  bool hidden = false;  // our own
+  bool hidden = false;  // tacho's own
   enum : uint8_t {
     kNotAsked,
     kNo,
@@ -37,17 +37,17 @@ struct FrameFacts {
 
 /// A native frame of an unwound stack.
 struct NativeFrame {
-  uint64_t address = 0;  // as executed; the look-up address is one less where it is a return address
+  uint64_t address = 0;  // as executed; the look-up address of a return address is one less
   Module* module = nullptr;
   uint64_t in_module = 0;            // look-up address in the module's own terms
   const UnwindRule* rule = nullptr;  // with a module
-  FrameFacts* facts = nullptr;       // null: not asked for yet
+  FrameFacts* facts = nullptr;       // null: not looked up yet
 };
 
 class ProcessSamples {
  public:
-  /// `modules` is shared by all processes. `parent`: the process it was forked from, whose code objects and
-  /// maps it has.
+  /// All processes share `modules`. `parent`: the process it was forked from, whose code objects and maps it
+  /// inherits.
   ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules,
                  const ProcessSamples* parent);
 
@@ -55,16 +55,15 @@ class ProcessSamples {
   /// `bytes`: the whole record.
   void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name,
             std::string_view file);
-  /// `bytes`: the whole record. False when it makes no sense.
+  /// `bytes`: the whole record. False when it is malformed.
   bool sample(const tape::BlockHeader& block, const event::SampleRecord& record,
               std::span<const std::byte> bytes);
 
-  /// Gives the native frames their functions and source lines: reading symbols takes longer than a live
-  /// drainer may.
+  /// Looks up the functions and source lines of native frames, which takes too long while the drainer runs.
   void finish();
 
-  /// Source line of a Python instruction: `offset` in bytes as the frame had it, -1 = not started. -1 when
-  /// the table has no line for it and none before.
+  /// Source line of a Python instruction. `offset` in bytes as in the frame, -1 = not started. Returns -1
+  /// when the table has no line for it or before it.
   static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
 
  private:
@@ -79,7 +78,7 @@ class ProcessSamples {
     uint32_t version = 0;
     std::vector<uint8_t> table;
   };
-  // Numbers that are made of addresses and rows: their low bits say little.
+  // Hashes keys made of addresses and rows, whose low bits vary little.
   struct Mixed {
     size_t operator()(uint64_t key) const {
       key *= 0x9e3779b97f4a7c15ull;
@@ -93,7 +92,7 @@ class ProcessSamples {
   };
   struct Unwound {
     std::vector<NativeFrame> frames;
-    bool whole = false;  // the outermost frame was reached
+    bool whole = false;  // unwinding reached the outermost frame
   };
 
   const Map* find_map(uint64_t address);
@@ -128,8 +127,8 @@ class ProcessSamples {
   tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;       // parent row << 32 | frame row
   tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;       // tid << 1 | clock
   std::vector<int64_t> line_;                             // scratch: frame rows, innermost first
-  // Frame rows of the last stack, outermost first, and the row of the stack up to each: the next has most of
-  // them too.
+  // Frame rows of the last stack, outermost first, with the row of the stack up to each. The next stack
+  // shares most of them.
   std::vector<std::pair<int64_t, int64_t>> last_line_;
   Unwound unwound_;
 };

@@ -15,6 +15,7 @@
 #include "analysis/sweep.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
+#include "trace/call_key.h"
 #include "trace/scratch.h"
 
 namespace tacho::analysis {
@@ -27,19 +28,10 @@ namespace {
 
 constexpr Table kOperations[] = {Table::kDispatch, Table::kCopy, Table::kFill};
 
-struct Key {
-  int64_t process, correlation;
-  bool operator<(const Key& other) const {
-    return process != other.process ? process < other.process : correlation < other.correlation;
-  }
-  bool operator==(const Key& other) const {
-    return process == other.process && correlation == other.correlation;
-  }
-};
 struct Call {
   int64_t start, end, function;
 };
-using Calls = KeyIndex<Call, Key>;
+using Calls = KeyIndex<Call, trace::CallKey>;
 
 int64_t process_of(const trace::Trace& trace, int64_t track) {
   return trace.cell(Table::kTrack, track, column::Track::process);

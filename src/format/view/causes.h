@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/sorted_file.h"
+#include "trace/call_key.h"
 
 namespace tacho::format {
 
@@ -21,16 +22,7 @@ class Causes {
   }
 
  private:
-  struct Key {
-    int64_t process, correlation;
-    bool operator<(const Key& other) const {
-      return process != other.process ? process < other.process : correlation < other.correlation;
-    }
-    bool operator==(const Key& other) const {
-      return process == other.process && correlation == other.correlation;
-    }
-  };
-  KeyIndex<int64_t, Key> index_;
+  KeyIndex<int64_t, trace::CallKey> index_;
 };
 
 }  // namespace tacho::format

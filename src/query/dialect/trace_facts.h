@@ -16,6 +16,7 @@
 #include "base/sorted_file.h"
 #include "format/view/clock.h"
 #include "query/engine/relation.h"
+#include "trace/call_key.h"
 #include "trace/scratch.h"
 #include "trace/trace.h"
 
@@ -62,15 +63,6 @@ class TraceFacts {
   format::OutputClock& boottime() { return *boottime_; }
 
  private:
-  struct Key {
-    int64_t process, correlation;
-    bool operator<(const Key& other) const {
-      return process != other.process ? process < other.process : correlation < other.correlation;
-    }
-    bool operator==(const Key& other) const {
-      return process == other.process && correlation == other.correlation;
-    }
-  };
   // Correlations of a process that share their upper half. They are numbers that a driver counted up, so the
   // rows of their calls, counted from 1, lie in an array; 0 = none.
   struct Range {
@@ -93,7 +85,7 @@ class TraceFacts {
   tsl::robin_map<uint64_t, std::vector<uint32_t>> range_index_;
   Range* last_range_ = nullptr;
   trace::Scratch rows_;
-  KeyIndex<int64_t, Key> sparse_;  // rows of calls whose numbers are far apart
+  KeyIndex<int64_t, trace::CallKey> sparse_;  // rows of calls whose numbers are far apart
   struct CallChunk {
     size_t chunk = SIZE_MAX;
     int64_t first_row = 0, rows = 0;

@@ -74,6 +74,7 @@ class RowPrinter {
       style.width = screen_.terminal ? screen_.width : 0;
       style.colour = screen_.colour;
       style.decimals = 6;
+      style.scaled = false;  // what SQL computed is copied into other programs
       style.missing = "NULL";
       put(report::to_text(table_, style));
     }

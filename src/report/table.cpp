@@ -16,12 +16,7 @@ enum class Numbers : uint8_t { kFull, kScaled };
 std::string cell_text(const Cell& cell, const Column& column, const TextStyle& style, Numbers numbers) {
   const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
   if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
-  if (const auto* whole = std::get_if<int64_t>(&cell)) {
-    if (numbers == Numbers::kScaled && std::llabs(*whole) >= 100000)
-      return format_si(static_cast<double>(*whole), decimals);
-    return style.exact_integers ? fmt::format("{}", *whole)
-                                : format_fixed(static_cast<double>(*whole), decimals);
-  }
+  if (const auto* whole = std::get_if<int64_t>(&cell)) return fmt::format("{}", *whole);
   if (const auto* number = std::get_if<double>(&cell)) {
     if (std::isnan(*number)) return style.missing;
     if (numbers == Numbers::kScaled && std::fabs(*number) >= 1e5) return format_si(*number, decimals);
@@ -43,6 +38,15 @@ bool is_right(const Table& table, size_t column) {
     numbers = numbers || !std::holds_alternative<std::monostate>(row[column]);
   }
   return numbers;
+}
+
+// Numbers are never cut: what is left of one would read as another.
+bool may_shrink(const Table& table, size_t column) {
+  if (!table.columns[column].shrink) return false;
+  return std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+    return column < row.size() &&
+           (std::holds_alternative<int64_t>(row[column]) || std::holds_alternative<double>(row[column]));
+  });
 }
 
 using Lines = std::vector<std::string>;
@@ -183,13 +187,14 @@ std::string to_text(const Table& table, const TextStyle& style) {
   };
   size_t total = measure(Numbers::kFull);
   if (style.width > 0 && style.border == Border::kPlain) {
-    if (total > style.width) total = measure(Numbers::kScaled);
+    if (total > style.width && style.scaled) total = measure(Numbers::kScaled);
+    std::vector<bool> shrinks(columns);
+    for (size_t c = 0; c < columns; ++c) shrinks[c] = may_shrink(table, c);
     while (total > style.width) {
       // The widest column that may shrink gives way, down to a size that still says something.
       size_t widest = columns;
       for (size_t c = 0; c < columns; ++c)
-        if (table.columns[c].shrink && widths[c] > 10 && (widest == columns || widths[c] > widths[widest]))
-          widest = c;
+        if (shrinks[c] && widths[c] > 10 && (widest == columns || widths[c] > widths[widest])) widest = c;
       if (widest == columns) break;
       const size_t less = std::min(total - style.width, widths[widest] - 10);
       widths[widest] -= less;

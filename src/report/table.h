@@ -24,7 +24,7 @@ struct Column {
   std::string title;
   Align align = Align::kAutomatic;
   int decimals = -1;     ///< of doubles; -1: the style's
-  bool shrink = false;   ///< text that may be cut when the table is too wide for the screen
+  bool shrink = false;   ///< text (never numbers) that may be cut when the table is too wide for the screen
   size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
   size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
 };
@@ -44,12 +44,13 @@ enum class Border : uint8_t {
 struct TextStyle {
   Border border = Border::kPlain;
   int decimals = 2;
-  size_t width =
-      0;  ///< what the table should fit into: large numbers get SI prefixes, then text is cut; 0: any
+  /// What the table should fit into: large doubles get SI prefixes, then text is cut; 0: any.
+  size_t width = 0;
   bool colour = false;
   size_t indent = 0;
   std::string missing = "—";
-  bool exact_integers = true;  ///< whole numbers of integer cells print without decimals
+  bool scaled =
+      true;  ///< `width` may give doubles SI prefixes; integer cells print all their digits at any width
 };
 
 /// The table's lines, each ended by a newline. It prints no title: headings belong to the report.

@@ -81,6 +81,20 @@ TEST(Table, PlainAlignsAndFits) {
   }
 }
 
+TEST(Table, IntegersKeepTheirDigitsAtAnyWidth) {
+  Table table;
+  table.columns = {{"id"}, {"bytes"}, {"time"}, {"name"}};
+  for (Column& column : table.columns) column.shrink = true;
+  table.rows = {{int64_t{1'234'567}, int64_t{-157'178'000}, 2'500'000.0, std::string(40, 'k')}};
+  TextStyle style;
+  style.width = 40;
+  const std::string text = to_text(table, style);
+  EXPECT_NE(text.find("1234567  -157178000  2.50M"), std::string::npos) << text;
+  style.scaled = false;
+  EXPECT_NE(to_text(table, style).find("1234567  -157178000  2500000.00"), std::string::npos)
+      << to_text(table, style);
+}
+
 TEST(Table, MissingValuesAndLongNames) {
   Table table;
   table.columns = {{"name"}, {"value"}};

@@ -797,6 +797,11 @@ const std::vector<uint32_t>& Analysis::repeats() const {
 const Evaluation& Analysis::all() const {
   return impl_->evaluation;
 }
+size_t Analysis::kernel_id(uint32_t kernel) const {
+  const auto at = std::find_if(impl_->kernels.begin(), impl_->kernels.end(),
+                               [&](const KernelStatistics& each) { return each.kernel == kernel; });
+  return static_cast<size_t>(at - impl_->kernels.begin());
+}
 const std::vector<std::string>& Analysis::warnings() const {
   return impl_->warnings;
 }

@@ -160,6 +160,8 @@ class Analysis {
   const std::vector<uint32_t>& rows() const;
   /// Kernels by total time, over the dispatches that passed -d and --gpu-id.
   const std::vector<KernelStatistics>& kernels() const;
+  /// The number that table 0.1, -k and every drawing give a kernel (an index into workload().kernels): its row in kernels().
+  size_t kernel_id(uint32_t kernel) const;
   /// Dispatches that passed -d and --gpu-id.
   const std::vector<uint32_t>& listed_rows() const;
   /// Of every dispatch of the workload the number of its launch (kernel and sizes); empty when none was

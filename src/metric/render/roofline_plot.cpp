@@ -9,8 +9,8 @@
 
 namespace tacho::metric {
 
-std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, size_t width,
-                          size_t height) {
+std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
+                          std::span<const size_t> numbers, size_t width, size_t height) {
   constexpr size_t kLabels = 9;  // of the y axis
   const size_t columns = width > kLabels + 20 ? width - kLabels : 20;
   double x_low = std::numeric_limits<double>::infinity(), x_high = 0, y_low = x_low, y_high = 0;
@@ -80,11 +80,15 @@ std::string roofline_plot(std::span<const Roof> roofs, std::span<const Intensity
   }
   for (size_t p = points.size(); p-- > 0;) {
     const double x = intensity(points[p]);
-    if (on_axis(points[p]) > 0) put(0, row_of(on_axis(points[p])), p < 10 ? std::to_string(p) : "*");
+    const auto number = [&](size_t column, double row) {
+      const std::string text = std::to_string(numbers[p]);
+      const size_t begin = std::min(column, columns - text.size());
+      for (size_t i = 0; i < text.size(); ++i) put(begin + i, row, text.substr(i, 1));
+    };
+    if (on_axis(points[p]) > 0) number(0, row_of(on_axis(points[p])));
     if (!(x > 0) || !(points[p].performance > 0)) continue;
     const double column = (std::log10(x) - left) / (right - left) * static_cast<double>(columns);
-    if (column >= 0)
-      put(static_cast<size_t>(column), row_of(points[p].performance), p < 10 ? std::to_string(p) : "*");
+    if (column >= 0) number(static_cast<size_t>(column), row_of(points[p].performance));
   }
   std::string out = "  GFLOP/s over FLOP/byte\n";
   for (size_t r = 0; r < height; ++r) {

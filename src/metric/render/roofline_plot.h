@@ -9,9 +9,9 @@
 
 namespace tacho::metric {
 
-/// Roofs as lines and points as digits (the point's number, at its HBM intensity; where that is missing at
-/// L2's), with both axes labelled. Empty when there is nothing to draw.
-std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, size_t width,
-                          size_t height);
+/// Roofs as lines and points as their numbers (at their HBM intensity; where that is missing at L2's), with both
+/// axes labelled; `numbers` has one for each point. Empty when there is nothing to draw.
+std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
+                          std::span<const size_t> numbers, size_t width, size_t height);
 
 }  // namespace tacho::metric

@@ -100,7 +100,7 @@ class Drawing {
     body += labels();
     for (const Mark& mark : marks_) body += point(mark);
     for (const Mark& mark : marks_)
-      if (mark.level == "hbm" && mark.number <= kNamed) body += number(mark);
+      if (mark.level == "hbm" && is_named(mark.number)) body += number(mark);
     std::string below;
     double y = kPlotHeight + 16;
     const auto line = [&](const std::string& text, std::string_view type) {
@@ -115,8 +115,10 @@ class Drawing {
         from = to + 1;
       }
     };
-    for (size_t i = 0; i < names_.size() && i < kNamed; ++i)
-      line(fmt::format("{}  {}", i + 1, escaped(report::shortened(names_[i], 140))), "kernel");
+    size_t named = 0;
+    for (const auto& [number, name] : names_)
+      if (named++ < kNamed)
+        line(fmt::format("{}  {}", number, escaped(report::shortened(name, 140))), "kernel");
     if (names_.size() > kNamed) line(fmt::format("and {} more", names_.size() - kNamed), "note");
     y += 4;
     if (runs_.size() > 1)
@@ -154,6 +156,11 @@ class Drawing {
   }
 
  private:
+  // Whether the legend has room for the kernel of this number.
+  bool is_named(size_t number) const {
+    const auto at = names_.find(number);
+    return static_cast<size_t>(std::distance(names_.begin(), at)) < kNamed;
+  }
   std::string run_name(size_t r) const {
     const workload::Workload& w = runs_[r].workload();
     std::string model(w.sysinfo.get("gpu_model"));
@@ -201,9 +208,8 @@ class Drawing {
       for (size_t i = 0; i < points.size() && (!options_.dispatches || i < kMostDispatches); ++i) {
         const IntensityPoint& point = points[i];
         const std::string& name = run.workload().kernels[point.kernel];
-        auto at = std::find(names_.begin(), names_.end(), name);
-        if (at == names_.end()) at = names_.insert(at, name);
-        const auto number = static_cast<size_t>(at - names_.begin()) + 1;
+        const size_t number = number_of(r, point.kernel);
+        names_.emplace(number, name);
         const Bound bound = bound_of_point(r, point).second;
         above_ += bound.roof != nullptr && bound.reached > kAboveRoof ? 1 : 0;
         for (const std::string_view level : kRooflineLevels) {
@@ -219,6 +225,16 @@ class Drawing {
     // Small ones on top.
     std::stable_sort(marks_.begin(), marks_.end(),
                      [](const Mark& a, const Mark& b) { return a.share > b.share; });
+  }
+
+  // The number of a kernel in the legend: that of table 0.1 and -k of the first run; kernels that only later runs have
+  // follow behind those.
+  size_t number_of(size_t r, uint32_t kernel) {
+    const std::string& name = runs_[r].workload().kernels[kernel];
+    const Analysis& first = runs_.front();
+    for (const KernelStatistics& each : first.kernels())
+      if (first.workload().kernels[each.kernel] == name) return first.kernel_id(each.kernel);
+    return further_.try_emplace(name, first.kernels().size() + further_.size()).first->second;
   }
 
   // The data type under whose roofs a point is judged, and what binds it there.
@@ -457,7 +473,8 @@ class Drawing {
   std::vector<std::map<std::string, std::vector<Roof>, std::less<>>> roofs_;  // of each run, by data type
   std::vector<Line> lines_;
   std::vector<Mark> marks_;
-  std::vector<std::string> names_;  // of kernels, in the order of their numbers
+  std::map<size_t, std::string> names_;    // of kernels that are drawn, by number
+  std::map<std::string, size_t> further_;  // numbers of kernels that the first run does not have
   size_t above_ = 0;
   double left_ = 0, right_ = 0, bottom_ = 0, top_ = 0;
 };

@@ -605,6 +605,11 @@ class Renderer {
     table.columns[8].decimals = 1;
     const size_t count = std::min<size_t>(points.size(), 10);
     size_t above = 0;
+    std::vector<size_t> numbers;  // as in tables 0.1 and 0.2
+    for (const IntensityPoint& point : points)
+      numbers.push_back(options_.roofline_dispatches
+                            ? static_cast<size_t>(run_.workload().dispatches[point.row].id)
+                            : run_.kernel_id(point.kernel));
     for (size_t i = 0; i < points.size(); ++i) {
       const IntensityPoint& point = points[i];
       const std::string_view own = run_.data_type(point);
@@ -613,8 +618,8 @@ class Renderer {
       const bool bounded = bound.roof != nullptr;
       above += bounded && bound.reached > kAboveRoof ? 1 : 0;
       if (i >= count) continue;
-      table.rows.push_back({static_cast<int64_t>(i), report::number_cell(point.performance), std::string(own),
-                            report::number_cell(point.hbm), report::number_cell(point.l2),
+      table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance),
+                            std::string(own), report::number_cell(point.hbm), report::number_cell(point.l2),
                             report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
                             bounded ? report::Cell(bound.roof->name) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
@@ -674,7 +679,8 @@ class Renderer {
           plotted.back().name += " " + type;
         }
       }
-    out_ += roofline_plot(plotted, {points.data(), count}, std::min<size_t>(options_.screen.width, 110), 20);
+    out_ += roofline_plot(plotted, {points.data(), count}, {numbers.data(), count},
+                          std::min<size_t>(options_.screen.width, 110), 20);
   }
 
   // --- findings

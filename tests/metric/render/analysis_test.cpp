@@ -116,11 +116,12 @@ TEST(Roofline, RoofsAndPlot) {
   IntensityPoint point;
   point.hbm = 4;
   point.performance = 2000;
-  const std::string plot = roofline_plot(lines, {&point, 1}, 80, 20);
+  const size_t number = 0;
+  const std::string plot = roofline_plot(lines, {&point, 1}, {&number, 1}, 80, 20);
   EXPECT_NE(plot.find('0'), std::string::npos);
   EXPECT_NE(plot.find("hbm"), std::string::npos);
   EXPECT_NE(plot.find("mfma"), std::string::npos);
-  EXPECT_TRUE(roofline_plot({}, {}, 80, 20).empty());
+  EXPECT_TRUE(roofline_plot({}, {}, {}, 80, 20).empty());
 }
 
 }  // namespace

@@ -355,11 +355,6 @@ Result<std::string> as_json(const Catalog& catalog, const Request& request) {
   return out;
 }
 
-std::string seed_note(std::string_view name, const metric::SeedId& seed) {
-  return fmt::format("{} means {} in the users' documents; --ids seed gives it that meaning", name,
-                     seed.slug);
-}
-
 Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request& request,
                             const report::Screen& screen) {
   Printer printer(screen);
@@ -385,7 +380,12 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
         problem = std::move(resolved.error());
         continue;
       }
-      if (resolved->differs != nullptr) note = seed_note(name, *resolved->differs);
+      const std::string meaning = documents_meaning(catalog, name, *resolved);
+      if (!meaning.empty() && request.ids == metric::IdScheme::kV33)
+        note = ids_note(catalog, {&meaning, 1});
+      else if (!meaning.empty())
+        note = fmt::format("in the users' documents {}; `tacho metrics {}` explains the other", meaning,
+                           resolved->elsewhere->slug);
       if (resolved->metric == nullptr) {
         selection = *resolved;
         whole = &selection;

@@ -559,10 +559,17 @@ class Personality(Analyze):
         self.assertIn("MFMA FLOPs (F8)", result.stdout.decode())
         notes = result.stderr.decode().splitlines()
         self.assertEqual(len(notes), 1)
-        self.assertIn("2.1.2 is MFMA FLOPs (BF16)", notes[0])
+        both = "2.1.2 is MFMA FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it"
+        self.assertIn(both, notes[0])
         self.assertIn("--ids seed", notes[0])
+        result = self.run_command(link, "analyze", "-p", WORKLOADS / "synth_a" / "MI300X_A1", "-b", "2.1.2", "--ids", "seed")
+        self.assertIn("MFMA FLOPs (BF16)", result.stdout.decode())
+        self.assertEqual(result.stderr.decode(), f"tacho: in the users' documents {both}; here it is the latter, "
+                                                 "-b sol-mfma-flops-f8 shows the other\n")
         result = self.run_command(link, "analyze", "-p", SYNTH, "-b", "10.1")
         self.assertEqual(result.stderr, b"")
+        result = self.run_command(link, "analyze", "-p", WORKLOADS / "synth_a" / "MI300X_A1", "-b", "2.1.3", "--ids", "seed")
+        self.assertEqual(result.stderr, b"", "one meaning needs no words")
 
     def test_general_options_and_modes(self):
         self.personality("rocprof-compute", "-q", "analyze", "-p", SYNTH, "-b", "10.1")

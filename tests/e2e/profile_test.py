@@ -254,6 +254,22 @@ class Lists(Profile):
             self.assertLessEqual({(id, name.rsplit("  ", 1)[-1]) for name, id in in_sets}, set(listed), arch)
         self.assertIn("MFMA FLOPs (F16)", self.run_command(TACHO, "metrics", "2.1.3", "--arch", "gfx942", "--ids", "seed").stdout.decode())
 
+    def test_a_number_that_the_documents_give_to_two_metrics(self):
+        # Lists of profile call F8 so, tables of analyze BF16: the run has both, and every use of the number says so.
+        both = "2.1.2 is MFMA FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it"
+        plan = self.profile("--dry-run", "--arch", "gfx942", "-b", "2.1.2", "--ids", "seed")
+        self.assertIn("SQ_INSTS_VALU_MFMA_MOPS_BF16", plan.stdout.decode())
+        self.assertIn("SQ_INSTS_VALU_MFMA_MOPS_F8", plan.stdout.decode())
+        self.assertIn(f"{both}; both are collected", plan.stderr.decode())
+        hint = self.profile("--dry-run", "--arch", "gfx942", "-b", "2.1.2").stderr.decode()
+        self.assertIn(f"{both}; ids here are those of 3.3 on gfx942", hint)
+        for words in (("profile", "--list-metrics", "gfx942"), ("analyze", "--list-metrics", "gfx942"), ("metrics", "2.1.2", "--arch", "gfx942")):
+            self.assertIn(both, self.run_command(TACHO, *words, "--ids", "seed").stderr.decode())
+        # Without F8 the number is BF16's.
+        plan = self.profile("--dry-run", "--arch", "gfx90a", "-b", "2.1.2", "--ids", "seed")
+        self.assertIn("SQ_INSTS_VALU_MFMA_MOPS_BF16", plan.stdout.decode())
+        self.assertIn("MFMA FLOPs (BF16), which analyze prints under this number, is collected", plan.stderr.decode())
+
     def test_blocks(self):
         text = self.profile("--list-blocks", "--arch", "gfx90a").stdout.decode()
         self.assertRegex(text, r"(?m)^12  Local Data Share \(LDS\) +.*lds")

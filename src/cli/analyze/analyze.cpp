@@ -60,6 +60,7 @@ Status list_catalog(const std::string& architecture, const Arguments& arguments,
   const std::string out =
       metrics ? list_of_metrics(catalog, arguments.ids == "seed") : list_of_blocks(catalog);
   std::fputs(out.c_str(), stdout);
+  if (metrics && arguments.ids == "seed") complain_of_seed_ids(catalog);
   return {};
 }
 

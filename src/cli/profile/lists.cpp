@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "cli/command.h"
 #include "cli/profile/profile.h"
 #include "metric/catalog/catalog.h"
 
@@ -34,6 +35,16 @@ std::string list_of_metrics(const metric::Catalog& catalog, bool seed) {
     }
   }
   return out;
+}
+
+void complain_of_seed_ids(const metric::Catalog& catalog) {
+  for (const metric::SeedId& each : catalog.seed_ids) {
+    const std::string id = metric::to_string(each.id);
+    const auto meant = metric::resolve(catalog, id, metric::IdScheme::kSeedProfile);
+    if (each.profile && meant && meant->elsewhere != nullptr)
+      complain(kOk, fmt::format("in the users' documents {}; profile -b {} --ids seed collects both",
+                                documents_meaning(catalog, id, *meant), id));
+  }
 }
 
 std::string list_of_blocks(const metric::Catalog& catalog) {

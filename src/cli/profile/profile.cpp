@@ -209,9 +209,19 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
           fmt::format("{} has no roofline: --roof-only collects its {} alone", catalog.architecture,
                       catalog.block(2) != nullptr ? catalog.block(2)->title : std::string_view("block 2")));
   }
-  std::string differing, left_out;
+  std::string left_out;
+  std::vector<std::string> meanings;
   for (const std::string& text : texts) {
     auto selection = metric::resolve(catalog, text, scheme);
+    if (!selection && scheme == metric::IdScheme::kSeedProfile) {
+      // The documents' analyze may mean something by the number that exists here.
+      auto other = metric::resolve(catalog, text, metric::IdScheme::kSeedAnalyze);
+      if (other && other->metric != nullptr) {
+        selected.notes.push_back(fmt::format("{}; {}, which analyze prints under this number, is collected",
+                                             selection.error().message, other->metric->name));
+        selection = std::move(other);
+      }
+    }
     if (!selection) {
       const auto elsewhere = known_elsewhere(text, scheme);
       if (!elsewhere) return fail("-b {}: {}", text, selection.error().message);
@@ -220,10 +230,14 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
       left_out += fmt::format("{}{} ({})", left_out.empty() ? "" : ", ", text, *elsewhere);
       continue;
     }
-    if (selection->differs != nullptr) {
-      const metric::Metric* const there = catalog.metric(selection->differs->slug);
-      differing += fmt::format("{}{} is {}", differing.empty() ? "" : ", ", text,
-                               there != nullptr ? there->name : selection->differs->slug);
+    const std::string meaning = documents_meaning(catalog, text, *selection);
+    const metric::Metric* also = nullptr;
+    if (!meaning.empty() && scheme == metric::IdScheme::kV33) {
+      meanings.push_back(meaning);
+    } else if (!meaning.empty()) {
+      // What the documents' analyze shows under this number is wanted as well.
+      also = catalog.metric(selection->elsewhere->slug);
+      selected.notes.push_back(fmt::format("in the users' documents {}; both are collected", meaning));
     }
     selected.selections.push_back(*selection);
     if (!a.roof_only) {
@@ -232,15 +246,18 @@ Result<Selected> select_metrics(const Arguments& a, const metric::Catalog& catal
       selected.recorded.push_back(
           number && selection->metric != nullptr ? metric::to_string(selection->metric->id) : text);
     }
+    if (also != nullptr) {
+      TACHO_ASSIGN(const metric::Selection other, metric::resolve(catalog, also->slug));
+      selected.selections.push_back(other);
+      selected.recorded.push_back(metric::to_string(also->id));
+    }
   }
   // Nothing left to count is not the same as nothing asked for, which means everything.
   if (!left_out.empty() && selected.selections.empty())
     return fail("-b: {} cannot be computed on {}; --list-blocks shows what can", left_out,
                 catalog.architecture);
-  if (!differing.empty())
-    selected.notes.push_back(fmt::format(
-        "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
-        differing, catalog.architecture));
+  if (std::string note = metric::ids_note(catalog, meanings); !note.empty())
+    selected.notes.push_back(std::move(note));
   return selected;
 }
 
@@ -421,7 +438,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                                                                      : a.list_blocks ? a.list_blocks_arch
                                                                                      : ""));
     const bool seed = a.ids == "seed";
-    if (a.list_metrics) std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
+    if (a.list_metrics) {
+      std::fputs(list_of_metrics(catalog, seed).c_str(), stdout);
+      if (seed) complain_of_seed_ids(catalog);
+    }
     if (a.list_blocks) std::fputs(list_of_blocks(catalog).c_str(), stdout);
     if (a.list_sets) std::fputs(list_of_sets(catalog, program, seed).c_str(), stdout);
     return kOk;

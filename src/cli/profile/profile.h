@@ -17,6 +17,8 @@ int profile(int argc, char** argv, ProfileFace face);
 /// The lists, as text for standard output. `program` is the command in their examples; numbers are those of 3.3, or of
 /// the users' documents with `seed` (a slug where these have the number for another metric).
 std::string list_of_metrics(const metric::Catalog& catalog, bool seed);
+/// Says on stderr which numbers the users' documents give to two metrics.
+void complain_of_seed_ids(const metric::Catalog& catalog);
 std::string list_of_blocks(const metric::Catalog& catalog);
 std::string list_of_sets(const metric::Catalog& catalog, const std::string& program, bool seed);
 

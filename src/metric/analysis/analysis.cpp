@@ -227,20 +227,19 @@ struct Analysis::Impl {
 
   Status select_blocks() {
     given_blocks = !options.blocks.empty();
-    std::string differing;
+    std::vector<std::string> meanings;
     for (const std::string& text : options.blocks) {
       TACHO_ASSIGN(const Selection selection, resolve(catalog, text, options.ids));
-      if (selection.differs != nullptr) {
-        const Metric* there = catalog.metric(selection.differs->slug);
-        differing += fmt::format("{}{} is {}", differing.empty() ? "" : ", ", text,
-                                 there != nullptr ? there->name : selection.differs->slug);
-      }
+      std::string meaning = documents_meaning(catalog, text, selection);
+      if (!meaning.empty() && options.ids == IdScheme::kV33)
+        meanings.push_back(std::move(meaning));
+      else if (!meaning.empty())
+        id_notes.push_back(
+            fmt::format("in the users' documents {}; here it is the latter, -b {} shows the other", meaning,
+                        selection.elsewhere->slug));
       selections.push_back(selection);
     }
-    if (!differing.empty())
-      id_notes.push_back(fmt::format(
-          "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'",
-          differing, catalog.architecture));
+    if (std::string note = ids_note(catalog, meanings); !note.empty()) id_notes.push_back(std::move(note));
     if (given_blocks) return {};
     // What was not recorded cannot be shown. Hardware block names of old versions ("SQ") are no ids and
     // choose nothing.

@@ -169,7 +169,7 @@ class Analysis {
   const std::vector<uint32_t>& repeats() const;
   const Evaluation& all() const;
   const std::vector<std::string>& warnings() const;
-  /// At most one line: the ids given that the users' documents use with another meaning.
+  /// Sentences about the ids given that the users' documents use with another meaning, or with two.
   const std::vector<std::string>& id_notes() const;
   bool shows(int block, int table) const;  ///< selected by -b (or recorded)
   const std::vector<IntensityPoint>& kernel_points() const;

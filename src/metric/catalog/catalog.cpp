@@ -191,21 +191,27 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
   if (text.empty()) return fail("an empty name was given where a block, table or metric is wanted");
 
   if (const std::optional<MetricId> id = parse_metric_id(text); id.has_value()) {
-    const SeedId* seed = nullptr;
+    const SeedId *seed = nullptr, *elsewhere = nullptr;
     for (const SeedId& candidate : catalog.seed_ids)
-      if (candidate.id == *id && (scheme == IdScheme::kSeedProfile ? candidate.profile : candidate.analyze))
-        seed = &candidate;
+      if (candidate.id == *id)
+        ((scheme == IdScheme::kSeedProfile ? candidate.profile : candidate.analyze) ? seed : elsewhere) =
+            &candidate;
     if (seed != nullptr && scheme != IdScheme::kV33) {
       const Metric* metric = catalog.metric(seed->slug);
       if (metric == nullptr)
         return fail("{} is {} in the users' documents, which {} does not have", text, seed->slug,
                     catalog.architecture);
-      return whole(catalog, *metric);
+      Selection selection = whole(catalog, *metric);
+      if (elsewhere != nullptr && catalog.metric(elsewhere->slug) != nullptr) selection.elsewhere = elsewhere;
+      return selection;
     }
     auto selection = select(catalog, *id, text);
     if (selection.has_value() && seed != nullptr && selection->metric != nullptr &&
-        selection->metric->slug != seed->slug)
+        selection->metric->slug != seed->slug) {
       selection->differs = seed;
+      if (elsewhere != nullptr && catalog.metric(elsewhere->slug) != nullptr)
+        selection->elsewhere = elsewhere;
+    }
     return selection;
   }
 
@@ -245,6 +251,29 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
         text, catalog.architecture, catalog.architecture);
   return fail("there is no block, table or metric \"{}\" on {}; near it: {}", text, catalog.architecture,
               near);
+}
+
+std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection) {
+  const auto name = [&](std::string_view slug) {
+    const Metric* const metric = catalog.metric(slug);
+    return metric != nullptr ? metric->name : slug;
+  };
+  const SeedId* const other = selection.elsewhere;
+  if (other == nullptr)
+    return selection.differs == nullptr ? "" : fmt::format("{} is {}", text, name(selection.differs->slug));
+  const std::string_view own =
+      name(selection.differs != nullptr ? selection.differs->slug : selection.metric->slug);
+  return fmt::format("{} is {} where profile lists it and {} where analyze prints it", text,
+                     other->profile ? name(other->slug) : own, other->profile ? own : name(other->slug));
+}
+
+std::string ids_note(const Catalog& catalog, std::span<const std::string> meanings) {
+  if (meanings.empty()) return {};
+  std::string all;
+  for (const std::string& meaning : meanings) all += (all.empty() ? "" : ", ") + meaning;
+  return fmt::format(
+      "in the users' documents {}; ids here are those of 3.3 on {}, --ids seed takes the documents'", all,
+      catalog.architecture);
 }
 
 std::string normalised_unit(std::string_view unit, std::string_view normalisation) {

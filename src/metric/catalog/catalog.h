@@ -141,7 +141,7 @@ struct Block {
 enum class IdScheme : uint8_t { kV33, kSeedAnalyze, kSeedProfile };
 
 struct SeedId {
-  MetricId id;            ///< as printed
+  MetricId id;            ///< as printed in the users' documents
   std::string_view slug;  ///< what it names there
   bool analyze = true;    ///< holds in analyze
   bool profile = true;    ///< holds in profile and in lists
@@ -220,6 +220,8 @@ struct Selection {
   /// Set when the text is a number that the users' documents print with another meaning than the scheme in
   /// use gives it.
   const SeedId* differs = nullptr;
+  /// Set when documents of the other kind (of analyze, of profile) print the number for yet another metric.
+  const SeedId* elsewhere = nullptr;
 };
 
 /// Resolves "2", "11.2", "11.2.3", a slug of a block, table or metric, a block alias ("lds", "l2"), or a
@@ -227,6 +229,12 @@ struct Selection {
 /// ("VALU Utilization", case ignored, if only one has it). The error says what is near. Pointers point into
 /// `catalog`.
 Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33);
+
+/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence: "2.1.2 is MFMA
+/// FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where they mean that alone.
+std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection);
+/// The whole sentence for numbers that were read as those of 3.3; "" for no meanings.
+std::string ids_note(const Catalog& catalog, std::span<const std::string> meanings);
 
 /// "per kernel" for "per_kernel" put in place of $norm: normalised_unit("Instr $norm", "per_wave") == "Instr
 /// per wave".

@@ -337,6 +337,12 @@ TEST(Resolve, numbers_of_the_users_documents) {
   EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::kSeedAnalyze), "sol-mfma-flops-bf16");
   EXPECT_EQ(resolved(mi300, "2.1.2", IdScheme::kSeedProfile), "sol-mfma-flops-f8");
   EXPECT_EQ(resolved(mi300, "11.1.6", IdScheme::kSeedAnalyze), "mfma-iops-i8");
+  // Documents of analyze and of profile print one number for two metrics.
+  const std::string both =
+      "2.1.2 is MFMA FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it";
+  for (const IdScheme scheme : {IdScheme::kSeedAnalyze, IdScheme::kSeedProfile, IdScheme::kV33})
+    EXPECT_EQ(documents_meaning(mi300, "2.1.2", *resolve(mi300, "2.1.2", scheme)), both);
+  EXPECT_EQ(documents_meaning(mi300, "2.1.3", *resolve(mi300, "2.1.3", IdScheme::kSeedAnalyze)), "");
   // A number that the documents do not print means what it means in 3.3.0.
   EXPECT_EQ(resolved(mi300, "11.2.5", IdScheme::kSeedAnalyze), resolved(mi300, "11.2.5"));
   EXPECT_NE(resolved(*load_catalog("gfx90a"), "2.1.2", IdScheme::kSeedProfile).find("gfx90a does not have"),

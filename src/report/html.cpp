@@ -1,6 +1,8 @@
 // Embedding of data in pages, and of text in markup.
 #include "report/html.h"
 
+#include <fstream>
+
 namespace tacho::report {
 
 Result<std::string> embed_json(std::string_view page, std::string_view json) {
@@ -17,6 +19,14 @@ Result<std::string> embed_json(std::string_view page, std::string_view json) {
   }
   out += page.substr(at + kJsonPlace.size());
   return out;
+}
+
+bool is_own_page(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string head(4096, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  return head.find("<meta name=\"generator\" content=\"tacho\">") != std::string::npos;
 }
 
 std::string markup_text(std::string_view text) {

@@ -15,6 +15,9 @@ constexpr std::string_view kJsonPlace = "/*TACHO_JSON*/null";
 /// no such place.
 Result<std::string> embed_json(std::string_view page, std::string_view json);
 
+/// Whether the file is a page that tacho made, so that a newer one may take its place.
+bool is_own_page(const std::string& path);
+
 /// The text as XML, HTML and SVG hold it, between tags or in a quoted attribute.
 std::string markup_text(std::string_view text);
 

@@ -396,7 +396,7 @@ class Roofline(Case):
         before = sorted(p.name for p in copy.rglob("*"))
         here = self.folder / "here"
         here.mkdir()
-        for name in ("roofline_MI200.html", "roofline_MI200.1.html"):
+        for name in ("roofline_MI200.html", "roofline_MI200.html"):
             done = self.run_it("analyze", "-p", copy, "-b", "2", "4", program=PERSONALITY, cwd=here)
             self.assertEqual(done.returncode, 0, done.stderr)
             path = re.search(r"Roofline plot: (.*)", done.stderr).group(1)
@@ -412,7 +412,38 @@ class Roofline(Case):
         self.assertNotIn("Roofline plot", done.stderr)
         plain = self.run_it("analyze", "-p", workload, "-b", "2", cwd=here)
         self.assertNotIn("Roofline plot", plain.stderr)
-        self.assertEqual(len(list(here.iterdir())), 2)
+        listed = self.run_it("analyze", "-p", workload, "--list-stats", program=PERSONALITY, cwd=here)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertNotIn("Roofline plot", listed.stderr)
+        self.assertEqual(len(list(here.iterdir())), 1)
+
+    def test_personality_without_a_place_for_the_plot(self):
+        need_data()
+        workload = DATA / "workloads" / "synth_a" / "MI200"
+        done = self.run_it("analyze", "-p", workload, "-b", "2", "4", program=PERSONALITY, cwd="/proc")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("tacho: no roofline page: ", done.stderr)
+        self.assertIn("2.1 Speed-of-Light", done.stdout)
+        # Somebody else's file is not tacho's to replace.
+        here = self.folder / "theirs"
+        here.mkdir()
+        (here / "roofline_MI200.html").write_text("mine")
+        done = self.run_it("analyze", "-p", workload, "-b", "4", program=PERSONALITY, cwd=here)
+        self.assertEqual((here / "roofline_MI200.html").read_text(), "mine")
+        self.assertIn(str(here.resolve() / "roofline_MI200.1.html"), done.stderr)
+
+    def test_personality_draws_several_runs_in_one_plot(self):
+        need_data()
+        here = self.folder / "several"
+        here.mkdir()
+        shutil.copytree(DATA / "workloads" / "synth_a" / "MI200", here / "again")
+        done = self.run_it("analyze", "-p", DATA / "workloads" / "synth_a" / "MI200", "-p", "again", "-b", "4",
+                           program=PERSONALITY, cwd=here)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("Roofline plot"), 1)
+        page = (here / "roofline_MI200.html").read_text()
+        document = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1))
+        self.assertEqual(len(document["workloads"]), 2)
 
     def test_bounds_in_json_and_text(self):
         need_data()

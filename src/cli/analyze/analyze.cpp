@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <span>
 
 #include "base/csv.h"
 #include "base/output_file.h"
@@ -25,6 +26,7 @@
 #include "metric/render/json.h"
 #include "metric/render/roofline_svg.h"
 #include "metric/render/text.h"
+#include "report/html.h"
 #include "report/page_server.h"
 
 namespace tacho::cli {
@@ -266,23 +268,28 @@ Result<std::optional<uint16_t>> parse_port(const std::string& text) {
   return std::optional<uint16_t>(port);
 }
 
-// The page with the roofline alone, in the current directory, as rocprof-compute leaves one; never in the workload.
-Status write_roofline_page(const Arguments& a, const metric::Analysis& run) {
-  std::string device(run.workload().sysinfo.get("gpu_model"));
-  if (device.empty()) device = run.catalog().architecture;
-  for (char& c : device)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
+// The page with the roofline alone, of all runs that have one, in the current directory, as rocprof-compute leaves one;
+// never in the workload. It takes the place of an older one of tacho's.
+Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis> all) {
   metric::AnalysisOptions options = a.analysis;
   options.blocks = {"4"};
   options.advice = false;
   options.every_normalisation = true;
   std::vector<metric::Analysis> runs;
-  TACHO_ASSIGN(metric::Analysis only, metric::Analysis::run(run.workload().path, options));
-  if (only.kernel_points().empty()) return {};
-  runs.push_back(std::move(only));
+  for (const metric::Analysis& run : all) {
+    if (run.workload().ceilings.empty()) continue;
+    TACHO_ASSIGN(metric::Analysis only, metric::Analysis::run(run.workload().path, options));
+    if (!only.kernel_points().empty()) runs.push_back(std::move(only));
+  }
+  if (runs.empty()) return {};
+  std::string device(runs.front().workload().sysinfo.get("gpu_model"));
+  if (device.empty()) device = runs.front().catalog().architecture;
+  for (char& c : device)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
   TACHO_ASSIGN(const std::string page, metric::to_html(runs));
-  const std::string name = free_name(fmt::format("roofline_{}.html", device));
-  TACHO_ASSIGN(OutputFile file, OutputFile::create(name, false));
+  const std::string wanted = fmt::format("roofline_{}.html", device);
+  const std::string name = report::is_own_page(wanted) ? wanted : free_name(wanted);
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(name, name == wanted));
   file.write(page);
   TACHO_TRY(file.commit());
   std::error_code ignored;
@@ -442,9 +449,11 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {
         return block == "4" || block.starts_with("4.") || block == "roofline";
       });
-  if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted)
-    for (const metric::Analysis& each : runs)
-      if (!each.workload().ceilings.empty()) TACHO_TRY(write_roofline_page(a, each));
+  // Upstream leaves the page beside its report; the report is what was asked for, so that it goes on without the page.
+  if (face == AnalyzeFace::kRocprofCompute && a.format == "text" && roofline_wanted &&
+      !a.text.statistics_only)
+    if (const Status done = write_roofline_page(a, runs); !done)
+      complain(kOk, "no roofline page: " + done.error().message);
   if (a.fail_above) {
     bool counts_only = false;
     for (const metric::Analysis& each : runs) {

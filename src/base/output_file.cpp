@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
@@ -174,7 +175,12 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   file.target_ = path;
   file.overwrite_ = overwrite;
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0) {
+  if (is_standard_output(path)) {
+    // Where the shell redirects it to a file, that file is written from its current position, not replaced.
+    file.direct_ = true;
+    file.descriptor_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (file.descriptor_ < 0) return fail("standard output cannot be written: {}", strerror(errno));
+  } else if (stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return fail("{}: is a folder, not a file", path);
     if (!S_ISREG(status.st_mode)) {
       file.direct_ = true;
@@ -388,6 +394,11 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
   for (Status& result : results) TACHO_TRY(std::move(result));
   for (OutputFile& file : files) TACHO_TRY(file.give_name());
   return {};
+}
+
+bool is_standard_output(std::string_view path) {
+  static constexpr std::string_view kNames[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+  return std::find(std::begin(kNames), std::end(kNames), path) != std::end(kNames);
 }
 
 Status create_folders(const std::string& folder) {

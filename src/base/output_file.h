@@ -17,7 +17,7 @@ namespace tacho {
 /// in pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that
 /// are synced at the end anyway need not be copied into it first. commit() reports errors of writing (disk
 /// full, quota). Without commit() nothing is left. It writes directly to an existing device, pipe or terminal
-/// (/dev/stdout). The caller must ignore SIGXFSZ if a limit of file sizes is to be an error and not a signal.
+/// (/dev/stdout); "-" is standard output. The caller must ignore SIGXFSZ if a limit of file sizes is to be an error and not a signal.
 class OutputFile {
  public:
   /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
@@ -75,6 +75,10 @@ class OutputFile {
   bool overwrite_ = false;
   bool direct_ = false;  // a device or pipe: no temporary, no sync
 };
+
+/// Whether an output of this name goes to the process's standard output: "-", or a name of its descriptor
+/// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), also where that is redirected to a file.
+bool is_standard_output(std::string_view path);
 
 /// Creates `folder` and what is missing above it. The sentence names the part that cannot be.
 Status create_folders(const std::string& folder);

@@ -206,11 +206,13 @@ int run_export(int argc, char** argv) {
       return complain(kBadInput,
                       fmt::format("{} has no process {}; tacho info lists them", place.source, pid));
   }
-  std::vector<std::string> written;
+  std::vector<std::string> written, remarks;
+  options.remarks = &remarks;
   for (const format::Writer* writer : wanted)
     if (const Status done = export_trace(**trace, *writer, place, options, written); !done)
       return complain(kBadInput, done.error().message);
-  for (const std::string& path : written) fmt::print("{}\n", path);
+  print_outputs(written);
+  for (const std::string& remark : remarks) complain(kOk, remark);
   return kOk;
 }
 

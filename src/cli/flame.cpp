@@ -85,7 +85,7 @@ int run_flame(int argc, char** argv) {
   if (!target) return complain(kBadInput, target.error().message);
   target->write(page);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
-  fmt::print("{}\n", output);
+  print_outputs({&output, 1});
   if (const std::string sentence = attribution_sentence(run->tree); !sentence.empty()) complain(0, sentence);
   return kOk;
 }

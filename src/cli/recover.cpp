@@ -45,7 +45,7 @@ int run_recover(int argc, char** argv) {
   if (const Status done = launch::recover(pool, output, overwrite, !keep, notes); !done)
     return complain(kBadInput, done.error().message);
   for (const std::string& note : notes) fmt::print("{}\n", note);
-  fmt::print("{}\n", output);
+  print_outputs({&output, 1});
   return kOk;
 }
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/temporary.h"
 #include "trace/copy.h"
 
@@ -62,6 +63,8 @@ std::string resolve(const std::string& path) {
 
 Result<RandomAccessFile> RandomAccessFile::beside(const std::string& path, bool overwrite) {
   if (path.empty()) return fail("the name of the output file is empty");
+  if (is_standard_output(path))
+    return fail("{}: a .tacho file cannot be written to standard output; give it a name", path);
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) {
     if (!S_ISREG(info.st_mode))

@@ -229,6 +229,7 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
 
 // The file name with the format's ending, unless it has one.
 std::string with_ending(const std::string& name, std::string_view format) {
+  if (is_standard_output(name)) return name;
   const std::string_view ending = format == "json"   ? ".json"
                                   : format == "html" ? ".html"
                                   : format == "svg"  ? ".svg"
@@ -364,7 +365,8 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       a.text.memory_levels.push_back(name == "vl1d" ? "l1" : name);
   }
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
-  const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv");
+  const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
+                          !is_standard_output(a.output_name);
   const std::string file =
       a.output_name.empty() || csv_folder ? a.output_name : with_ending(a.output_name, a.format);
   std::optional<OutputFile> output;  // made before any work: a name that is taken is refused at once

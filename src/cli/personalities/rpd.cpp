@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/convert.h"
 #include "cli/shared/open_trace.h"
 #include "cli/shared/run_target.h"
@@ -61,6 +63,8 @@ int personality_run_tracer(int argc, char** argv) {
     at += 2;
   }
   if (at >= argc) return complain(kOwnError, std::string("no command to run; ") + kUsage);
+  if (is_standard_output(output))
+    return complain(kOwnError, "-o " + output + ": standard output is the program's; give the .rpd a name");
   TraceRequest request;
   for (; at < argc; ++at) request.launch.command.emplace_back(argv[at]);
   const std::string& program = request.launch.command[0];
@@ -141,13 +145,14 @@ int personality_rpd2tracing(int argc, char** argv) {
   }
   const auto result = format::rpd::write_tracing(input, output, options);
   if (!result) return complain(kBadInput, result.error().message);
-  if (result->version < 3) fmt::print("Schema: v{}\n", result->version);
-  fmt::print(
-      "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t duration: \t{} seconds\n\nOutput "
-      "duration: {} seconds\n",
-      static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
-      static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
-  if (!result->has_monitor) fmt::print("Did not find SMI data\n");
+  std::FILE* const out = message_stream({&output, 1});
+  if (result->version < 3) fmt::print(out, "Schema: v{}\n", result->version);
+  fmt::print(out,
+             "Timestamps:\n\t    first: \t{} us\n\t     last: \t{} us\n\t duration: \t{} seconds\n\nOutput "
+             "duration: {} seconds\n",
+             static_cast<double>(result->first) / 1000, static_cast<double>(result->last) / 1000,
+             static_cast<double>(result->last - result->first) / 1e9, (result->to - result->from) / 1e6);
+  if (!result->has_monitor) fmt::print(out, "Did not find SMI data\n");
   return kOk;
 }
 

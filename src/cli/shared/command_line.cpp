@@ -2,10 +2,12 @@
 #include "cli/shared/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "cli/shared/suggest.h"
 
 namespace tacho::cli {
@@ -64,6 +66,15 @@ Result<uint64_t> parse_size(const std::string& text) {
     if (known && value * factor < 9e18) return static_cast<uint64_t>(value * factor);
   }
   return fail("'{}' is not a size; write bytes or a number with k, M, G or T, as in 64M", text);
+}
+
+std::FILE* message_stream(std::span<const std::string> outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), is_standard_output) ? stderr : stdout;
+}
+
+void print_outputs(std::span<const std::string> outputs) {
+  for (const std::string& path : outputs)
+    if (!is_standard_output(path)) fmt::print(message_stream(outputs), "{}\n", path);
 }
 
 std::string free_name(const std::string& name) {

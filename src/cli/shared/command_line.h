@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,12 @@ std::string check_seconds(const std::string& text);
 
 /// "64M", "1.5G", "4096" -> bytes; units k, M, G, T are powers of 1024 as users of rings expect.
 Result<uint64_t> parse_size(const std::string& text);
+
+/// Where a command that wrote `outputs` prints what else it has to say: to standard output, or to standard error when one of
+/// them went to standard output, which then holds that output alone.
+std::FILE* message_stream(std::span<const std::string> outputs);
+/// Prints the paths of outputs to their message_stream(), one a line, but for standard output itself.
+void print_outputs(std::span<const std::string> outputs);
 
 /// `name` itself if it is free, else with .1, .2 ... before its extension.
 std::string free_name(const std::string& name);

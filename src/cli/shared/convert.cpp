@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "cli/export.h"
 #include "format/format.h"
 #include "format/rpd/rpd.h"
@@ -25,6 +26,8 @@ Result<std::string> output_format(const std::string& path, const std::string& fo
     if (writer.extension == ending) return std::string(writer.name);
     known += ", " + std::string(writer.extension);
   }
+  if (is_standard_output(path))
+    return fail("{}: standard output has no ending that says a format ({}); add --format", path, known);
   return fail("{}: its ending does not say a format ({}); choose one of those or add --format", path, known);
 }
 
@@ -40,7 +43,7 @@ Status write_converted(const std::string& path, const std::string& format, bool 
   }
   TACHO_ASSIGN(const format::Writer* const target, writer_of(name));
   std::error_code error;
-  if (!overwrite && std::filesystem::exists(path, error))
+  if (!overwrite && !is_standard_output(path) && std::filesystem::exists(path, error))
     return fail("{}: exists already; choose another name or add --overwrite", path);
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
   TACHO_TRY(fill(*writer));

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/output_file.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/summary.h"
@@ -55,6 +56,8 @@ Status choose_output(TraceRequest& r) {
     std::string base = std::filesystem::path(r.launch.command[0]).filename().string();
     if (base.empty()) base = "trace";
     r.launch.recording.output = r.overwrite ? base + ".tacho" : free_name(base + ".tacho");
+  } else if (is_standard_output(r.output)) {
+    return fail("-o {}: standard output is the program's; give the recording a name", r.output);
   } else {
     r.launch.recording.output = r.output;
     std::error_code ignored;

@@ -11,12 +11,16 @@
 #include <cstring>
 #include <utility>
 
+#include "base/output_file.h"
+
 namespace tacho::sqlite {
 
 Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool overwrite) {
   DatabaseOutput output;
   output.path_ = path;
   output.overwrite_ = overwrite;
+  if (is_standard_output(path))
+    return fail("{}: a database cannot be written to standard output; give it a name", path);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return fail("{}: is a folder", path);

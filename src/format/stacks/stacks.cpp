@@ -82,6 +82,14 @@ void put_tree(JsonWriter& json, const FlameInput& input) {
 Status write_folded(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                     std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
+  if (is_standard_output(target.file)) {
+    // Of the two files there is room for one: the host's, or the devices' where nothing was sampled.
+    const bool host = tree.host_ns > 0 || tree.gpu_ns == 0;
+    if (host && tree.gpu_ns > 0 && options.remarks != nullptr)
+      options.remarks->push_back(
+          "standard output holds host time alone; -o FILE also writes device time, as FILE.gpu.folded");
+    return write_file(target.file, analysis::folded_stacks(tree, !host), options.overwrite, written);
+  }
   TACHO_TRY(write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written));
   if (tree.gpu_ns == 0) return {};
   auto gpu = std::filesystem::path(target.file);

@@ -1,6 +1,6 @@
-// Packing 64-bit integers into w bits each, 0 <= w <= 64, without branches: one straight-line function per
-// width, made by the compiler from one template. Bits are laid out little-endian and contiguous: value i of
-// width w occupies bits [i*w, (i+1)*w) of the stream, so that n values take ceil(n*w/8) bytes:
+// Packs 64-bit integers into w bits each, 0 <= w <= 64, without branches. The compiler makes one
+// straight-line function per width from one template. Bits are contiguous and little-endian: value i of width
+// w occupies bits [i*w, (i+1)*w) of the stream, so that n values take ceil(n*w/8) bytes:
 //
 //      byte 0        byte 1        byte 2
 //   |76543210|    |76543210|    |76543210|
@@ -19,7 +19,7 @@ namespace tacho::trace {
 static_assert(std::endian::native == std::endian::little,
               "the trace file is little-endian, and so is this code");
 
-/// Values that one straight-line step packs or unpacks: w words of 64 bits exactly.
+/// Number of values that one straight-line step packs or unpacks; they fill exactly w words of 64 bits.
 inline constexpr size_t kPackGroup = 64;
 
 constexpr size_t packed_bytes(size_t count, unsigned width) {
@@ -114,7 +114,7 @@ inline void unpack_bits(const uint8_t* in, unsigned width, uint64_t base, uint64
   kUnpack[width](in, base, out, groups);
   const size_t done = groups * kPackGroup;
   if (done == count) return;
-  uint8_t tail[kPackGroup * 8];  // the last group is cut off in the stream
+  uint8_t tail[kPackGroup * 8];  // the stream holds only part of the last group
   const size_t tail_bytes = packed_bytes(count - done, width);
   std::memset(tail + tail_bytes, 0, size_t{width} * 8 - tail_bytes);
   if (tail_bytes > 0) std::memcpy(tail, in + groups * width * 8, tail_bytes);

@@ -1,4 +1,4 @@
-// A hash wide enough to stand for what it was made of.
+// A hash wide enough to identify a text.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tacho::trace {
 struct Hash128 {
   uint64_t high, low;
 };
-/// XXH3, 128 bits: of a thousand million texts the chance that any two share one is below 10^-20.
+/// XXH3, 128 bits: among 10^9 texts, the chance that any two share a hash is below 10^-20.
 Hash128 hash_128(std::string_view text);
 
 }  // namespace tacho::trace

@@ -1,6 +1,5 @@
-// Interner: gives every distinct string or dimension row its number, in memory that does not grow with what
-// is long: only a 128-bit hash of each is kept. From some hundred thousand on the hashes lie in temporary
-// files.
+// Interner: numbers distinct strings or dimension rows. It keeps only a 128-bit hash of each, so its memory
+// does not depend on their length. Beyond some hundred thousand, the hashes lie in temporary files.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace tacho::trace {
 
 class Interner {
  public:
-  /// `folder`: where temporary files may lie; empty = everything stays in memory.
+  /// `folder`: for temporary files; empty = everything stays in memory.
   Interner(uint64_t seed, std::string folder);
   Interner(const Interner&) = delete;
   Interner& operator=(const Interner&) = delete;
@@ -25,7 +24,7 @@ class Interner {
   };
   /// Row of `bytes`; rows are numbered from 1 in the order of their first appearance.
   Found intern(std::span<const uint8_t> bytes);
-  /// Row of `bytes`, 0 when it was never seen.
+  /// Row of `bytes`, 0 when never interned.
   int64_t find(std::span<const uint8_t> bytes) const;
   int64_t size() const { return size_; }
 
@@ -34,18 +33,18 @@ class Interner {
     uint64_t low, high;
     bool operator==(const Key&) const = default;
   };
-  // A place of the hash table: row in the low half (0 = free), bits of the key's high word in the other, so
-  // that other keys are hardly ever looked at.
+  // A slot of the hash table: the row in the low half (0 = free), bits of the key's high word in the other,
+  // so that a look-up hardly ever compares other keys.
   using Slot = uint64_t;
   static constexpr size_t kBlockKeys = 1 << 14;
-  static constexpr size_t kInMemory = 8 << 20;  // bytes that may be the process's own
+  static constexpr size_t kInMemory = 8 << 20;  // bytes to keep out of temporary files
 
   Key key_of(std::span<const uint8_t> bytes) const;
   const Key& key(uint32_t row) const {
     return static_cast<const Key*>(keys_[(row - 1) / kBlockKeys].data())[(row - 1) % kBlockKeys];
   }
   Slot* slots() const { return static_cast<Slot*>(slots_.data()); }
-  /// Where `wanted` is or would be put. Contract: there is a free slot.
+  /// The slot that holds or would hold `wanted`. Contract: there is a free slot.
   size_t place_of(const Key& wanted) const;
   void grow();
   Scratch take(size_t bytes);

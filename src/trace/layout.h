@@ -1,5 +1,5 @@
-// The fixed parts of a .tacho file as structs, little-endian, without padding. docs/trace-file.md draws them
-// and says what they are for; a change here is a change of kFormatVersion and of that page.
+// The fixed parts of a .tacho file as structs, little-endian, without padding. docs/trace-file.md draws and
+// explains them. A change here needs a new kFormatVersion and a change of that page.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ struct FileHeader {
   char magic[8];
   uint32_t version;
   uint32_t bytes;   // of this header
-  uint64_t schema;  // hash of the description (version 1: of the one layout that it had)
+  uint64_t schema;  // hash of the description (version 1: of its only layout)
   uint64_t id;  // random; in every section too, so that old bytes of another file cannot pass for a section
   uint32_t flags;  // FileFlag
   uint32_t reserved;
@@ -39,12 +39,12 @@ enum class SectionKind : uint8_t {
   kKept = 3,        // facts that no policy drops: clocks, notes, losses
   kAggregate = 4,   // merged summaries of a trace without facts
   kFooter = 5,      // directory of all sections
-  kFree = 6,        // nothing: room that a later section may take
+  kFree = 6,        // free space for a later section
   kDescription =
       7,  // names of the tables, columns and enumerators: the first section, and not in the directory
 };
 
-/// In front of every section; sections lie end to end from byte 64 on.
+/// Precedes every section; sections lie end to end from byte 64 on.
 struct SectionHeader {
   uint32_t magic;
   SectionKind kind;
@@ -55,13 +55,13 @@ struct SectionHeader {
   uint32_t revision;
   uint32_t head_bytes;     // of the head, which follows this header
   uint64_t head_checksum;  // of the head
-  uint64_t rows;           // facts in it, for whoever looks at the file
+  uint64_t rows;           // facts in it, for people who inspect the file
   uint64_t id;             // FileHeader::id
   uint64_t checksum;       // of the bytes before
 };
 static_assert(sizeof(SectionHeader) == 64);
 
-/// What the rows of a chunk are.
+/// The kind of rows in a chunk.
 enum class ChunkRole : uint8_t {
   kFacts = 0,      // columns of a fact table, then three extras: summaries, histogram, busy
   kRows = 1,       // new rows of a dimension: its columns; of the string table: lengths, then the text

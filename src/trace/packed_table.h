@@ -1,5 +1,5 @@
-// PackedTable: the columns of a dimension in memory, each block of 64 Ki rows in as few bytes per cell (0, 1,
-// 2, 4, 8) as its range needs. Millions of marker labels so cost tens of megabytes, not hundreds.
+// PackedTable: the columns of a dimension in memory. Each block of 64 Ki rows takes as few bytes per cell (0,
+// 1, 2, 4, 8) as its range needs, so that millions of marker labels cost tens of megabytes, not hundreds.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ class PackedTable {
  public:
   explicit PackedTable(size_t columns) : columns_(columns), staged_(columns) {}
 
-  /// Appends rows; one span per column, all of one length.
+  /// Appends rows: one vector of `rows` values per column.
   void append(std::span<const std::vector<int64_t>> values, size_t rows);
-  /// Packs what is left. Cells can be read only after it; no append() after it.
+  /// Packs the remaining rows. Call before the first cell() and after the last append().
   void seal();
   size_t rows() const { return rows_; }
   size_t columns() const { return columns_.size(); }
@@ -63,7 +63,7 @@ class PackedTable {
   size_t rows_ = 0;
   size_t memory_ = 0;
   std::vector<std::vector<Block>> columns_;
-  std::vector<std::vector<int64_t>> staged_;  // rows of the block that is not full yet
+  std::vector<std::vector<int64_t>> staged_;  // rows of the incomplete block
 };
 
 }  // namespace tacho::trace

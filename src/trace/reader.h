@@ -1,4 +1,4 @@
-// Opening a trace from something other than a path.
+// Opens a trace from a mapped file or from memory.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace tacho::trace {
 
-/// As Trace::open; `name` is what sentences call the file.
+/// As Trace::open; messages call the file `name`.
 Result<std::shared_ptr<const Trace>> open_mapped(MappedFile file, const std::string& name);
-/// Over bytes that the caller keeps alive and unchanged as long as the trace.
+/// As open_mapped(). The caller must keep `bytes` alive and unchanged as long as the trace.
 Result<std::shared_ptr<const Trace>> open_bytes(std::span<const uint8_t> bytes, const std::string& name);
 
 }  // namespace tacho::trace

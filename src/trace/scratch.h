@@ -1,5 +1,5 @@
-// Scratch: zeroed memory that a temporary file without a name stands behind, so that tables which grow with
-// their input do not count as memory of the process: the kernel may write them out.
+// Scratch: zeroed memory backed by an unnamed temporary file. The kernel may write it out, so tables that
+// grow with their input cost no anonymous memory.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace tacho::trace {
 class Scratch {
  public:
   Scratch() = default;
-  /// `bytes` zeroed bytes, behind them a file in `folder`; ordinary memory when `folder` is empty or has no
-  /// room for them (then nothing is lost but the bound). Throws std::bad_alloc as new does.
+  /// `bytes` zeroed bytes backed by a file in `folder`. Falls back to ordinary memory, without that bound,
+  /// when `folder` is empty or has no room for them. Throws std::bad_alloc as new does.
   Scratch(size_t bytes, const std::string& folder);
-  /// As that, in $TMPDIR (or /tmp); ordinary memory up to 8 MiB.
+  /// The same in $TMPDIR (or /tmp); ordinary memory up to 8 MiB.
   static Scratch temporary(size_t bytes);
   Scratch(Scratch&& other) noexcept;
   Scratch& operator=(Scratch&& other) noexcept;

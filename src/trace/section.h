@@ -1,4 +1,4 @@
-// Building the bytes of a section: sorted fact chunks with their statistics, dictionary chunks, aggregates.
+// Builds the bytes of a section: sorted fact chunks with their statistics, dictionary chunks, aggregates.
 #pragma once
 
 #include <array>
@@ -15,14 +15,15 @@
 
 namespace tacho::trace {
 
-/// Column-major rows of one table as they come in: column c lies at data + c * stride.
+/// Column-major rows of one table in order of arrival: column c lies at data + c * stride.
 struct RowBuffer {
   const int64_t* data;
   size_t stride;
   size_t rows;
 };
 
-/// Order of rows by (track, start), stable. False: they lie in that order already and `order` was not filled.
+/// Puts the stable order of rows by (track, start) into `order`. False, leaving `order` alone, if they are
+/// already sorted.
 bool sort_order(std::span<const int64_t> track, std::span<const int64_t> start, std::vector<uint32_t>& order);
 
 /// Collects chunks into the head and the payload of one section.
@@ -32,16 +33,16 @@ class SectionBuilder {
   void clear();
   bool empty() const { return chunks_ == 0; }
 
-  /// A chunk of facts; sorts, encodes and summarizes. Contract: 1 <= rows <= kMaxChunkRows. The summaries of timed facts,
-  /// else none; valid until the next call.
+  /// Adds a chunk of facts: sorts, encodes and summarizes them. Contract: 1 <= rows <= kMaxChunkRows. Returns
+  /// the summaries (none for untimed facts), valid until the next call.
   std::span<const Summary> add_facts(event::Table table, const RowBuffer& rows);
-  /// New rows of a dimension, one vector per column. `first`: number of the first of them.
+  /// Adds new rows of a dimension, one vector per column. `first`: number of the first row.
   void add_rows(event::Table table, int64_t first, std::span<const std::vector<int64_t>> columns);
-  /// New strings; `text` is them all, one after the other. Compresses when told so and when it pays.
+  /// Adds new strings; `text` is their concatenation. With `compress`, compresses it if that saves space.
   void add_strings(int64_t first, std::span<const int64_t> lengths, std::string_view text, bool compress);
-  /// Updates of dimension cells, four columns: table, row, column, value.
+  /// Adds updates of dimension cells, four columns: table, row, column, value.
   void add_updates(std::span<const std::vector<int64_t>> columns);
-  /// A table's merged statistics. Adds as many chunks as they need.
+  /// Adds a table's merged statistics in as many chunks as they need.
   void add_aggregate(event::Table table, std::span<const Summary> summaries,
                      std::span<const HistogramEntry> histogram, std::span<const Busy> busy);
 
@@ -66,11 +67,11 @@ class SectionBuilder {
   std::array<std::array<ColumnMemory, event::kMaxColumns>, event::kFactTables> memory_;
 };
 
-/// Text of strings as a blob holds it: u8 form (0 plain, 1 zstd), for zstd u32 bytes before compression,
-/// data.
+/// Layout of text in a blob: u8 form (0 plain, 1 zstd), for zstd a u32 with the uncompressed size in bytes,
+/// then the data.
 inline constexpr uint8_t kPlainText = 0;
 inline constexpr uint8_t kZstdText = 1;
-/// Bounds of compressed text, per blob and per file: a reader allocates no more than that.
+/// Bounds of compressed text, per blob and per file: a reader never allocates more.
 inline constexpr size_t kMaxZstdText = size_t{2} << 20;
 inline constexpr size_t kMaxZstdTextPerFile = size_t{32} << 20;
 

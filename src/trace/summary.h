@@ -1,5 +1,5 @@
-// Summaries, histograms and busy times: computed over the sorted rows of a chunk, merged, and stored as small
-// columns beside it.
+// Computes summaries, histograms and busy times over the sorted rows of a chunk, merges them, and encodes
+// them as small columns to store beside the chunk.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace tacho::trace {
 
-/// Numbers of the columns that a table may have; -1 where it has not.
+/// Column numbers in a table; -1 = the table lacks the column.
 struct FactColumns {
   int track = -1, start = -1, duration = -1, dim = -1, bytes = -1;
 };
 FactColumns fact_columns(event::Table table);
 
-/// Rows of a timed fact table, sorted by (track, start). `bytes` is empty where the table has none.
+/// Rows of a timed fact table, sorted by (track, start). `bytes` is empty if the table has no such column.
 struct TimedRows {
   std::span<const int64_t> track, start, duration, dim, bytes;
 };
@@ -39,8 +39,8 @@ class Summarizer {
   Summarizer(const Summarizer&) = delete;
   Summarizer& operator=(const Summarizer&) = delete;
   enum class What { kAll, kSummaries, kHistogram, kBusy };
-  /// Result valid until the next call; what was not asked for may be missing in it. Contract: at most kMaxChunkRows
-  /// rows, sorted by (track, start).
+  /// The result is valid until the next call and may lack statistics outside `what`. Contract: at most
+  /// kMaxChunkRows rows, sorted by (track, start).
   const ChunkStatistics& compute(const TimedRows& rows, What what = What::kAll);
 
  private:
@@ -50,10 +50,10 @@ class Summarizer {
 
 /// Adds `from` to `into`: sums saturate, mean and m2 merge after Chan, Golub and LeVeque (1983).
 void merge_summary(Summary& into, const Summary& from);
-/// Sum that stops at the ends of int64.
+/// a + b, saturated to the range of int64.
 int64_t saturating_add(int64_t a, int64_t b);
 
-/// The three extras of a chunk as bytes (docs/trace-file.md) and back. Decoding fails on bytes that are none.
+/// Encode and decode the three extras of a chunk (docs/trace-file.md). Decoding fails on malformed bytes.
 void encode_summaries(std::span<const Summary> entries, ColumnEncoder& encoder, std::vector<uint8_t>& out);
 void encode_histogram(std::span<const HistogramEntry> entries, ColumnEncoder& encoder,
                       std::vector<uint8_t>& out);
@@ -62,9 +62,9 @@ bool decode_summaries(std::span<const uint8_t> bytes, std::vector<Summary>& out)
 bool decode_histogram(std::span<const uint8_t> bytes, std::vector<HistogramEntry>& out);
 bool decode_busy(std::span<const uint8_t> bytes, std::vector<Busy>& out);
 
-/// Summaries of whole tables: merges entry lists of many chunks. Memory grows with the number of distinct
-/// pairs up to `max_pairs`; what does not fit is added to the entry of dim 0 of its track, or of track 0, and
-/// counted.
+/// Merges the entry lists of many chunks into summaries of whole tables. Memory grows with the number of
+/// distinct pairs up to `max_pairs`. Further pairs go to the entry of dim 0 of their track, or of track 0,
+/// and are counted.
 class SummaryMerger {
  public:
   explicit SummaryMerger(size_t max_pairs = SIZE_MAX);
@@ -74,10 +74,10 @@ class SummaryMerger {
 
   void add(std::span<const Summary> entries);
   void add(std::span<const HistogramEntry> entries);
-  /// Busy times of one track add up; where spans overlap that is an upper bound.
+  /// Adds up the busy times of each track: an upper bound where spans overlap.
   void add(std::span<const Busy> entries);
 
-  /// Rows that went to an entry other than their own.
+  /// Number of rows that went to an entry other than their own.
   int64_t folded_rows() const;
   size_t pairs() const;
 

@@ -1,4 +1,4 @@
-// Merging summaries: count, total, extremes and variance of rows that were summed up separately.
+// Merges summaries: count, total, extremes and variance of rows that were summed separately.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The answer to a question about a trace: a table of exact values with the unit of each column, for people
-// and for programs.
+// The answer to a question about a trace: a table of exact values with a unit for each column, for people and
+// programs.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ struct Answer {
   };
   std::vector<Column> columns;
   std::vector<std::vector<report::Cell>> rows;
-  /// Rows that follow `rows`, one at a time, where there may be millions; false when there are no more.
-  /// Empty: none.
+  /// Gives the rows after `rows` one at a time, since there may be millions; false when there are no more.
+  /// Empty = none.
   std::function<bool(std::vector<report::Cell>&)> next;
-  std::vector<std::string> remarks;  // sentences: what is left out, what to beware of
+  std::vector<std::string> remarks;  // sentences: omissions and caveats
 };
 
-/// Exact values under programs' names: for csv, JSON and SQL. Takes `rows` only, not `next`.
+/// Exact values under names for programs: for csv, JSON and SQL. Uses `rows` only, not `next`.
 report::Table exact_table(const Answer& answer);
-/// Durations and sizes in units that suit them, under people's titles. Takes `rows` only.
+/// Durations and sizes in readable units, under titles for people. Uses `rows` only, not `next`.
 report::Table readable_table(const Answer& answer);
 
 }  // namespace tacho::analysis

@@ -1,4 +1,4 @@
-// Comparing two traces name by name.
+// Compares two traces name by name.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +27,22 @@ struct Distribution {
   int64_t total = 0;   // ns
   double mean = 0;     // ns
   int64_t median = 0;  // ns: the lower one of an even number
-  int64_t p95 = 0;     // ns: the smallest duration that at least 95 % do not exceed
+  int64_t p95 = 0;     // ns: the smallest duration that at least 95 % of the calls do not exceed
 };
 struct DiffRow {
   std::string name;
   bool in_a = false, in_b = false;
   Distribution a, b;
   int64_t difference = 0;  // ns, total of b - total of a
-  /// Two-sided p value of the Mann-Whitney U test that both sides' durations come from one distribution
-  /// (normal approximation with correction for ties). NaN with fewer than 8 calls on a side.
+  /// Two-sided p value of the Mann-Whitney U test of the hypothesis that both sides' durations have one
+  /// distribution (normal approximation, corrected for ties). NaN if a side has fewer than 8 calls.
   double p = 0;
 };
 struct Diff {
-  /// Gives the rows one by one, largest |difference| first; false at the end. Ties are sorted by name up to
-  /// kSortedByName names. There may be millions of rows: they lie in a temporary file.
+  /// Gives the rows one by one, largest |difference| first; false at the end. Sorts ties by name up to
+  /// kSortedByName names. The rows, maybe millions, lie in a temporary file.
   std::function<bool(DiffRow&)> next;
-  size_t rows = 0;  // how many there are
+  size_t rows = 0;  // number of rows
   int64_t total_a = 0, total_b = 0;
   std::vector<std::string> remarks;
 };
@@ -50,7 +50,7 @@ struct Diff {
 /// Both traces must outlive the result.
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
 
-/// As a table that takes its rows from `diff`: each of the two can be read only once.
+/// Returns `diff` as a table that takes its rows from it: read only one of the two, once.
 Answer diff_answer(const Diff& diff);
 
 }  // namespace tacho::analysis

@@ -1,6 +1,6 @@
-// Sums the call stacks of a trace up into one tree: the host's time by samples, and the devices' time under
-// the stack that launched the work. `tacho stats --by stack|function|line`, folded stacks, speedscope and
-// `tacho flame` show it.
+// Merges the call stacks of a trace into one tree, with the host's time by samples and the devices' time
+// under the stack that launched the work. `tacho stats --by stack|function|line`, folded stacks, speedscope
+// and `tacho flame` show it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ enum class StackPart : uint8_t {
   kThread,     // StackOptions::threads
   kNative,     // of the stack
   kPython,     // of the stack
-  kTruncated,  // the stack was cut here
+  kTruncated,  // the stack is cut off here
   kMarker,     // open when the work was launched (torch operators among them)
   kApi,        // the call that launched
   kDevice,     // kernel, copy or fill
-  kUnknown,    // launched where no stack is known
+  kUnknown,    // work launched from an unknown stack
 };
 std::string_view to_string(StackPart part);
 
@@ -32,13 +32,13 @@ struct StackFrame {
   StackPart part = StackPart::kRoot;
   std::string name;    // function, kernel, marker text
   std::string file;    // source file; empty = unknown
-  int64_t line = 0;    // 0 = unknown or not told apart (StackOptions::lines)
+  int64_t line = 0;    // 0 = unknown, or merged (StackOptions::lines)
   std::string module;  // executable or library
 };
 
 struct StackNode {
-  uint32_t parent = 0;  // of nodes; the root is its own
-  uint32_t frame = 0;   // of frames
+  uint32_t parent = 0;  // index into nodes; the root is its own parent
+  uint32_t frame = 0;   // index into frames
   int64_t host_ns = 0;  // samples that ended here
   int64_t samples = 0;
   int64_t gpu_ns = 0;  // device work of this node itself
@@ -49,17 +49,17 @@ struct StackTree {
   std::vector<StackFrame> frames;
   std::vector<StackNode> nodes;  // parents before children; 0 is the root
   int64_t samples = 0, host_ns = 0;
-  // Device time by how well its stack is known. exact: read at the launch or sampled within the call; near:
-  // the nearest sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all
-  // kernels, copies and fills.
+  // Device time by the source of its stack. exact: read at the launch or sampled within the call; near: the
+  // nearest sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels,
+  // copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
-  bool wall = false;  // samples of wall time are among them
+  bool wall = false;  // some samples are of wall time
   bool cpu = false;
 };
 
 struct StackOptions {
-  bool lines = true;     // frames of one function differ by their source line
-  bool threads = false;  // a level of threads below the processes
+  bool lines = true;     // keep frames of one function apart by source line
+  bool threads = false;  // add a level of threads below the processes
   bool host = true, gpu = true;
   bool startup = false;                      // keep the native frames outside of the outermost Python frame
   std::optional<int64_t> process;            // row
@@ -73,24 +73,24 @@ struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'
   int64_t samples = 0;
-  // As the innermost frame. kLine: also with frames below that have no line of their own.
+  // Time as the innermost frame. kLine: also under inner frames that have no line.
   int64_t self_ns = 0;
-  int64_t total_ns = 0;     // somewhere on the stack, counted once
-  int64_t gpu_ns = 0;       // device work launched from it or from what it called
-  int64_t gpu_self_ns = 0;  // launched with this as the innermost frame of the stack
+  int64_t total_ns = 0;     // time anywhere on the stack, counted once
+  int64_t gpu_ns = 0;       // device work launched by it or its callees
+  int64_t gpu_self_ns = 0;  // device work launched with this as the innermost frame
 };
 enum class StackBy { kStack, kFunction, kLine };
-/// Sorted by time: host and device together, longest first. kLine: Python and native frames with a line; the
-/// time of a stack belongs to its innermost Python line, else to its innermost line, so that own times add up
-/// to the whole. The tree must have been made with lines for kLine.
+/// Rows sorted by host plus device time, longest first. kLine: Python and native frames with a line. The time
+/// of a stack belongs to its innermost Python line, else to its innermost line, so that self times add up to
+/// the whole. For kLine the tree must have been made with StackOptions::lines.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 
-/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device time, not
-/// host time.
+/// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device instead
+/// of host time.
 std::string folded_stacks(const StackTree& tree, bool gpu);
 /// speedscope's file format: a sampled profile of host time and one of device time.
 std::string speedscope_json(const StackTree& tree, std::string_view name);
-/// How a frame is written in a stack: "function (file.py:12)" for Python, the function for others.
+/// The text of a frame in a stack: "function (file.py:12)" for Python, the function for others.
 std::string frame_label(const StackFrame& frame);
 
 }  // namespace tacho::analysis

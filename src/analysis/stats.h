@@ -16,8 +16,8 @@ namespace tacho::analysis {
 struct StatRow {
   std::string name;
   std::string group;         // domain of an API function, direction of a copy; empty otherwise
-  int64_t count = 0;         // rows, those of unknown duration included
-  int64_t unknown = 0;       // rows of unknown duration: they are in no time below
+  int64_t count = 0;         // rows, including those of unknown duration
+  int64_t unknown = 0;       // rows of unknown duration, which no time below includes
   int64_t total = 0;         // ns
   int64_t min = 0, max = 0;  // ns
   double mean = 0;           // ns
@@ -37,8 +37,8 @@ struct StatOptions {
   std::optional<event::Domain> domain;  // kApi only
 };
 
-/// Statistics of any number of names in bounded memory: texts are made when a row is asked for, and the
-/// numbers of many names lie in temporary files. The trace must outlive it.
+/// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many
+/// names lie in temporary files. The trace must outlive it.
 class StatTable {
  public:
   static Result<StatTable> make(const trace::Trace& trace, By by, const StatOptions& options = {});
@@ -51,7 +51,7 @@ class StatTable {
   StatRow row(size_t index) const;
   int64_t calls() const;  // over all rows
   int64_t total() const;  // ns, over all rows
-  /// Has any row a group?
+  /// True if any row has a group.
   bool grouped() const;
 
  private:
@@ -72,9 +72,9 @@ struct DeviceBusy {
 /// Busy time per device, by a sweep over its dispatches, copies and fills.
 Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
 
-/// One sentence per kind of loss, none when the trace misses nothing.
+/// One sentence for each kind of loss; empty when the trace is complete.
 std::vector<std::string> loss_sentences(const trace::Trace& trace);
-/// One sentence per table whose rows the user's filters or pauses left out: no loss.
+/// One sentence for each table whose rows the user's filters or pauses excluded, which is no loss.
 std::vector<std::string> filter_sentences(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

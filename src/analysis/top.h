@@ -1,4 +1,4 @@
-// How busy the GPUs were: the answer of `tacho busy`.
+// The load of each GPU, for `tacho busy`.
 #pragma once
 
 #include <cstdint>

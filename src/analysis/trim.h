@@ -16,9 +16,9 @@ struct TrimCounts {
   int64_t kept = 0, dropped = 0;  // rows of facts
 };
 
-/// Copies the rows that began at `from` ... `to` (ns, both included). Device work follows the API call that
-/// caused it, whenever it ran; without one its own start decides. Counter values follow their dispatch, links
-/// need both their ends. Dimension rows and strings that nothing refers to are left out.
+/// Copies the rows that began at `from` ... `to` (ns, both inclusive). Device work goes with the API call
+/// that caused it, whenever it ran; without a call its own start decides. Counter values go with their
+/// dispatch; a link stays if both of its ends do. Drops dimension rows and strings that nothing refers to.
 Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t from, int64_t to,
                  TrimCounts& counts);
 
@@ -27,9 +27,8 @@ struct MergeInput {
   std::string name;  // for messages
 };
 
-/// Copies all inputs. Each becomes a run of its own, so that processes with equal numbers stay apart. Traces
-/// of other machines are shifted so that equal moments of CLOCK_REALTIME coincide; a note names those for
-/// which that is not known.
+/// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces
+/// of other machines so that equal times of CLOCK_REALTIME coincide; a note names the traces that lack it.
 Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer);
 
 }  // namespace tacho::analysis

@@ -1,4 +1,4 @@
-// roofline.csv: the ceilings that microbenchmarks measured, one row a GPU.
+// Reads roofline.csv: the ceilings that microbenchmarks measured, one row per GPU.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace tacho::workload {
 /// One GPU's row of roofline.csv: measured ceilings.
 struct RooflineCeilings {
   std::string device;
-  /// "HBMBw" GB/s, "FP32Flops" GFLOP/s, ... as in the header
+  /// By column: "HBMBw" in GB/s, "FP32Flops" in GFLOP/s, ...
   std::vector<std::pair<std::string, double>> values;
-  /// tacho's own columns that are no numbers: "Driver"
+  /// tacho's own text columns: "Driver", ...
   std::vector<std::pair<std::string, std::string>> texts;
   /// The value, NaN when not measured.
   double get(std::string_view name) const;
@@ -21,15 +21,14 @@ struct RooflineCeilings {
   std::string_view text(std::string_view name) const;
 };
 
-/// Columns of ours that hold words: DeviceName, DeviceId, Driver, Backend, Measured, and all that end in
-/// Path.
+/// True for tacho's text columns: DeviceName, DeviceId, Driver, Backend, Measured, and all that end in Path.
 bool is_ceiling_text(std::string_view column);
 
-/// The rows of the file; none when there is no file. Rows and cells that cannot be read become warnings.
+/// The rows of the file; none when there is no file. Adds a warning for each malformed row or cell.
 std::vector<RooflineCeilings> read_ceilings(const std::string& path, std::vector<std::string>& warnings);
 
-/// Why the roofs cannot be those of the run's device (sysinfo's gpu_arch and gpu_model); empty where they can, or where the file
-/// does not say which device it is of.
+/// Says why the roofs cannot belong to the run's device (sysinfo's gpu_arch and gpu_model). Empty when they
+/// can, or when the file does not name its device.
 std::string foreign_ceilings(const std::vector<RooflineCeilings>& ceilings, std::string_view architecture,
                              std::string_view model);
 

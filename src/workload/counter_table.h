@@ -1,4 +1,4 @@
-// Counters of a run in columns: one double a dispatch and counter, NaN where nothing was recorded.
+// The counters of a run in columns: one double per dispatch and counter, NaN when not recorded.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tacho::workload {
 
-/// Hash and comparison that let string keys be looked up by string_view.
+/// Hash and comparison for looking up string keys by string_view.
 struct StringHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -22,8 +22,7 @@ struct StringHash {
 template <typename V>
 using StringMap = std::unordered_map<std::string, V, StringHash, std::equal_to<>>;
 
-/// Which columns a caller will ask for; reading leaves out all others. An instance counter is wanted by the
-/// name in front of its bracket ("TCC_HIT[" wants every channel of TCC_HIT).
+/// The columns that a caller needs; reading skips all others. "TCC_HIT[" asks for every instance of TCC_HIT.
 class WantedColumns {
  public:
   /// Everything.
@@ -36,34 +35,33 @@ class WantedColumns {
   StringMap<char> names_;
 };
 
-/// Column store with a fixed number of rows. As long as all tables together have at most kSpillBytes they
-/// live in memory; beyond, values stand in an unlinked temporary file, so that runs of any size cost little
-/// anonymous memory.
+/// Column store with a fixed number of rows. All tables together keep up to kSpillBytes in memory; further
+/// values go to an unlinked temporary file, so that runs of any size cost little anonymous memory.
 class CounterTable {
  public:
   static constexpr size_t kSpillBytes = size_t{64} << 20;
 
   CounterTable() = default;
 
-  /// A table of these columns with room for `rows` rows, all NaN. Fails when neither memory nor a temporary
-  /// file of that size can be had.
+  /// Creates a table with these columns and `rows` rows, all NaN. Fails when there is neither memory nor a
+  /// temporary file of that size.
   static Result<CounterTable> create(std::vector<std::string> names, size_t rows);
 
   size_t rows() const { return rows_; }
   size_t column_count() const { return names_.size(); }
   const std::vector<std::string>& names() const { return names_; }
 
-  /// The column, `rows()` values, or an empty span when there is none of that name.
+  /// The rows() values of a column; empty when there is no such column.
   std::span<const double> column(std::string_view name) const;
   bool has(std::string_view name) const { return index_.find(name) != index_.end(); }
 
   double* data(size_t column) { return store_.get() + column * capacity_; }
   const double* data(size_t column) const { return store_.get() + column * capacity_; }
 
-  /// Forgets the rows behind the first `rows` ones.
+  /// Drops all rows after the first `rows`.
   void shrink_rows(size_t rows) { rows_ = rows; }
 
-  /// The same columns with the rows in another order: row i of the result is row order[i], all NaN where
+  /// The same columns with the rows in another order: row i of the result is row order[i], or all NaN if
   /// order[i] is kNoRow.
   static constexpr uint32_t kNoRow = ~uint32_t{0};
   Result<CounterTable> reordered(std::span<const uint32_t> order) const;

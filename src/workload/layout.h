@@ -1,5 +1,5 @@
-// How counter values stand in files: wide (one row a dispatch), long (one row a dispatch and counter), one
-// file or one a pass. Internal to the workload folder.
+// Reads the layouts of counter files: wide (one row per dispatch) or long (one row per dispatch and counter),
+// in one file or one per pass. Internal to the workload folder.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tacho::workload {
 
-/// Names seen once, numbered in order of appearance.
+/// Distinct names, numbered in order of appearance.
 class NameTable {
  public:
   uint32_t add(std::string_view name);
@@ -26,7 +26,7 @@ class NameTable {
 class FaultLog {
  public:
   explicit FaultLog(std::string file) : file_(std::move(file)) {}
-  /// `consequence` says what happened to what was wrong ("they were left out").
+  /// `consequence` says what the reader did about the fault ("they were left out").
   void add(std::string_view kind, std::string_view consequence, uint64_t row, std::string detail);
   void report(std::vector<std::string>& warnings) const;
 
@@ -39,39 +39,39 @@ class FaultLog {
   std::vector<Fault> faults_;
 };
 
-/// Counter values of one file or of several joined ones, with what identifies their rows.
+/// Counter values of one file or of several joined ones, with the columns that identify their rows.
 struct RawTable {
   std::string file;  // for messages
   std::vector<Dispatch> dispatches;
   CounterTable counters;
 };
 
-/// The name of a column as today's files call it ("KernelName" -> "Kernel_Name", "BeginNs" ->
-/// "Start_Timestamp").
+/// The current name of a column ("KernelName" -> "Kernel_Name", "BeginNs" -> "Start_Timestamp").
 std::string_view canonical_column(std::string_view name);
 
-/// "SQ_LEVEL_WAVES_2" -> "SQ_LEVEL_WAVES": the level of a pass whose name was taken by an earlier run.
+/// The level of a pass that an earlier run's file forced to take a number: "SQ_LEVEL_WAVES_2" ->
+/// "SQ_LEVEL_WAVES".
 std::string_view level_name(std::string_view stem);
 
-/// True when the file's header has Counter_Name and Counter_Value.
+/// True if the file's header has Counter_Name and Counter_Value.
 Result<bool> is_long_form(const std::string& path);
 
-/// One row a dispatch. Rows that do not fit the header are left out and logged.
+/// Reads one row per dispatch. Skips and logs rows that do not fit the header.
 Result<RawTable> read_wide(const CsvSource& source, const ReadOptions& options, NameTable& kernels,
                            std::vector<std::string>& warnings);
 
-/// One row a dispatch and counter, in one or several files; pivoted. Duration of a dispatch = median over its
-/// rows.
+/// Reads and pivots one row per dispatch and counter, in one or several files. A dispatch's duration is the
+/// median over its rows.
 Result<RawTable> read_long(const std::vector<CsvSource>& sources, const ReadOptions& options,
                            NameTable& kernels, std::vector<std::string>& warnings);
 
-/// Joins passes of the same program by kernel, grid size and running number among those: dispatches that are
-/// not in every pass are left out and logged; timestamps are the mean over the passes that have them; of a counter
-/// in several passes the first counts.
+/// Joins passes of the same program by kernel, grid size and running number among those. Skips and logs
+/// dispatches that are not in every pass. Timestamps are the mean over the passes that have them. A counter
+/// in several passes takes its values from the first.
 Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kernels,
                              std::vector<std::string>& warnings);
 
-/// For every dispatch of `main` the row of `other` that is the same dispatch, or CounterTable::kNoRow.
+/// For every dispatch of `main`, the row of `other` that holds the same dispatch, or CounterTable::kNoRow.
 std::vector<uint32_t> match_rows(const RawTable& main, const RawTable& other, const NameTable& kernels);
 
 }  // namespace tacho::workload

@@ -1,5 +1,5 @@
-// PC samples of a profile folder: ps_file_pc_sampling_stochastic.csv or ps_file_pc_sampling_host_trap.csv,
-// added up by kernel, instruction and source line.
+// Reads the PC samples of a profile folder (ps_file_pc_sampling_stochastic.csv or
+// ps_file_pc_sampling_host_trap.csv) and counts them by kernel, instruction and source line.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct PcSamples {
   std::vector<SampledInstruction> instructions;  ///< by falling number of samples
 };
 
-/// Nothing when the folder has no PC samples. Rows that do not fit the header are counted in `warnings`.
+/// nullopt when the folder has no PC samples. A warning gives the number of rows that do not fit the header.
 Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder,
                                                  std::vector<std::string>& warnings);
 
-/// The order of the program as far as the files tell it: by kernel, source file and line.
+/// Sorts by kernel, source file and line: the order of the program as far as the files show it.
 void sort_by_source(PcSamples& samples);
 
 }  // namespace tacho::workload

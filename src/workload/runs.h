@@ -1,5 +1,5 @@
-// profiling_config.yaml as tacho writes it: the keys of rocprof-compute for the newest run, then one line a run. Reading
-// it back, and choosing which runs analyze joins.
+// Reads tacho's profiling_config.yaml (rocprof-compute's keys for the newest run, then one line per run), and
+// chooses the runs that analyze joins.
 #pragma once
 
 #include <string>
@@ -10,16 +10,18 @@
 
 namespace tacho::workload {
 
-/// The entries in the text of a profiling_config.yaml; none when tacho did not write it. Errors name `file` and the line.
+/// The entries in the text of a profiling_config.yaml; none when tacho did not write it. Errors name `file`
+/// and the line.
 Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view file);
 
 /// The whole profiling_config.yaml of a folder; "" when it has none.
 Result<std::string> read_config(const std::string& folder);
-/// filter_blocks in such a text: a list of ids, or a mapping whose keys are ids. None when it cannot be read.
+/// filter_blocks in such a text: a list of ids, or a mapping whose keys are ids. Empty when it is missing or
+/// malformed.
 std::vector<std::string> parse_recorded_blocks(std::string_view text);
 
-/// Indices of the runs that are read together, newest first: all with the target of run number `wanted` (0 = of the
-/// newest run). The error names the numbers there are.
+/// Indices of the runs to read together, newest first: all with the same target as run number `wanted` (0 =
+/// the newest run). The error lists the existing numbers.
 Result<std::vector<size_t>> choose_runs(const std::vector<RunEntry>& runs, int wanted,
                                         std::string_view folder);
 

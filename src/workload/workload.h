@@ -1,7 +1,7 @@
-// A profile folder on disk, in any layout that rocprof-compute or Omniperf has written: pmc_perf.csv (wide,
-// or long as from rocpd), per-pass files pmc_perf_<n>.csv or results_<n>.csv (also .csv.gz), level passes
-// SQ_*LEVEL*.csv, sysinfo.csv with old or new column names, roofline.csv and profiling_config.yaml. Reading
-// writes nothing.
+// Reads a profile folder in any layout that rocprof-compute or Omniperf has written: pmc_perf.csv (wide, or
+// long as from rocpd), per-pass files pmc_perf_<n>.csv or results_<n>.csv (also .csv.gz), level passes
+// SQ_*LEVEL*.csv, sysinfo.csv with old or new column names, roofline.csv and profiling_config.yaml. Never
+// writes to the folder.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace tacho::workload {
 
-/// The machine the run was recorded on: sysinfo.csv, with today's column names whatever the file called them.
+/// The machine of the run: sysinfo.csv, with current column names whatever the file calls them.
 class SysInfo {
  public:
   /// In the order of the file.
@@ -41,8 +41,8 @@ struct Dispatch {
   uint32_t kernel = 0;  ///< index into Workload::kernels
 };
 
-/// The counters that were recorded together. "pmc_perf" holds the joined passes; a level pass
-/// ("SQ_LEVEL_WAVES") has its own timestamps and its own values of every counter in it.
+/// Counters that were recorded together. "pmc_perf" holds the joined passes. A level pass ("SQ_LEVEL_WAVES")
+/// has its own timestamps and its own values of every counter in it.
 struct Pass {
   std::string name;
   CounterTable counters;
@@ -66,30 +66,30 @@ struct Workload {
 
 struct ReadOptions {
   WantedColumns wanted;
-  /// Follow rocprof-compute 3.3 where we would do better: level passes are matched by row number instead of
-  /// by kernel, and rows with contradictory times stay in.
+  /// Follow rocprof-compute 3.3 even where tacho does better: match level passes by row number instead of by
+  /// kernel, and keep rows with contradictory times.
   bool compat = false;
-  /// Of a folder that tacho profile wrote: the run to read, with all of the same command and filters. 0 = the newest.
+  /// In a folder of tacho profile: the run to read, together with all runs of the same command and filters. 0
+  /// = the newest.
   int run = 0;
 };
 
-/// `path` itself when it holds counter data; else its only sub-folder (to any depth) that does. The error
-/// lists the candidates when there are several, and says what else the folder seems to be when there are
-/// none.
+/// `path` itself if it holds counter data, else its only sub-folder (to any depth) that does. The error lists
+/// the candidates if there are several; if there are none, it says what else the folder seems to be.
 Result<std::string> find_workload(const std::string& path);
 
-/// Reads sysinfo.csv alone (which architecture?) from a folder that find_workload() named.
+/// Reads only sysinfo.csv, for the architecture, from a folder that find_workload() returned.
 Result<SysInfo> read_sysinfo(const std::string& folder);
 
-/// Reads one folder. `sysinfo` is what read_sysinfo() gave, perhaps corrected by the user.
+/// Reads one folder. `sysinfo` comes from read_sysinfo(), with the user's corrections if any.
 Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options);
 
-/// The id columns that formulas may use beside counters: Grid_Size, Start_Timestamp, ... Timestamps are
-/// stored relative to the first one of their table, so that their differences are exact.
+/// True for the id columns that formulas may use besides counters: Grid_Size, Start_Timestamp, ... Timestamps
+/// are stored relative to the first one of their table, so that their differences are exact.
 bool is_id_column(std::string_view name);
 
-/// What a row of a per-pass file is matched by: kernel name without the suffixes rocprof adds (" [clone
-/// .kd]", ".kd").
+/// The kernel name by which rows of per-pass files are matched: without rocprof's suffixes " [clone .kd]" and
+/// ".kd".
 std::string_view plain_kernel_name(std::string_view name);
 
 }  // namespace tacho::workload

@@ -286,12 +286,11 @@ class Printer {
   void findings(const Metric& metric, const metric::RuleBook& rules) {
     std::string used;
     for (const metric::Rule& rule : rules.rules) {
-      const auto reads = [&](const metric::RuleTerm& term) {
-        return term.slug == metric.slug || term.over_slug == metric.slug;
-      };
       bool any = false;
-      for (const std::vector<metric::RuleCondition>* list : {&rule.when, &rule.any})
-        for (const metric::RuleCondition& condition : *list) any = any || reads(condition.term);
+      metric::for_each_deciding(rule, [&](const metric::RuleExpression& quantity) {
+        for (const metric::RuleStep& step : quantity.steps)
+          any = any || (step.kind == metric::RuleStep::Kind::kMetric && step.name == metric.slug);
+      });
       if (any) used += fmt::format("{}{} ({})", used.empty() ? "" : "; ", rule.title, rule.slug);
     }
     if (!used.empty()) {

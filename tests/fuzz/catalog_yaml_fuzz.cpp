@@ -33,7 +33,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto rules = parse_rules(text, "fuzz.yaml", nullptr);
     if (rules.has_value())
       for (const Rule& rule : rules->rules)
-        (void)rule_severity(rule, [](std::string_view, std::string_view) { return 50.0; });
+        (void)judge(rule, [](const RuleExpression& quantity) {
+          const RuleValue value = evaluate(quantity, [](const RuleStep&) {
+            return RuleValue{RuleValue::State::kNumber, 50};
+          });
+          return RuleInterval{value.state, value.number, value.number * 0.9, value.number * 1.1};
+        });
     return 0;
   }
   auto catalog = parse_catalog(text, "fuzz.yaml", "gfx942");

@@ -197,7 +197,7 @@ struct Analysis::Impl {
   std::vector<std::string> warnings, id_notes;
   Evaluation evaluation;
   std::vector<IntensityPoint> kernel_points, dispatch_points;
-  std::vector<Finding> findings;
+  Diagnosis diagnosis;
   std::optional<workload::PcSamples> pc_samples;
   RuleBook rules;
   IntensityFormulas intensity, first_intensity;
@@ -656,31 +656,32 @@ struct Analysis::Impl {
   }
 
   void diagnose_kernels() {
-    if (!options.advice || rules.rules.empty()) return;
+    if (!options.advice) return;
     // A finding about a kernel that hardly runs helps nobody.
     constexpr double kLeastShare = 1;
     constexpr size_t kMostKernels = 10;
     std::vector<std::vector<uint32_t>> of_kernel(workload.kernels.size());
     for (const uint32_t row : rows) of_kernel[workload.dispatches[row].kernel].push_back(row);
-    size_t seen = 0;
+    std::vector<KernelRows> judged;
     for (const KernelStatistics& statistics : kernels) {
       if (!statistics.selected || of_kernel[statistics.kernel].empty()) continue;
-      if (seen == kMostKernels || (seen > 0 && !(statistics.share >= kLeastShare))) break;
-      ++seen;
-      std::vector<Finding> found = diagnose(
-          catalog, rules, environment(of_kernel[statistics.kernel]), options.compat,
-          [&](std::string_view text) { return formulas.find(text); }, options.most_findings);
-      for (Finding& finding : found) {
-        finding.kernel = statistics.kernel;
-        finding.share = statistics.share;
-        for (Evidence& evidence : finding.evidence)
-          if (const Metric* metric = catalog.metric(evidence.id)) evidence.id = printed_id(*metric, -1);
-        findings.push_back(std::move(finding));
-      }
+      if (judged.size() == kMostKernels || (!judged.empty() && !(statistics.share >= kLeastShare))) break;
+      judged.push_back({statistics.kernel, statistics.sum, std::move(of_kernel[statistics.kernel])});
     }
-    std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-      return a.share * a.severity > b.share * b.severity;
-    });
+    DiagnosisInput input{.catalog = catalog,
+                         .rules = rules,
+                         .workload = workload,
+                         .compat = options.compat,
+                         .most_findings = options.most_findings,
+                         .formula_of = [&](std::string_view text) { return formulas.find(text); },
+                         .environment =
+                             [&](std::vector<uint32_t> of) {
+                               Environment env = environment(of, "per_kernel");
+                               env.repeats = {};
+                               return env;
+                             },
+                         .printed_id = [&](const Metric& metric) { return printed_id(metric, -1); }};
+    diagnosis = diagnose(input, judged);
   }
 };
 
@@ -708,11 +709,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
     if (std::isnan(sysinfo.number(name))) sysinfo.set(name, std::string(value));
   if (options.advice) {
     TACHO_ASSIGN(impl->rules, load_rules(impl->catalog, options.config_dirs));
-    for (const Rule& rule : impl->rules.rules)
-      for_each_term(rule, [&](const RuleTerm& term) {
-        impl->rule_slugs[term.slug] = 0;
-        if (!term.over_slug.empty()) impl->rule_slugs[term.over_slug] = 0;
-      });
+    for_each_leaf(impl->rules, [&](const RuleStep& leaf) { impl->rule_slugs[leaf.name] = 0; });
   }
   TACHO_TRY(impl->select_blocks());
   const std::string_view normalisation =
@@ -839,8 +836,8 @@ const std::vector<std::string>& Analysis::uncounted_flops() const {
 const std::vector<IntensityPoint>& Analysis::dispatch_points() const {
   return impl_->dispatch_points;
 }
-const std::vector<Finding>& Analysis::findings() const {
-  return impl_->findings;
+const Diagnosis& Analysis::diagnosis() const {
+  return impl_->diagnosis;
 }
 
 Evaluation Analysis::evaluate(std::optional<uint32_t> kernel, std::string_view normalisation) const {

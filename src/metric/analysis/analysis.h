@@ -105,7 +105,8 @@ struct IntensityPoint {
 struct Evidence {
   std::string id, name, unit;
   double value = 0;
-  std::string comparison;  ///< ">" etc., "" when it only illustrates
+  double low = 0, high = 0;  ///< 95 % interval
+  std::string comparison;    ///< ">" etc., "" when it only illustrates
   double threshold = 0;
   std::optional<double> peak;
   std::string term;  ///< "lds-bank-conflicts / lds-accesses"
@@ -115,9 +116,44 @@ struct Finding {
   uint32_t kernel = 0;
   std::string slug, title, meaning;
   std::vector<std::string> advice;
-  double severity = 0;  ///< 0..1
-  double share = 0;     ///< of the kernel in the run's time, percent
+  bool possible =
+      false;          ///< an interval straddles its threshold, or something that could refute it is not known
+  std::string doubt;  ///< why it is only possible
+  double low = 0, high = 0;  ///< percent of the kernel's time (or of `of`) that could be saved
+  std::string of;            ///< the count that would shrink; "" = time
+  std::string model;         ///< where that range comes from
+  double severity = 0;       ///< its middle, 0..1
+  double share = 0;          ///< of the kernel in the run's time (or in Diagnosis::weight_words), percent
   std::vector<Evidence> evidence;
+};
+
+/// Something that cannot be: findings that rest on it are withheld.
+struct Implausible {
+  std::string slug, text;
+  std::vector<std::string> withheld;  ///< titles of the findings that would have been made
+};
+
+/// A rule that nothing speaks against, and that lacks inputs.
+struct NotJudged {
+  std::string slug, title;
+  std::vector<std::string> missing;  ///< counters and values of the machine ("$max_sclk")
+  std::vector<std::string> collect;  ///< what -b of a profile run takes for them
+};
+
+/// What the rules say of a run.
+struct Diagnosis {
+  struct Kernel {
+    uint32_t kernel = 0;
+    double share = 0;                         ///< as in Finding::share
+    std::vector<std::optional<double>> bars;  ///< by `bars`, percent
+  };
+  std::vector<Finding> findings;  ///< by what could be saved of the run
+  std::vector<Implausible> implausible;
+  std::vector<NotJudged> not_judged;
+  std::vector<std::string> bars;  ///< names of what the first screen draws
+  std::vector<Kernel> kernels;    ///< those judged, the heaviest first
+  std::string weight_words;       ///< what shares are of, "" = time
+  size_t rules = 0;               ///< rules that this GPU's counters could judge
 };
 
 /// Everything computed over one choice of dispatches.
@@ -186,7 +222,8 @@ class Analysis {
   std::vector<std::string> roofline_types() const;
   /// Table 21.1, nothing without PC samples or where -b leaves it out.
   const std::optional<workload::PcSamples>& pc_samples() const;
-  const std::vector<Finding>& findings() const;
+  const std::vector<Finding>& findings() const { return diagnosis().findings; }
+  const Diagnosis& diagnosis() const;
 
   /// The same over the dispatches of one kernel only, or with another normalisation ("": the options'); units
   /// in it stay those of the options.

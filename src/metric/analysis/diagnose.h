@@ -1,7 +1,10 @@
-// Diagnosis: the catalog's rules applied to the metrics of one kernel.
+// Diagnosis: the catalog's rules applied to the kernels of a run, after what cannot be has been found.
 #pragma once
 
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "metric/analysis/analysis.h"
@@ -9,20 +12,30 @@
 
 namespace tacho::metric {
 
-/// At most `most` findings about the dispatches of `environment`, most severe first. A finding is made only
-/// when all terms of its rule are computable; its evidence holds only what is. `formula_of` gives the parsed
-/// formula of a catalog text. Evidence::id holds the slug; the caller knows how ids are printed.
-std::vector<Finding> diagnose(const Catalog& catalog, const RuleBook& rules, const Environment& environment,
-                              bool compat, const std::function<const Formula*(std::string_view)>& formula_of,
-                              size_t most = 5);
+struct DiagnosisInput {
+  const Catalog& catalog;
+  const RuleBook& rules;
+  const workload::Workload& workload;
+  bool compat = false;
+  size_t most_findings = 5;  ///< of one kernel
+  /// The parsed formula of a catalog text, nullptr where there is none.
+  std::function<const Formula*(std::string_view)> formula_of;
+  /// The environment over some dispatches; counts are those of a kernel, whatever -n says.
+  std::function<Environment(std::vector<uint32_t>)> environment;
+  /// The id of a metric as the user's scheme prints it.
+  std::function<std::string(const Metric&)> printed_id;
+};
 
-/// Calls f(const RuleTerm&) for every term of the rule: conditions, severity and evidence.
-template <typename F>
-void for_each_term(const Rule& rule, F&& f) {
-  for (const RuleCondition& condition : rule.when) f(condition.term);
-  for (const RuleCondition& condition : rule.any) f(condition.term);
-  for (const RuleRamp& ramp : rule.severity) f(ramp.term);
-  for (const RuleTerm& term : rule.evidence) f(term);
-}
+/// Dispatches of one kernel.
+struct KernelRows {
+  uint32_t kernel = 0;
+  double time = 0;  ///< ns, of all of them
+  std::vector<uint32_t> rows;
+};
+
+/// Judges the kernels (the one with the most time first). A quantity's 95 % interval comes from Student's t over the dispatches
+/// of the kernel (beyond 24, over 24 interleaved groups of them), with the rule's input error as the spread of four more
+/// dispatches; of a single dispatch it is that error. Launch sizes are exact.
+Diagnosis diagnose(const DiagnosisInput& input, std::span<const KernelRows> kernels);
 
 }  // namespace tacho::metric

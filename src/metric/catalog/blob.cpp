@@ -12,7 +12,7 @@
 namespace tacho::metric {
 namespace {
 
-constexpr std::string_view kMagic = "TCAT0002";
+constexpr std::string_view kMagic = "TCAT0003";
 
 class Encoder {
  public:
@@ -168,35 +168,48 @@ std::vector<Cell> get_cells(Decoder& in) {
   return cells;
 }
 
-void put_term(Encoder& out, const RuleTerm& term) {
-  for (const std::string_view part : {term.slug, term.column, term.over_slug, term.over_column})
-    out.text(part);
-}
-
-RuleTerm get_term(Decoder& in) {
-  RuleTerm term;
-  for (std::string_view* part : {&term.slug, &term.column, &term.over_slug, &term.over_column})
-    *part = in.text();
-  return term;
-}
-
-void put_conditions(Encoder& out, const std::vector<RuleCondition>& conditions) {
-  out.number(conditions.size());
-  for (const RuleCondition& condition : conditions) {
-    put_term(out, condition.term);
-    out.number(static_cast<uint64_t>(condition.relation));
-    out.real(condition.threshold);
+void put_expression(Encoder& out, const RuleExpression& expression) {
+  out.text(expression.text);
+  out.text(expression.name);
+  out.text(expression.unit);
+  out.number(expression.steps.size());
+  for (const RuleStep& step : expression.steps) {
+    out.number(static_cast<uint64_t>(step.kind));
+    if (step.kind == RuleStep::Kind::kNumber) out.real(step.number);
+    if (step.kind != RuleStep::Kind::kMetric && step.kind != RuleStep::Kind::kValue) continue;
+    out.text(step.name);
+    out.text(step.column);
   }
 }
 
-std::vector<RuleCondition> get_conditions(Decoder& in) {
-  std::vector<RuleCondition> conditions(in.count());
-  for (RuleCondition& condition : conditions) {
-    condition.term = get_term(in);
-    condition.relation = in.choice(Relation::kAtMost);
-    condition.threshold = in.real();
+RuleExpression get_expression(Decoder& in) {
+  RuleExpression expression;
+  expression.text = in.text();
+  expression.name = in.text();
+  expression.unit = in.text();
+  expression.steps.resize(in.count());
+  for (RuleStep& step : expression.steps) {
+    step.kind = in.choice(RuleStep::Kind::kOr);
+    if (step.kind == RuleStep::Kind::kNumber) step.number = in.real();
+    if (step.kind != RuleStep::Kind::kMetric && step.kind != RuleStep::Kind::kValue) continue;
+    step.name = in.text();
+    step.column = in.text();
   }
-  return conditions;
+  return expression;
+}
+
+void put_condition(Encoder& out, const RuleCondition& condition) {
+  put_expression(out, condition.quantity);
+  out.number(static_cast<uint64_t>(condition.relation));
+  out.real(condition.threshold);
+}
+
+RuleCondition get_condition(Decoder& in) {
+  RuleCondition condition;
+  condition.quantity = get_expression(in);
+  condition.relation = in.choice(Relation::kAtMost);
+  condition.threshold = in.real();
+  return condition;
 }
 
 /// A list, its length before it.
@@ -465,26 +478,29 @@ std::string encode_blob(std::span<const Architecture> architectures, std::span<c
   put_list(out, architectures, [&](const Architecture& one) { put_architecture(out, one); });
 
   begin_section();
-  out.number(rules.rules.size());
-  for (const Rule& rule : rules.rules) {
-    out.text(rule.slug);
-    out.text(rule.vendor);
-    out.text(rule.title);
-    out.text(rule.meaning);
-    out.real(rule.weight);
-    put_conditions(out, rule.when);
-    put_conditions(out, rule.any);
-    out.number(rule.severity.size());
-    for (const RuleRamp& ramp : rule.severity) {
-      put_term(out, ramp.term);
-      out.real(ramp.from);
-      out.real(ramp.to);
-    }
-    out.number(rule.evidence.size());
-    for (const RuleTerm& term : rule.evidence) put_term(out, term);
-    out.number(rule.advice.size());
-    for (const std::string_view advice : rule.advice) out.text(advice);
-  }
+  put_list(out, rules.rules, [&](const Rule& rule) {
+    for (const std::string_view text :
+         {rule.slug, rule.vendor, rule.title, rule.meaning, rule.model, rule.only_possible})
+      out.text(text);
+    out.real(rule.error);
+    for (const std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
+      put_list(out, *list, [&](const RuleCondition& condition) { put_condition(out, condition); });
+    for (const RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of})
+      put_expression(out, *each);
+    put_list(out, rule.evidence, [&](const RuleExpression& each) { put_expression(out, each); });
+    put_list(out, rule.advice, [&](std::string_view advice) { out.text(advice); });
+  });
+  put_list(out, rules.checks, [&](const RuleCheck& check) {
+    for (const std::string_view text : {check.slug, check.vendor, check.says}) out.text(text);
+    put_condition(out, check.when);
+    put_list(out, check.suspects, [&](std::string_view suspect) { out.text(suspect); });
+  });
+  put_list(out, rules.screens, [&](const RuleScreen& screen) {
+    out.text(screen.vendor);
+    out.text(screen.weight_words);
+    put_expression(out, screen.weight);
+    put_list(out, screen.bars, [&](const RuleExpression& each) { put_expression(out, each); });
+  });
 
   for (const Catalog& catalog : catalogs) {
     begin_section();
@@ -530,26 +546,40 @@ Result<RuleBook> decode_rules(std::string_view blob) {
   Decoder in(blob);
   if (!in.seek(kRules)) return damaged();
   RuleBook book;
-  book.rules.resize(in.count());
-  for (Rule& rule : book.rules) {
-    rule.slug = in.text();
-    rule.vendor = in.text();
-    rule.title = in.text();
-    rule.meaning = in.text();
-    rule.weight = in.real();
-    rule.when = get_conditions(in);
-    rule.any = get_conditions(in);
-    rule.severity.resize(in.count());
-    for (RuleRamp& ramp : rule.severity) {
-      ramp.term = get_term(in);
-      ramp.from = in.real();
-      ramp.to = in.real();
-    }
-    rule.evidence.resize(in.count());
-    for (RuleTerm& term : rule.evidence) term = get_term(in);
-    rule.advice.resize(in.count());
-    for (std::string_view& advice : rule.advice) advice = in.text();
-  }
+  const auto fill = [&](auto& list, auto get) {
+    list.resize(in.count());
+    for (auto& each : list) each = get();
+  };
+  const auto expression = [&] { return get_expression(in); };
+  const auto condition = [&] { return get_condition(in); };
+  const auto text = [&] { return in.text(); };
+  fill(book.rules, [&] {
+    Rule rule;
+    for (std::string_view* each :
+         {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model, &rule.only_possible})
+      *each = in.text();
+    rule.error = in.real();
+    for (std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless}) fill(*list, condition);
+    for (RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) *each = get_expression(in);
+    fill(rule.evidence, expression);
+    fill(rule.advice, text);
+    return rule;
+  });
+  fill(book.checks, [&] {
+    RuleCheck check;
+    for (std::string_view* each : {&check.slug, &check.vendor, &check.says}) *each = in.text();
+    check.when = get_condition(in);
+    fill(check.suspects, text);
+    return check;
+  });
+  fill(book.screens, [&] {
+    RuleScreen screen;
+    screen.vendor = in.text();
+    screen.weight_words = in.text();
+    screen.weight = get_expression(in);
+    fill(screen.bars, expression);
+    return screen;
+  });
   if (in.bad) return damaged();
   book.strings = std::make_shared<StringStore>();
   return book;

@@ -1,4 +1,4 @@
-// Reads rules.yaml and answers whether a rule fires on given values.
+// Reads rules.yaml and judges a rule on given intervals.
 #include "metric/catalog/rules.h"
 
 #include <algorithm>
@@ -12,18 +12,6 @@
 namespace tacho::metric {
 namespace {
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t begin = text.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return parts;
-    text.remove_prefix(begin);
-    const size_t end = std::min(text.find(' '), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-}
-
 std::optional<double> to_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -35,6 +23,12 @@ bool is_slug_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
 class RuleReader : YamlReader {
  public:
   RuleReader(std::string_view file, const Catalog* catalog, RuleBook& book)
@@ -43,11 +37,31 @@ class RuleReader : YamlReader {
   Status read(const YAML::Node& root) {
     if (root.IsNull()) return {};
     if (!root.IsMap()) return fail_at(root, "a catalog file must be a mapping of keys to values");
-    for (const auto& entry : root) {
-      if (!entry.first.IsScalar() || entry.first.Scalar() != "rules") continue;
-      if (!entry.second.IsSequence()) return fail_at(entry.second, "rules must be a list");
-      for (const auto& rule : entry.second) TACHO_TRY(read_rule(rule));
-    }
+    RuleScreen screen;
+    // Quantities first, wherever they stand: everything else may name them.
+    for (const char* wanted : {"quantities", "input-error", "rules", "checks", "bars", "weight"})
+      for (const auto& entry : root) {
+        if (!entry.first.IsScalar() || entry.first.Scalar() != wanted) continue;
+        const std::string_view key = wanted;
+        const YAML::Node& value = entry.second;
+        if (key == "input-error") {
+          TACHO_ASSIGN(error_, percent(value, key));
+        } else if (key == "weight") {
+          TACHO_TRY(read_weight(value, screen));
+        } else if (!value.IsSequence()) {
+          return fail_at(value, "{} must be a list", key);
+        } else {
+          for (const auto& item : value) {
+            if (key == "quantities") TACHO_TRY(read_quantity(item));
+            if (key == "rules") TACHO_TRY(read_rule(item));
+            if (key == "checks") TACHO_TRY(read_check(item));
+            if (key == "bars") {
+              TACHO_ASSIGN(screen.bars.emplace_back(), read_expression(item, "bars"));
+            }
+          }
+        }
+      }
+    if (!screen.bars.empty() || !screen.weight.steps.empty()) book_.screens.push_back(std::move(screen));
     return {};
   }
 
@@ -64,61 +78,124 @@ class RuleReader : YamlReader {
     return YamlReader::items(node);
   }
 
+  Result<double> percent(const YAML::Node& node, std::string_view what) const {
+    TACHO_ASSIGN(const std::string word, text(node, what));
+    const std::optional<double> value = to_number(word);
+    if (!value || *value < 0 || *value > 100)
+      return fail_at(node, "{} is a number of percent from 0 to 100, not \"{}\"", what, word);
+    return *value;
+  }
+
+  Result<std::string> slug(const YAML::Node& node, std::string_view what) const {
+    TACHO_ASSIGN(const std::string line, text(node, what));
+    if (!std::all_of(line.begin(), line.end(), is_slug_char))
+      return fail_at(node, "a {}'s name must be lower-case letters, digits and \"-\"", what);
+    return line;
+  }
+
+  Status read_quantity(const YAML::Node& node) {
+    TACHO_ASSIGN(const Fields all, fields(node, "a quantity", {"quantity", "name", "unit", "value"}));
+    for (const char* key : {"quantity", "name", "value"})
+      if (find(all, key) == nullptr) return fail_at(node, "a quantity needs a \"{}\"", key);
+    TACHO_ASSIGN(const std::string slug, this->slug(*find(all, "quantity"), "quantity"));
+    if (quantities_.contains(slug) || (catalog_ != nullptr && catalog_->metric(slug) != nullptr))
+      return fail_at(node, "there is a quantity or metric \"{}\" already", slug);
+    TACHO_ASSIGN(RuleExpression value, read_expression(*find(all, "value"), "value"));
+    TACHO_ASSIGN(const std::string name, text(*find(all, "name"), "name"));
+    value.name = store(name);
+    if (const YAML::Node* unit = find(all, "unit"); unit != nullptr) {
+      TACHO_ASSIGN(const std::string word, text(*unit, "unit"));
+      value.unit = store(word);
+    }
+    quantities_.emplace(slug, std::move(value));
+    return {};
+  }
+
+  Status read_weight(const YAML::Node& node, RuleScreen& screen) {
+    TACHO_ASSIGN(const Fields all, fields(node, "weight", {"value", "words"}));
+    for (const char* key : {"value", "words"})
+      if (find(all, key) == nullptr) return fail_at(node, "weight needs a \"{}\"", key);
+    TACHO_ASSIGN(screen.weight, read_expression(*find(all, "value"), "value"));
+    TACHO_ASSIGN(const std::string words, text(*find(all, "words"), "words"));
+    screen.weight_words = store(words);
+    return {};
+  }
+
+  Status read_check(const YAML::Node& node) {
+    TACHO_ASSIGN(const Fields all, fields(node, "a check", {"check", "when", "says", "suspects"}));
+    for (const char* key : {"check", "when", "says", "suspects"})
+      if (find(all, key) == nullptr) return fail_at(node, "a check needs a \"{}\"", key);
+    RuleCheck check;
+    TACHO_ASSIGN(const std::string slug, this->slug(*find(all, "check"), "check"));
+    check.slug = store(slug);
+    TACHO_ASSIGN(check.when, read_condition(*find(all, "when")));
+    TACHO_ASSIGN(const std::string says, text(*find(all, "says"), "says"));
+    check.says = store(says);
+    TACHO_ASSIGN(const auto suspects, words(*find(all, "suspects"), "suspects"));
+    for (const std::string& suspect : suspects) check.suspects.push_back(store(suspect));
+    book_.checks.push_back(std::move(check));
+    return {};
+  }
+
   Status read_rule(const YAML::Node& node) {
     if (!node.IsMap()) return fail_at(node, "a rule must be a mapping of keys to values");
     Rule rule;
+    rule.error = error_;
     std::set<std::string> seen;
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) return fail_at(entry.first, "a key of a rule must be a word");
       const std::string& key = entry.first.Scalar();
       const YAML::Node& value = entry.second;
       if (!seen.insert(key).second) return fail_at(entry.first, "a rule has the key \"{}\" twice", key);
-      if (key == "rule" || key == "title" || key == "meaning") {
+      if (key == "rule") {
+        TACHO_ASSIGN(const std::string line, slug(value, "rule"));
+        rule.slug = store(line);
+      } else if (key == "title" || key == "meaning" || key == "model" || key == "only-possible") {
         TACHO_ASSIGN(const std::string line, text(value, key));
-        if (key == "rule" && !std::all_of(line.begin(), line.end(), is_slug_char))
-          return fail_at(value, "a rule's name must be lower-case letters, digits and \"-\"");
-        (key == "rule" ? rule.slug : key == "title" ? rule.title : rule.meaning) = store(line);
-      } else if (key == "when" || key == "any") {
+        (key == "title"     ? rule.title
+         : key == "meaning" ? rule.meaning
+         : key == "model"   ? rule.model
+                            : rule.only_possible) = store(line);
+      } else if (key == "when" || key == "any" || key == "unless") {
         TACHO_ASSIGN(const auto list, items(value, key));
         for (const YAML::Node& item : list) {
           TACHO_ASSIGN(const RuleCondition condition, read_condition(item));
-          (key == "when" ? rule.when : rule.any).push_back(condition);
+          (key == "when" ? rule.when : key == "any" ? rule.any : rule.unless).push_back(condition);
         }
-      } else if (key == "severity") {
-        TACHO_ASSIGN(const auto list, items(value, key));
-        for (const YAML::Node& item : list) {
-          TACHO_ASSIGN(rule.severity.emplace_back(), read_ramp(item));
-        }
+      } else if (key == "saves") {
+        TACHO_TRY(read_saves(value, rule));
+      } else if (key == "of") {
+        TACHO_ASSIGN(rule.of, read_expression(value, key));
+      } else if (key == "error") {
+        TACHO_ASSIGN(rule.error, percent(value, key));
       } else if (key == "evidence") {
         TACHO_ASSIGN(const auto list, items(value, key));
         for (const YAML::Node& item : list) {
-          TACHO_ASSIGN(const std::string line, text(item, key));
-          TACHO_ASSIGN(rule.evidence.emplace_back(), read_term(item, split(line)));
+          TACHO_ASSIGN(rule.evidence.emplace_back(), read_expression(item, key));
         }
-      } else if (key == "weight") {
-        TACHO_ASSIGN(const std::string word, text(value, key));
-        const std::optional<double> weight = to_number(word);
-        if (!weight.has_value() || *weight <= 0 || *weight > 1)
-          return fail_at(value, "weight must be above 0 and at most 1, not \"{}\"", word);
-        rule.weight = *weight;
       } else if (key == "try") {
         TACHO_ASSIGN(const auto list, items(value, key));
         for (const YAML::Node& item : list) {
           TACHO_ASSIGN(const std::string line, text(item, key));
           rule.advice.push_back(store(line));
         }
+      } else if (key == "severity" || key == "weight") {
+        return fail_at(entry.first,
+                       "a rule says what could be saved, \"saves: low .. high\" in percent of the kernel's "
+                       "time, instead of a {}",
+                       key);
       } else {
         return fail_at(
             entry.first,
-            "a rule has no key \"{}\"; known are rule, title, when, any, severity, weight, evidence, "
-            "meaning, try",
+            "a rule has no key \"{}\"; known are rule, title, when, any, unless, saves, of, model, "
+            "error, only-possible, evidence, meaning, try",
             key);
       }
     }
-    for (const char* key : {"rule", "title", "when", "severity", "meaning", "try"})
+    for (const char* key : {"rule", "title", "when", "saves", "model", "meaning", "try"})
       if (!seen.contains(key)) return fail_at(node, "a rule needs a \"{}\"", key);
-    if (rule.when.empty() || rule.severity.empty() || rule.advice.empty())
-      return fail_at(node, "a rule needs at least one condition, one severity and one thing to try");
+    if (rule.when.empty() || rule.advice.empty())
+      return fail_at(node, "a rule needs at least one condition and one thing to try");
     for (const Rule& other : book_.rules)
       if (other.slug == rule.slug)
         return fail_at(node, "the rule \"{}\" stands here for the second time", rule.slug);
@@ -126,103 +203,80 @@ class RuleReader : YamlReader {
     return {};
   }
 
-  /// "slug[.column] [/ slug[.column]]"
-  Result<RuleTerm> read_term(const YAML::Node& node, std::span<const std::string_view> parts) {
-    RuleTerm term;
-    if (parts.size() == 1) {
-      TACHO_TRY(read_metric(node, parts[0], term.slug, term.column));
-    } else if (parts.size() == 3 && parts[1] == "/") {
-      TACHO_TRY(read_metric(node, parts[0], term.slug, term.column));
-      TACHO_TRY(read_metric(node, parts[2], term.over_slug, term.over_column));
-    } else {
-      return fail_at(node, "\"metric\" or \"metric / metric\" is expected here, with blanks around the /");
-    }
-    return term;
+  Result<RuleExpression> read_expression(const YAML::Node& node, std::string_view what) {
+    TACHO_ASSIGN(const std::string line, text(node, what));
+    return parse_expression(node, line);
   }
 
-  Status read_metric(const YAML::Node& node, std::string_view word, std::string_view& slug,
-                     std::string_view& column) {
-    const size_t dot = word.find('.');
-    const std::string_view name = word.substr(0, dot);
-    const std::string_view key = dot == std::string_view::npos ? std::string_view() : word.substr(dot + 1);
-    const auto legal = [](std::string_view text) {
-      return !text.empty() && std::all_of(text.begin(), text.end(), is_slug_char);
-    };
-    if (!legal(name) || (dot != std::string_view::npos && !legal(key)))
-      return fail_at(node, "\"{}\" is not a metric's slug", word);
-    if (catalog_ != nullptr) {
-      const Metric* metric = catalog_->metric(name);
-      if (metric == nullptr)
-        return fail_at(node, "there is no metric \"{}\" on {}", name, catalog_->architecture);
-      if (!key.empty() && !catalog_->table_of(*metric).column(key).has_value())
-        return fail_at(node, "the metric \"{}\" has no column \"{}\"", name, key);
-    }
-    slug = store(name);
-    column = store(key);
-    return {};
+  Result<RuleExpression> parse_expression(const YAML::Node& node, std::string_view line) {
+    Result<RuleExpression> parsed = parse_rule_expression(trimmed(line), quantities_, *book_.strings);
+    if (!parsed) return fail_at(node, "{}", parsed.error().message);
+    if (catalog_ != nullptr)
+      for (const RuleStep& step : parsed->steps) {
+        if (step.kind != RuleStep::Kind::kMetric) continue;
+        const Metric* metric = catalog_->metric(step.name);
+        if (metric == nullptr)
+          return fail_at(node, "there is no metric \"{}\" on {}", step.name, catalog_->architecture);
+        if (!step.column.empty() && !catalog_->table_of(*metric).column(step.column).has_value())
+          return fail_at(node, "the metric \"{}\" has no column \"{}\"", step.name, step.column);
+      }
+    return parsed;
   }
 
   Result<RuleCondition> read_condition(const YAML::Node& node) {
     TACHO_ASSIGN(const std::string line, text(node, "a condition"));
-    const std::vector<std::string_view> parts = split(line);
-    if (parts.size() < 3) return fail_at(node, "a condition is \"metric > number\", not \"{}\"", line);
+    const size_t sign = line.find_first_of("<>=");
+    if (sign == std::string::npos)
+      return fail_at(node, "a condition is \"quantity > number\", not \"{}\"", line);
+    const size_t behind = line.find_first_not_of("<>=", sign);
+    const std::string_view relation =
+        std::string_view(line).substr(sign, behind == std::string::npos ? behind : behind - sign);
     RuleCondition condition;
-    TACHO_ASSIGN(condition.term, read_term(node, std::span(parts).first(parts.size() - 2)));
-    const std::string_view sign = parts[parts.size() - 2];
-    if (sign == ">") {
+    if (relation == ">") {
       condition.relation = Relation::kAbove;
-    } else if (sign == ">=") {
+    } else if (relation == ">=") {
       condition.relation = Relation::kAtLeast;
-    } else if (sign == "<") {
+    } else if (relation == "<") {
       condition.relation = Relation::kBelow;
-    } else if (sign == "<=") {
+    } else if (relation == "<=") {
       condition.relation = Relation::kAtMost;
     } else {
-      return fail_at(node, "a condition compares with >, >=, < or <=, not \"{}\"", sign);
+      return fail_at(node, "a condition compares with >, >=, < or <=, not \"{}\"", relation);
     }
-    const std::optional<double> threshold = to_number(parts.back());
-    if (!threshold.has_value()) return fail_at(node, "\"{}\" is not a number", parts.back());
+    TACHO_ASSIGN(condition.quantity, parse_expression(node, std::string_view(line).substr(0, sign)));
+    const std::string_view number =
+        behind == std::string::npos ? std::string_view() : trimmed(std::string_view(line).substr(behind));
+    const std::optional<double> threshold = to_number(number);
+    if (!threshold.has_value()) return fail_at(node, "\"{}\" is not a number", number);
     condition.threshold = *threshold;
     return condition;
   }
 
-  Result<RuleRamp> read_ramp(const YAML::Node& node) {
-    TACHO_ASSIGN(const std::string line, text(node, "severity"));
-    const std::vector<std::string_view> parts = split(line);
-    const size_t dots = parts.empty() ? std::string_view::npos : parts.back().find("..");
-    if (parts.size() < 2 || dots == std::string_view::npos)
-      return fail_at(node, "severity is \"metric from..to\", not \"{}\"", line);
-    RuleRamp ramp;
-    TACHO_ASSIGN(ramp.term, read_term(node, std::span(parts).first(parts.size() - 1)));
-    const std::optional<double> from = to_number(parts.back().substr(0, dots));
-    const std::optional<double> to = to_number(parts.back().substr(dots + 2));
-    if (!from.has_value() || !to.has_value() || *from == *to)
-      return fail_at(node, "\"{}\" is not a range of two different numbers", parts.back());
-    ramp.from = *from;
-    ramp.to = *to;
-    return ramp;
+  Status read_saves(const YAML::Node& node, Rule& rule) {
+    TACHO_ASSIGN(const std::string line, text(node, "saves"));
+    const size_t dots = line.find(" .. ");
+    if (dots == std::string::npos)
+      return fail_at(node, "saves is \"low .. high\", in percent of the kernel's time, not \"{}\"", line);
+    TACHO_ASSIGN(rule.saves_low, parse_expression(node, std::string_view(line).substr(0, dots)));
+    TACHO_ASSIGN(rule.saves_high, parse_expression(node, std::string_view(line).substr(dots + 4)));
+    return {};
   }
 
   std::string_view store(std::string_view text) { return book_.strings->intern(text); }
 
   const Catalog* catalog_;
   RuleBook& book_;
+  double error_ = 0;
+  std::map<std::string, RuleExpression, std::less<>> quantities_;
 };
 
-bool known(const RuleTerm& term, const Catalog& catalog) {
-  return catalog.metric(term.slug) != nullptr &&
-         (term.over_slug.empty() || catalog.metric(term.over_slug) != nullptr);
+// What a run with everything would give: which metrics the catalog has at all.
+RuleValue exists(const RuleStep& leaf, const Catalog& catalog) {
+  if (leaf.kind == RuleStep::Kind::kMetric && catalog.metric(leaf.name) == nullptr) return {};
+  return {RuleValue::State::kNumber, 1};
 }
 
 }  // namespace
-
-std::string to_string(const RuleTerm& term) {
-  const auto one = [](std::string_view slug, std::string_view column) {
-    return column.empty() ? std::string(slug) : fmt::format("{}.{}", slug, column);
-  };
-  if (term.over_slug.empty()) return one(term.slug, term.column);
-  return fmt::format("{} / {}", one(term.slug, term.column), one(term.over_slug, term.over_column));
-}
 
 std::string_view to_string(Relation relation) {
   switch (relation) {
@@ -238,6 +292,11 @@ std::string_view to_string(Relation relation) {
   return "?";
 }
 
+const RuleScreen& RuleBook::screen() const {
+  static const RuleScreen kNone;
+  return screens.empty() ? kNone : screens.front();
+}
+
 Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const Catalog* catalog) {
   RuleBook book;
   book.strings = std::make_shared<StringStore>();
@@ -249,20 +308,25 @@ Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const
 }
 
 Status add_rules(RuleBook& book, const RuleBook& more) {
-  const auto stored = [&](std::string_view text) { return book.strings->intern(text); };
-  const auto stored_term = [&](const RuleTerm& term) {
-    return RuleTerm{stored(term.slug), stored(term.column), stored(term.over_slug), stored(term.over_column)};
+  const auto store = [&](std::string_view& text) { text = book.strings->intern(text); };
+  const auto store_expression = [&](RuleExpression& expression) {
+    store(expression.text);
+    store(expression.name);
+    store(expression.unit);
+    for (RuleStep& step : expression.steps) {
+      store(step.name);
+      store(step.column);
+    }
   };
   for (Rule rule : more.rules) {
-    rule.slug = stored(rule.slug);
-    rule.vendor = stored(rule.vendor);
-    rule.title = stored(rule.title);
-    rule.meaning = stored(rule.meaning);
-    for (std::vector<RuleCondition>* list : {&rule.when, &rule.any})
-      for (RuleCondition& condition : *list) condition.term = stored_term(condition.term);
-    for (RuleRamp& ramp : rule.severity) ramp.term = stored_term(ramp.term);
-    for (RuleTerm& term : rule.evidence) term = stored_term(term);
-    for (std::string_view& advice : rule.advice) advice = stored(advice);
+    for (std::string_view* text :
+         {&rule.slug, &rule.vendor, &rule.title, &rule.meaning, &rule.model, &rule.only_possible})
+      store(*text);
+    for (std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
+      for (RuleCondition& condition : *list) store_expression(condition.quantity);
+    for (RuleExpression* each : {&rule.saves_low, &rule.saves_high, &rule.of}) store_expression(*each);
+    for (RuleExpression& each : rule.evidence) store_expression(each);
+    for (std::string_view& advice : rule.advice) store(advice);
     const auto same = std::find_if(book.rules.begin(), book.rules.end(), [&](const Rule& other) {
       return other.slug == rule.slug && (other.vendor == rule.vendor || rule.vendor.empty());
     });
@@ -272,60 +336,88 @@ Status add_rules(RuleBook& book, const RuleBook& more) {
       book.rules.push_back(std::move(rule));
     }
   }
+  for (RuleCheck check : more.checks) {
+    for (std::string_view* text : {&check.slug, &check.vendor, &check.says}) store(*text);
+    store_expression(check.when.quantity);
+    for (std::string_view& suspect : check.suspects) store(suspect);
+    std::erase_if(book.checks, [&](const RuleCheck& other) {
+      return other.slug == check.slug && (other.vendor == check.vendor || check.vendor.empty());
+    });
+    book.checks.push_back(std::move(check));
+  }
+  for (RuleScreen screen : more.screens) {
+    store(screen.vendor);
+    store(screen.weight_words);
+    store_expression(screen.weight);
+    for (RuleExpression& each : screen.bars) store_expression(each);
+    std::erase_if(book.screens, [&](const RuleScreen& other) {
+      return other.vendor == screen.vendor || screen.vendor.empty();
+    });
+    book.screens.push_back(std::move(screen));
+  }
   return {};
 }
 
 bool can_evaluate(const Rule& rule, const Catalog& catalog) {
-  const auto all = [&](const std::vector<RuleCondition>& conditions) {
-    return std::all_of(conditions.begin(), conditions.end(),
-                       [&](const RuleCondition& condition) { return known(condition.term, catalog); });
+  const auto known = [&](const RuleExpression& expression) {
+    return evaluate(expression, [&](const RuleStep& leaf) { return exists(leaf, catalog); }).state !=
+           RuleValue::State::kAbsent;
   };
-  const bool any =
-      rule.any.empty() || std::any_of(rule.any.begin(), rule.any.end(),
-                                      [&](const RuleCondition& one) { return known(one.term, catalog); });
-  return all(rule.when) && any &&
-         std::any_of(rule.severity.begin(), rule.severity.end(),
-                     [&](const RuleRamp& ramp) { return known(ramp.term, catalog); });
+  const auto holds = [&](const RuleCondition& condition) { return known(condition.quantity); };
+  return std::all_of(rule.when.begin(), rule.when.end(), holds) &&
+         (rule.any.empty() || std::any_of(rule.any.begin(), rule.any.end(), holds)) &&
+         known(rule.saves_low) && known(rule.saves_high);
 }
 
-std::optional<double> term_value(const RuleTerm& term, const MetricLookup& lookup) {
-  const std::optional<double> value = lookup(term.slug, term.column);
-  if (!value.has_value() || !std::isfinite(*value)) return std::nullopt;
-  if (term.over_slug.empty()) return value;
-  const std::optional<double> over = lookup(term.over_slug, term.over_column);
-  if (!over.has_value() || !std::isfinite(*over) || *over == 0) return std::nullopt;
-  return *value / *over;
-}
-
-bool holds(const RuleCondition& condition, double value) {
-  switch (condition.relation) {
-    case Relation::kAbove:
-      return value > condition.threshold;
-    case Relation::kAtLeast:
-      return value >= condition.threshold;
-    case Relation::kBelow:
-      return value < condition.threshold;
-    case Relation::kAtMost:
-      return value <= condition.threshold;
-  }
-  return false;
-}
-
-std::optional<double> rule_severity(const Rule& rule, const MetricLookup& lookup) {
-  const auto fires = [&](const RuleCondition& condition) {
-    const std::optional<double> value = term_value(condition.term, lookup);
-    return value.has_value() && holds(condition, *value);
+Truth holds(const RuleCondition& condition, const RuleInterval& interval) {
+  if (interval.state == RuleValue::State::kMissing) return Truth::kUnknown;
+  if (interval.state != RuleValue::State::kNumber) return Truth::kNo;
+  const auto at = [&](double value) {
+    switch (condition.relation) {
+      case Relation::kAbove:
+        return value > condition.threshold;
+      case Relation::kAtLeast:
+        return value >= condition.threshold;
+      case Relation::kBelow:
+        return value < condition.threshold;
+      case Relation::kAtMost:
+        return value <= condition.threshold;
+    }
+    return false;
   };
-  if (!std::all_of(rule.when.begin(), rule.when.end(), fires)) return std::nullopt;
-  if (!rule.any.empty() && std::none_of(rule.any.begin(), rule.any.end(), fires)) return std::nullopt;
-  std::optional<double> severity;
-  for (const RuleRamp& ramp : rule.severity) {
-    const std::optional<double> value = term_value(ramp.term, lookup);
-    if (!value.has_value()) continue;
-    const double share = std::clamp((*value - ramp.from) / (ramp.to - ramp.from), 0.0, 1.0);
-    severity = std::max(severity.value_or(0.0), share * rule.weight);
+  const bool low = at(interval.low), high = at(interval.high);
+  return low && high ? Truth::kYes : low || high ? Truth::kMaybe : Truth::kNo;
+}
+
+Judgement judge(const Rule& rule, const IntervalLookup& lookup) {
+  const auto truth = [&](const RuleCondition& condition) {
+    return holds(condition, lookup(condition.quantity));
+  };
+  Truth all = Truth::kYes;
+  for (const RuleCondition& condition : rule.when) all = std::min(all, truth(condition));
+  if (!rule.any.empty()) {
+    Truth one = Truth::kNo;
+    for (const RuleCondition& condition : rule.any) one = std::max(one, truth(condition));
+    all = std::min(all, one);
   }
-  return severity;
+  if (all == Truth::kNo) return {Verdict::kSilent};
+  Truth refuted = Truth::kNo;
+  for (const RuleCondition& condition : rule.unless) refuted = std::max(refuted, truth(condition));
+  if (refuted == Truth::kYes) return {Verdict::kRefuted};
+  const RuleInterval low = lookup(rule.saves_low), high = lookup(rule.saves_high);
+  if (all == Truth::kUnknown || low.state == RuleValue::State::kMissing ||
+      high.state == RuleValue::State::kMissing)
+    return {Verdict::kNotJudged};
+  if (high.state != RuleValue::State::kNumber) return {Verdict::kSilent};
+  Judgement judgement;
+  judgement.high = std::clamp(high.value, 0.0, 100.0);
+  if (!(judgement.high > 0)) return {Verdict::kSilent};
+  judgement.verdict = all == Truth::kYes && refuted == Truth::kNo && rule.only_possible.empty()
+                          ? Verdict::kFound
+                          : Verdict::kPossible;
+  if (judgement.verdict == Verdict::kFound && low.state == RuleValue::State::kNumber)
+    judgement.low = std::clamp(low.value, 0.0, judgement.high);
+  return judgement;
 }
 
 std::string_view first_value_column(const Table& table) {

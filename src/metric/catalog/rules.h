@@ -1,5 +1,6 @@
-// The diagnosis rules: when a finding is to be made, how severe it is, and what to say. Facts only, read from
-// catalog/<vendor>/rules.yaml; who evaluates a run asks rule_severity() with the run's values.
+// The diagnosis rules: what must be true for a finding, what refutes it, how far its inputs may be off, and how much time its
+// model says could be saved. Facts only, read from catalog/<vendor>/rules.yaml; metric/analysis/diagnose.h applies them to a
+// run.
 #pragma once
 
 #include <functional>
@@ -12,54 +13,63 @@
 
 #include "base/result.h"
 #include "metric/catalog/catalog.h"
+#include "metric/catalog/rule_expression.h"
 
 namespace tacho::metric {
-
-/// A metric's value, or the quotient of two.
-struct RuleTerm {
-  std::string_view slug;
-  std::string_view column;     ///< key of the column; "" = the metric's first number (avg, or value)
-  std::string_view over_slug;  ///< "" or the metric it is divided by
-  std::string_view over_column;
-
-  bool operator==(const RuleTerm&) const = default;
-};
-/// "wave-cycles", "wave-cycles.max", "dependency-wait-cycles / wave-cycles".
-std::string to_string(const RuleTerm& term);
 
 enum class Relation : uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
 std::string_view to_string(Relation relation);  ///< ">", ">=", "<", "<="
 
 struct RuleCondition {
-  RuleTerm term;
+  RuleExpression quantity;
   Relation relation = Relation::kAbove;
   double threshold = 0;
-};
-
-/// Severity rises linearly from 0 where the term is `from` to 1 where it is `to` (which may be the smaller
-/// one).
-struct RuleRamp {
-  RuleTerm term;
-  double from = 0;
-  double to = 1;
 };
 
 struct Rule {
   std::string_view slug;    ///< "lds-bank-conflicts"
   std::string_view vendor;  ///< whose catalog it stands in: it holds on that vendor's devices only; "" = all
   std::string_view title;   ///< the finding in a few words
-  std::vector<RuleCondition> when;       ///< all must hold
-  std::vector<RuleCondition> any;        ///< and one of these, where there are any
-  std::vector<RuleRamp> severity;        ///< the largest counts
-  double weight = 1;                     ///< 0..1: what this finding can cost at most
-  std::vector<RuleTerm> evidence;        ///< shown besides the terms of the conditions
+  std::vector<RuleCondition> when;    ///< all must hold
+  std::vector<RuleCondition> any;     ///< and one of these, where there are any
+  std::vector<RuleCondition> unless;  ///< each of these refutes it
+  /// The share of the kernel's time, or of the count `of`, that could be saved, in percent: the model's range.
+  RuleExpression saves_low, saves_high;
+  RuleExpression of;               ///< empty: time; else the count that shrinks
+  std::string_view model;          ///< in one sentence, where the range comes from
+  double error = 0;                ///< percent: how far a quantity of a single dispatch may be off
+  std::string_view only_possible;  ///< why the inputs cannot prove it, and what would; "" where they can
+  std::vector<RuleExpression> evidence;  ///< shown besides the quantities of the conditions
   std::string_view meaning;              ///< one or two sentences
   std::vector<std::string_view> advice;  ///< what to try, best first
 };
 
+/// What cannot be: when the condition holds, findings that rest on a suspect are withheld.
+struct RuleCheck {
+  std::string_view slug, vendor;
+  RuleCondition when;
+  std::string_view says;  ///< one sentence; "{}" in it is the quantity's value
+  /// Counters ("GRBM_GUI_ACTIVE"), values of the machine ("$max_mclk") or metrics that may be wrong then.
+  std::vector<std::string_view> suspects;
+};
+
+/// What the first screen shows of a vendor's runs.
+struct RuleScreen {
+  std::string_view vendor;
+  std::vector<RuleExpression> bars;  ///< percent of a peak
+  /// What kernels are ranked by where their times are not those of the device; empty: their time.
+  RuleExpression weight;
+  std::string_view weight_words;  ///< "instructions issued"
+};
+
 struct RuleBook {
   std::vector<Rule> rules;
+  std::vector<RuleCheck> checks;
+  std::vector<RuleScreen> screens;  ///< one a vendor
   std::shared_ptr<StringStore> strings;
+
+  /// The book's screen; an empty one where there is none.
+  const RuleScreen& screen() const;
 };
 
 /// The rules of one YAML document; every metric and column in it must exist in `catalog`, where that is
@@ -69,23 +79,65 @@ Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const
 /// Adds rules to a book; one with a known slug replaces that. The book keeps the text of `more` alive.
 Status add_rules(RuleBook& book, const RuleBook& more);
 
-/// Whether all metrics that the rule needs (conditions and severity) exist on the catalog's architecture.
+/// Whether all metrics that the rule needs (conditions and savings) exist on the catalog's architecture.
 bool can_evaluate(const Rule& rule, const Catalog& catalog);
 
-/// A run's value of a metric (column "" = its first number), or nothing where it is not computable (also
-/// NaN).
-using MetricLookup = std::function<std::optional<double>(std::string_view slug, std::string_view column)>;
+/// A quantity with its 95 % interval.
+struct RuleInterval {
+  RuleValue::State state = RuleValue::State::kAbsent;
+  double value = 0, low = 0, high = 0;
+};
+using IntervalLookup = std::function<RuleInterval(const RuleExpression&)>;
 
-/// The term's value; nothing when a part is not computable, not finite, or divided by zero.
-std::optional<double> term_value(const RuleTerm& term, const MetricLookup& lookup);
+enum class Truth : uint8_t { kNo, kUnknown, kMaybe, kYes };
+/// Yes when the whole interval fulfils the condition, maybe when a part of it does. Unknown where the run lacks an input; what
+/// is undefined or cannot be counted fulfils nothing.
+Truth holds(const RuleCondition& condition, const RuleInterval& interval);
 
-bool holds(const RuleCondition& condition, double value);
+enum class Verdict : uint8_t {
+  kSilent,     ///< a condition does not hold
+  kRefuted,    ///< all hold, and so does what refutes it
+  kNotJudged,  ///< nothing speaks against it, and an input is missing
+  kPossible,   ///< an interval straddles a threshold, or what would refute it was not collected
+  kFound,      ///< every interval is past its threshold as a whole
+};
 
-/// Severity 0..1 when the rule's conditions all hold on computable values; nothing when it must not be
-/// printed.
-std::optional<double> rule_severity(const Rule& rule, const MetricLookup& lookup);
+/// A rule on one kernel. `low` and `high` are the percent that could be saved, 0 to 100; of a possible finding `low` is 0.
+struct Judgement {
+  Verdict verdict = Verdict::kSilent;
+  double low = 0, high = 0;
+};
+Judgement judge(const Rule& rule, const IntervalLookup& lookup);
 
-/// The column a term without one means: the first Value column of the metric's table.
+/// Calls f(const RuleExpression&) for every quantity of the rule that decides: conditions, refutations, savings.
+template <typename F>
+void for_each_deciding(const Rule& rule, F&& f) {
+  for (const std::vector<RuleCondition>* list : {&rule.when, &rule.any, &rule.unless})
+    for (const RuleCondition& condition : *list) f(condition.quantity);
+  f(rule.saves_low);
+  f(rule.saves_high);
+}
+
+/// Calls f(const RuleStep&) for every metric and value that rules, checks and bars of the book name.
+template <typename F>
+void for_each_leaf(const RuleBook& book, F&& f) {
+  const auto leaves = [&](const RuleExpression& expression) {
+    for (const RuleStep& step : expression.steps)
+      if (step.kind == RuleStep::Kind::kMetric || step.kind == RuleStep::Kind::kValue) f(step);
+  };
+  for (const Rule& rule : book.rules) {
+    for_each_deciding(rule, leaves);
+    for (const RuleExpression& each : rule.evidence) leaves(each);
+    leaves(rule.of);
+  }
+  for (const RuleCheck& check : book.checks) leaves(check.when.quantity);
+  for (const RuleScreen& screen : book.screens) {
+    for (const RuleExpression& each : screen.bars) leaves(each);
+    leaves(screen.weight);
+  }
+}
+
+/// The column a quantity without one means: the first Value column of the metric's table.
 std::string_view first_value_column(const Table& table);
 
 }  // namespace tacho::metric

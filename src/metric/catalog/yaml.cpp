@@ -73,11 +73,12 @@ class CatalogReader : YamlReader {
       file_ = file.name;
       TACHO_ASSIGN(const YAML::Node root, load_document(file.text, file.name));
       if (root.IsNull()) continue;
-      // "rules" is read by rules.cpp.
-      TACHO_ASSIGN(Fields top, fields(root, "a catalog file",
-                                      {"block", "slug", "title", "aliases", "description", "tables",
-                                       "architectures", "defaults", "families", "definitions", "run_values",
-                                       "seed_ids", "sets", "rules"}));
+      // "rules" and what belongs to them are read by rules.cpp.
+      TACHO_ASSIGN(Fields top,
+                   fields(root, "a catalog file",
+                          {"block", "slug", "title", "aliases", "description", "tables", "architectures",
+                           "defaults", "families", "definitions", "run_values", "seed_ids", "sets", "rules",
+                           "quantities", "checks", "bars", "weight", "input-error"}));
       documents_.push_back({file.name, std::move(top)});
     }
     return {};

@@ -8,6 +8,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "metric/formula/student.h"
+
 namespace tacho::metric {
 
 namespace {
@@ -94,16 +96,6 @@ double round_to(double x, double digits) {
 
 double truncated(double x) {
   return std::isfinite(x) ? std::trunc(x) : kNaN;
-}
-
-// The 97.5 % quantile of Student's t; from 31 degrees of freedom on within 0.002.
-double student(double freedom) {
-  static constexpr std::array kQuantiles = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                            2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-                                            2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
-                                            2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
-  const auto at = static_cast<size_t>(freedom);
-  return at <= kQuantiles.size() ? kQuantiles[at - 1] : 1.96 + 2.4 / freedom;
 }
 
 // What the counter may be called instead, "" when nothing is known.

@@ -249,6 +249,14 @@ void write_findings(JsonWriter& json, const Analysis& run) {
         .value(finding.title)
         .key("severity")
         .value(finding.severity);
+    json.key("possible").value(finding.possible);
+    if (!finding.doubt.empty()) json.key("doubt").value(finding.doubt);
+    json.key("saves").begin_object().key("low").value(finding.low).key("high").value(finding.high);
+    json.key("of")
+        .value(finding.of.empty() ? "time" : finding.of)
+        .key("model")
+        .value(finding.model)
+        .end_object();
     json.key("meaning").value(finding.meaning).key("advice").begin_array();
     for (const std::string& advice : finding.advice) json.value(advice);
     json.end_array().key("evidence").begin_array();
@@ -261,6 +269,7 @@ void write_findings(JsonWriter& json, const Analysis& run) {
           .key("term")
           .value(evidence.term);
       json.key("value").value(evidence.value).key("unit").value(evidence.unit);
+      json.key("low").value(evidence.low).key("high").value(evidence.high);
       if (!evidence.comparison.empty())
         json.key("comparison").value(evidence.comparison).key("threshold").value(evidence.threshold);
       if (evidence.peak) json.key("peak").value(*evidence.peak);
@@ -269,6 +278,22 @@ void write_findings(JsonWriter& json, const Analysis& run) {
     json.end_array().end_object();
   }
   json.end_array();
+  const Diagnosis& diagnosis = run.diagnosis();
+  json.newline().key("implausible").begin_array();
+  for (const Implausible& problem : diagnosis.implausible) {
+    json.newline().begin_object().key("check").value(problem.slug).key("text").value(problem.text);
+    write_strings(json, "withheld", problem.withheld);
+    json.end_object();
+  }
+  json.end_array().newline().key("not_judged").begin_array();
+  for (const NotJudged& entry : diagnosis.not_judged) {
+    json.newline().begin_object().key("slug").value(entry.slug).key("title").value(entry.title);
+    write_strings(json, "missing", entry.missing);
+    write_strings(json, "collect", entry.collect);
+    json.end_object();
+  }
+  json.end_array().newline().key("rules").value(diagnosis.rules);
+  json.key("shares_of").value(diagnosis.weight_words.empty() ? "time" : diagnosis.weight_words);
 }
 
 void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {

@@ -97,6 +97,143 @@ kernel void vectors(global const float4* in, global float4* out) {
   barrier(CLK_LOCAL_MEM_FENCE);
   out[get_global_id(0)] = tile[l];
 }
+
+// Faults and their mends, for tests/e2e/truth_test.py: the same result, or as much work, without what the rule finds.
+float work_one(float x) {
+  for (int k = 0; k < 32; ++k) x = fma(x, 1.01f, 0.5f);
+  return x;
+}
+float work_two(float x) {
+  for (int k = 0; k < 32; ++k) x = fma(x, 0.99f, 0.25f);
+  return x;
+}
+kernel void divergence_fault(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  out[i] = (get_local_id(0) & 1) == 0 ? work_one(in[i]) : work_two(in[i]);
+}
+kernel void divergence_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  out[i] = (get_local_id(0) & 32) == 0 ? work_one(in[i]) : work_two(in[i]);
+}
+kernel void stores_fault(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  out[i * 8] = in[i];
+}
+kernel void redundant_fault(global const float* in, global float* out) {
+  uint l = get_local_id(0);
+  uint base = get_group_id(0) * 64;
+  float sum = 0;
+  for (uint k = 0; k < 16; ++k) sum += in[base + ((l + k) & 63)];
+  out[get_global_id(0)] = sum;
+}
+kernel void redundant_mended(global const float* in, global float* out) {
+  local float tile[64];
+  uint l = get_local_id(0);
+  tile[l] = in[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  float sum = 0;
+  for (uint k = 0; k < 16; ++k) sum += tile[(l + k) & 63];
+  out[get_global_id(0)] = sum;
+}
+kernel void uniform_fault(global const float* in, global float* out) {
+  float sum = 0;
+  for (uint k = 0; k < 8; ++k) sum += in[k];
+  out[get_global_id(0)] = sum;
+}
+kernel void uniform_mended(constant float* in, global float* out) {
+  float sum = 0;
+  for (uint k = 0; k < 8; ++k) sum += in[k];
+  out[get_global_id(0)] = sum;
+}
+kernel void private_fault(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float a[16];
+  for (int k = 0; k < 16; ++k) a[k] = in[i] + k;
+  float sum = 0;
+  for (int k = 0; k < 16; ++k) sum += a[((int)in[i] + k * 3) & 15];
+  out[i] = sum;
+}
+kernel void private_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i], sum = 0;
+  for (int k = 0; k < 16; ++k) sum += x + (((int)x + k * 3) & 15);
+  out[i] = sum;
+}
+kernel void wide_fault(global const int* in, global int* out) {
+  int i = get_global_id(0);
+  long n = in[i];
+  for (int k = 0; k < 32; ++k) n = (n * 3 + 7) ^ (n >> 2);
+  out[i] = (int)n;
+}
+kernel void wide_mended(global const int* in, global int* out) {
+  int i = get_global_id(0);
+  int n = in[i];
+  for (int k = 0; k < 32; ++k) n = (n * 3 + 7) ^ (n >> 2);
+  out[i] = n;
+}
+kernel void atomics_fault(global const int* in, global int* out) { atomic_add(&out[0], in[get_global_id(0)] + 1); }
+kernel void atomics_mended(global const int* in, global int* out) {
+  local int sums[64];
+  int l = get_local_id(0);
+  sums[l] = in[get_global_id(0)] + 1;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (l != 0) return;
+  int sum = 0;
+  for (int k = 0; k < 64; ++k) sum += sums[k];
+  atomic_add(&out[0], sum);
+}
+kernel void constants_fault(constant float* in, global float* out) {
+  size_t i = get_global_id(0);
+  out[i] = in[i] + in[i + 1];
+}
+kernel void constants_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  out[i] = in[i] + in[i + 1];
+}
+kernel void unfused_fault(global const float* in, global float* out) {
+#pragma OPENCL FP_CONTRACT OFF
+  size_t i = get_global_id(0);
+  float x = in[i];
+  for (int k = 0; k < 32; ++k) x = x * 1.01f + 0.5f;
+  out[i] = x;
+}
+kernel void unfused_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i];
+  for (int k = 0; k < 32; ++k) x = fma(x, 1.01f, 0.5f);
+  out[i] = x;
+}
+kernel void divisions_fault(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i], by = x + 3;
+  for (int k = 0; k < 32; ++k) x = (x + 1) / by;
+  out[i] = x;
+}
+kernel void divisions_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i], by = 1 / (x + 3);
+  for (int k = 0; k < 32; ++k) x = (x + 1) * by;
+  out[i] = x;
+}
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+kernel void double_fault(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i];
+  for (int k = 0; k < 32; ++k) {
+    x = fma(x, 1.5f, 0.25f);
+    if (k % 4 == 0) x = x * 1.1;
+  }
+  out[i] = x;
+}
+kernel void double_mended(global const float* in, global float* out) {
+  size_t i = get_global_id(0);
+  float x = in[i];
+  for (int k = 0; k < 32; ++k) {
+    x = fma(x, 1.5f, 0.25f);
+    if (k % 4 == 0) x = x * 1.1f;
+  }
+  out[i] = x;
+}
 )";
 
 void check(const char* what, cl_int code) {

@@ -124,8 +124,12 @@ Result<Catalog> load_catalog(std::string_view architecture, std::span<const std:
 
 Result<RuleBook> load_rules(const Catalog& catalog, std::span<const std::string> config_dirs) {
   TACHO_ASSIGN(RuleBook book, decode_rules(blob()));
-  std::erase_if(book.rules,
-                [&](const Rule& rule) { return !rule.vendor.empty() && rule.vendor != catalog.vendor; });
+  const auto foreign = [&](const auto& each) {
+    return !each.vendor.empty() && each.vendor != catalog.vendor;
+  };
+  std::erase_if(book.rules, foreign);
+  std::erase_if(book.checks, foreign);
+  std::erase_if(book.screens, foreign);
   for (const std::string& folder : config_dirs) {
     TACHO_ASSIGN(const std::vector<CatalogFile> files, read_catalog_folder(folder));
     for (const CatalogFile& file : files) {

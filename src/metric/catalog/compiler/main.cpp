@@ -37,7 +37,10 @@ Status compile(const std::string& output, std::span<const std::string> folders) 
     for (const CatalogFile& file : files) {
       // Every rule must make sense on the newest architecture; load_rules drops it where metrics are missing.
       TACHO_ASSIGN(RuleBook more, parse_rules(file.text, file.name, &catalogs.back()));
-      for (Rule& rule : more.rules) rule.vendor = rules.strings->intern(vendor);
+      const std::string_view owner = rules.strings->intern(vendor);
+      for (Rule& rule : more.rules) rule.vendor = owner;
+      for (RuleCheck& check : more.checks) check.vendor = owner;
+      for (RuleScreen& screen : more.screens) screen.vendor = owner;
       TACHO_TRY(add_rules(rules, more));
     }
   }

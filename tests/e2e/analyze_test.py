@@ -76,17 +76,54 @@ class Analyze(Case):
 class Reports(Analyze):
     def test_report_fits_eighty_columns(self):
         for workload in (VCOPY, SYNTH, WORKLOADS / "no_roof" / "MI300X_A1", WORKLOADS / "vcopy" / "MI350"):
-            for line in self.text("-p", workload).splitlines()[2:]:
+            for line in (self.text("-p", workload) + self.text("-p", workload, "--full")).splitlines():
+                if str(workload) in line:
+                    continue
                 chart = any(c in line for c in "┌┐│└┘▲▼")
                 self.assertLessEqual(width(line), 120 if chart else 80, line)
 
     def test_report_has_every_block_and_no_colour_in_a_pipe(self):
-        text = self.text("-p", SYNTH)
+        text = self.text("-p", SYNTH, "--full")
         for heading in ("0.1 Top Kernels", "2.1 Speed-of-Light", "3.1 Memory Chart", "4.1 Roofline", "17.3 ", "18.1 ", "Findings"):
             self.assertIn(heading, text)
         self.assertNotIn("\x1b", text)
         self.assertIn("means over the dispatches", text)
         self.assertIn("not computable:", text)
+
+    def test_the_first_screen_is_one(self):
+        """Kernels, findings with their evidence, bars, what was not measured; the tables are asked for."""
+        text = self.text("-p", VCOPY)
+        self.assertLessEqual(len(text.splitlines()), 40)
+        order = [text.index(part) for part in ("What cannot be", "\nKernels\n", "\nFindings\n", "Speed of Light, %", "--full")]
+        self.assertEqual(order, sorted(order))
+        self.assertRegex(text, r"1\. possible: Bound by memory bandwidth: up to 63 % of its time\n +Memory bandwidth of its roof = "
+                               r"62\.56 \[\d\d\.\d\d, \d\d\.\d\d\] % \(> 60\)\n")
+        self.assertNotIn("Not measured", text)
+        self.assertNotIn("2.1.0", text)
+        # Half of the counters: what is missing, and how to get it.
+        few = self.text("-p", WORKLOADS / "ipblocks_SQ" / "MI200")
+        self.assertIn("none by the 24 rules that could be judged", few)
+        self.assertRegex(few, r"Blocks: 5 Command Processor[^`]*`tacho\s+profile -b 5 15 16 18`")
+        self.assertRegex(few, r"21 of 45 rules lack inputs:[^`]*`tacho\s+profile -b[ \d.\n]*17\.1")
+        # Options of tables bring the tables; rocprof-compute's name its layout.
+        for option in (["--full"], ["-b", "2"], ["--cols", "0", "Avg"], ["--errors"], ["--per-kernel"]):
+            self.assertIn("2.1 Speed-of-Light", self.text("-p", VCOPY, *option), option)
+        self.assertIn("2.1 Speed-of-Light", self.personality("rocprof-compute", "analyze", "-p", VCOPY))
+
+    def test_equal_launches_get_the_same_first_finding(self):
+        first = {self.json("-p", VCOPY, *choice)["findings"][0]["slug"]
+                 for choice in ([], ["-d", "0"], ["-d", "1"], ["-d", "2"])}
+        self.assertEqual(first, {"memory-bandwidth"})
+
+    def test_what_cannot_be_is_said_in_json_too(self):
+        document = self.json("-p", WORKLOADS / "no_roof" / "MI300A_A1")
+        problems = {problem["check"]: problem for problem in document["implausible"]}
+        self.assertEqual(problems["memory-peak"]["withheld"], ["Bound by memory bandwidth"])
+        self.assertIn("1.33", problems["memory-peak"]["text"])
+        self.assertNotIn("memory-bandwidth", {finding["slug"] for finding in document["findings"]})
+        missing = self.json("-p", WORKLOADS / "ipblocks_SQ" / "MI200")
+        self.assertEqual(len(missing["not_judged"]), 21)
+        self.assertTrue(all(entry["collect"] and entry["missing"] for entry in missing["not_judged"]))
 
     def test_colour_and_width_on_a_terminal(self):
         master, slave = pty.openpty()
@@ -311,6 +348,12 @@ class Reports(Analyze):
             self.assertTrue(finding["meaning"] and finding["advice"])
             for evidence in finding["evidence"]:
                 self.assertIsInstance(evidence["value"], (int, float))
+                self.assertLessEqual(evidence["low"], evidence["value"])
+                self.assertGreaterEqual(evidence["high"], evidence["value"])
+            self.assertLessEqual(finding["saves"]["low"], finding["saves"]["high"])
+            self.assertAlmostEqual(finding["severity"], (finding["saves"]["low"] + finding["saves"]["high"]) / 200)
+        weights = [finding["severity"] * finding["share"] for finding in document["findings"]]
+        self.assertEqual(weights, sorted(weights, reverse=True))
         self.assertLessEqual(max(per_kernel.values()), 5)
         self.assertEqual(self.json("-p", SYNTH, "--no-advice")["findings"], [])
         self.assertNotIn("Findings", self.text("-p", SYNTH, "--no-advice"))
@@ -359,6 +402,35 @@ class Comparisons(Analyze):
         text = self.text("-p", VCOPY, SYNTH, "-b", "11.2", "--report-diff", "90")
         self.assertRegex(text, r"VALU Utilization.*! \+15")
         self.assertNotRegex(text, r"IPC +0.*!")
+        boxed = self.personality("rocprof-compute", "analyze", "-p", VCOPY, SYNTH, "-b", "11.2", "--report-diff", "90")
+        self.assertRegex(boxed, r"VALU Utilization.*! 70\.74 \(15")
+
+    def test_the_biggest_changes_come_first_under_the_names_of_the_runs(self):
+        text = self.text("-p", VCOPY, WORKLOADS / "kernel" / "MI200")
+        self.assertRegex(text, r"(?m)^vcopy  /.*\n.*\nkernel  /")
+        self.assertRegex(text, r" vcopy \(ns\) +kernel \(ns\) +change  kernel, mean time\n +17440\.00 +17386\.67 +-0\.3 %")
+        changes = text[text.index("Biggest changes"):]
+        self.assertEqual(len([line for line in changes.splitlines() if re.match(r"  \d+\.\d+\.\d+ ", line)]), 10)
+        self.assertRegex(changes, r"(?m)^  \d+ more metrics changed")
+        self.assertIn("Findings, kernel against vcopy", text)
+        # Findings that came and went: the same folder with conflicts planted.
+        folder = self.folder / "conflicts"
+        shutil.copytree(VCOPY, folder, copy_function=shutil.copyfile)
+        rows = self.table(VCOPY / "pmc_perf.csv")
+        for row in rows:
+            row["GRBM_GUI_ACTIVE"] = str(int(float(row["End_Timestamp"]) - float(row["Start_Timestamp"])))
+            row["SQ_LDS_IDX_ACTIVE"] = str(int(row["GRBM_GUI_ACTIVE"]) * 104 // 2)
+            row["SQ_LDS_BANK_CONFLICT"] = str(int(row["GRBM_GUI_ACTIVE"]) * 104 // 3)
+        with open(folder / "pmc_perf.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        text = self.text("-p", VCOPY, folder)
+        self.assertRegex(text, r"(?m)^  \+ Bank conflicts in the local data share: up to 3\d % of its time")
+        self.assertRegex(self.text("-p", folder, VCOPY), r"(?m)^  - Bank conflicts in the local data share")
+        full = self.text("-p", VCOPY, folder, "--full")
+        for heading in ("1.1 System Info, where the runs differ", "3.1 Memory Chart", "4.1 Roofline", "Avg MI200"):
+            self.assertIn(heading, full)
 
 
 class Outputs(Analyze):
@@ -630,7 +702,7 @@ class BadInput(Analyze):
         document = self.json("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1")
         missing = {entry["slug"]: entry["missing"] for entry in document["not_computable"]}
         self.assertIn("SQ_ACTIVE_INST_VALU", missing["valu-utilization"])
-        self.assertIn("Not computable:", self.text("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1"))
+        self.assertIn("Not computable:", self.text("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1", "--full"))
 
 
 if __name__ == "__main__":

@@ -319,7 +319,7 @@ class OnCpu(Profile):
         self.assertEqual([(r["Kernel_Name"], r["Start_Timestamp"]) for r in stamps], [("vecCopy", row["Start_Timestamp"])])
         info = rows(folder / "sysinfo.csv")[0]
         self.assertEqual((info["workload_name"], info["gpu_arch"]), ("vcopy", "cpu"))
-        shown = self.run_command(TACHO, "analyze", "-p", "workloads/vcopy").stdout.decode()
+        shown = self.run_command(TACHO, "analyze", "-p", "workloads/vcopy", "--full").stdout.decode()
         self.assertRegex(shown, r"Cores Busy +\d")
         for name in ("json", "html", "csv"):
             self.run_command(TACHO, "analyze", "-p", folder, "--output-format", name, "-o", f"out.{name}")
@@ -332,11 +332,11 @@ class OnCpu(Profile):
         self.assertEqual(sorted(p.name for p in folder.glob("pmc_perf_*.csv")), ["pmc_perf_0.csv", "pmc_perf_1.csv", "pmc_perf_2.csv"])
         config = (folder / "profiling_config.yaml").read_text()
         self.assertEqual(config.count('{"run": '), 3)
-        newest = self.run_command(TACHO, "analyze", "-p", folder)
+        newest = self.run_command(TACHO, "analyze", "-p", folder, "--full")
         self.assertIn(b"2 of its 3 runs had another command", newest.stderr)
         self.assertIn(b"11. Cores", newest.stdout)
         self.assertNotIn(b"16. Memory", newest.stdout)
-        first = self.run_command(TACHO, "analyze", "-p", folder, "--run", "1")
+        first = self.run_command(TACHO, "analyze", "-p", folder, "--run", "1", "--full")
         # Runs of the same command and filters are one.
         self.assertIn(b"16. Memory", first.stdout)
         self.assertRegex(first.stdout, rb"Grid Size +65536")
@@ -397,14 +397,14 @@ class OnCpu(Profile):
         self.assertEqual([p.name for p in folder.glob("*.db")], [])
         long = rows(folder / "results_0.csv")
         self.assertIn("CPU_TASK_CLOCK", {row["Counter_Name"] for row in long})
-        self.assertRegex(self.run_command(TACHO, "analyze", "-p", folder).stdout.decode(), r"Cores Busy +\d")
+        self.assertRegex(self.run_command(TACHO, "analyze", "-p", folder, "--full").stdout.decode(), r"Cores Busy +\d")
         self.cpu("-q", "-n", "kept", "--format-rocprof-output", "rocpd", "--retain-rocpd-output")
         database = sqlite3.connect(self.folder / "workloads" / "kept" / "cpu" / "results_0.db")
         # Runs of one folder go together whatever their form; the newest values count.
         self.cpu("-q", "-n", "v", "-b", "7")
         self.cpu("-q", "-n", "v", "-b", "context-switches", "--format-rocprof-output", "rocpd")
         self.assertEqual(sorted(p.name for p in folder.glob("*_[0-9].csv")), ["pmc_perf_1.csv", "results_0.csv", "results_2.csv"])
-        shown = self.run_command(TACHO, "analyze", "-p", folder, "--decimal", "0").stdout.decode()
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "--decimal", "0", "--full").stdout.decode()
         self.assertRegex(shown, r"Cores Busy +\d")
         self.assertRegex(shown, rf"Kernel Time with Launch +{rows(folder / 'pmc_perf_1.csv')[0]['CPU_WALL_TIME']} ")
         newest = {row["Counter_Name"]: row["Counter_Value"] for row in rows(folder / "results_2.csv")}
@@ -429,7 +429,7 @@ class OnCpu(Profile):
             "block: 7\ntables:\n  - table: 2\n    metrics:\n      - slug: cpu-wall-twice\n        name: Twice\n        unit: ns\n"
             "        kind: ratio\n        value: 2 * CPU_WALL_TIME\n        description: Twice the wall time.\n        advice: None.\n")
         self.cpu("-q", "-n", "v", "--config-dir", "own", "-b", "cpu-wall-twice")
-        shown = self.run_command(TACHO, "analyze", "-p", "workloads/v", "--config-dir", "own").stdout.decode()
+        shown = self.run_command(TACHO, "analyze", "-p", "workloads/v", "--config-dir", "own", "--full").stdout.decode()
         self.assertRegex(shown, r"Twice +\d")
         specs = self.profile("--specs", "--device", "cpu").stdout.decode()
         self.assertRegex(specs, r"gpu_arch +cpu")

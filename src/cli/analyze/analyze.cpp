@@ -146,6 +146,8 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->expected(0, 1)
       ->type_name("ARCH");
   app.add_flag("--list-stats", a.text.statistics_only, "only the kernels and dispatches of the run");
+  app.add_flag("--full", a.text.full,
+               "every table; without it, and without -b, one screen with the findings");
   app.add_flag("--per-kernel", a.text.per_kernel, "every table once for each kernel");
   app.add_flag("--errors", a.text.errors,
                "beside each mean how far it may be off (95 %), where launches were repeated");
@@ -357,6 +359,9 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
     a.text.description = true;
   }
   a.text.roofline_dispatches = a.sort == "dispatches";
+  // Options of the roofline ask for its table.
+  a.text.full =
+      a.text.full || a.text.roofline_dispatches || !a.memory_levels.empty() || !a.text.data_types.empty();
   for (const std::string& level : a.memory_levels) {
     const std::string name = CLI::detail::to_lower(level);
     if (name == "all")

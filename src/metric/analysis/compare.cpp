@@ -26,7 +26,39 @@ std::optional<double> change(std::optional<double> base, std::optional<double> o
   return (*other - *base) / std::fabs(*base) * 100;
 }
 
-Comparison compare(std::span<const Evaluation* const> runs) {
+bool depends_on_time(const Metric& metric) {
+  return metric.kind == Kind::kRate || metric.slug == "kernel-time";
+}
+
+void judge(const Comparison& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {
+  for (const ComparedTable& table : comparison.tables)
+    for (const ComparedRow& row : table.rows) {
+      if (row.columns.empty() || (counts_only && depends_on_time(*row.base->metric))) continue;
+      const ComparedValue& value = row.columns.front();
+      for (size_t r = 1; r < value.percent.size(); ++r) {
+        if (value.values.front()) ++(value.values[r] ? largest.judged : largest.missing);
+        const std::optional<double> percent = value.percent[r];
+        if (!percent || std::fabs(*percent) <= largest.percent) continue;
+        largest.percent = std::fabs(*percent);
+        largest.id = row.base->id;
+        largest.name = row.base->metric->name;
+        largest.kernel = kernel;
+        largest.run = r;
+      }
+    }
+  largest.missing += comparison.unmatched.size();
+}
+
+std::map<std::string_view, const KernelStatistics*> kernels_of(const Analysis& run) {
+  std::map<std::string_view, const KernelStatistics*> kernels;
+  for (const KernelStatistics& kernel : run.kernels())
+    if (kernel.selected) kernels.emplace(run.workload().kernels[kernel.kernel], &kernel);
+  return kernels;
+}
+
+}  // namespace
+
+Comparison compare(std::span<const Evaluation* const> runs, bool everything) {
   using Key = std::pair<std::string_view, int32_t>;
   struct Place {
     const ResultTable* table;
@@ -39,7 +71,7 @@ Comparison compare(std::span<const Evaluation* const> runs) {
 
   Comparison result;
   for (const ResultTable& table : runs.front()->tables) {
-    if (!table.table->comparable) continue;
+    if (!everything && !table.table->comparable) continue;
     ComparedTable out;
     out.base = &table;
     for (size_t c = 0; c < table.table->columns.size(); ++c)
@@ -76,42 +108,10 @@ Comparison compare(std::span<const Evaluation* const> runs) {
   return result;
 }
 
-bool depends_on_time(const Metric& metric) {
-  return metric.kind == Kind::kRate || metric.slug == "kernel-time";
-}
-
-void judge(const Comparison& comparison, bool counts_only, std::string_view kernel, LargestChange& largest) {
-  for (const ComparedTable& table : comparison.tables)
-    for (const ComparedRow& row : table.rows) {
-      if (row.columns.empty() || (counts_only && depends_on_time(*row.base->metric))) continue;
-      const ComparedValue& value = row.columns.front();
-      for (size_t r = 1; r < value.percent.size(); ++r) {
-        if (value.values.front()) ++(value.values[r] ? largest.judged : largest.missing);
-        const std::optional<double> percent = value.percent[r];
-        if (!percent || std::fabs(*percent) <= largest.percent) continue;
-        largest.percent = std::fabs(*percent);
-        largest.id = row.base->id;
-        largest.name = row.base->metric->name;
-        largest.kernel = kernel;
-        largest.run = r;
-      }
-    }
-  largest.missing += comparison.unmatched.size();
-}
-
-std::map<std::string_view, const KernelStatistics*> kernels_of(const Analysis& run) {
-  std::map<std::string_view, const KernelStatistics*> kernels;
-  for (const KernelStatistics& kernel : run.kernels())
-    if (kernel.selected) kernels.emplace(run.workload().kernels[kernel.kernel], &kernel);
-  return kernels;
-}
-
-}  // namespace
-
-Comparison compare(std::span<const Analysis> runs) {
+Comparison compare(std::span<const Analysis> runs, bool everything) {
   std::vector<const Evaluation*> all;
   for (const Analysis& run : runs) all.push_back(&run.all());
-  return compare(all);
+  return compare(all, everything);
 }
 
 LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
@@ -144,7 +144,7 @@ LargestChange largest_change(std::span<const Analysis> runs, bool counts_only) {
                        two = runs[r].evaluate(now->second->kernel);
       const Evaluation* const both[] = {&one, &two};
       LargestChange own;
-      judge(compare(both), counts_only, name, own);
+      judge(compare(both, false), counts_only, name, own);
       if (own.percent <= largest.percent) continue;
       own.run = r;
       own.judged = largest.judged;

@@ -35,7 +35,10 @@ struct Comparison {
   std::vector<std::string> unmatched;  ///< slugs of run 0 that another run does not have
 };
 
-Comparison compare(std::span<const Analysis> runs);
+/// `everything`: also the tables that rocprof-compute leaves out of comparisons (the memory chart).
+Comparison compare(std::span<const Analysis> runs, bool everything = false);
+/// The same of evaluations over parts of the runs, one of each.
+Comparison compare(std::span<const Evaluation* const> runs, bool everything = true);
 
 /// Largest |change| over the first value column of every row.
 struct LargestChange {

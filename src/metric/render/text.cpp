@@ -8,9 +8,12 @@
 #include "metric/analysis/compare.h"
 #include "metric/analysis/roofline_points.h"
 #include "metric/render/columns.h"
+#include "metric/render/findings_text.h"
 #include "metric/render/memory_chart.h"
 #include "metric/render/pc_sample_table.h"
 #include "metric/render/roofline_plot.h"
+#include "metric/render/run_names.h"
+#include "metric/render/screen.h"
 
 namespace tacho::metric {
 
@@ -29,10 +32,17 @@ class Renderer {
     style_.colour = options.screen.colour;
     style_.indent = options.boxed ? 0 : 2;
     if (options.boxed) style_.missing = compat_ ? "" : "N/A";
+    std::vector<std::string> paths;
+    for (const Analysis& run : runs) paths.push_back(run.workload().path);
+    names_ = run_names(paths, 20);
   }
 
   std::string run() {
     for (const Analysis& each : runs_) head(each);
+    if (!options_.boxed && run_.options().blocks.empty() && !options_.statistics_only)
+      for (size_t r = 0; r < runs_.size(); ++r)
+        out_ += implausible_text(runs_[r].diagnosis(), runs_.size() > 1 ? names_[r] : std::string(),
+                                 options_.screen, ~size_t{0});
     if (runs_.size() > 1 && !options_.statistics_only) {
       comparison();
       return std::move(out_);
@@ -79,26 +89,8 @@ class Renderer {
   // Who was measured, and how values are to be read.
   void head(const Analysis& run) {
     if (options_.boxed) return;
-    const workload::SysInfo& info = run.workload().sysinfo;
-    double total = 0;
-    size_t kernels = 0, dispatches = 0;
-    for (const KernelStatistics& kernel : run.kernels())
-      if (kernel.selected) {
-        total += kernel.sum;
-        dispatches += kernel.count;
-        ++kernels;
-      }
-    const std::string_view name = info.get("workload_name");
-    if (runs_.size() > 1)
-      out_ += fmt::format("run {}{}: ", &run - runs_.data(), &run == &runs_.front() ? " (baseline)" : "");
-    out_ += paint(name.empty() ? std::string("workload") : report::clean(name), Paint::kBold) + "  " +
-            run.workload().path + "\n";
-    std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
-    if (const double cus = info.number("cu_per_gpu"); cus > 0)
-      line += fmt::format(", {:.0f} CU{}", cus, cus == 1 ? "" : "s");
-    line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es",
-                        kernels, kernels == 1 ? "" : "s", report::format_duration(total));
-    out_ += line + "\n";
+    const auto at = static_cast<size_t>(&run - runs_.data());
+    out_ += run_heading(run, runs_.size() > 1 ? names_[at] : std::string(), options_.screen);
     if (&run == &runs_.back()) {
       std::string unit = run.options().normalisation;
       std::replace(unit.begin(), unit.end(), '_', ' ');
@@ -688,66 +680,28 @@ class Renderer {
 
   void findings() {
     if (options_.boxed || !run_.options().advice || !run_.options().blocks.empty()) return;
-    // Without all counters most rules cannot tell.
-    if (run_.findings().empty() && !run_.workload().recorded_blocks.empty()) return;
-    out_ += "\n" + paint("Findings", Paint::kBold) + "\n";
-    if (run_.findings().empty()) out_ += "  none: no rule found something to improve\n";
-    const size_t width = std::min<size_t>(std::max<size_t>(options_.screen.width, 60), 110);
-    // Grouped by kernel, the one with the weightiest finding first.
-    std::vector<uint32_t> order;
-    for (const Finding& finding : run_.findings())
-      if (std::find(order.begin(), order.end(), finding.kernel) == order.end())
-        order.push_back(finding.kernel);
-    for (const uint32_t kernel : order) {
-      bool first = true;
-      int number = 0;
-      for (const Finding& finding : run_.findings()) {
-        if (finding.kernel != kernel) continue;
-        if (first)
-          out_ +=
-              fmt::format("  {} ({:.1f} % of the time)\n",
-                          paint(report::shortened(report::clean(run_.workload().kernels[kernel]), width - 24),
-                                Paint::kCyan),
-                          finding.share);
-        first = false;
-        const std::string grade = finding.severity >= 0.66   ? "high"
-                                  : finding.severity >= 0.33 ? "medium"
-                                                             : "low";
-        const Paint colour = finding.severity >= 0.66   ? Paint::kRed
-                             : finding.severity >= 0.33 ? Paint::kYellow
-                                                        : Paint::kGreen;
-        out_ += fmt::format("  {}. {} {}\n", ++number, finding.title, paint("[" + grade + "]", colour));
-        for (const Evidence& evidence : finding.evidence) {
-          std::string line = fmt::format("{}{}{} = {}", evidence.id, evidence.id.empty() ? "" : " ",
-                                         evidence.name, evidence_number(evidence.value));
-          if (!evidence.unit.empty()) line += " " + evidence.unit;
-          std::string aside;
-          if (!evidence.comparison.empty())
-            aside = fmt::format("{} {}", evidence.comparison, evidence_number(evidence.threshold));
-          if (evidence.peak)
-            aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", evidence_number(*evidence.peak));
-          if (!aside.empty()) line += " (" + aside + ")";
-          out_ += "     " + paint(report::wrapped(line, width - 5, 7), Paint::kDim) + "\n";
-        }
-        out_ += "     " + report::wrapped(finding.meaning, width - 5, 5) + "\n";
-        for (const std::string& advice : finding.advice)
-          out_ += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
-      }
-    }
-  }
-
-  std::string evidence_number(double value) const {
-    return std::fabs(value) >= 1e6 ? report::format_si(value, 2)
-                                   : report::format_fixed(value, value == std::floor(value) ? 0 : 2);
+    out_ += findings_text(run_, options_.screen, false, ~size_t{0});
+    out_ += not_judged_text(run_.diagnosis(), options_.screen, false);
   }
 
   // --- several runs
   // ------------------------------------------------------------------------------------------------
 
   void comparison() {
-    const Comparison compared = compare(runs_);
-    if (show_statistics() && !options_.boxed) compare_kernels();
+    const Comparison compared = compare(runs_, !options_.boxed);
+    if (!options_.boxed && run_.options().blocks.empty()) {
+      out_ += changes_text(runs_, options_);
+    } else if (show_statistics()) {
+      compare_kernels();
+    }
+    if (run_.options().blocks.empty() || selected(1)) compare_systems();
+    bool roofline_done = false;
+    const auto roofline_here = [&] {
+      if (!roofline_done) compare_roofline();
+      roofline_done = true;
+    };
     for (const ComparedTable& table : compared.tables) {
+      if (table.base->block->number > 4) roofline_here();
       TextTable out;
       out.columns.push_back({options_.boxed ? "Metric_ID" : "id"});
       out.columns.push_back({"Metric"});
@@ -765,11 +719,92 @@ class Renderer {
       out_ += report::to_text(out, style_);
       if (options_.boxed) out_ += "\n";
     }
+    roofline_here();
     if (!compared.unmatched.empty())
       out_ += paint(fmt::format("\n{} metrics of the first run are not in another one (another architecture, "
                                 "or not collected); they are left out\n",
                                 compared.unmatched.size()),
                     Paint::kDim);
+  }
+
+  // The machines, where they differ.
+  void compare_systems() {
+    if (!run_.shows(1, 1)) return;
+    TextTable table;
+    table.columns.push_back({options_.boxed ? "" : "property"});
+    for (const std::string& name : names_) {
+      table.columns.push_back({name, report::Align::kLeft});
+      table.columns.back().shrink = true;
+    }
+    size_t equal = 0;
+    for (const auto& [name, value] : run_.workload().sysinfo.fields()) {
+      std::vector<report::Cell> row = {name};
+      bool differs = false;
+      for (const Analysis& run : runs_) {
+        row.emplace_back(std::string(run.workload().sysinfo.get(name)));
+        differs = differs || run.workload().sysinfo.get(name) != value;
+      }
+      if (differs)
+        table.rows.push_back(std::move(row));
+      else
+        ++equal;
+    }
+    block_heading(1, "System Info");
+    table_heading("1.1", "System Info, where the runs differ");
+    if (!table.rows.empty()) out_ += report::to_text(table, style_);
+    out_ += paint(fmt::format("  {} properties are the same\n", equal), Paint::kDim);
+  }
+
+  // Points of the roofline: rates and intensities of each kernel in all runs.
+  void compare_roofline() {
+    if (!run_.shows(4, 1) || run_.kernel_points().empty()) return;
+    TextTable table;
+    table.columns = {{"Metric"}};
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      table.columns.push_back({names_[r], report::Align::kRight});
+      if (r > 0) table.columns.push_back({"change", report::Align::kRight});
+    }
+    table.columns.push_back({"Unit"});
+    table.columns.push_back({"kernel"});
+    table.columns.back().shrink = true;
+    const size_t most = std::min<size_t>(run_.kernel_points().size(), 10);
+    for (size_t i = 0; i < most; ++i) {
+      const IntensityPoint& base = run_.kernel_points()[i];
+      const std::string_view name = workload::plain_kernel_name(run_.workload().kernels[base.kernel]);
+      std::vector<const IntensityPoint*> points;
+      for (const Analysis& run : runs_) {
+        points.push_back(nullptr);
+        for (const IntensityPoint& point : run.kernel_points())
+          if (workload::plain_kernel_name(run.workload().kernels[point.kernel]) == name)
+            points.back() = &point;
+      }
+      for (const auto& [title, unit, value] :
+           {std::tuple<std::string_view, std::string_view, double (*)(const IntensityPoint&)>{
+                "Performance", "GFLOP/s", [](const IntensityPoint& point) { return point.performance; }},
+            {"Intensity at HBM", "FLOP/byte", [](const IntensityPoint& point) { return point.hbm; }},
+            {"Bandwidth at HBM", "GB/s",
+             [](const IntensityPoint& point) { return bandwidth_at(point, "hbm"); }}}) {
+        std::vector<report::Cell> row = {std::string(title)};
+        bool any = false;
+        for (size_t r = 0; r < runs_.size(); ++r) {
+          const double number = points[r] != nullptr ? value(*points[r]) : std::nan("");
+          any = any || std::isfinite(number);
+          row.push_back(report::number_cell(number));
+          if (r == 0) continue;
+          const double before = value(base);
+          row.push_back(std::isfinite(number) && std::isfinite(before) && before != 0
+                            ? report::Cell{percent_text((number - before) / std::fabs(before) * 100)}
+                            : report::Cell{});
+        }
+        row.emplace_back(std::string(unit));
+        row.emplace_back(std::string(name));
+        if (any) table.rows.push_back(std::move(row));
+      }
+    }
+    if (table.rows.empty()) return;
+    block_heading(4, "Roofline");
+    table_heading("4.1", "Roofline");
+    out_ += report::to_text(table, style_);
   }
 
   void compare_kernels() {
@@ -779,7 +814,7 @@ class Renderer {
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
     for (size_t r = 0; r < runs_.size(); ++r) {
-      table.columns.push_back({r == 0 ? fmt::format("mean ({}) run 0", unit) : fmt::format("run {}", r)});
+      table.columns.push_back({r == 0 ? fmt::format("mean ({}) {}", unit, names_[0]) : names_[r]});
       if (r > 0) {
         table.columns.push_back({"change"});
         table.columns.back().align = report::Align::kRight;
@@ -822,7 +857,7 @@ class Renderer {
       if (table.base->table->columns[table.value_columns[i]].key == "median") value = i;
     const std::string title(table.base->table->columns[table.value_columns[value]].title);
     for (size_t r = 0; r < runs_.size(); ++r) {
-      out.columns.push_back({r == 0 ? title + " run 0" : fmt::format("run {}", r)});
+      out.columns.push_back({r == 0 ? title + " " + names_[0] : names_[r]});
       out.columns.back().align = report::Align::kRight;
       if (r > 0) {
         out.columns.push_back({"change"});
@@ -854,7 +889,8 @@ class Renderer {
     const std::vector<metric::Column>& columns = table.base->table->columns;
     for (const size_t c : table.value_columns)
       for (size_t r = 0; r < runs_.size(); ++r) {
-        out.columns.push_back({std::string(columns[c].title)});
+        out.columns.push_back(
+            {r == 0 ? std::string(columns[c].title) : fmt::format("{} {}", columns[c].title, names_[r])});
         out.columns.back().align = report::Align::kRight;
       }
     if (unit_at < columns.size()) out.columns.push_back({"Unit"});
@@ -874,6 +910,9 @@ class Renderer {
               text += std::isinf(*compared.percent[r])
                           ? std::string(" (new)")
                           : fmt::format(" ({:.{}f}%)", *compared.percent[r], options_.decimals);
+            if (compared.percent[r] && options_.report_diff > 0 &&
+                std::fabs(*compared.percent[r]) > options_.report_diff)
+              text = "! " + text;
             cells.emplace_back(std::move(text));
           }
         }
@@ -887,6 +926,7 @@ class Renderer {
   const TextOptions& options_;
   bool compat_;
   report::TextStyle style_;
+  std::vector<std::string> names_;  // of the runs
   std::string out_;
   int heading_ = -1;
 };
@@ -894,6 +934,10 @@ class Renderer {
 }  // namespace
 
 std::string to_text(std::span<const Analysis> runs, const TextOptions& options) {
+  const bool tables = options.boxed || options.full || options.statistics_only || options.per_kernel ||
+                      options.description || options.errors || !options.columns.empty() ||
+                      !runs.front().options().blocks.empty();
+  if (!tables) return to_screen(runs, options);
   return Renderer(runs, options).run();
 }
 

@@ -23,6 +23,8 @@ struct TextOptions {
   bool errors = false;               ///< --errors: how far each mean may be off, as repeats of a launch tell
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;
+  bool full =
+      false;  ///< every table; else the first screen alone, unless -b or a table's option asks for tables
   double report_diff = 0;                  ///< several runs: mark what changed by more than this many percent
   bool roofline_dispatches = false;        ///< a point for every dispatch instead of every kernel
   std::vector<std::string> memory_levels;  ///< roofs of these only: "hbm", "l2", "l1", "lds"; empty: all

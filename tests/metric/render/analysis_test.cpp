@@ -12,6 +12,7 @@
 #include "metric/render/html.h"
 #include "metric/render/json.h"
 #include "metric/render/roofline_plot.h"
+#include "metric/render/run_names.h"
 #include "metric/render/text.h"
 
 namespace tacho::metric {
@@ -40,6 +41,8 @@ TEST(Analysis, EveryRecordingRendersInEveryForm) {
         ASSERT_TRUE(analysis) << folder << ": " << analysis.error().message;
         runs.push_back(std::move(*analysis));
         TextOptions text;
+        EXPECT_NE(to_text(runs, text).find("\nKernels\n"), std::string::npos) << folder;
+        text.full = true;
         for (const bool boxed : {false, true}) {
           text.boxed = boxed;
           text.description = boxed;
@@ -78,7 +81,7 @@ TEST(Analysis, EveryMetricCanBeExplained) {
 TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
   TACHO_NEED_DATA(data);
   std::vector<Analysis> runs;
-  for (const char* arch : {"MI100", "MI200", "MI300X_A1", "MI350"}) {
+  for (const char* arch : {"MI200", "MI100", "MI300X_A1", "MI350"}) {
     auto run = Analysis::run(data + "/workloads/synth_a/" + arch, {});
     ASSERT_TRUE(run) << run.error().message;
     runs.push_back(std::move(*run));
@@ -96,10 +99,30 @@ TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
       }
   EXPECT_GT(largest_change(runs, false).percent, 0);
   TextOptions text;
-  EXPECT_NE(to_text(runs, text).find("run 3: "), std::string::npos);
+  const std::string screen = to_text(runs, text);
+  for (const char* name : {"MI100 (ns)", "MI200 (ns)", "MI300X_A1 (ns)", "MI350 (ns)", "Biggest changes",
+                           "Findings, MI350 against MI200"})
+    EXPECT_NE(screen.find(name), std::string::npos) << name;
+  text.full = true;
+  const std::string tables = to_text(runs, text);
+  for (const char* heading :
+       {"1.1 System Info", "2.1 ", "3.1 Memory Chart", "4.1 Roofline", "Biggest changes"})
+    EXPECT_NE(tables.find(heading), std::string::npos) << heading;
   text.boxed = true;
   EXPECT_FALSE(to_text(runs, text).empty());
   EXPECT_NE(to_json(runs, {}).find("\"runs\""), std::string::npos);
+}
+
+TEST(RunNames, AreWhatTellsThePathsApart) {
+  const auto names = [](std::vector<std::string> paths) { return run_names(paths); };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names({"w/before/MI200", "w/after/MI200"}), (Names{"before", "after"}));
+  EXPECT_EQ(names({"w/a/MI200", "w/a/MI100"}), (Names{"MI200", "MI100"}));
+  EXPECT_EQ(names({"x/a/1", "x/b/1", "y/a/1"}), (Names{"x/a", "x/b", "y/a"}));
+  EXPECT_EQ(names({"w", "./w"}), (Names{"run 0", "run 1"}));
+  EXPECT_EQ(cut_middle("abcdefghij", 7), "abc…hij");
+  EXPECT_EQ(cut_middle("äöüäöüäöüä", 5), "äö…üä");
+  EXPECT_EQ(cut_middle("short", 10), "short");
 }
 
 TEST(Roofline, RoofsAndPlot) {

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Runs a command on AMD's real user-space (HIP, ROCr, comgr, from Debian's archive) over an imitated kernel driver
+# (tests/rocm/kfd), on a machine with no AMD GPU. docs/amd.md says what that proves.
+#   scripts/rocm-bed.sh [--gpu gfx942] [--gpus 1] [--build DIR] -- COMMAND...   run COMMAND there
+#   scripts/rocm-bed.sh --compile SOURCE.hip PROGRAM [CLANG OPTION...]          compile a HIP program for it
+#   scripts/rocm-bed.sh --prepare                                               only fetch; print the root's path
+# The packages are fetched once into $TACHO_TEST_CACHE/rocm (default /var/cache/tacho-tests/rocm); `versions` there lists
+# them. Exit code 77: this machine cannot make the bed, and a line on stderr says why.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+cache=${TACHO_TEST_CACHE:-/var/cache/tacho-tests}/rocm
+gpu=gfx942 gpus=1 build=$here/build mode=run
+# Tried with these; newer ones of the archive run with a warning.
+declare -A known=([libamdhip64-7]=7.2.4-1~exp2 [libhsa-runtime64-1]=7.2.4+dfsg-1~exp1 [libamd-comgr3]=7.2.4+dfsg-1~exp1)
+packages=(libamdhip64-7 libamdhip64-dev libhsa-runtime-dev rocminfo bash coreutils libstdc++6
+  dash clang-22 clang-tools-22 llvm-22 lld-22 rocm-device-libs-22 libstdc++-16-dev libc6-dev)
+
+cannot() { echo "rocm-bed.sh: $1" >&2; exit 77; }
+wrong() { echo "rocm-bed.sh: $1" >&2; exit 2; }
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --gpu) gpu=${2:?--gpu needs an architecture}; shift 2 ;;
+    --gpus) gpus=${2:?--gpus needs a number}; shift 2 ;;
+    --build) build=$(cd "${2:?--build needs a folder}" && pwd); shift 2 ;;
+    --prepare) mode=prepare; shift ;;
+    --compile) mode=compile; shift; break ;;
+    --) shift; break ;;
+    *) wrong "unknown option '$1'; the file's first lines list the options" ;;
+  esac
+done
+
+fetch() {
+  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
+    cannot "apt-get and dpkg-deb fetch AMD's packages, and they are not here"
+  local keys=/usr/share/keyrings/debian-archive-keyring.gpg
+  [ -r $keys ] || cannot "$keys is missing (package debian-archive-keyring)"
+  mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] || cannot "$cache cannot be written: set TACHO_TEST_CACHE"
+  local new
+  new=$(mktemp -d "$cache/new.XXXXXX")
+  trap 'rm -rf "$new"' EXIT
+  mkdir -p "$new"/{state/lists/partial,cache/archives/partial,root}
+  : >"$new/status"
+  local suite
+  for suite in sid experimental; do
+    echo "deb [signed-by=$keys] ${TACHO_DEBIAN_MIRROR:-http://deb.debian.org/debian} $suite main"
+  done >"$new/sources"
+  local apt=(apt-get -qq -y -oDir::State="$new/state" -oDir::State::status="$new/status" -oDir::Cache="$new/cache"
+    -oDir::Etc::SourceList="$new/sources" -oDir::Etc::SourceParts=/dev/null -oDir::Etc::Preferences=/dev/null
+    -oDir::Etc::PreferencesParts=/dev/null -oAPT::Sandbox::User=root -oAPT::Install-Recommends=0)
+  echo "rocm-bed.sh: fetching AMD's packages from Debian experimental into $cache, once" >&2
+  "${apt[@]}" update >"$new/log" 2>&1 || cannot "Debian's archive cannot be reached: $(tail -1 "$new/log")"
+  "${apt[@]}" --download-only -t experimental install "${packages[@]}" >"$new/log" 2>&1 ||
+    cannot "Debian's archive does not give the packages any more: $(tail -1 "$new/log")"
+  # A merged /usr, as every package expects.
+  local folder
+  for folder in bin sbin lib lib64; do mkdir -p "$new/root/usr/$folder"; ln -s "usr/$folder" "$new/root/$folder"; done
+  mkdir -p "$new/root"/{etc,proc,sys,dev,tmp,var}
+  local file
+  for file in "$new"/cache/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$file" | tar -x -C "$new/root" --keep-directory-symlink --no-same-owner
+    dpkg-deb -W --showformat='${Package} ${Version}\n' "$file"
+  done >"$new/versions"
+  rm -rf "$new/cache" "$new/state"
+  mv -T "$new/root" "$cache/root" 2>/dev/null || [ -d "$cache/root" ]  # somebody else may have been faster
+  mv "$new/versions" "$cache/versions"
+  local package version
+  while read -r package version; do
+    [ -z "${known[$package]:-}" ] || [ "${known[$package]}" = "$version" ] ||
+      echo "rocm-bed.sh: $package is $version; the bed was last tried with ${known[$package]}" >&2
+  done <"$cache/versions"
+  rm -rf "$new"
+  trap - EXIT
+}
+
+[ "$(uname -m)" = x86_64 ] || cannot "AMD's user-space is there for x86-64 only"
+[ -e "$cache/versions" ] || fetch
+root=$cache/root
+if [ "$mode" = prepare ]; then
+  echo "$root"
+  exit 0
+fi
+
+# ---- what runs inside a mount namespace of its own ---------------------------------------------------------------------
+# The root gets the host's folders apart from those of the system, a /dev with kfd and render nodes (empty files: the
+# imitation answers for them) and a /sys with the topology of the GPUs.
+inside=$(cat <<'INSIDE'
+set -e
+root=$1 topology=$2 preload=$3 where=$4; shift 4
+mount --make-rprivate /
+for folder in /*; do
+  name=${folder#/}
+  case "$name" in usr|bin|sbin|lib*|etc|dev|sys|boot|proc|snap) continue ;; esac
+  [ -d "$folder" ] && [ ! -L "$folder" ] || continue
+  mkdir -p "$root/$name"
+  mount --rbind "$folder" "$root/$name"
+done
+mount --rbind /proc "$root/proc"
+mount -t tmpfs -o mode=755 bed-dev "$root/dev"
+mkdir "$root/dev/shm" "$root/dev/pts" "$root/dev/dri"
+for name in null zero full random urandom tty; do : >"$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
+mount --rbind /dev/shm "$root/dev/shm"
+ln -s /proc/self/fd "$root/dev/fd"
+for name in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${name%%:*}" "$root/dev/${name##*:}"; done
+mount -t tmpfs -o mode=755 bed-sys "$root/sys"
+mkdir -p "$root"/sys/{kernel,devices/system,devices/virtual/kfd/kfd,class/kfd,module/amdgpu}
+mount --rbind /sys/kernel "$root/sys/kernel"
+mount --rbind /sys/devices/system "$root/sys/devices/system"
+if [ "$topology" != none ]; then
+  cp -r "$topology" "$root/sys/devices/virtual/kfd/kfd/topology"
+  ln -s ../../devices/virtual/kfd/kfd "$root/sys/class/kfd/kfd"
+  echo live >"$root/sys/module/amdgpu/initstate"
+  : >"$root/dev/kfd"
+  for minor in $(cat "$topology"/nodes/*/properties | awk '$1 == "drm_render_minor" && $2 > 0 {print $2}'); do
+    : >"$root/dev/dri/renderD$minor"
+  done
+fi
+set -- "$@"
+if [ "$preload" != none ]; then export LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD}; fi
+exec chroot "$root" /bin/bash -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$where" "$@"
+INSIDE
+)
+enter() {  # topology preload command...
+  local how=(--mount)
+  [ "$(id -u)" = 0 ] || how=(--user --map-root-user --mount)
+  unshare "${how[@]}" true 2>/dev/null ||
+    cannot "this machine allows no mount namespace (unshare ${how[*]}), which the bed's /dev and /sys need"
+  exec unshare "${how[@]}" bash -c "$inside" rocm-bed "$root" "$1" "$2" "$PWD" "${@:3}"
+}
+
+if [ "$mode" = compile ]; then
+  [ $# -ge 2 ] || wrong "--compile needs a source and the program's name"
+  source=$(realpath "$1") program=$(realpath -m "$2")
+  shift 2
+  enter none none clang++-22 -x hip --offload-arch=gfx90a --offload-arch=gfx942 --offload-arch=gfx950 \
+    --rocm-device-lib-path=/usr/lib/llvm-22/lib/clang/22/amdgcn/bitcode -O2 -rdynamic "$source" -o "$program" -L/usr/lib/x86_64-linux-gnu -lamdhip64 -ldl -pthread "$@"
+fi
+
+[ $# -gt 0 ] || wrong "no command after --"
+driver=$(find "$build" -name libtacho_kfd.so -print -quit 2>/dev/null || true)
+[ -n "$driver" ] || wrong "no libtacho_kfd.so under $build: build the target tacho_kfd, or name the folder with --build"
+topology=$cache/topology/$gpu-$gpus-$(cksum <"$here/tests/rocm/kfd/topology.py" | cut -d' ' -f1)
+[ -e "$topology" ] || python3 "$here/tests/rocm/kfd/topology.py" "$gpu" "$gpus" "$topology" || exit 2
+enter "$topology" "$driver" "$@"

@@ -1,0 +1,103 @@
+// The imitated kernel driver, shared by its files: memory that "GPU" and process share, events, and the queues' threads.
+//
+//   device.cpp   what the preloaded library interposes: opening /dev/kfd and render nodes, ioctl, four functions of libdrm
+//   driver.cpp   the driver's calls (ioctl): memory, events, queues, clocks
+//   packets.cpp  packet processors: compute queues (AQL) and copy engines (SDMA), each queue on a thread of its own
+//   kernels.cpp  which kernel a dispatch runs (from the loader's list of code objects) and the program's host version of it
+//   ledger.cpp   what the bed did, one line a packet, for tests to compare with
+//
+// One memory file stands for all memory of the GPUs. A buffer's address on the GPU is its address in the process, except
+// for the process's own pages that it pins (USERPTR), which Memory::host translates.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace kfd {
+
+/// The GPU's clock: 100 MHz, in step with CLOCK_MONOTONIC_RAW.
+uint64_t gpu_clock();
+inline constexpr uint64_t kGpuClockHz = 100'000'000;
+
+struct Gpu {
+  uint32_t id = 0;            // the driver's, from the topology
+  uint32_t node = 0;          // number of the topology's node
+  uint32_t render_minor = 0;  // of its render node
+};
+/// As the topology under /sys/class/kfd says.
+const std::vector<Gpu>& gpus();
+
+class Memory {
+ public:
+  /// A new descriptor of the memory file; maps of it are maps of the GPU's memory.
+  int descriptor();
+  /// Takes `size` bytes of the file and returns their offset.
+  uint64_t reserve(uint64_t size, uint64_t alignment);
+  void release(uint64_t offset, uint64_t size);
+  /// Maps part of the file at a fixed address.
+  bool map(uint64_t address, uint64_t size, uint64_t offset);
+  void pin(uint64_t address, uint64_t size, uint64_t host);
+  void unpin(uint64_t address);
+  /// Where the GPU's `address` lies in this process.
+  template <typename T = void>
+  T* host(uint64_t address) {
+    return reinterpret_cast<T*>(translate(address));
+  }
+
+ private:
+  uint64_t translate(uint64_t address);
+  struct Pinned {
+    uint64_t size, host;
+  };
+  std::mutex mutex_;
+  int file_ = -1;
+  uint64_t size_ = 0;
+  std::map<uint64_t, Pinned> pinned_;  // by address on the GPU
+};
+Memory& memory();
+
+/// Sets an event, as an interrupt of the GPU does.
+void set_event(uint32_t id);
+
+struct Queue {
+  uint32_t id = 0;
+  uint32_t gpu = 0;  // number of the GPU, from 0
+  bool copies = false;
+  std::byte* ring = nullptr;
+  uint64_t bytes = 0;
+  uint64_t *read = nullptr, *write = nullptr;  // AQL: packets, SDMA: bytes
+  std::atomic<bool> stop{false};
+  pthread_t thread{};
+};
+/// Start and end the thread that processes a queue's packets.
+void start(Queue& queue);
+void end(Queue& queue);
+
+/// A dispatch packet, as the HSA specification has it.
+struct Dispatch {
+  uint16_t header, setup, group_x, group_y, group_z, reserved0;
+  uint32_t grid_x, grid_y, grid_z, private_bytes, group_bytes;
+  uint64_t kernel_object, arguments, reserved2, signal;
+};
+static_assert(sizeof(Dispatch) == 64);
+
+/// Name of the kernel at `object`; empty when no code object has one there.
+std::string kernel_name(uint64_t object);
+/// Runs the program's host version of the kernel, if it has one.
+bool run_on_host(const std::string& name, const Dispatch& dispatch, void* arguments);
+
+/// Adds a line to the ledger (TACHO_KFD_LEDGER), if there is one.
+void log(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+/// One call of the driver. Returns 0, or -1 with errno set.
+int call(unsigned number, void* argument);
+
+}  // namespace kfd

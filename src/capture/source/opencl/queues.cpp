@@ -285,17 +285,6 @@ bool finish(Queue& queue, Command& command, bool release) {
   return true;
 }
 
-// The runtime's own thread wrote the events last, so their lines lie in another core's cache: they are fetched
-// while the commands before them are written. A handle is a pointer in every implementation; if it were not, a
-// prefetch of nothing does no harm.
-inline void fetch_event(const Chunk& chunk, uint32_t at, uint32_t count) {
-  constexpr uint32_t kAhead = 6;
-  constexpr uint32_t kLine = 64, kLines = 5;
-  if (at + kAhead >= count) return;
-  const auto* const event = reinterpret_cast<const char*>(chunk.commands[at + kAhead].event);
-  for (uint32_t line = 0; line < kLines; ++line) __builtin_prefetch(event + line * kLine, 1);
-}
-
 // Under the drain lock. Writes at most `limit` commands; stops when it has met more than `patience` that are not
 // complete.
 constexpr uint32_t kAll = UINT32_MAX;
@@ -312,7 +301,6 @@ void drain(Queue& queue, uint32_t patience, uint64_t limit, bool release) {
     for (uint32_t i = chunk->first; i < count && !stop; ++i) {
       Command& command = chunk->commands[i];
       if (command.kind != CommandKind::kDone) {
-        fetch_event(*chunk, i, count);
         if (finish(queue, command, release)) {
           command.kind = CommandKind::kDone;
           queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1,

@@ -1,5 +1,5 @@
-// What a kind of device has to offer so that its ceilings can be measured: a list of benchmarks, each of
-// which can be run again and again and checks its own results.
+// The interface through which tacho measures the ceilings of a kind of device: a list of benchmarks, each of
+// which can run many times and checks its own results.
 #pragma once
 
 #include <memory>
@@ -16,23 +16,23 @@ namespace tacho::roofline {
 class Benchmark {
  public:
   virtual ~Benchmark() = default;
-  /// Makes one experiment take about `target` ns.
+  /// Scales the work so that one experiment takes about `target` ns.
   virtual Status calibrate(double target) = 0;
   struct Sample {
     double duration = 0;      ///< ns
     double clock = kUnknown;  ///< MHz
   };
   virtual Result<Sample> run() = 0;
-  /// Compares what the last run left with what it must be. The error names the first difference.
+  /// Checks the results of the last run. The error names the first difference.
   virtual Status check() = 0;
-  /// Bytes, FLOP or operations of one experiment; after calibrate().
+  /// Bytes, FLOP or operations of one experiment. Call after calibrate().
   virtual double work() const = 0;
   virtual uint32_t group_size() const = 0;
   virtual uint32_t groups() const = 0;
 };
 
-/// A benchmark that a device may have: name, unit, instruction path and peak of the measurement; `skipped`
-/// when the device cannot do it.
+/// A benchmark for a device. `measurement` has its name, unit, instruction path and peak, and `skipped` if
+/// the device cannot run it.
 struct Offer {
   Measurement measurement;
   double peak_per_clock = kUnknown;  ///< GFLOP/s or GB/s for each MHz of the compute units' clock
@@ -45,31 +45,31 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::vector<Offer> offers() const = 0;
   virtual Result<std::unique_ptr<Benchmark>> prepare(const Offer& offer) = 0;
-  /// How long a run should take, ns.
+  /// Target duration of a run, ns.
   virtual double run_time() const { return 3e6; }
-  /// 0: an experiment is one run. Else this many ns for each experiment are spent on runs, which are then dealt out to the
-  /// experiments (four at least to each), and the fastest of each counts: for CPUs, whose cores other programs take away for a slice
-  /// of time, so that some runs are whole and others are not.
+  /// 0: each experiment is one run. Otherwise: ns of runs per experiment. The runs are dealt out to the
+  /// experiments, at least four to each, and the fastest run of each experiment counts. For CPUs, where other
+  /// programs interrupt some of the runs.
   virtual double experiment_time() const { return 0; }
 };
 
-/// What can be opened on this machine.
+/// A device that tacho can open on this machine.
 struct DeviceEntry {
   DeviceInfo info;
   int backend_index = 0;
 };
 
-/// A way to reach devices; each has a folder here.
+/// An API for devices; each backend has a folder here.
 struct Backend {
   const char* name;  ///< "opencl"; what DeviceInfo::backend says
   const char*
       vendor;  ///< vendor::Vendor::name() of all its devices, which backends after it then leave out; "" = any
   const char* text;  ///< for --help: "NVIDIA's driver", "" = the name says it
-  /// Devices on this machine. `note` says why when there is a library but no device.
+  /// Devices on this machine. If there is a library but no device, `note` says why.
   std::vector<DeviceEntry> (*devices)(std::string& note);
   Result<std::unique_ptr<Device>> (*open)(int index);
 };
-/// All backends (backends.def), in the order in which devices are numbered.
+/// All backends (backends.def), in the order of device numbers.
 std::span<const Backend> backends();
 
 }  // namespace tacho::roofline

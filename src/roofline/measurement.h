@@ -1,4 +1,4 @@
-// What a microbenchmark has measured, and of which device: the numbers behind the roofs.
+// The results of the microbenchmarks, and the device that they measured: the numbers behind the roofs.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,33 @@ struct Measurement {
   std::string column;   ///< of roofline.csv: "HBMReadBw", "FP32Flops", "MFMABF16Flops"
   std::string label;    ///< for people: "HBM BW (read)", "Peak FLOPs (FP32)"
   std::string unit;     ///< "GB/s", "GFLOP/s" or "GOP/s"
-  std::string path;     ///< which instructions did the work: "wgmma.m64n256k16 (shared memory operands)"
-  std::string skipped;  ///< not empty: why there is no value
+  std::string path;     ///< the instructions that did the work: "wgmma.m64n256k16 (shared memory operands)"
+  std::string skipped;  ///< if not empty, why there is no value
   uint32_t group_size = 0, groups = 0;
   uint32_t experiments = 0;
-  uint32_t runs =
-      0;  ///< of all experiments; more than `experiments` where the fastest of several runs makes one
-  double work = 0;                                           ///< bytes, FLOP or operations of one experiment
-  double duration = 0;                                       ///< mean of the experiments, ns
-  double mean = kUnknown;                                    ///< of the rates of the experiments
+  uint32_t runs = 0;       ///< total; more than `experiments` if each takes the fastest of several
+  double work = 0;         ///< bytes, FLOP or operations of one experiment
+  double duration = 0;     ///< mean of the experiments, ns
+  double mean = kUnknown;  ///< of the rates of the experiments
   double stdev = kUnknown, low = kUnknown, high = kUnknown;  ///< sample deviation, smallest, largest
   double clock = kUnknown;                                   ///< of the compute units during the run, MHz
-  double peak =
-      kUnknown;  ///< from the device's properties at its highest clock; unknown where those do not tell
+  double peak = kUnknown;             ///< theoretical, at the highest clock, from the device's properties
   double peak_at_clock = kUnknown;    ///< the same at the clock of the run
   std::vector<std::string> warnings;  ///< measured/peak out of range, a busy device
-  std::string error;  ///< measured is more than 1.02 of the peak: the value is not to be trusted
+  std::string error;                  ///< more than 1.02 of the peak: do not trust the value
 
   double of_peak() const { return mean / peak; }
 };
 
-/// What identifies a device, and what the peaks are computed from.
+/// Identifies a device, with the properties from which tacho computes its peaks.
 struct DeviceInfo {
   std::string backend;  ///< "cuda" or "opencl"
   std::string name;     ///< "NVIDIA H200"
   std::string vendor;
-  std::string driver;                                ///< version; a new one invalidates what was measured
-  std::string id;                                    ///< UUID or PCI address where there is one
+  std::string driver;                                ///< version; a new one invalidates measurements
+  std::string id;                                    ///< UUID or PCI address, if any
   std::string kind;                                  ///< "GPU", "CPU", "accelerator"
-  std::string architecture;                          ///< "sm_90"; empty: not known
+  std::string architecture;                          ///< "sm_90"; empty = unknown
   uint32_t units = 0;                                ///< multiprocessors, compute units
   double max_clock = kUnknown;                       ///< MHz
   double memory_clock = kUnknown;                    ///< MHz

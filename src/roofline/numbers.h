@@ -1,5 +1,5 @@
-// Small floating-point formats, bit by bit: what the results of half-precision and 8-bit benchmarks are
-// checked with.
+// Converts small floating-point formats bit by bit, to check the results of half-precision and 8-bit
+// benchmarks.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ inline double from_half(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-/// Nearest, ties to even; `value` must be finite and below 65504 in magnitude.
+/// Rounds to nearest, ties to even. `value` must be finite and below 65504 in magnitude.
 inline uint16_t to_half(double value) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::fabs(value);
@@ -28,7 +28,7 @@ inline uint16_t to_half(double value) {
   const int scale = exponent < -13 ? 24 : 11 - exponent;  // a multiple of 2^-scale is what fits
   const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(value, scale)));
   if (exponent < -13) return static_cast<uint16_t>(sign | units);
-  // A round-up to the next power of two carries into the exponent by itself.
+  // Rounding up to the next power of two carries into the exponent by itself.
   return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 13) << 10) + units));
 }
 
@@ -36,7 +36,7 @@ inline double from_bfloat(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-/// TF32 is what is left of a float when its lowest 13 bits are ignored.
+/// TF32: a float without its lowest 13 bits.
 inline double from_tf32(uint32_t bits) {
   return std::bit_cast<float>(bits & 0xFFFFE000U);
 }
@@ -61,7 +61,7 @@ inline double from_e4m3fnuz(uint8_t bits) {
   return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-/// Mixes a counter into 32 random-looking bits (the finaliser of SplitMix64).
+/// Turns a counter into 32 random-looking bits (the finaliser of SplitMix64).
 inline uint32_t random_bits(uint64_t counter) {
   uint64_t z = (counter + 1) * 0x9E3779B97F4A7C15U;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;

@@ -16,7 +16,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// One bar of the seed's form, redrawn in its line.
+// A progress bar in rocprof-compute's form, redrawn in its line.
 class Bar {
  public:
   explicit Bar(bool shown) : shown_(shown) {}

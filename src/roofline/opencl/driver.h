@@ -1,4 +1,5 @@
-// The part of OpenCL that the benchmarks call, loaded with dlopen: a tacho on a machine without OpenCL runs too.
+// The OpenCL functions that the benchmarks call, loaded with dlopen so that tacho also runs on machines
+// without OpenCL.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -50,10 +51,10 @@ struct OpenCl {
 
 const OpenCl& opencl();
 
-/// The call's name and the code's meaning, unless it is CL_SUCCESS.
+/// An error with the call's name and the code's meaning, unless `code` is CL_SUCCESS.
 Status check(const char* call, cl_int code);
 
-/// A property of a device; `otherwise` where it has none of that name.
+/// A property of a device; `otherwise` if the device lacks it.
 template <typename T>
 T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
   T value{};
@@ -62,7 +63,7 @@ T device_value(cl_device_id device, cl_device_info what, T otherwise = {}) {
 }
 std::string device_text(cl_device_id device, cl_device_info what);
 
-/// Context, queue and what both a device and its benchmarks need.
+/// Context, queue and other state that a device shares with its benchmarks.
 struct Session {
   cl_device_id device = nullptr;
   cl_context context = nullptr;
@@ -80,7 +81,7 @@ struct Session {
   }
 };
 
-/// A kernel with its buffers. Arguments begin with the buffers.
+/// A kernel with its buffers, which are its first arguments.
 class ClKernel {
  protected:
   explicit ClKernel(std::shared_ptr<Session> session) : session_(std::move(session)) {}
@@ -88,9 +89,9 @@ class ClKernel {
   ClKernel& operator=(const ClKernel&) = delete;
   ~ClKernel();
 
-  /// The error has the first line of the compiler's log that holds an error.
+  /// Compiles the kernel. The error quotes the first line of the compiler's log that contains an error.
   Status build(std::string_view source, const std::string& options, const char* kernel);
-  /// Buffer `which`, filled when there is data.
+  /// Allocates buffer `which` and, unless `data` is null, fills it.
   Status allocate(int which, size_t size, const void* data);
   template <typename T>
   Result<std::vector<T>> download(int which, size_t offset, size_t count) {
@@ -105,7 +106,7 @@ class ClKernel {
   Status local_argument(cl_uint index, size_t size) {
     return roofline::check("clSetKernelArg", opencl().SetKernelArg(kernel_, index, size, nullptr));
   }
-  /// Runs groups_ work-groups of group_size_ items; ns.
+  /// Runs groups_ work-groups of group_size_ items. Returns the duration in ns.
   Result<double> launch();
 
   std::shared_ptr<Session> session_;

@@ -1,4 +1,4 @@
-// The matrix cores of AMD's GPUs through OpenCL C with the builtins of AMD's compiler (mfma.h).
+// Benchmarks of the matrix cores of AMD's GPUs, in OpenCL C with the builtins of AMD's compiler (mfma.h).
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tacho::roofline {
 
-/// Compiles and fills the benchmark. The error says so where the device's compiler does not know the builtin.
+/// Compiles the benchmark and fills its memory. An error if the device's compiler does not know the builtin.
 Result<std::unique_ptr<Benchmark>> prepare_matrix(std::shared_ptr<Session> session, const MfmaKind& kind);
 
 }  // namespace tacho::roofline

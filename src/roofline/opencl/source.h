@@ -1,4 +1,5 @@
-// The benchmarks in OpenCL C 1.2. Built once for every element type, with the names in capitals as options.
+// The benchmarks in OpenCL C 1.2, built once for each element type. Build options define the names in
+// capitals.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@ namespace tacho::roofline {
 
 inline constexpr uint32_t kClChains = 10, kClVectorUnroll = 8, kClMemoryUnroll = 8;
 
-/// Every kernel: tables, target, out, count, first, stride, mask, region; local_set has its memory as tenth
-/// argument. The region is where the dram kernels begin, in vectors.
+/// All kernels take the tables, target, out, count, first, stride, mask and region; local_set takes its
+/// memory as tenth argument. `region` is the start of the dram kernels, in vectors.
 inline constexpr std::string_view kOpenClSource = R"(
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef HALF
@@ -146,7 +147,7 @@ kernel void local_set(ARGUMENTS(V), local V* set) {
 #endif
 )";
 
-/// kClChainCycles operations of one cycle each that wait for each other, `rounds` times.
+/// Runs kClChainCycles dependent operations of one cycle each, `rounds` times.
 inline constexpr double kClChainCycles = 6;
 inline constexpr std::string_view kOpenClClock = R"(
 kernel void chain(global uint* out, uint rounds) {

@@ -4,6 +4,7 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # only the target "product" is instal
 if(NOT TACHO_FUZZ)
   install(TARGETS tacho RUNTIME DESTINATION bin)
   install(TARGETS tacho_target LIBRARY DESTINATION lib)
+  install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${TACHO_PRELOAD_NAME} DESTINATION lib)
   install(TARGETS tacho_perf LIBRARY DESTINATION lib)
   if(TARGET tacho_oclgrind)
     install(TARGETS tacho_oclgrind LIBRARY DESTINATION lib)

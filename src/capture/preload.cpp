@@ -60,6 +60,19 @@ constexpr bool kFollowThreads = false;
 constexpr bool kFollowThreads = true;
 #endif
 
+// A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within ours:
+// nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
+bool follows_threads() {
+  static constinit std::atomic<int> known{0};  // 1 = yes, 2 = no
+  int answer = known.load(std::memory_order_relaxed);
+  if (__builtin_expect(answer == 0, 0)) {
+    const void* const first = dlsym(RTLD_DEFAULT, "pthread_create");
+    answer = first == nullptr || first == reinterpret_cast<void*>(&pthread_create) ? 1 : 2;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == 1;
+}
+
 void end_thread(void*) {
   tacho::capture::thread_ends();
 }
@@ -93,7 +106,7 @@ TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attribu
   static constinit std::atomic<void*> slot{nullptr};
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   Create* const next = next_symbol<Create>(slot, "pthread_create");
-  Task* const task = kFollowThreads && tacho::tape::attached() ? take_task() : nullptr;
+  Task* const task = kFollowThreads && tacho::tape::attached() && follows_threads() ? take_task() : nullptr;
   if (task == nullptr) return next(thread, attributes, run, argument);
   task->run = run;
   task->argument = argument;

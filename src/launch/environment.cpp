@@ -5,11 +5,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <set>
 #include <span>
 #include <string_view>
 
+#include "base/environment_block.h"
 #include "base/format.h"
 #include "base/job_rank.h"
 #include "vendor/vendor.h"
@@ -20,48 +20,36 @@ namespace tacho::launch {
 
 std::vector<std::string> target_environment(const EnvironmentOptions& options,
                                             std::vector<std::string>& notes) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const char* const equals = std::strchr(*entry, '=');
-    if (equals != nullptr)
-      variables.emplace(std::string(*entry, static_cast<size_t>(equals - *entry)), equals + 1);
-  }
-  const auto prepend = [&](const char* name) {
-    std::string& value = variables[name];
-    value = value.empty() ? options.library : options.library + ":" + value;
+  EnvironmentBlock variables(environ);
+  const auto prepend = [&](const char* name, const std::string& library) {
+    const std::string value = variables.get(name);
+    variables.set(name, value.empty() ? library : library + ":" + value);
   };
   const auto set_unless_taken = [&](const char* name, std::string_view source) {
-    std::string& value = variables[name];
-    if (value.empty() || value == options.library) {
-      value = options.library;
+    const std::string value = variables.get(name);
+    if (value.empty() || value == options.names.library) {
+      variables.set(name, options.names.library);
     } else {
       notes.push_back(
           fmt::format("{} is already set to {}: left alone, so {} is not traced", name, value, source));
     }
   };
-  if (!options.inject) {
-    for (const auto& [name, value] : options.extra) variables[name] = value;
-    std::vector<std::string> block;
-    for (const auto& [name, value] : variables) block.push_back(name + "=" + value);
-    return block;
+  if (options.inject) {
+    variables.set("TACHO_POOL", options.pool);
+    variables.set("TACHO_LIBRARY", options.names.library);
+    if (options.preload) prepend("LD_PRELOAD", options.names.preload);
+    prepend("OPENCL_LAYERS", options.names.library);
+    for (const vendor::Vendor* const vendor : vendor::vendors()) {
+      for (const vendor::Injection& way : vendor->injections())
+        if (way.kind == vendor::Injection::Kind::kSole)
+          set_unless_taken(way.variable, way.source);
+        else
+          prepend(way.variable, options.names.library);
+      vendor->prepare(variables, options.names.library);
+    }
   }
-  variables["TACHO_POOL"] = options.pool;
-  variables["TACHO_LIBRARY"] = options.library;
-  if (options.preload) prepend("LD_PRELOAD");
-  prepend("OPENCL_LAYERS");
-  for (const vendor::Vendor* const vendor : vendor::vendors()) {
-    for (const vendor::Injection& way : vendor->injections())
-      if (way.kind == vendor::Injection::Kind::kSole)
-        set_unless_taken(way.variable, way.source);
-      else
-        prepend(way.variable);
-    vendor->prepare(variables, options.library);
-  }
-  for (const auto& [name, value] : options.extra) variables[name] = value;
-  std::vector<std::string> block;
-  block.reserve(variables.size());
-  for (const auto& [name, value] : variables) block.push_back(name + "=" + value);
-  return block;
+  for (const auto& [name, value] : options.extra) variables.set(name, value);
+  return variables.entries();
 }
 
 std::vector<std::pair<std::string, std::string>> recorded_environment() {

@@ -5,19 +5,20 @@
 #include <utility>
 #include <vector>
 
+#include "launch/library_names.h"
+
 namespace tacho::launch {
 
 struct EnvironmentOptions {
-  std::string library;  // libtacho.so
+  LibraryNames names;
   std::string pool;
   bool preload = true;
   bool inject = true;  // false: add only `extra`, none of our libraries
   std::vector<std::pair<std::string, std::string>> extra;
 };
 
-/// Returns a copy of this process's environment with the variables that the sources need. Adds ours to
-/// existing values of OPENCL_LAYERS, LD_PRELOAD and injection paths; where only one value is possible it
-/// keeps theirs and says so in `notes`.
+/// This process's environment as it is, in its order, with what sources need. Keeps existing OPENCL_LAYERS, LD_PRELOAD and
+/// injection paths: adds ours, or keeps theirs where only one is possible and says so in `notes`.
 std::vector<std::string> target_environment(const EnvironmentOptions& options,
                                             std::vector<std::string>& notes);
 

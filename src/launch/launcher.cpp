@@ -3,14 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
@@ -30,6 +30,7 @@
 #include "base/version.h"
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
+#include "launch/signals.h"
 #include "tape/pool.h"
 #include "vendor/vendor.h"
 
@@ -156,8 +157,8 @@ struct Child {
 
 // fork + exec with the signal state the target would have without us. A close-on-exec pipe tells a failed exec.
 Result<Child> start_target(const std::string& path, const std::vector<std::string>& command,
-                           const std::vector<std::string>& environment, const sigset_t& original_mask,
-                           const rlimit& file_limit, const LaunchOptions& options,
+                           const std::vector<std::string>& environment, const SignalInbox& signals,
+                           const TargetLimits& limits, const LaunchOptions& options,
                            const std::function<void(pid_t)>& before_exec) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -187,8 +188,8 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
       while (read(gate[0], &nothing, 1) < 0 && errno == EINTR) {
       }
     }
-    sigprocmask(SIG_SETMASK, &original_mask, nullptr);
-    setrlimit(RLIMIT_FSIZE, &file_limit);
+    limits.apply();
+    sigprocmask(SIG_SETMASK, &signals.original(), nullptr);
     if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
     if (options.stderr_fd >= 0) dup2(options.stderr_fd, STDERR_FILENO);
     execve(path.c_str(), argv.data(), envp.data());
@@ -339,6 +340,50 @@ class Gate {
   bool on_ = false;
 };
 
+// How much address space there is (ulimit -v): for the pool, in the target as well as here.
+struct Room {
+  uint64_t pool_max;
+  std::string sentence;  // what was reduced
+};
+Result<Room> address_space(const Recording& recording, const TargetLimits& limits) {
+  // Threads, buffers of rows and of names, and libraries that are loaded late.
+  constexpr uint64_t kOwnNeeds = 160ull << 20;
+  constexpr uint64_t kLeastPool = 1ull << 20;
+  // The target has more to do with its memory than to hold a pool.
+  constexpr uint64_t kShare = 8;
+  Room room{recording.pool_max, {}};
+  const rlim_t of_target = limits.target_space(), own = limits.own_space();
+  if (of_target != RLIM_INFINITY) {
+    room.pool_max = std::min<uint64_t>(room.pool_max, std::max<uint64_t>(of_target / kShare, kLeastPool));
+    if (room.pool_max < recording.pool_max)
+      room.sentence = fmt::format(
+          "the address space is limited to {} (ulimit -v): the pool has at most {} instead of {}, and more "
+          "events may be "
+          "lost in bursts",
+          human_size(static_cast<double>(of_target)), human_size(static_cast<double>(room.pool_max)),
+          human_size(static_cast<double>(recording.pool_max)));
+  }
+  if (own == RLIM_INFINITY) return room;
+  // A thread's stack and heap take 72 MiB and more of it by default.
+  mallopt(M_ARENA_MAX, 1);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) == 0) {
+    pthread_attr_setstacksize(&attributes, 1 << 20);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  const uint64_t needed = kOwnNeeds + room.pool_max;
+  void* const held = mmap(nullptr, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (held == MAP_FAILED)
+    return fail(
+        "the address space is limited to {} (ulimit -v), and tacho needs {} more than it has: raise the "
+        "limit, also the "
+        "hard one",
+        human_size(static_cast<double>(own)), human_size(static_cast<double>(needed)));
+  munmap(held, needed);
+  return room;
+}
+
 bool maps_mention(pid_t pid, const char* library) {
   std::FILE* const maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
   if (maps == nullptr) return false;
@@ -426,26 +471,23 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   if (const Status sound = check(recording); !sound) return own_error(125, sound.error().message);
   auto library = find_library();
   if (!library) return own_error(125, library.error().message);
+  auto names = library_names(*library);
+  if (!names) return own_error(125, names.error().message);
 
-  // Writing past RLIMIT_FSIZE must be an error of ours, not a signal; the target gets the default back.
-  struct sigaction ignore {
-  }, previous_xfsz{};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &ignore, &previous_xfsz);
-
-  // The target's limit of file sizes is the target's: pool and trace may be larger where that is ours to decide.
-  rlimit file_limit{}, raised{RLIM_INFINITY, RLIM_INFINITY};
-  getrlimit(RLIMIT_FSIZE, &file_limit);
-  if (setrlimit(RLIMIT_FSIZE, &raised) != 0) {
-    raised = {file_limit.rlim_max, file_limit.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &raised);
-  }
+  // From here on nothing ends tacho before the trace is written and the pool is gone.
+  SignalInbox signals;
+  if (signals.descriptor() < 0) return own_error(125, fmt::format("signalfd: {}", strerror(errno)));
+  const TargetLimits limits;
+  RunResult result;
+  const auto room = address_space(recording, limits);
+  if (!room) return own_error(125, room.error().message);
+  if (!room->sentence.empty()) result.warnings.push_back(room->sentence);
 
   auto writer = trace::TraceWriter::create(recording.output, recording.writer);
   if (!writer) return own_error(125, writer.error().message);
   tape::PoolOptions pool_options;
-  pool_options.initial_bytes = recording.pool_initial;
-  pool_options.max_bytes = recording.pool_max;
+  pool_options.initial_bytes = std::min(recording.pool_initial, room->pool_max);
+  pool_options.max_bytes = room->pool_max;
   pool_options.sources = recording.sources | tape::source_bit::kRecording;
   // Paused before the target starts, not after: its first records come at once.
   pool_options.start_paused = recording.starts_paused();
@@ -466,27 +508,15 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     pool->header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(**writer, options);
 
-  RunResult result;
   EnvironmentOptions environment_options;
-  environment_options.library = *library;
+  environment_options.names = std::move(*names);
   environment_options.pool = pool->path();
   environment_options.preload = options.preload;
   environment_options.inject = options.inject;
   environment_options.extra = options.environment;
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
-  sigset_t handled, original_mask;
-  sigemptyset(&handled);
-  for (const int number :
-       {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP})
-    sigaddset(&handled, number);
-  sigprocmask(SIG_BLOCK, &handled, &original_mask);
-  const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals < 0) return own_error(125, fmt::format("signalfd: {}", strerror(errno)));
-
   const int64_t began = raw_now();
-  // The child must not inherit our SIG_IGN.
-  sigaction(SIGXFSZ, &previous_xfsz, nullptr);
   std::unique_ptr<PerfSampler> perf;
   std::function<void(pid_t)> before_exec;
   if (by_perf)
@@ -501,12 +531,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
         result.warnings.push_back(
             "call stacks are without the time spent in the kernel (kernel.perf_event_paranoid is 2 or more)");
     };
-  auto child = start_target(*executable, options.command, environment, original_mask, file_limit, options,
-                            before_exec);
-  sigaction(SIGXFSZ, &ignore, nullptr);
+  auto child = start_target(*executable, options.command, environment, signals, limits, options, before_exec);
   if (!child || child->error != 0) {
-    close(signals);
-    sigprocmask(SIG_SETMASK, &original_mask, nullptr);
     if (!child) return own_error(125, child.error().message);
     waitpid(child->pid, nullptr, 0);
     return own_error(child->error == ENOENT ? 127 : 126,
@@ -527,28 +553,19 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   int wait_status = 0;
   for (int64_t last_look = began;;) {
     const int change_ms = gate.tick();
-    pollfd wait{signals, POLLIN, 0};
+    pollfd wait{signals.descriptor(), POLLIN, 0};
     const int longest = options.tick ? 200 : 1000;
     const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
     poll(&wait, 1, timeout);
-    signalfd_siginfo info;
     bool ended = false;
-    while (read(signals, &info, sizeof info) == sizeof info) {
-      const int number = static_cast<int>(info.ssi_signo);
-      if (number == SIGCHLD) continue;
-      if (gate.wants(number)) {
-        gate.signal(number);
-        continue;
-      }
-      // A signal from the terminal's driver (Ctrl-C, Ctrl-\, hang-up) reached the target as well: not twice.
-      if (info.ssi_code > 0) {
-        if (number == SIGTSTP) {
-          // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
-          raise(SIGSTOP);
-        }
-        continue;
-      }
-      kill(child->pid, number);
+    while (const auto signal = signals.next()) {
+      if (signal->number != SIGCHLD && gate.wants(signal->number))
+        gate.signal(signal->number);
+      else if (signal->from_terminal && signal->number == SIGTSTP)
+        // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
+        raise(SIGSTOP);
+      else if (signal->for_target)
+        kill(child->pid, signal->number);
     }
     const pid_t waited = waitpid(child->pid, &wait_status, WNOHANG);
     if (waited == child->pid) ended = true;
@@ -643,9 +660,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("pid", fmt::format("{}", child->pid));
   result.written = (*writer)->finish();
   // Not before: `tacho recover` finds an unfinished trace by its pool.
+  pool->unlink();
   result.giving_back = std::jthread([gone = std::move(*pool)] {});
-  close(signals);
-  sigprocmask(SIG_SETMASK, &original_mask, nullptr);
   return result;
 }
 

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/environment_block.h"
 #include "event/schema.h"
 #include "vendor/gpu_monitor.h"
 
@@ -59,7 +59,7 @@ class Vendor {
   /// Environment variables that change what the vendor's programs do and are therefore recorded.
   virtual std::span<const char* const> recorded_variables() const { return {}; }
   /// Further changes to a target's environment. `library`: path of libtacho.so.
-  virtual void prepare(std::map<std::string, std::string>& variables, const std::string& library) const {
+  virtual void prepare(EnvironmentBlock& variables, const std::string& library) const {
     static_cast<void>(variables);
     static_cast<void>(library);
   }

@@ -48,12 +48,11 @@ class Amd : public Vendor {
   std::span<const char* const> recorded_variables() const override { return kAmdVariables; }
 
   // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
-  void prepare(std::map<std::string, std::string>& variables, const std::string& library) const override {
+  void prepare(EnvironmentBlock& variables, const std::string& library) const override {
     const std::string stand_ins = library.substr(0, library.rfind('/')) + "/roctx";
-    const auto set = variables.find("LD_LIBRARY_PATH");
-    const std::string path = set == variables.end() ? std::string() : set->second;
+    const std::string path = variables.get("LD_LIBRARY_PATH");
     if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 && !rocm_roctx_installed(path))
-      variables["LD_LIBRARY_PATH"] = path.empty() ? stand_ins : path + ":" + stand_ins;
+      variables.set("LD_LIBRARY_PATH", path.empty() ? stand_ins : path + ":" + stand_ins);
   }
 
   std::vector<std::string> installed_gpus() const override {

@@ -24,6 +24,7 @@
 #include "capture/source/sampler/memory.h"
 #include "capture/source/sampler/python.h"
 #include "capture/source/sampler/signals.h"
+#include "capture/source/sampler/waits.h"
 #include "event/sample.h"
 #include "tape/writer.h"
 
@@ -247,14 +248,14 @@ constexpr int kRegisterOrder[event::kSampleRegisters] = {REG_RAX, REG_RDX, REG_R
                                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
 
 // Return addresses along the chain of frame pointers from `frame` on, as far as it looks like one: pairs of a
-// frame's address and its return address. Within [low, high) the stack is surely there.
-uint32_t follow_frame_pointers(uintptr_t frame, uintptr_t low, uintptr_t high, uint64_t* out) {
+// frame's address and its return address.
+uint32_t follow_frame_pointers(Prober& prober, uintptr_t frame, uintptr_t low, uintptr_t high,
+                               uint64_t* out) {
   uint32_t count = 0;
   // Subtracted, not added: the register may hold anything, also the highest addresses there are.
   while (count + 2 <= kMostChain && frame % 8 == 0 && frame >= low && frame <= high - 16) {
     uintptr_t words[2];
-    memcpy(words, reinterpret_cast<const void*>(frame), sizeof words);
-    if (words[1] < 4096) break;
+    if (!prober.read(frame, words, sizeof words) || words[1] < 4096) break;
     out[count++] = frame;
     out[count++] = words[1];
     if (words[0] <= frame) break;
@@ -285,10 +286,23 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
   const bool own_stack = sp >= thread->stack_low && sp < thread->stack_high;
   const uintptr_t begin = sp & ~uintptr_t{7};
   size_t wanted = g_stack_bytes;
+  size_t left = wanted;
   if (own_stack) {
-    const size_t left = (thread->stack_high & ~uintptr_t{7}) - begin;
-    header.stack_whole = left <= wanted;
+    left = (thread->stack_high & ~uintptr_t{7}) - begin;
     if (left < wanted) wanted = left;
+  }
+  // As far as there is memory: programs take pages away even from stacks of their own (guards between coroutines), and
+  // another stack (signal stack, coroutine, a thread not known from its start) ends anywhere.
+  size_t there = 0;
+  while (there < wanted) {
+    const size_t to_page = 4096 - (begin + there) % 4096;
+    const size_t step = to_page < wanted - there ? to_page : wanted - there;
+    if (!prober.readable(begin + there, step)) break;
+    there += step;
+  }
+  wanted = there & ~size_t{7};
+  if (own_stack && wanted >= 16) {
+    header.stack_whole = left <= wanted;
     // What the slice does not reach, frame pointers may.
     if (!header.stack_whole) {
       uintptr_t frame = bp;
@@ -301,20 +315,9 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
         frame = next;
       }
       if (frame > end - 16)
-        header.chain =
-            static_cast<uint16_t>(follow_frame_pointers(frame, begin, thread->stack_high, scratch.chain));
+        header.chain = static_cast<uint16_t>(
+            follow_frame_pointers(prober, frame, begin, thread->stack_high, scratch.chain));
     }
-  } else {
-    // Another stack (signal stack, coroutine) or a thread not known from its start: as far as there is
-    // memory.
-    size_t there = 0;
-    while (there < wanted) {
-      const size_t to_page = 4096 - (begin + there) % 4096;
-      const size_t step = to_page < wanted - there ? to_page : wanted - there;
-      if (!prober.readable(begin + there, step)) break;
-      there += step;
-    }
-    wanted = there & ~size_t{7};
   }
   uint32_t frames = 0;
   header.python = python_frames(prober, sp, own_stack ? thread->stack_high : 0, scratch.python, frames);
@@ -352,6 +355,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
 void on_signal(int, siginfo_t* info, void* context) {
   const int kept_errno = errno;
   if (info->si_code == SI_TIMER) {
+    note_interruption(static_cast<ucontext_t*>(context));
     if (tape::enabled(tape::source_bit::kSample)) take_sample(info, static_cast<const ucontext_t*>(context));
     search_threads();
   }

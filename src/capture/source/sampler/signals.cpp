@@ -18,6 +18,7 @@
 
 namespace {
 
+using tacho::capture::sampler::less;
 using tacho::capture::sampler::own_signal;
 
 template <typename Signature>
@@ -34,7 +35,10 @@ Signature* next_symbol(std::atomic<void*>& slot, const char* name) {
   static constinit std::atomic<void*> slot{nullptr}; \
   auto* const next = next_symbol<signature>(slot, #name)
 
-// `set` without our signal, in `without` if it has to be changed.
+}  // namespace
+
+namespace tacho::capture::sampler {
+
 const sigset_t* less(const sigset_t* set, sigset_t& without) {
   const int own = own_signal();
   if (own == 0 || set == nullptr || sigismember(set, own) != 1) return set;
@@ -42,10 +46,6 @@ const sigset_t* less(const sigset_t* set, sigset_t& without) {
   sigdelset(&without, own);
   return &without;
 }
-
-}  // namespace
-
-namespace tacho::capture::sampler {
 
 int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous) {
   TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
@@ -99,18 +99,6 @@ TACHO_EXPORT int sigwait(const sigset_t* set, int* number) {
   TACHO_NEXT(sigwait, int(const sigset_t*, int*));
   sigset_t without;
   return next(less(set, without), number);
-}
-
-TACHO_EXPORT int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
-  TACHO_NEXT(sigwaitinfo, int(const sigset_t*, siginfo_t*));
-  sigset_t without;
-  return next(less(set, without), info);
-}
-
-TACHO_EXPORT int sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) {
-  TACHO_NEXT(sigtimedwait, int(const sigset_t*, siginfo_t*, const timespec*));
-  sigset_t without;
-  return next(less(set, without), info, timeout);
 }
 
 TACHO_EXPORT int signalfd(int file, const sigset_t* set, int flags) noexcept {

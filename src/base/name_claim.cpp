@@ -36,6 +36,7 @@ NameClaim::NameClaim(const std::string& folder, const std::string& name)
                       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
     if (same) {
       held_ = true;
+      removed_ = RemovedOnSignal(path_);
       return;
     }
     close(file_);
@@ -51,6 +52,7 @@ NameClaim::NameClaim(NameClaim&& other) noexcept {
 
 NameClaim& NameClaim::operator=(NameClaim&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(removed_, other.removed_);
   std::swap(file_, other.file_);
   std::swap(held_, other.held_);
   return *this;
@@ -58,7 +60,7 @@ NameClaim& NameClaim::operator=(NameClaim&& other) noexcept {
 
 NameClaim::~NameClaim() {
   if (file_ < 0) return;
-  unlink(path_.c_str());
+  removed_ = {};  // while it is locked: nobody else's
   close(file_);
 }
 

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/removed_on_signal.h"
+
 namespace tacho {
 
 /// A hidden, locked file `.NAME.claim` stands for the claim and goes with it. What a killed process leaves of it binds
@@ -22,6 +24,7 @@ class NameClaim {
 
  private:
   std::string path_;
+  RemovedOnSignal removed_;
   int file_ = -1;
   bool held_ = false;
 };

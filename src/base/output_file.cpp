@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_claim.h"
 #include "base/temporary.h"
 
 namespace tacho {
@@ -174,32 +176,27 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
   file.path_ = path;
   file.target_ = path;
   file.overwrite_ = overwrite;
+  if (!is_standard_output(path)) TACHO_TRY(may_write(path, overwrite));
   struct stat status {};
+  mode_t mode = 0;  // of the file that is replaced
   if (is_standard_output(path)) {
     // Where the shell redirects it to a file, that file is written from its current position, not replaced.
     file.direct_ = true;
     file.descriptor_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (file.descriptor_ < 0) return fail("standard output cannot be written: {}", strerror(errno));
   } else if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return fail("{}: is a folder, not a file", path);
     if (!S_ISREG(status.st_mode)) {
       file.direct_ = true;
       file.descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
       if (file.descriptor_ < 0) return fail("{}: cannot write: {}", path, strerror(errno));
-    } else if (!overwrite) {
-      return fail("{} exists; give another name, or --overwrite to replace it", path);
     } else if (char* const real = realpath(path.c_str(), nullptr); real != nullptr) {
       file.target_ = real;
       free(real);
+      mode = status.st_mode & 07777;
     }
-  } else if (errno != ENOENT) {
-    return fail("{}: {}", path, strerror(errno));
   }
   if (!file.direct_) {
     const std::string folder = folder_of(file.target_);
-    if (stat(folder.c_str(), &status) != 0)
-      return fail("{}: the folder {} {}", path, folder, errno == ENOENT ? "does not exist" : strerror(errno));
-    if (!S_ISDIR(status.st_mode)) return fail("{}: {} is not a folder", path, folder);
     file.descriptor_ = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (file.descriptor_ < 0 &&
         (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) {
@@ -210,6 +207,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, bool overwrite) {
       file.temporary_.clear();
       return fail("{}: cannot write into {}: {}", path, folder, strerror(errno));
     }
+    if (mode != 0) fchmod(file.descriptor_, mode);
   }
   file.buffer_ = make_buffer(kSmallBuffer);
   file.capacity_ = kSmallBuffer;
@@ -309,11 +307,7 @@ void OutputFile::drain() {
 }
 
 tl::unexpected<Error> OutputFile::failure() const {
-  const char* const hint = error_ == ENOSPC   ? "; free some space or write elsewhere"
-                           : error_ == EDQUOT ? "; your quota is used up"
-                           : error_ == EFBIG  ? "; the file size limit (ulimit -f) is reached"
-                                              : "";
-  return fail("{}: not written: {}{}", path_, strerror(error_), hint);
+  return fail("{}: not written: {}{}", path_, strerror(error_), write_hint(error_));
 }
 
 Status OutputFile::sync() {
@@ -399,6 +393,17 @@ Status OutputFile::commit_all(std::span<OutputFile> files) {
 bool is_standard_output(std::string_view path) {
   static constexpr std::string_view kNames[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
   return std::find(std::begin(kNames), std::end(kNames), path) != std::end(kNames);
+}
+
+std::string write_hint(int error) {
+  if (error == ENOSPC) return "; free some space or write elsewhere";
+  if (error == EDQUOT) return "; your quota is used up";
+  if (error != EFBIG) return {};
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "; the file system takes no larger files";
+  return fmt::format("; files may have {} bytes at most (ulimit -f{})", limit.rlim_cur,
+                     limit.rlim_cur == limit.rlim_max ? ", the hard limit" : "");
 }
 
 Status create_folders(const std::string& folder) {

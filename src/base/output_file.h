@@ -80,6 +80,9 @@ class OutputFile {
 /// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), also where that is redirected to a file.
 bool is_standard_output(std::string_view path);
 
+/// What to do about an errno of writing, to be appended to a sentence; empty when nobody knows.
+std::string write_hint(int error);
+
 /// Creates `folder` and what is missing above it. The sentence names the part that cannot be.
 Status create_folders(const std::string& folder);
 

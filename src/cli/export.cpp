@@ -130,10 +130,11 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
   return {};
 }
 
-void ignore_file_size_signal() {
+void ignore_output_signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &ignore, nullptr);
+  sigaction(SIGPIPE, &ignore, nullptr);
 }
 
 int run_export(int argc, char** argv) {
@@ -196,7 +197,7 @@ int run_export(int argc, char** argv) {
   if (wanted.empty()) return complain(kBadInput, "-f names no format");
   if (wanted.size() > 1 && !place.file.empty())
     return complain(kBadInput, "-o names one file, but -f names several formats: use -d");
-  ignore_file_size_signal();
+  ignore_output_signals();
   const auto trace = open_trace(place.source);
   if (!trace) return complain(kBadInput, trace.error().message);
   if (pid != 0) {

@@ -34,7 +34,8 @@ std::vector<int64_t> processes_with_records(const trace::Trace& trace, const for
 /// `prefix`, with a number if files <prefix>_* exist in `folder`.
 std::string free_prefix(const std::string& folder, const std::string& prefix);
 
-/// Makes exceeding the file size limit a write error instead of a signal.
-void ignore_file_size_signal();
+/// Makes exceeding the file size limit, and a pipe that nobody reads, write errors instead of signals. Programs inherit that:
+/// call it after they were started.
+void ignore_output_signals();
 
 }  // namespace tacho::cli

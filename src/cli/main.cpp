@@ -1,6 +1,13 @@
 // Entry of the tacho executable: dispatches to a command, or to a personality when started under another tool's name.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <new>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/format.h"
@@ -52,12 +59,18 @@ void print_help(std::FILE* out) {
              "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n");
 }
 
-}  // namespace
+// A descriptor of the first three that is closed would be the number of the next file that is opened, and messages would go
+// into it. What stands in its place is closed for the program that tacho starts, as it was.
+void fill_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // What is written to a closed stdout is an error, to a closed stderr it is not.
+    const int file = open("/dev/null", (number == STDERR_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    if (file >= 0 && file != number) close(file);
+  }
+}
 
-}  // namespace tacho::cli
-
-int main(int argc, char** argv) {
-  using namespace tacho::cli;
+int run_command(int argc, char** argv) {
   std::string_view self = argc > 0 ? argv[0] : "";
   if (const size_t slash = self.rfind('/'); slash != std::string_view::npos) self.remove_prefix(slash + 1);
   for (const Personality& personality : kPersonalities)
@@ -82,4 +95,38 @@ int main(int argc, char** argv) {
   const std::string best = nearest(word, names);
   return complain(kBadInput, fmt::format("there is no command '{}'{}; tacho --help lists them", word,
                                          best.empty() ? "" : ", did you mean '" + best + "'"));
+}
+
+// Standard output is written when its buffer is full, and now: an answer that is cut off is an error.
+int checked_output(int code) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return code;
+  return complain(code != kOk ? code : static_cast<int>(kBadInput),
+                  fmt::format("standard output cannot be written{}{}", errno != 0 ? ": " : "",
+                              errno != 0 ? std::strerror(errno) : ""));
+}
+
+// Of a command that starts a program or of one that answers: what an error of tacho's own is.
+int own_error(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--") return kOwnError;
+  return kBadInput;
+}
+
+}  // namespace
+
+}  // namespace tacho::cli
+
+int main(int argc, char** argv) {
+  using namespace tacho::cli;
+  fill_standard_descriptors();
+  try {
+    return checked_output(run_command(argc, argv));
+  } catch (const std::bad_alloc&) {
+    return complain(own_error(argc, argv),
+                    "there is not enough memory; raise the limit (ulimit -v) or free some");
+  } catch (const std::system_error& error) {
+    return complain(own_error(argc, argv), error.what());
+  }
 }

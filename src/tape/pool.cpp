@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -69,8 +70,11 @@ void clear(int file, size_t from, size_t bytes) {
 // What a quiet program uses: freed blocks are used again before others.
 constexpr size_t kClearedAtFirst = 4 << 20;
 
-const char* reason(int error) {
-  if (error == EFBIG) return "larger than the file size limit (ulimit -f)";
+std::string reason(int error) {
+  rlimit limit{};
+  if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    return fmt::format("files may have {} bytes at most (ulimit -f{})", limit.rlim_cur,
+                       limit.rlim_cur == limit.rlim_max ? ", the hard limit" : "");
   if (error == ENOSPC) return "no room";
   return strerror(error);
 }
@@ -93,6 +97,7 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   uint32_t populated = 0;
   // The whole initial size somewhere, else a quarter of it, else the least that works.
   for (const uint32_t blocks : {wanted, std::max(wanted / 4, 4u), 4u}) {
+    tried.clear();
     for (const std::string& folder : candidate_folders()) {
       const std::string path = folder + "/" + name;
       const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

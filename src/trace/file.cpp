@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/output_claim.h"
 #include "base/output_file.h"
 #include "base/temporary.h"
 #include "trace/copy.h"
@@ -59,28 +60,36 @@ std::string resolve(const std::string& path) {
   return resolved;
 }
 
+// How the names of unfinished files for `target` begin. File systems allow 255 bytes.
+std::string partial_start(const std::string& target) {
+  const size_t begin = target.rfind('/') + 1;  // npos + 1 == 0: no folder part
+  constexpr size_t kLongest = 230;
+  return target.substr(0, begin) + target.substr(begin, kLongest) + ".partial-";
+}
+
 }  // namespace
 
 Result<RandomAccessFile> RandomAccessFile::beside(const std::string& path, bool overwrite) {
   if (path.empty()) return fail("the name of the output file is empty");
   if (is_standard_output(path))
     return fail("{}: a .tacho file cannot be written to standard output; give it a name", path);
+  TACHO_TRY(may_write(path, overwrite));
   struct stat info {};
-  if (stat(path.c_str(), &info) == 0) {
-    if (!S_ISREG(info.st_mode))
-      return fail("{}: is not a regular file; give another name for the trace", path);
-    if (!overwrite) return fail("{}: exists already; give another name or --overwrite", path);
-  } else if (errno != ENOENT) {
-    return fail("{}: cannot be created: {}", path, strerror(errno));
-  }
+  const bool replaces = stat(path.c_str(), &info) == 0;
+  if (replaces && !S_ISREG(info.st_mode))
+    return fail("{}: is not a regular file; give another name for the trace", path);
   RandomAccessFile file;
   file.path_ = path;
   file.overwrite_ = overwrite;
-  const std::string target = resolve(path);
+  file.target_ = resolve(path);
+  const std::string start = partial_start(file.target_);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    file.temporary_ = target + ".partial-" + random_name().substr(8);
+    file.temporary_ = start + random_name().substr(8);
     file.descriptor_ = open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.descriptor_ >= 0) return file;
+    if (file.descriptor_ >= 0) {
+      if (replaces) fchmod(file.descriptor_, info.st_mode & 07777);
+      return file;
+    }
     if (errno != EEXIST) break;
   }
   file.temporary_.clear();
@@ -108,6 +117,7 @@ RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept {
 }
 RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(overwrite_, other.overwrite_);
@@ -161,7 +171,7 @@ Status RandomAccessFile::publish(bool sync) {
   if (sync && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
     return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));
   }
-  const std::string target = temporary_.substr(0, temporary_.rfind(".partial-"));
+  const std::string& target = target_;
   const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
   int failed = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target.c_str(), flags);
   if (failed != 0 && errno == EINVAL && !overwrite_) {  // a file system without RENAME_NOREPLACE
@@ -181,9 +191,9 @@ Status RandomAccessFile::publish(bool sync) {
 }
 
 std::string temporary_name(const std::string& path) {
-  const std::string target = resolve(path);
-  const std::string folder = folder_of(target);
-  const std::string start = target.substr(target.rfind('/') + 1) + ".partial-";
+  const std::string path_start = partial_start(resolve(path));
+  const std::string folder = folder_of(path_start);
+  const std::string start = path_start.substr(path_start.rfind('/') + 1);
   std::string newest;
   timespec newest_time{};
   DIR* listing = opendir(folder.c_str());

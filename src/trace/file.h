@@ -45,7 +45,7 @@ class RandomAccessFile {
 
  private:
   RandomAccessFile() = default;
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;  // target_: what path_ means, with links followed
   int descriptor_ = -1;
   bool overwrite_ = false;
 };

@@ -15,6 +15,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/output_file.h"
 #include "trace/interner.h"
 #include "trace/reader.h"
 #include "trace/section.h"
@@ -235,8 +236,7 @@ class FileWriter final : public TraceWriter {
 
   Status write_status() const override {
     if (failed_ == 0) return {};
-    return fail("{}: cannot be written: {}; what was written up to there is kept", store_.file().path(),
-                strerror(failed_));
+    return fail("{}: cannot be written: {}{}", store_.file().path(), strerror(failed_), write_hint(failed_));
   }
 
   Status finish() override {

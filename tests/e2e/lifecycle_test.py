@@ -269,14 +269,14 @@ class Resources(harness.Case):
 
     def test_disk_full(self):
         place = self.tmpfs("256k")
-        result = self.trace(LIFECYCLE, "names", "60000", output=str(place / "t.tacho"), code=0)
+        result = self.trace(LIFECYCLE, "names", "60000", output=str(place / "t.tacho"), code=125)
         self.assertIn("No space left", result.stderr.decode())
         self.assertEqual(len(result.stderr.decode().splitlines()), 1)
 
     def test_quota(self):
         plain = self.run_command(LIFECYCLE, "names", "200000")
         quota = {"LD_PRELOAD": str(harness.TARGETS / "quota.so"), "QUOTA_BYTES": "5000000"}
-        result = self.trace(LIFECYCLE, "names", "200000", env=quota)
+        result = self.trace(LIFECYCLE, "names", "200000", env=quota, code=125)
         self.one_sentence(result, "quota", "t.tacho")
         self.assertEqual(result.stdout, plain.stdout)
         # What fitted is there, and says that something is missing.

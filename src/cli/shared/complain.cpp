@@ -1,5 +1,6 @@
 // How a command says in one line why it ends.
 #include <cstdio>
+#include <string>
 
 #include "base/format.h"
 #include "cli/command.h"
@@ -7,7 +8,9 @@
 namespace tacho::cli {
 
 int complain(int code, std::string_view message) {
-  fmt::print(stderr, "tacho: {}\n", message);
+  // Not fmt::print, which throws where nobody reads: a program's exit code does not depend on that.
+  const std::string line = fmt::format("tacho: {}\n", message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
   return code;
 }
 

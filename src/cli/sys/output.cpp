@@ -271,20 +271,21 @@ Status choose_folder(const Request& request, Plan& plan) {
 Status choose_file(const Request& request, Plan& plan) {
   launch::Recording& recording = plan.launch.recording;
   const std::string base = fs::path(request.command[0]).filename().string();
-  recording.output = !request.output.empty() ? request.output
-                     : request.overwrite     ? base + ".tacho"
-                                             : free_name(base + ".tacho");
-  std::error_code ignored;
-  if (!request.overwrite && fs::exists(recording.output, ignored))
-    return fail("{} exists; give another -o, or --overwrite to replace it", recording.output);
+  if (!request.output.empty() || request.overwrite) {
+    TACHO_ASSIGN(plan.claim, OutputClaim::exactly(request.output.empty() ? base + ".tacho" : request.output,
+                                                  request.overwrite));
+  } else {
+    TACHO_ASSIGN(plan.claim, OutputClaim::numbered(base + ".tacho"));
+  }
+  recording.output = plan.claim.name();
   recording.writer.overwrite = request.overwrite;
   return {};
 }
 
-void write_folder(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome) {
+bool write_folder(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome) {
   const Settings& settings = request.settings;
-  if (const Status done = write_folder_files(trace, request, plan, outcome); !done)
-    complain(kOwnError, done.error().message);
+  const Status done = write_folder_files(trace, request, plan, outcome);
+  if (!done) complain(kOwnError, done.error().message);
   const Usage usage = children_usage();
   const std::string unit = settings.text("MEMORY_UNITS");
   const double factor = unit == "B" ? 1 : unit == "KB" ? 1e3 : unit == "GB" ? 1e9 : 1e6;
@@ -293,10 +294,11 @@ void write_folder(const trace::Trace& trace, Request& request, Plan& plan, const
                            outcome.pid, outcome.pid, outcome.seconds, usage.peak_bytes / factor,
                            factor == 1e6 ? "MB" : unit, usage.cpu_s,
                            outcome.seconds > 0 ? 100 * usage.cpu_s / outcome.seconds : 0));
-  if (!talks(request)) return;
+  if (!talks(request)) return done.has_value();
   for (const std::string& remark : request.remarks) complain(0, remark);
   for (const std::string& loss : analysis::loss_sentences(trace)) complain(0, loss);
   for (const std::string& warning : outcome.warnings) complain(0, warning);
+  return done.has_value();
 }
 
 Status write_beside(const trace::Trace& trace, const Request& request, const Plan& plan,
@@ -336,18 +338,21 @@ Status choose_outputs(const Request& request, Plan& plan) {
   return request.face == Face::kRocprofSys ? choose_folder(request, plan) : choose_file(request, plan);
 }
 
-void write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
+bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
                    const launch::RunResult& outcome) {
   if (request.face == Face::kRocprofSys) return write_folder(trace, request, plan, outcome);
   SummaryOptions options;
   options.kept = true;
-  if (const Status done = write_beside(trace, request, plan, options.written); !done)
-    complain(kOwnError, done.error().message);
-  if (request.quiet || !talks(request)) return;
+  const Status done = write_beside(trace, request, plan, options.written);
+  if (!done)
+    complain(kOwnError, fmt::format("{}; the recording is kept in {}", done.error().message,
+                                    plan.launch.recording.output));
+  if (request.quiet || !talks(request)) return done.has_value();
   const std::string text = summary_text(trace, report::screen_of(STDERR_FILENO), options);
   std::fwrite(text.data(), 1, text.size(), stderr);
   if (trace.rows(Table::kSample) > 0)
     fmt::print(stderr, "       tacho flame {0}\n       tacho stats {0} --by function\n", trace.path());
+  return done.has_value();
 }
 
 }  // namespace tacho::cli::sys

@@ -12,7 +12,7 @@ bool talks(const Request& request);
 /// Names (and, for rocprof-sys, creates) what the run writes into; fills in the plan's Recording.
 Status choose_outputs(const Request& request, Plan& plan);
 
-/// Writes what the plan asks for and tells the user. Errors are told, too: the program's exit code stays the program's.
-void write_outputs(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome);
+/// Writes what the plan asks for and tells the user. False after an error, which was told, too.
+bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan, const launch::RunResult& outcome);
 
 }  // namespace tacho::cli::sys

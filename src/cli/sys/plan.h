@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_claim.h"
 #include "cli/sys/sys.h"
 #include "format/format.h"
 #include "format/timemory/timemory.h"
@@ -18,6 +19,7 @@ struct Plan {
   format::timemory::Options tables;
   std::vector<std::string> components;
   bool sampling = false;
+  OutputClaim claim;           ///< of the .tacho file
   std::string folder, prefix;  // rocprof-sys: of the files
 };
 

@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/export.h"
+#include "cli/shared/hidden_recording.h"
 #include "cli/sys/output.h"
 #include "cli/sys/plan.h"
 
@@ -53,18 +55,12 @@ int run(Request& request) {
     if (!plan.folder.empty()) std::filesystem::remove(plan.folder, ignored);  // only when empty
     return complain(outcome.error().exit_code, outcome.error().message);
   }
-  if (!outcome->written) {
-    complain(kOwnError, outcome->written.error().message);
-    return outcome->exit_code;
-  }
+  ignore_output_signals();
+  std::optional<HiddenRecording> none;
+  if (!outcome->written) return complain_of_recording(*outcome, plan.launch.recording.output, none);
   const auto trace = trace::Trace::open(plan.launch.recording.output);
-  if (!trace) {
-    complain(kOwnError, trace.error().message);
-    return outcome->exit_code;
-  }
-  ignore_file_size_signal();
-  write_outputs(**trace, request, plan, *outcome);
-  return outcome->exit_code;
+  if (!trace) return complain(kOwnError, trace.error().message);
+  return write_outputs(**trace, request, plan, *outcome) ? outcome->exit_code : static_cast<int>(kOwnError);
 }
 
 }  // namespace tacho::cli::sys

@@ -695,6 +695,7 @@ int run_plan(const Given& given, Plan& plan) {
     if (!outcome->written) complain(0, outcome->written.error().message);
     exit_code = outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
   }
+  ignore_output_signals();
   const auto trace = trace::Trace::open(plan.launch.recording.output);
   if (!trace) return complain(kOwnError, trace.error().message);
   if (const Status done = write_outputs(**trace, given, plan); !done)
@@ -785,7 +786,6 @@ int run(int argc, char** argv) {
     while (!libraries.empty() && libraries.back() == ':') libraries.pop_back();
     setenv("LD_PRELOAD", libraries.c_str(), 1);
   }
-  ignore_file_size_signal();
   int code = kOk;
   for (auto& [given, plan] : plans) {
     code = run_plan(given, plan);

@@ -1,0 +1,72 @@
+// Paths in fixed places, for a signal handler (removed_on_signal.h).
+#include "base/removed_on_signal.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace tacho {
+namespace {
+
+struct Slot {
+  std::atomic<bool> used;
+  char path[4096];
+};
+constinit Slot g_slots[16] = {};
+constinit std::atomic<pid_t> g_owner{0};
+
+void remove_all(int number) {
+  if (getpid() == g_owner.load())  // not in a child that has yet to become another program
+    for (const Slot& slot : g_slots)
+      if (slot.used.load()) unlink(slot.path);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void install() {
+  if (g_owner.exchange(getpid()) == getpid()) return;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM,
+                           SIGPROF, SIGIO, SIGXCPU, SIGPWR, SIGSTKFLT}) {
+    struct sigaction before {};
+    if (sigaction(number, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    struct sigaction action {};
+    action.sa_handler = remove_all;
+    sigfillset(&action.sa_mask);
+    sigaction(number, &action, nullptr);
+  }
+}
+
+}  // namespace
+
+RemovedOnSignal::RemovedOnSignal(const std::string& path) {
+  install();
+  for (int i = 0; i < static_cast<int>(std::size(g_slots)); ++i) {
+    Slot& slot = g_slots[i];
+    if (slot.used.load() || path.size() >= sizeof slot.path) continue;
+    std::memcpy(slot.path, path.c_str(), path.size() + 1);
+    slot.used.store(true);
+    slot_ = i;
+    return;
+  }
+}
+
+RemovedOnSignal::RemovedOnSignal(RemovedOnSignal&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+RemovedOnSignal& RemovedOnSignal::operator=(RemovedOnSignal&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+RemovedOnSignal::~RemovedOnSignal() {
+  if (slot_ < 0) return;
+  unlink(g_slots[slot_].path);
+  release();
+}
+void RemovedOnSignal::release() {
+  if (slot_ >= 0) g_slots[slot_].used.store(false);
+  slot_ = -1;
+}
+
+}  // namespace tacho

@@ -62,12 +62,14 @@ constexpr bool kFollowThreads = true;
 
 // A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within ours:
 // nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
+extern "C" int own_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
+    __attribute__((alias("pthread_create"), visibility("hidden")));
 bool follows_threads() {
   static constinit std::atomic<int> known{0};  // 1 = yes, 2 = no
   int answer = known.load(std::memory_order_relaxed);
   if (__builtin_expect(answer == 0, 0)) {
-    const void* const first = dlsym(RTLD_DEFAULT, "pthread_create");
-    answer = first == nullptr || first == reinterpret_cast<void*>(&pthread_create) ? 1 : 2;
+    const void* const first = dlsym(RTLD_DEFAULT, "pthread_create");  // whose address here would be, too
+    answer = first == nullptr || first == reinterpret_cast<void*>(&own_pthread_create) ? 1 : 2;
     known.store(answer, std::memory_order_relaxed);
   }
   return answer == 1;

@@ -126,7 +126,7 @@ class Exporter {
 
   Line open_line(int64_t track, uint32_t index) {
     const int64_t pid = name_process(tracks_.process(track));
-    int64_t tid = tracks_.tid(track);
+    int64_t tid = tracks_.own_tid(track);
     if (tid <= 0 || index != 0) tid = kFirstLane + track * 256 + index;
     // Distinct lines may overlap in that formula only when there are millions of tracks: numbers are then
     // given out.

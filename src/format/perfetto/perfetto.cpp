@@ -72,7 +72,7 @@ class Exporter {
     const int64_t process = tracks_.process(lane.track);
     const uint64_t parent = process_track(process);
     const std::string name = options_.rocprof_sys ? rocprof_sys_track(lane.track) : tracks_.name(lane.track);
-    const int64_t tid = tracks_.tid(lane.track);
+    const int64_t tid = tracks_.own_tid(lane.track);
     uuid = packets_.new_track();
     if (tid > 0 && tid <= 0x7fffffff && lane.index == 0) {
       packets_.thread(uuid, tracks_.pid(process), tid, name);

@@ -12,6 +12,7 @@
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rocprofv3_json/stream.h"
+#include "format/view/names.h"
 
 namespace tacho::format::rocprofv3 {
 namespace {
@@ -37,10 +38,6 @@ struct Record {
   int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0,
           agent = 0, bytes = kUnknown, address = 0, stream = -1;
 };
-
-bool starts_with(std::string_view text, std::string_view head) {
-  return text.substr(0, head.size()) == head;
-}
 
 struct KeyHash {
   size_t operator()(const std::array<int64_t, 4>& key) const {
@@ -732,12 +729,7 @@ class Reader {
   void add_call(const Record& record, const std::string& section) {
     int64_t duration = 0;
     if (!times(Table::kApi, record.start, record.end, duration)) return;
-    const std::string_view kind = kind_name(record);
-    const Domain domain = starts_with(kind, "HIP_COMPILER") ? Domain::kHipCompiler
-                          : starts_with(kind, "HIP")        ? Domain::kHipRuntime
-                          : starts_with(kind, "HSA")        ? Domain::kHsa
-                          : starts_with(kind, "RCCL")       ? Domain::kRccl
-                                                            : Domain::kHost;
+    const Domain domain = domain_of_kind(kind_name(record));
     std::string name(operation_name(record));
     if (name.empty()) name = fmt::format("{} operation {}", section, record.operation);
     const int64_t function = writer_.dimension(row::Function{.name = text(name), .domain = domain});

@@ -443,7 +443,8 @@ class Exporter {
     for (size_t row = 1; row < functions_.size(); ++row) {
       const auto domain =
           domain_of(trace_.cell(Table::kFunction, static_cast<int64_t>(row), column::Function::domain));
-      const std::string_view api = api_of(domain);
+      // "marker_api" holds ranges and marks.
+      const std::string_view api = domain == Domain::kMarker ? "marker_core" : api_of(domain);
       if (options_.wants(domain))
         buffers[fmt::format("{}_api", api.empty() ? "unknown" : api)] |= uint64_t{1}
                                                                          << static_cast<unsigned>(domain);

@@ -202,6 +202,17 @@ std::string_view api_domain_name(Domain domain) {
   }
 }
 
+Domain domain_of_kind(std::string_view kind) {
+  for (int64_t at = 0; at < static_cast<int64_t>(Domain::kEnd); ++at)
+    if (api_domain_name(static_cast<Domain>(at)) == kind) return static_cast<Domain>(at);
+  return kind.starts_with("HIP_COMPILER") ? Domain::kHipCompiler
+         : kind.starts_with("HIP")        ? Domain::kHipRuntime
+         : kind.starts_with("HSA")        ? Domain::kHsa
+         : kind.starts_with("RCCL")       ? Domain::kRccl
+         : kind.starts_with("MARKER")     ? Domain::kMarker
+                                          : Domain::kHost;
+}
+
 Domain domain_of(int64_t cell) {
   return event::from_cell<Domain>(cell);
 }

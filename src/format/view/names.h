@@ -70,6 +70,9 @@ bool is_free(int64_t operation);
 std::string_view api_of(event::Domain domain);
 /// What column Domain of an API trace says: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...
 std::string_view api_domain_name(event::Domain domain);
+/// The domain of a kind of calls in rocprofv3's files: api_domain_name()'s own names, and those of its other kinds
+/// ("HIP_COMPILER_API", "HSA_AMD_EXT_API"); kHost for calls of further libraries.
+event::Domain domain_of_kind(std::string_view kind);
 /// A domain out of a cell; kUnknown for nonsense.
 event::Domain domain_of(int64_t cell);
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "format/view/names.h"
+#include "format/view/tracks.h"
 
 namespace tacho::format {
 
@@ -87,12 +88,8 @@ Timeline::Timeline(const trace::Trace& trace, const ExportOptions& options, uint
     kind_[at] = kind >= 0 && kind < static_cast<int64_t>(TrackKind::kEnd) ? static_cast<TrackKind>(kind)
                                                                           : TrackKind::kUnknown;
     if (kind_[at] == TrackKind::kQueue)
-      same_[at] = queues
-                      .try_emplace({cell(column::Track::process), cell(column::Track::device),
-                                    cell(column::Track::native), cell(column::Track::context),
-                                    cell(column::Track::name), cell(column::Track::category)},
-                                   track)
-                      .first->second;
+      same_[at] =
+          queues.try_emplace(queue_identity(trace, track, options.group_by_queue), track).first->second;
   }
   std::vector<Table> order(std::begin(kOrder), std::end(kOrder));
   for (const event::TableInfo& info : event::all_tables())

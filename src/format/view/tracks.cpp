@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -13,6 +14,31 @@ namespace column = event::column;
 using event::kUnknown;
 using event::Table;
 using event::TrackKind;
+
+namespace {
+
+// The number of a property; nothing where the track has none.
+std::optional<int64_t> number_property(const trace::Trace& trace, int64_t track, std::string_view name) {
+  int64_t number = 0;
+  const auto text = trace.property(Table::kTrack, track, name);
+  if (text && std::from_chars(text->data(), text->data() + text->size(), number).ec == std::errc())
+    return number;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::array<int64_t, 6> queue_identity(const trace::Trace& trace, int64_t track, bool by_queue) {
+  const auto cell = [&](int at) { return trace.cell(Table::kTrack, track, at); };
+  std::array<int64_t, 6> identity = {cell(column::Track::process), cell(column::Track::device),
+                                     cell(column::Track::native),  cell(column::Track::context),
+                                     cell(column::Track::name),    cell(column::Track::category)};
+  const auto queue = number_property(trace, track, "queue");
+  if (!queue || trace.string(cell(column::Track::category)) != "stream") return identity;
+  if (by_queue) identity[2] = *queue;
+  if (by_queue || identity[3] == *queue) identity[3] = 0;
+  return identity;
+}
 
 Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOptions& options)
     : trace_(trace), agents_(agents), options_(options), threads_(trace) {
@@ -46,17 +72,13 @@ Tracks::Tracks(const trace::Trace& trace, const Agents& agents, const ExportOpti
     if (cell(column::Track::kind) != static_cast<int64_t>(TrackKind::kQueue)) continue;
     const auto at = static_cast<size_t>(track);
     auto& queues = of_agent[{cell(column::Track::process), cell(column::Track::device)}];
-    queue_index_[at] = queues
-                           .try_emplace({cell(column::Track::context), cell(column::Track::native)},
-                                        static_cast<int64_t>(queues.size()))
-                           .first->second;
-    int64_t own = 0;
-    if (trace.string(cell(column::Track::category)) == "stream") {
+    const auto identity = queue_identity(trace, track, true);
+    queue_index_[at] =
+        queues.try_emplace({identity[3], identity[2]}, static_cast<int64_t>(queues.size())).first->second;
+    if (trace.string(cell(column::Track::category)) == "stream")
       stream_[at] = cell(column::Track::native);
-    } else if (const auto text = trace.property(Table::kTrack, track, "stream");
-               text && std::from_chars(text->data(), text->data() + text->size(), own).ec == std::errc()) {
-      stream_[at] = own;
-    }
+    else
+      stream_[at] = number_property(trace, track, "stream").value_or(kUnknown);
     if (stream_[at] != kUnknown)
       devices_of_stream[{cell(column::Track::process), stream_[at]}].insert(cell(column::Track::device));
   }
@@ -84,11 +106,13 @@ int64_t Tracks::tid(int64_t track) const {
   return thread == 0 ? 0 : trace_.cell(Table::kThread, thread, column::Thread::tid);
 }
 
+int64_t Tracks::own_tid(int64_t track) const {
+  const auto kind = static_cast<TrackKind>(trace_.cell(Table::kTrack, track, column::Track::kind));
+  return kind == TrackKind::kThread ? tid(track) : 0;
+}
+
 int64_t Tracks::queue(int64_t track) const {
-  int64_t own = 0;
-  if (const auto text = trace_.property(Table::kTrack, track, "queue");
-      text && std::from_chars(text->data(), text->data() + text->size(), own).ec == std::errc())
-    return own;
+  if (const auto own = number_property(trace_, track, "queue")) return *own;
   return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(TrackKind::kQueue)
              ? trace_.cell(Table::kTrack, track, column::Track::native)
              : kUnknown;

@@ -2,6 +2,7 @@
 // have them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@
 #include "trace/trace.h"
 
 namespace tacho::format {
+
+/// What stands for a queue's track in a timeline, so that rows that differ in the launching thread alone are one line:
+/// process, device, stream or queue, context, name, category. A stream that ran on several hardware queues (property
+/// "queue") is one line, with `by_queue` each of these queues is.
+std::array<int64_t, 6> queue_identity(const trace::Trace& trace, int64_t track, bool by_queue);
 
 class Tracks {
  public:
@@ -24,8 +30,10 @@ class Tracks {
   /// "THREAD 3 (1234)", "STREAM [\" 2 \"] ", "COMPUTE Agent [1] QUEUE [0] GPU", "ranges". Of a main thread
   /// its own name.
   std::string name(int64_t track) const;
-  /// Kernel thread id of a thread's track; 0 for other tracks.
+  /// Kernel thread id of a thread's track, or of the thread that launched into a queue where its track says so; else 0.
   int64_t tid(int64_t track) const;
+  /// Kernel thread id of a thread's track; 0 for every other track: a queue's line is not the thread's.
+  int64_t own_tid(int64_t track) const;
   int64_t process(int64_t track) const {
     return trace_.cell(event::Table::kTrack, track, event::column::Track::process);
   }

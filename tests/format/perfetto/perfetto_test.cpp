@@ -118,6 +118,47 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
   EXPECT_EQ(named(grouped, "other")->args.at("agent"), "GPU-0");
 }
 
+// rocprofv3's JSON tells of each dispatch its stream, its hardware queue and the thread that launched it.
+TEST(Perfetto, StreamsOfLaunchingThreadsAreTracksOfTheirOwn) {
+  Maker made;
+  const int64_t process = made.process(77, "app"), gpu = made.device("Big GPU");
+  const int64_t main = made.thread_track(process, 77, "app");
+  const int64_t thread =
+      made.writer().dimension(event::row::Thread{.process = process, .tid = 77, .name = made.text("app")});
+  made.call(main, 10'000, 200, made.function("hipLaunchKernel", event::Domain::kHipRuntime), 1);
+  const auto stream = [&](int64_t number, int64_t queue) {
+    const int64_t track = made.writer().dimension(event::row::Track{.kind = event::TrackKind::kQueue,
+                                                                    .process = process,
+                                                                    .thread = thread,
+                                                                    .device = gpu,
+                                                                    .native = number,
+                                                                    .context = queue,
+                                                                    .category = made.text("stream")});
+    made.writer().property(Table::kTrack, track, "queue", std::to_string(queue));
+    return track;
+  };
+  int64_t at = 11'000;
+  for (const auto& [number, queue] : std::vector<std::pair<int64_t, int64_t>>{{0, 7}, {0, 9}, {2, 7}, {2, 9}})
+    made.dispatch(stream(number, queue), at += 1'000, 500, made.kernel("k"), 1, 0);
+  const auto trace = made.open();
+  const auto lines = [&](bool by_queue) {
+    format::ExportOptions options;
+    options.group_by_queue = by_queue;
+    std::multiset<std::string> names;
+    int threads = 0;
+    for (const auto& [uuid, track] : perfetto_of(*trace, options).tracks) {
+      threads += track.is_thread ? 1 : 0;
+      if (track.name.find("STREAM") == 0 || track.name.find("QUEUE") != std::string::npos)
+        names.insert(track.name);
+    }
+    EXPECT_EQ(threads, 1) << "the launching thread's own line alone";
+    return names;
+  };
+  EXPECT_EQ(lines(false), (std::multiset<std::string>{"STREAM [\" 0 \"] ", "STREAM [\" 2 \"] "}));
+  EXPECT_EQ(lines(true), (std::multiset<std::string>{"COMPUTE Agent [1] QUEUE [0] GPU",
+                                                     "COMPUTE Agent [1] QUEUE [1] GPU"}));
+}
+
 TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
   Maker made;
   const int64_t process = made.process(5);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 
 #include "format/csv/csv.h"
 #include "format/format.h"
@@ -176,6 +177,31 @@ TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
             "CUDA_RUNTIME_API cudaMalloc 0\n"
             "9 {'x': 64, 'y': 1, 'z': 1} 70000\n"
             "['m\\\\']\n");
+}
+
+TEST(Rocprofv3Json, EveryApiComesBackAsItself) {
+  Maker made;
+  const int64_t process = made.process(9, "app"), thread = made.thread_track(process, 9);
+  std::map<std::string, event::Domain> expected;
+  for (int64_t at = 0; at < static_cast<int64_t>(event::Domain::kEnd); ++at) {
+    const auto domain = static_cast<event::Domain>(at);
+    const std::string name = "call of " + std::string(event::to_string(domain));
+    made.call(thread, 100 + at, 1, made.function(name, domain), at + 1);
+    expected[name] = domain;
+  }
+  made.marker(thread, 90, 50, made.label("range"));
+  Folder folder;
+  std::vector<std::string> written;
+  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder.file("w.json"), "", ""}, {}, written));
+  const auto again = format::open_any(folder.file("w.json"));
+  ASSERT_TRUE(again) << again.error().message;
+  std::map<std::string, event::Domain> found;
+  for (int64_t row = 1; row < (*again)->rows(Table::kFunction); ++row)
+    found[std::string((*again)->text(Table::kFunction, row, column::Function::name))] =
+        static_cast<event::Domain>((*again)->cell(Table::kFunction, row, column::Function::domain));
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ((*again)->rows(Table::kApi), static_cast<int64_t>(expected.size()));
+  EXPECT_EQ((*again)->rows(Table::kMarker), 1);
 }
 
 TEST(Rocprofv3Json, CutAnywhereIsOneSentence) {

@@ -24,7 +24,8 @@ struct Answer {
   /// Gives the rows after `rows` one at a time, since there may be millions; false when there are no more.
   /// Empty = none.
   std::function<bool(std::vector<report::Cell>&)> next;
-  std::vector<std::string> remarks;  // sentences: omissions and caveats
+  std::vector<std::string> remarks;              // sentences: omissions and caveats
+  std::string when_empty = "no GPU operations";  // shown in place of a table without rows
 };
 
 /// Exact values under names for programs: for csv, JSON and SQL. Uses `rows` only, not `next`.

@@ -173,7 +173,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
     bool operator<(const Launch& other) const { return call_start < other.call_start; }
   };
   SortedFile<Launch> launches;
-  int64_t untied = 0;
+  int64_t operations = 0, untied = 0;
   static constexpr int kExtra[] = {column::Fact::dim, column::Fact::correlation};
   {
     Sweep sweep(trace, kOperations, kExtra);
@@ -183,6 +183,7 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
       const auto device = static_cast<int32_t>(device_of(trace, slice.track));
       for (size_t i = 0; i < slice.rows; ++i) {
         const auto* const call = slice.extra[1][i] != 0 ? calls.find({process, slice.extra[1][i]}) : nullptr;
+        ++operations;
         if (call == nullptr || call->value.end == kUnknown || slice.duration[i] == kUnknown) {
           ++untied;
           continue;
@@ -283,11 +284,16 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
            mean(next.sum, next.count), next.most,           std::move(kernel)};
     return true;
   };
-  if (calls.size() == 0)
-    answer.remarks.emplace_back(kNoCalls);
-  else if (untied > 0)
+  if (operations > 0) answer.when_empty = "no kernel that was launched on an idle GPU by a recorded API call";
+  if (operations > 0 && calls.size() == 0)
     answer.remarks.push_back(
-        fmt::format("{} operations belong to no API call in the trace and are left out", untied));
+        fmt::format("launch delays need the API calls that launched the {} GPU operation{}, and the trace "
+                    "holds none: record API "
+                    "calls too (rocprofv3 --hip-trace; tacho trace does by itself)",
+                    operations, operations == 1 ? "" : "s"));
+  else if (untied > 0)
+    answer.remarks.push_back(fmt::format(
+        "{} of {} GPU operations belong to no API call in the trace and are left out", untied, operations));
   return answer;
 }
 
@@ -588,6 +594,7 @@ Result<Answer> exclusive(const trace::Trace& trace) {
     if (sums[row].calls > 0) places->add({kind_of(row), sums[row].own, row});
   TACHO_TRY(places->finish());
   Answer answer;
+  answer.when_empty = "no API calls, markers or GPU operations";
   answer.columns = {{"kind", "Kind", Unit::kText},    {"exclusive_ns", "Exclusive", Unit::kNs},
                     {"percent", "%", Unit::kPercent}, {"total_ns", "Inclusive", Unit::kNs},
                     {"calls", "Calls", Unit::kCount}, {"name", "Name", Unit::kText}};

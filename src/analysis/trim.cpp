@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/sorted_file.h"
 #include "trace/copy.h"
@@ -113,9 +115,19 @@ std::string host_of(const trace::Trace& trace) {
   return {};
 }
 
+// How far two spans of time lie apart, ns; 0 when they touch or one is empty.
+int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
+  if (a.first > a.second || b.first > b.second) return 0;
+  if (a.first > b.first) std::swap(a, b);
+  int64_t gap = 0;
+  if (b.first <= a.second) return 0;
+  return __builtin_sub_overflow(b.first, a.second, &gap) ? std::numeric_limits<int64_t>::max() : gap;
+}
+
 }  // namespace
 
-Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer) {
+Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
+                  std::vector<std::string>& notes) {
   if (inputs.empty()) return fail("nothing to merge");
   std::optional<Anchor> first_anchor;
   std::string first_host;
@@ -141,11 +153,22 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
       // Within one boot of a machine the clocks agree but for adjustments of the real-time clock.
       const int64_t shift = (anchor->realtime - first_anchor->realtime) - (anchor->raw - first_anchor->raw);
       if (host != first_host || shift > 1'000'000'000 || shift < -1'000'000'000) options.time_shift = shift;
-    } else if (host != first_host || !host.empty() || anchor || first_anchor) {
-      writer.note(0, event::NoteSeverity::kWarning,
-                  fmt::format("{}: it does not tell how its clock relates to that of {}: times of the two "
-                              "are put together as they are",
-                              inputs[i].name, inputs[0].name));
+    } else {
+      const int64_t apart = distance(inputs[0].trace->time_range(), trace.time_range());
+      constexpr int64_t kFar = 3'600'000'000'000;  // ns: further apart, they do not show one job
+      std::string note = fmt::format(
+          "{}: it does not tell how its clock relates to that of {}: ", inputs[i].name, inputs[0].name);
+      if (apart > kFar) {
+        options.time_shift = inputs[0].trace->time_range().first - trace.time_range().first;
+        note += fmt::format(
+            "its times lie {:.1f} hours away and were moved so that both begin together; compare durations "
+            "across the two, not moments",
+            static_cast<double>(apart) / 3.6e12);
+      } else {
+        note += "times of the two are put together as they are";
+      }
+      writer.note(0, event::NoteSeverity::kWarning, note);
+      notes.push_back(std::move(note));
     }
     have_clocks = have_clocks || trace.rows(Table::kClock) > 0;
     TACHO_TRY(trace::copy_into(trace, writer, options));

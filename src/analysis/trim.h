@@ -28,7 +28,10 @@ struct MergeInput {
 };
 
 /// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces
-/// of other machines so that equal times of CLOCK_REALTIME coincide; a note names the traces that lack it.
-Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer);
+/// of other machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock
+/// relates to the first one's keeps its times; if the two lie more than an hour apart, it is shifted to begin
+/// with the first. A note in the trace, also put into `notes`, says so.
+Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer,
+                  std::vector<std::string>& notes);
 
 }  // namespace tacho::analysis

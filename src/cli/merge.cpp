@@ -37,6 +37,7 @@ int run_merge(int argc, char** argv) {
   for (const std::string& input : inputs)
     if (same_file(input, output))
       return complain(kBadInput, output + ": is one of the inputs; choose another name");
+  std::vector<std::string> notes;
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) {  // a conversion: no need for a trace in between
       TACHO_ASSIGN(const bool read, format::read_foreign(inputs[0], writer));
@@ -47,9 +48,10 @@ int run_merge(int argc, char** argv) {
       TACHO_ASSIGN(auto trace, open_trace(input));
       traces.push_back({std::move(trace), input});
     }
-    return analysis::merge_into(traces, writer);
+    return analysis::merge_into(traces, writer, notes);
   });
   if (!done) return complain(kBadInput, done.error().message);
+  for (const std::string& note : notes) complain(kOk, note);
   if (inputs.size() == 1)
     fmt::print(stderr, "tacho: {} is now {}\n", inputs[0], output);
   else

@@ -116,7 +116,7 @@ int run_report(int argc, char** argv) {
                 : what == "topex"        ? analysis::exclusive(**trace)
                                          : analysis::bins(**trace, bounds);
   if (!answer) return complain(kBadInput, answer.error().message);
-  show(*answer, top, format, file + ": no GPU operations");
+  show(*answer, top, format, fmt::format("{}: {}", file, answer->when_empty));
   return kOk;
 }
 

@@ -1,0 +1,73 @@
+// Merging traces whose clocks have nothing in common, and what reports say when they have nothing to show.
+#include <gtest/gtest.h>
+
+#include "analysis/questions.h"
+#include "analysis/trim.h"
+#include "format/sample_trace.h"
+
+namespace tacho::analysis {
+namespace {
+
+using test::Maker;
+constexpr int64_t kHour = 3'600'000'000'000;
+
+// One kernel of 50 ns at `start`, in a trace that knows no clock but its own.
+std::shared_ptr<const trace::Trace> without_clock(int64_t start) {
+  Maker made;
+  made.dispatch(made.queue_track(made.process(7, "app", event::kUnknown, ""), made.device("GPU 0"), 1), start,
+                50, made.kernel("k"));
+  return made.open();
+}
+
+std::pair<std::shared_ptr<const trace::Trace>, std::vector<std::string>> merged(int64_t a, int64_t b) {
+  std::vector<std::string> notes;
+  auto writer = std::move(*trace::TraceWriter::create_temporary());
+  const Status done = merge_into({{without_clock(a), "a.rpd"}, {without_clock(b), "b.rpd"}}, *writer, notes);
+  EXPECT_TRUE(done) << done.error().message;
+  auto trace = writer->finish_and_open();
+  EXPECT_TRUE(trace);
+  return {*trace, notes};
+}
+
+TEST(Merge, ClocksWithoutARelationAreToldAndStayWhenNear) {
+  const auto [trace, notes] = merged(1'000, kHour / 2);
+  EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>{1'000, kHour / 2 + 50}));
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0],
+            "b.rpd: it does not tell how its clock relates to that of a.rpd: times of the two are put "
+            "together as they are");
+  EXPECT_EQ(trace->rows(event::Table::kNote), 1);
+}
+
+TEST(Merge, TimesThatLieFarApartBeginTogether) {
+  for (const auto& [a, b] :
+       {std::pair{int64_t{1'000}, 100 * kHour}, std::pair{100 * kHour, int64_t{1'000}}}) {
+    const auto [trace, notes] = merged(a, b);
+    EXPECT_EQ(trace->time_range(), (std::pair<int64_t, int64_t>{a, a + 50}));
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_NE(notes[0].find("100.0 hours away and were moved so that both begin together"), std::string::npos)
+        << notes[0];
+  }
+}
+
+TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {
+  const auto trace = without_clock(1'000);
+  const auto answer = launch_delay(*trace);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->when_empty, "no kernel that was launched on an idle GPU by a recorded API call");
+  ASSERT_EQ(answer->remarks.size(), 1U);
+  EXPECT_NE(
+      answer->remarks[0].find("the API calls that launched the 1 GPU operation, and the trace holds none"),
+      std::string::npos)
+      << answer->remarks[0];
+  Maker nothing;
+  nothing.process(7);
+  const auto empty = nothing.open();
+  const auto of_nothing = launch_delay(*empty);
+  ASSERT_TRUE(of_nothing);
+  EXPECT_EQ(of_nothing->when_empty, "no GPU operations");
+  EXPECT_TRUE(of_nothing->remarks.empty());
+}
+
+}  // namespace
+}  // namespace tacho::analysis

@@ -97,6 +97,17 @@ class StandardOutput(harness.Case):
         self.assertEqual(list(self.folder.iterdir()), [])
 
 
+class Mistakes(harness.Case):
+    def test_unknown_words_in_the_order_in_which_they_were_written(self):
+        for words in (("profile", "0", "1", "--x"), ("analyze", "-p", ".", "--no", "--never", "--nowhere")):
+            result = self.run_command(BUILD / "personalities" / "rocprof-compute", *words, code=None)
+            self.one_sentence(result, "these arguments were not expected: " + " ".join(words[-3:]))
+        result = self.run_command(TACHO, "stats", "a", "b", "c", code=1)
+        self.one_sentence(result, "these arguments were not expected: b c;")
+        result = self.run_command(TACHO, "stats", "a", "--outptu-format", "text", code=1)
+        self.one_sentence(result, "--outptu-format", "did you mean --output-format")
+
+
 class Terminal(harness.Case):
     def on_terminal(self, *words, columns=80):
         master, slave = pty.openpty()

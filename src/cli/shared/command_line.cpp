@@ -26,6 +26,12 @@ Result<std::vector<std::string>> target_command(const CLI::App& app) {
 
 std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string message = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    // CLI11 lists them last first.
+    const std::vector<std::string> words = app.remaining();
+    message = words.size() > 1 ? "these arguments were not expected:" : "this argument was not expected:";
+    for (const std::string& word : words) message += " " + word;
+  }
   if (!message.empty() && message.back() == '\n') message.pop_back();
   if (const size_t at = message.find("--");
       at != std::string::npos && message.find("not expected") != std::string::npos) {

@@ -26,6 +26,15 @@ std::string_view op_type_of_dispatch(event::DispatchKind kind);
 std::string_view op_type_of_copy(event::CopyDirection direction);
 inline constexpr std::string_view kOpTypeOfFill = "FillBuffer";
 
+/// What rocpd_monitor.deviceType says of a telemetry series: of a GPU (deviceId is its number), of a process (its pid), of
+/// the whole machine (0). Upstream's own files have GPUs only.
+inline constexpr std::string_view kMonitorTypes[] = {"gpu", "process", "host"};
+inline constexpr size_t kMonitorOfGpu = 0, kMonitorOfProcess = 1, kMonitorOfHost = 2;
+/// Of a series by the device and the process (rows) of its track; 0 = none.
+inline size_t monitor_type(int64_t device, int64_t process) {
+  return device > 0 ? kMonitorOfGpu : process > 0 ? kMonitorOfProcess : kMonitorOfHost;
+}
+
 /// Launch functions whose grid stands in work-items in rocpd_kernelapi; all others count workgroups.
 bool launches_items(std::string_view function);
 

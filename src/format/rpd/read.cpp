@@ -603,7 +603,12 @@ Status Reader::read_monitor() {
       continue;
     }
     const std::string_view what = scan.string(2);
-    const auto [found, fresh] = index.try_emplace(fmt::format("{}\n{}", unit, what), series.size());
+    // Upstream knows GPUs only, under whatever word.
+    const std::string_view word = scan.string(0);
+    const size_t type = word == kMonitorTypes[kMonitorOfProcess] ? kMonitorOfProcess
+                        : word == kMonitorTypes[kMonitorOfHost]  ? kMonitorOfHost
+                                                                 : kMonitorOfGpu;
+    const auto [found, fresh] = index.try_emplace(fmt::format("{}\n{}\n{}", type, unit, what), series.size());
     if (fresh) {
       if (series.size() >= 100000)
         return fail("{}: rocpd_monitor has more than 100000 series: not a trace", db_.file().path());
@@ -611,10 +616,12 @@ Status Reader::read_monitor() {
           writer_.dimension(row::Counter{.name = writer_.string(what),
                                          .unit = what == "sclk" || what == "mclk" ? writer_.string("MHz") : 0,
                                          .block = writer_.string("monitor")});
-      const int64_t track = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
-                                                         .device = device(unit, false),
-                                                         .category = writer_.string("monitor"),
-                                                         .counter = counter});
+      const int64_t track =
+          writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                       .process = type == kMonitorOfProcess ? process_of_pid(unit) : 0,
+                                       .device = type == kMonitorOfGpu ? device(unit, false) : 0,
+                                       .category = writer_.string("monitor"),
+                                       .counter = counter});
       series.push_back({track, INT64_MIN, INT64_MIN, 0});
     }
     Last& last = series[found->second];

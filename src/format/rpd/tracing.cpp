@@ -589,10 +589,10 @@ Status Tracer::counters() {
 Status Tracer::monitor() {
   const sqlite::StoredTable* const table = db_.table("rocpd_monitor");
   if (table == nullptr) return {};
-  NamedScan scan(db_, *table, {"deviceId", "monitorType", "start", "end", "value"});
+  NamedScan scan(db_, *table, {"deviceId", "monitorType", "start", "end", "value", "deviceType"});
   struct Series {
     int64_t device, last = INT64_MIN;
-    std::string type, value;
+    std::string type, value, owner;
   };
   std::vector<Series> series;
   const auto line = [&](const Series& of, int64_t time) {
@@ -607,14 +607,14 @@ Status Tracer::monitor() {
     const int64_t start = scan.number(2), end = scan.number(3);
     if (!window_.holds(start)) continue;
     const int64_t device = scan.number(0);
-    const std::string type = escaped(scan.string(1));
+    const std::string type = escaped(scan.string(1)), owner(scan.string(5));
     Series* of = nullptr;
     for (Series& one : series)
-      if (one.device == device && one.type == type) of = &one;
+      if (one.device == device && one.type == type && one.owner == owner) of = &one;
     if (of == nullptr) {
       if (series.size() >= 4096)
         return fail("{}: rocpd_monitor has more than 4096 series: not a trace", db_.file().path());
-      of = &series.emplace_back(Series{device, INT64_MIN, type, {}});
+      of = &series.emplace_back(Series{device, INT64_MIN, type, {}, owner});
     }
     // A value is text in the file; what is no number would break the JSON.
     const double number = scan.decimal(4, __builtin_nan(""));

@@ -376,11 +376,17 @@ Status Writer::readings() {
   BulkTable& table = file_.table("rocpd_monitor");
   int64_t id = 0;
   const auto put = [&](size_t at, const Run& run, int64_t end) {
-    const int64_t counter = trace_.cell(Table::kTrack, static_cast<int64_t>(at), column::Track::counter);
+    const auto cell = [&](int column) {
+      return trace_.cell(Table::kTrack, static_cast<int64_t>(at), column);
+    };
+    const int64_t counter = cell(column::Track::counter);
+    const size_t type = monitor_type(cell(column::Track::device), tracks_[at].process);
     table.begin(++id);
     table.null()
-        .text("gpu")
-        .integer(tracks_[at].gpu)
+        .text(kMonitorTypes[type])
+        .integer(type == kMonitorOfGpu       ? tracks_[at].gpu
+                 : type == kMonitorOfProcess ? tracks_[at].pid
+                                             : 0)
         .text(sqlite::valid_utf8(trace_.text(Table::kCounter, counter, column::Counter::name)));
     table.integer(clock_(run.start))
         .integer(clock_(end))

@@ -399,15 +399,33 @@ Relation monitor(const Maker& make) {
     const int64_t row = facts->trace().cell(Table::kTrack, base[0], column::Track::counter);
     return facts->string_row(Table::kCounter, row, column::Counter::name);
   };
-  relation.columns[1].text = [](int64_t, std::string&) { return std::string_view("gpu"); };
+  relation.columns[1].text = [](int64_t code, std::string&) {
+    return format::rpd::kMonitorTypes[static_cast<size_t>(code)];
+  };
+  const auto type = [facts](const int64_t* base) {
+    const TraceFacts::Track& track = facts->track(base[0]);
+    return static_cast<int64_t>(format::rpd::monitor_type(track.device, track.process));
+  };
+  const auto owner = [facts, type](const int64_t* base) -> int64_t {
+    const TraceFacts::Track& track = facts->track(base[0]);
+    switch (static_cast<size_t>(type(base))) {
+      case format::rpd::kMonitorOfGpu:
+        return track.gpu;
+      case format::rpd::kMonitorOfProcess:
+        return track.pid;
+      default:
+        return 0;
+    }
+  };
   relation.columns[6].text = [](int64_t code, std::string& scratch) {
     scratch = fmt::format("{}", __builtin_bit_cast(double, code));
     return std::string_view(scratch);
   };
   make.add(relation, Table::kReading, 1,
-           {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }), Maker::constant(0),
-            make.of_track(&TraceFacts::Track::gpu), Maker::one(column::Reading::track, counter), make.start(),
-            make.start(), Maker::one(column::Reading::value)});
+           {Maker::one(kRowNumber, [](const int64_t* base) { return base[0] + 1; }),
+            Maker::one(column::Reading::track, type), Maker::one(column::Reading::track, owner),
+            Maker::one(column::Reading::track, counter), make.start(), make.start(),
+            Maker::one(column::Reading::value)});
   return relation;
 }
 

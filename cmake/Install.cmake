@@ -25,12 +25,24 @@ if(NOT TACHO_FUZZ)
   install(FILES ${CMAKE_BINARY_DIR}/tacho.lua DESTINATION share/modulefiles/tacho RENAME ${PROJECT_VERSION}.lua)
 
   # Symlinks under the names of the tools whose command lines tacho takes over: in the build tree, and installed where
-  # they shadow nobody's own tools unless the user puts that folder into PATH.
+  # they shadow nobody's own tools unless the user puts that folder into PATH. Names of scripts are scripts, because
+  # users write `python3 rpd2tracing.py`; tacho itself is there, because messages name it.
   file(STRINGS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def lines REGEX "^TACHO_PERSONALITY")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/personalities/personalities.def)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/personalities)
-  foreach(line ${lines})
+  foreach(line ${lines} "\"tacho\"")
     string(REGEX REPLACE ".*\"([^\"]+)\".*" "\\1" name "${line}")
+    if(name MATCHES "^(.+)\\.(py|sh)$")
+      set(program ${CMAKE_MATCH_1})
+      set(script ${CMAKE_BINARY_DIR}/personalities/${name})
+      if(IS_SYMLINK ${script})
+        file(REMOVE ${script})  # else the program behind it would be written
+      endif()
+      configure_file(cmake/personality.${CMAKE_MATCH_2}.in ${script} @ONLY FILE_PERMISSIONS OWNER_READ OWNER_WRITE
+        OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+      install(PROGRAMS ${script} DESTINATION libexec/tacho/personalities)
+      continue()
+    endif()
     file(CREATE_LINK ../bin/tacho ${CMAKE_BINARY_DIR}/personalities/${name} SYMBOLIC)
     install(CODE "file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/libexec/tacho/personalities\")
 file(CREATE_LINK ../../../bin/tacho \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/libexec/tacho/personalities/${name}\" SYMBOLIC)")

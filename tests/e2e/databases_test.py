@@ -12,7 +12,7 @@ import time
 import unittest
 from decimal import Decimal
 
-from harness import BUILD, DATA, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, Case, main, need_data
+from harness import BUILD, DATA, DEBIAN_PYTHON, EXAMPLES, SOURCE, TACHO, Case, main, need_data, TARGETS
 
 PERSONALITIES = BUILD / "personalities"
 RPD_VIEWS = ["top", "ktop", "busy", "api", "op", "kernel", "copy", "copyop"]
@@ -526,6 +526,57 @@ class Rpd(Databases):
         self.run_command("/usr/bin/python3", wrapper, path, "t.json", env={"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"})
         events = json.loads((self.folder / "t.json").read_text())["traceEvents"]
         self.assertIn(name, {event.get("name") for event in events})
+
+
+    def test_the_python_script_of_the_personalities(self):
+        # python3 .../rpd2tracing.py is what the users' documents write; the script also starts by itself and through a link.
+        path = self.writable("matmul_result.rpd")
+        self.run_command(PERSONALITIES / "rpd2tracing", path, "expected.json")
+        expected = (self.folder / "expected.json").read_bytes()
+        link = self.folder / "linked.py"
+        link.symlink_to(PERSONALITIES / "rpd2tracing.py")
+        for number, command in enumerate((["/usr/bin/python3", PERSONALITIES / "rpd2tracing.py"], [PERSONALITIES / "rpd2tracing.py"],
+                                          ["/usr/bin/python3", link], [link])):
+            self.run_command(*command, path, f"{number}.json")
+            self.assertEqual((self.folder / f"{number}.json").read_bytes(), expected)
+        self.run_command("/bin/sh", PERSONALITIES / "runTracer.sh", "-o", "t.rpd", TARGETS / "lifecycle", "normal", "3")
+        self.assertTrue((self.folder / "t.rpd").exists())
+
+    def test_tacho_is_among_the_personalities(self):
+        # Messages say `tacho analyze -p ...`: with that folder alone in PATH it must be found.
+        found = self.run_command("tacho", "--version", env={"PATH": str(PERSONALITIES)})
+        self.assertEqual(found.stdout, self.run_command(TACHO, "--version").stdout)
+
+    def test_telemetry_of_several_processes_stays_apart(self):
+        self.run_command(TACHO, "sys", "sample", "-o", "t.tacho", "--", "/bin/sh", "-c",
+                         "sleep 1.6 & /usr/bin/python3 -c 'import time; x = bytearray(64 << 20); time.sleep(1.6)' & wait")
+        self.run_command(TACHO, "export", "t.tacho", "-f", "rpd", "-o", "t.rpd")
+        sql = "SELECT deviceType, deviceId, monitorType, count(*), max(CAST(value AS REAL)) FROM {} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        with sqlite3.connect(self.folder / "t.rpd") as db:
+            rows = db.execute(sql.format("rocpd_monitor")).fetchall()
+        memory = {row[1]: row[4] for row in rows if row[0] == "process" and row[2] == "CPU Memory Usage"}
+        self.assertGreaterEqual(len(memory), 3, rows)
+        self.assertGreater(max(memory.values()), 64 << 20)
+        self.assertLess(min(memory.values()), 16 << 20)
+        self.assertFalse([row for row in rows if row[0] == "gpu"], "a machine without GPUs has no telemetry of one")
+        self.assertTrue([row for row in rows if row[0] == "host"])
+        self.assertTrue(all(row[1] == 0 for row in rows if row[0] == "host"))
+        # The same through SQL on the trace, and read back from the .rpd.
+        for name in ("t.tacho", "t.rpd"):
+            text = self.run_command(TACHO, "query", name, "SELECT DISTINCT deviceType, deviceId, monitorType FROM rpd.rocpd_monitor ORDER BY 1, 2, 3",
+                                    "--output-format", "json").stdout
+            self.assertEqual([tuple(row) for row in json.loads(text)["rows"]], [row[:3] for row in rows])
+        self.run_command(TACHO, "merge", "t.rpd", "-o", "again.rpd")
+        with sqlite3.connect(self.folder / "again.rpd") as db:
+            again = db.execute("SELECT DISTINCT deviceType, deviceId, monitorType FROM rocpd_monitor ORDER BY 1, 2, 3").fetchall()
+        self.assertEqual(again, [row[:3] for row in rows])
+
+    def test_merged_files_of_unrelated_clocks(self):
+        result = self.run_command(TACHO, "merge", self.writable("mytrace.rpd"), self.writable("matmul_result.rpd"), "-o", "all.rpd")
+        said = result.stderr.decode()
+        self.assertIn("matmul_result.rpd: it does not tell how its clock relates to that of", said)
+        self.assertIn("hours away and were moved so that both begin together", said)
+        self.assertNotRegex(self.run_command(TACHO, "busy", "all.rpd").stdout.decode(), r"\d min")
 
 
 class Blog(Databases):

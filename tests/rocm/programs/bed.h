@@ -17,13 +17,13 @@
 #include <tuple>
 #include <type_traits>
 
-#define HIP(call)                                                                       \
-  do {                                                                                  \
-    const hipError_t error_ = (call);                                                   \
-    if (error_ != hipSuccess) {                                                         \
+#define HIP(call)                                                                               \
+  do {                                                                                          \
+    const hipError_t error_ = (call);                                                           \
+    if (error_ != hipSuccess) {                                                                 \
       fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, hipGetErrorString(error_)); \
-      exit(1);                                                                          \
-    }                                                                                   \
+      exit(1);                                                                                  \
+    }                                                                                           \
   } while (0)
 
 namespace bed {
@@ -37,7 +37,8 @@ struct Dispatch {  // the packet; kfd::Dispatch
 // Reads the next argument of a kernel's argument block.
 template <typename T>
 T next(const char*& at) {
-  at = reinterpret_cast<const char*>((reinterpret_cast<uintptr_t>(at) + alignof(T) - 1) / alignof(T) * alignof(T));
+  at = reinterpret_cast<const char*>((reinterpret_cast<uintptr_t>(at) + alignof(T) - 1) / alignof(T) *
+                                     alignof(T));
   T value;
   memcpy(&value, at, sizeof value);
   at += sizeof value;
@@ -48,19 +49,18 @@ template <typename... A>
 void run(const Dispatch* dispatch, const void* arguments, void (*item)(uint32_t, A...)) {
   const char* at = static_cast<const char*>(arguments);
   const std::tuple<A...> values{next<A>(at)...};  // braces: in order
-  for (uint32_t i = 0; i < dispatch->grid_x; ++i)
-    std::apply([&](A... each) { item(i, each...); }, values);
+  for (uint32_t i = 0; i < dispatch->grid_x; ++i) std::apply([&](A... each) { item(i, each...); }, values);
 }
 
 }  // namespace bed
 
-#define BED_KERNEL(name, parameters, arguments)                                                       \
-  extern "C" __global__ void name parameters {                                                        \
-    BED_CALL(name##_item, BED_STRIP arguments);                                                       \
-  }                                                                                                   \
+#define BED_KERNEL(name, parameters, arguments)                                                        \
+  extern "C" __global__ void name parameters {                                                         \
+    BED_CALL(name##_item, BED_STRIP arguments);                                                        \
+  }                                                                                                    \
   extern "C" __attribute__((visibility("default"), used)) void bed_##name(const bed::Dispatch* packet, \
-                                                                          const void* block) {        \
-    bed::run(packet, block, name##_item);                                                             \
+                                                                          const void* block) {         \
+    bed::run(packet, block, name##_item);                                                              \
   }
 #define BED_STRIP(...) __VA_ARGS__
 #define BED_CALL(function, ...) function(blockIdx.x* blockDim.x + threadIdx.x, __VA_ARGS__)

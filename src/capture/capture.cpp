@@ -8,6 +8,7 @@
 
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
+#include "tape/permitted.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -35,6 +36,7 @@ namespace {
 // The thread's name as the kernel has it, if it is not just the program's.
 void describe_thread() {
   char name[16] = {};
+  if (!tape::permitted(tape::kCallName)) return;
   if (prctl(PR_GET_NAME, name, 0, 0, 0) != 0 || name[0] == '\0') return;
   if (strncmp(name, program_invocation_short_name, sizeof name - 1) == 0) return;
   event::ThreadRecord record{};
@@ -46,6 +48,7 @@ void describe_thread() {
 }  // namespace
 
 void thread_ends() {
+  if (tape::t_state.hidden >= tape::kHiddenForGood) return;
   // Only of threads that recorded something in this process image.
   const tape::ThreadState& state = tape::t_state;
   if (state.generation != 0 && state.generation == tape::process_generation() && state.block != nullptr)

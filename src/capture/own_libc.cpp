@@ -4,12 +4,15 @@
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include <emmintrin.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "tape/permitted.h"
 
 #define TACHO_OWN extern "C" __attribute__((visibility("hidden"), used))
 
@@ -160,9 +163,11 @@ TACHO_OWN size_t strnlen(const char* text, size_t most) {
 }
 
 TACHO_OWN void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (!tacho::tape::permitted(tacho::tape::kCallMemory)) return MAP_FAILED;
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, file, offset));
 }
 TACHO_OWN int munmap(void* at, size_t bytes) {
+  if (!tacho::tape::permitted(tacho::tape::kCallMemory)) return -1;
   return static_cast<int>(syscall(SYS_munmap, at, bytes));
 }
 

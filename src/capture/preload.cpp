@@ -63,7 +63,7 @@ constexpr bool kFollowThreads = true;
 // A pthread_create that comes before ours (a sanitizer's that is linked into the program) starts its threads within ours:
 // nothing may run before it, so that such threads are not followed. The sampler finds them by itself.
 extern "C" int own_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)
-    __attribute__((alias("pthread_create"), visibility("hidden")));
+    __attribute__((alias("pthread_create"), visibility("hidden"), nonnull(1, 3), nothrow));
 bool follows_threads() {
   static constinit std::atomic<int> known{0};  // 1 = yes, 2 = no
   int answer = known.load(std::memory_order_relaxed);

@@ -285,7 +285,8 @@ void Grower::loop() {
   pthread_setname_np(pthread_self(), "tacho-grow");
   PoolHeader& head = pool_.header();
   while (!stopping_.load()) {
-    sleep_on(head.grower_sleeps, -1, [&] {
+    // Not for ever: a program's filter of system calls may keep it from waking this thread.
+    sleep_on(head.grower_sleeps, 100'000'000, [&] {
       return stopping_.load() || head.free_blocks.load() < head.grow_below.load() ||
              head.wanted_blocks.load() != asked_;
     });

@@ -3,6 +3,7 @@
 #include "tape/writer.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,12 @@
 #include <unistd.h>
 
 #include "base/job_rank.h"
+#include "tape/permitted.h"
 #include "tape/sleep.h"
 
 namespace tacho::tape {
+
+constinit std::atomic<uint32_t> g_forbidden_calls{0};
 
 thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 
@@ -67,8 +71,27 @@ constinit std::atomic<InternTable*> g_strings{nullptr};
 constinit char* g_arena = nullptr;
 constinit size_t g_arena_left = 0;
 
+// Where libc keeps a thread's id in what pthread_self() points to; 0 = not known.
+constinit uint32_t g_tid_offset = 0;
+void find_tid_offset(uint32_t tid) {
+  const auto* const self = reinterpret_cast<const char*>(pthread_self());
+  for (uint32_t offset = 16; offset < 1024; offset += 4) {
+    uint32_t word;
+    memcpy(&word, self + offset, sizeof word);
+    if (word == tid) {
+      g_tid_offset = offset;
+      return;
+    }
+  }
+}
+
+// 0 where the program's filter forbids to ask and libc does not tell.
 uint32_t current_tid() {
-  return static_cast<uint32_t>(syscall(SYS_gettid));
+  if (__builtin_expect(permitted(kCallGettid), 1)) return static_cast<uint32_t>(syscall(SYS_gettid));
+  uint32_t tid = 0;
+  if (g_tid_offset != 0)
+    memcpy(&tid, reinterpret_cast<const char*>(pthread_self()) + g_tid_offset, sizeof tid);
+  return tid;
 }
 
 void* map_anonymous(size_t bytes) {
@@ -140,6 +163,7 @@ BlockHeader* touch(uint32_t index) {
 void count_taken(PoolHeader* pool, uint32_t blocks) {
   const int32_t left =
       pool->free_blocks.fetch_sub(static_cast<int32_t>(blocks)) - static_cast<int32_t>(blocks);
+  if (!permitted(kCallFutex)) return;
   if (left < pool->drain_below.load(std::memory_order_relaxed)) wake_sleeper(pool->drainer_sleeps);
   if (left < pool->grow_below.load(std::memory_order_relaxed)) wake_sleeper(pool->grower_sleeps);
 }
@@ -184,13 +208,14 @@ bool lock_definitions() {
   const ThreadState& state = t_state;
   const uint32_t self =
       state.generation != 0 && state.generation == writer_internal::generation() ? state.tid : current_tid();
+  if (self == 0) return false;
   for (uint32_t spins = 0;; ++spins) {
     uint32_t holder = 0;
     if (g_wiped->lock.compare_exchange_weak(holder, self, std::memory_order_acquire,
                                             std::memory_order_relaxed))
       return true;
     if (holder == self) return false;
-    if (spins > 64) sched_yield();
+    if (spins > 64 && permitted(kCallYield)) sched_yield();
   }
 }
 void unlock_definitions() {
@@ -354,19 +379,22 @@ uint32_t measure_hook(double ns_per_tick) {
   return static_cast<uint32_t>(static_cast<double>(end - begin) * ns_per_tick * 1000.0 / kRounds);
 }
 
-// An identity in this process image for the calling thread; its block, if any, was another image's.
-void adopt_identity() {
+// An identity in this process image for the calling thread; its block, if any, was another image's. False if its id cannot be had.
+bool adopt_identity() {
   ThreadState& state = t_state;
+  const uint32_t tid = current_tid();
+  if (tid == 0) return false;
   state.limit = nullptr;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   state.cursor = nullptr;
   state.block = nullptr;
-  state.tid = current_tid();
+  state.tid = tid;
   state.thread_index = g_wiped->next_thread.fetch_add(1, std::memory_order_relaxed) + 1;
   state.next_correlation = static_cast<uint64_t>(state.thread_index) << 40;
   state.open_correlation = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   state.generation = g_wiped->generation.load(std::memory_order_relaxed);
+  return true;
 }
 
 // All records of the thread's block up to its cursor.
@@ -464,6 +492,7 @@ bool register_process() {
 // when the pool has no slots left.
 bool ensure_registered() {
   if (g_wiped->generation.load(std::memory_order_acquire) != 0) return true;
+  if (!permitted(kCallRegister)) return false;
   if (!lock_definitions()) return false;
   const bool registered = g_wiped->generation.load(std::memory_order_relaxed) != 0 || register_process();
   unlock_definitions();
@@ -537,6 +566,7 @@ bool attach_mapped(void* at, size_t size) {
     return false;
   }
   choose_host_clock();
+  find_tid_offset(current_tid());
   g_wiped = wiped;
   g_mapped_blocks = static_cast<uint32_t>((size - pool->data_offset) / kBlockSize);
   g_generation.store(&wiped->generation, std::memory_order_release);
@@ -554,9 +584,10 @@ std::byte* reserve_slow(uint32_t size, event::Table table) {
   ThreadState& state = t_state;
   if (g_pool.load(std::memory_order_acquire) != nullptr) {
     if (state.depth == 1 && ensure_registered() && size <= kBlockPayload) {
-      if (state.generation != g_wiped->generation.load(std::memory_order_relaxed)) adopt_identity();
+      const bool known =
+          state.generation == g_wiped->generation.load(std::memory_order_relaxed) || adopt_identity();
       BlockHeader* const old = state.block;
-      if (open_thread_block()) {
+      if (known && open_thread_block()) {
         if (old != nullptr) mark_full(old);
         return add_unbroken(state.cursor, size);
       }
@@ -630,8 +661,9 @@ uint64_t correlation_slow() {
   if (state.generation != g_wiped->generation.load(std::memory_order_relaxed)) {
     const uint32_t depth = state.depth;
     state.depth = depth + 1;  // a handler's records find no room while the identity changes
-    adopt_identity();
+    const bool known = adopt_identity();
     state.depth = depth;
+    if (!known) return 0;
   }
   return writer_internal::add_unbroken(state.next_correlation, 1) + 1;
 }
@@ -659,7 +691,8 @@ namespace {
 template <typename Body, typename T>
 T with_definitions(Body body, T fallback) {
   if (pool() == nullptr || !lock_definitions()) return fallback;
-  if (g_wiped->generation.load(std::memory_order_relaxed) == 0 && !register_process()) {
+  if (g_wiped->generation.load(std::memory_order_relaxed) == 0 &&
+      (!permitted(kCallRegister) || !register_process())) {
     unlock_definitions();
     return fallback;
   }
@@ -809,12 +842,12 @@ void want_blocks(uint32_t blocks) {
   uint32_t wanted = pool->wanted_blocks.load();
   while (wanted < blocks && !pool->wanted_blocks.compare_exchange_weak(wanted, blocks)) {
   }
-  wake_sleeper(pool->grower_sleeps);
+  if (permitted(kCallFutex)) wake_sleeper(pool->grower_sleeps);
 }
 
 void wait_for_growth(uint32_t seen, int64_t ns) {
   PoolHeader* const pool = tape::pool();
-  if (pool == nullptr) return;
+  if (pool == nullptr || !permitted(kCallFutex)) return;
   const int error = errno;
   wake_sleeper(pool->drainer_sleeps);
   wake_sleeper(pool->grower_sleeps);

@@ -43,6 +43,8 @@ struct ThreadState {
   uint32_t tid;               // kernel thread id, set together with `generation`
 };
 static_assert(sizeof(ThreadState) == 64);
+/// ThreadState::hidden of a thread of which nothing may be recorded any more: not even the time may be read there.
+inline constexpr uint16_t kHiddenForGood = 0x8000;
 
 extern thread_local constinit ThreadState t_state __attribute__((tls_model("initial-exec")));
 

@@ -136,6 +136,7 @@ void after(const Marker& marker) {
 }  // namespace
 
 bool ready() {
+  if (__builtin_expect(tape::t_state.hidden >= tape::kHiddenForGood, 0)) return false;
   return __builtin_expect(tape::attached(), 1) || capture::start();
 }
 bool active() {

@@ -26,6 +26,7 @@
 #include "capture/source/sampler/signals.h"
 #include "capture/source/sampler/waits.h"
 #include "event/sample.h"
+#include "tape/permitted.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::sampler {
@@ -57,6 +58,7 @@ constinit uint32_t g_stack_bytes = 16384;
 constinit uint8_t g_chosen[512] = {};  // by thread index, if g_choose
 constinit bool g_choose = false;
 constinit std::atomic<uint64_t> g_without_timer{0};
+constinit std::atomic<bool> g_stopped{false};
 // The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than
 // a timer.
 struct Forked {
@@ -121,6 +123,7 @@ clockid_t cpu_clock_of(uint32_t tid) {
 
 // Starts sampling of a thread of this process.
 int32_t make_thread_timer(uint32_t tid) {
+  if (g_stopped.load(std::memory_order_relaxed)) return 0;
   const bool cpu = g_clock == event::SampleClock::kCpu;
   const clockid_t clock = cpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
   // The first one at a random moment of the period, so that also many short threads are sampled by their
@@ -473,6 +476,16 @@ void record_launch_stack(uint64_t correlation) {
   tape::commit();
 }
 
+void stop() {
+  if (g_stopped.exchange(true) || g_signal.load(std::memory_order_relaxed) == 0) return;
+  const uint32_t last = g_last_index.load(std::memory_order_relaxed);
+  for (uint32_t index = 1; index <= last; ++index)
+    if (Thread* const thread = g_threads.at(index); thread != nullptr && thread->timer != 0) {
+      syscall(SYS_timer_delete, thread->timer - 1);
+      thread->timer = 0;
+    }
+}
+
 int own_signal() {
   return g_signal.load(std::memory_order_relaxed);
 }
@@ -529,7 +542,7 @@ void start_process(const void* stack_end) {
 }
 
 void begin_thread() {
-  if (g_signal.load(std::memory_order_acquire) == 0) return;
+  if (g_signal.load(std::memory_order_acquire) == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   find_python();  // may have been loaded meanwhile
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
@@ -544,7 +557,7 @@ void end_thread() {
     return;
   Thread* const thread = g_threads.get();
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
-  if (thread->timer != 0) syscall(SYS_timer_delete, thread->timer - 1);
+  if (thread->timer != 0 && tape::permitted(tape::kCallSample)) syscall(SYS_timer_delete, thread->timer - 1);
   thread->timer = 0;
   unmap_scratch(thread->scratch);
   unmap_scratch(thread->launch_scratch);

@@ -27,6 +27,9 @@ inline void launch_stack(uint64_t correlation) {
   if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_launch_stack(correlation);
 }
 
+/// Ends sampling of this process for good: no timer goes off after it, and none is made.
+void stop();
+
 /// The signal that belongs to us, 0 while not sampling. The program must not see it (signals.cpp).
 int own_signal();
 

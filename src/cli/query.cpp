@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/time_limit.h"
 #include "query/sql/session.h"
 #include "report/table.h"
 
@@ -123,6 +124,7 @@ int run_query(int argc, char** argv) {
                "tacho query");
   std::string file, sql, script, dialect, format = "table";
   bool schema = false, explain = false;
+  double timeout = 0;
   app.add_option("file", file, "trace")->required();
   app.add_option("sql", sql, "one SELECT statement");
   app.add_option("--script", script, "read the statement from a file; - = standard input");
@@ -132,6 +134,8 @@ int run_query(int argc, char** argv) {
   app.add_option("--output-format", format, "table, csv or json")
       ->check(CLI::IsMember({"table", "csv", "json"}))
       ->capture_default_str();
+  app.add_option("--timeout", timeout, "end with exit code 1 after so many seconds (default: no limit)")
+      ->check(CLI::Range(0.001, 1e9));
   app.add_flag("--schema", schema, "list tables and views with their columns");
   app.add_flag("--explain", explain,
                "say which engine answers the statement, why and how, without running it");
@@ -161,6 +165,7 @@ int run_query(int argc, char** argv) {
   }
   if (sql.empty() && !schema)
     return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
+  TimeLimit limit(timeout);
   const auto session = query::Session::open(file, dialect);
   if (!session) return complain(kBadInput, session.error().message);
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
@@ -182,7 +187,10 @@ int run_query(int argc, char** argv) {
   }
   const Status done =
       (*session)->run(sql, {[&](std::span<const std::string> names) { printer.columns(names); },
-                            [&](std::span<const report::Cell> row) { return printer.row(row); }});
+                            [&](std::span<const report::Cell> row) {
+                              limit.answered();
+                              return printer.row(row);
+                            }});
   if (!done) return complain(kBadInput, done.error().message);
   printer.end();
   return printer.failed() ? complain(kBadInput, "standard output cannot be written") : static_cast<int>(kOk);

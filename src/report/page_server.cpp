@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -26,15 +27,18 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr uint16_t kUsualPort = 8050;
-constexpr size_t kMostConnections = 32;
+constexpr size_t kMostConnections = 128;
 constexpr size_t kLongestHead = 8192;
-constexpr std::chrono::seconds kPatience{30};  // with a connection that neither sends nor takes
+constexpr std::chrono::seconds kRequestTime{10};  // for a whole request
+constexpr std::chrono::seconds kPatience{30};     // with a reader that takes nothing
+constexpr std::chrono::minutes kAnswerTime{10};   // for a whole answer
 
 struct Connection {
   int socket = -1;
   std::string in, out;
   size_t sent = 0;
-  SteadyTime since;
+  SteadyTime accepted, since;  // since: the reader last took something
+  bool welcome = false;        // knows the token
 };
 
 // Equal, in a time that does not tell where they differ.
@@ -66,7 +70,7 @@ int listen_on(uint16_t port, uint16_t& got) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(descriptor, 16) != 0 ||
+  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(descriptor, 256) != 0 ||
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     const int error = errno;
     close(descriptor);
@@ -172,7 +176,6 @@ Status PageServer::serve(int stop) {
   std::vector<pollfd> waiting;
   while (true) {
     waiting.assign({{arrived, POLLIN, 0}, {stop, POLLIN, 0}, {socket_, POLLIN, 0}});
-    if (connections.size() == kMostConnections) waiting[2].fd = -1;
     for (const Connection& each : connections)
       waiting.push_back({each.socket, static_cast<short>(each.out.empty() ? POLLIN : POLLOUT), 0});
     if (poll(waiting.data(), waiting.size(), connections.empty() ? -1 : 1000) < 0 && errno != EINTR) break;
@@ -180,18 +183,20 @@ Status PageServer::serve(int stop) {
     const SteadyTime now = std::chrono::steady_clock::now();
     for (size_t i = 0; i < connections.size(); ++i) {
       Connection& each = connections[i];
-      bool done = now - each.since > kPatience;
+      bool done = each.out.empty() ? now - each.accepted > kRequestTime
+                                   : now - each.since > kPatience || now - each.accepted > kAnswerTime;
       const short events = waiting[i + 3].revents;
       if (events != 0 && each.out.empty()) {
         char buffer[4096];
         const ssize_t got = recv(each.socket, buffer, sizeof buffer, 0);
         if (got > 0) {
-          each.since = now;
           each.in.append(buffer, static_cast<size_t>(got));
           const size_t end = each.in.find("\r\n\r\n");
-          if (end != std::string::npos)
+          if (end != std::string::npos) {
+            each.since = now;
             each.out = answer(std::string_view(each.in).substr(0, end + 2), page_, token_, port_);
-          else if (each.in.size() > kLongestHead)
+            each.welcome = each.out.starts_with("HTTP/1.1 200");
+          } else if (each.in.size() > kLongestHead)
             each.out = response("431 Request Header Fields Too Large", "text/plain", "too long\n", true);
         } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
           done = true;
@@ -214,9 +219,24 @@ Status PageServer::serve(int stop) {
       }
     }
     std::erase_if(connections, [](const Connection& each) { return each.socket < 0; });
-    if (waiting[2].revents != 0) {
+    // Who has the token goes on; of the others the oldest makes room. A whole request that waits is answered before.
+    while (waiting[2].revents != 0) {
       const int accepted = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (accepted >= 0) connections.push_back({accepted, {}, {}, 0, now});
+      if (accepted < 0) break;
+      if (connections.size() >= kMostConnections) {
+        const auto oldest = std::find_if(connections.begin(), connections.end(),
+                                         [](const Connection& each) { return !each.welcome; });
+        if (oldest == connections.end()) {
+          close(accepted);
+          break;
+        }
+        close(oldest->socket);
+        connections.erase(oldest);
+      }
+      Connection fresh;
+      fresh.socket = accepted;
+      fresh.accepted = fresh.since = now;
+      connections.push_back(std::move(fresh));
     }
   }
   for (const Connection& each : connections) close(each.socket);

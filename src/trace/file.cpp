@@ -233,14 +233,17 @@ Result<MappedFile> MappedFile::map(int descriptor, const std::string& name) {
   void* at = mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
   if (at == MAP_FAILED) return fail("{}: cannot be mapped into memory: {}", name, strerror(errno));
   file.bytes_ = {static_cast<const uint8_t*>(at), size};
+  file.guard_ = MappingGuard(at, size, name);
   return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(guard_, other.guard_);
 }
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(guard_, other.guard_);
   return *this;
 }
 MappedFile::~MappedFile() {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/mapping_guard.h"
 #include "base/result.h"
 
 namespace tacho::trace {
@@ -63,6 +64,7 @@ class MappedFile {
  private:
   MappedFile() = default;
   std::span<const uint8_t> bytes_;
+  MappingGuard guard_;
 };
 
 }  // namespace tacho::trace

@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
+#include <vector>
 
 namespace tacho::report {
 namespace {
@@ -79,6 +81,38 @@ TEST(PageServer, ServesLargePagesOverTheSocketUntilStopped) {
   const auto second = PageServer::listen("", server->port());
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find("--gui"), std::string::npos);
+  ASSERT_EQ(write(stop[1], "x", 1), 1);
+  serving.join();
+  close(stop[0]);
+  close(stop[1]);
+}
+
+// Strangers that send a byte and wait take no place from who has the token, and do not stay.
+TEST(PageServer, AnswersAmongManyWhoWait) {
+  auto server = PageServer::listen_anywhere("<p>page</p>");
+  ASSERT_TRUE(server) << server.error().message;
+  int stop[2];
+  ASSERT_EQ(pipe(stop), 0);
+  std::thread serving([&] { EXPECT_TRUE(server->serve(stop[0])); });
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(server->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<int> strangers;
+  for (int i = 0; i < 300; ++i) {
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_EQ(connect(stranger, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    send(stranger, "G", 1, MSG_NOSIGNAL);
+    strangers.push_back(stranger);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(server->port()) + "\r\n\r\n";
+  const std::string path = server->url().substr(server->url().rfind('/'));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_NE(request(server->port(), "GET " + path + " HTTP/1.1\r\n" + host).find(" 200 "),
+              std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(3));
+  for (const int stranger : strangers) close(stranger);
   ASSERT_EQ(write(stop[1], "x", 1), 1);
   serving.join();
   close(stop[0]);

@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "base/mapping_guard.h"
 
 namespace tacho::sqlite {
 namespace {
@@ -64,7 +69,12 @@ Result<Connection> open_foreign(const std::string& path) {
   Connection connection = attempt(uri + "?mode=ro", code);
   // A database in WAL mode without its -wal file: nobody writes it, and reading it must not create one.
   if (code == SQLITE_CANTOPEN) connection = attempt(uri + "?mode=ro&immutable=1", code);
-  if (code == SQLITE_OK) return connection;
+  if (code == SQLITE_OK) {
+    // SQLite maps the file; until the end, for connections have no other owner in common.
+    static std::vector<MappingGuard> guards;
+    if (guards.size() < 8) guards.emplace_back(nullptr, 0, path);
+    return connection;
+  }
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
     return fail("{}: another program is writing it; wait until it has finished", path);
   if (code == SQLITE_NOTADB) return fail("{}: not a SQLite database", path);
@@ -117,9 +127,16 @@ Result<Database> Database::open(const std::string& path) {
       prepare(connection, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
   TACHO_ASSIGN(const Statement columns,
                prepare(connection, "SELECT name, hidden, pk, type FROM pragma_table_xinfo(?)"));
-  TACHO_ASSIGN(const Statement kind,
-               prepare(connection, "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?"));
   int step;
+  std::set<std::string, std::less<>> without_row_ids;
+  {
+    TACHO_ASSIGN(const Statement kind,
+                 prepare(connection, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr <> 0"));
+    while ((step = sqlite3_step(kind.get())) == SQLITE_ROW)
+      if (const auto* without = reinterpret_cast<const char*>(sqlite3_column_text(kind.get(), 0));
+          without != nullptr)
+        without_row_ids.insert(without);
+  }
   while ((step = sqlite3_step(list.get())) == SQLITE_ROW) {
     if (database.tables_.size() >= 10000) return fail("{}: more than 10000 tables: not a trace", path);
     const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(list.get(), 0));
@@ -127,10 +144,7 @@ Result<Database> Database::open(const std::string& path) {
     StoredTable table;
     table.name = name;
     table.root_page = static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1));
-    sqlite3_reset(kind.get());
-    sqlite3_bind_text(kind.get(), 1, name, -1, SQLITE_TRANSIENT);
-    const bool without_rowid =
-        sqlite3_step(kind.get()) == SQLITE_ROW && sqlite3_column_int(kind.get(), 0) != 0;
+    const bool without_rowid = without_row_ids.contains(std::string_view(name));
     sqlite3_reset(columns.get());
     sqlite3_bind_text(columns.get(), 1, name, -1, SQLITE_TRANSIENT);
     bool usable = !without_rowid;

@@ -1,0 +1,155 @@
+"""Inputs that change while they are read, or that want to be expensive; statements without an end."""
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import attack
+from attack import WORKLOAD, variants
+
+
+class Shrinking(attack.Attack):
+    """A file becomes shorter between a command's look at its size and its reading: one sentence and exit 1, or a right answer."""
+    COMMANDS = {"query": ("query", "big.tacho", "select count(*), sum(duration), min(name) from tacho.marker"),
+                "stats": ("stats", "big.tacho", "--by", "marker"), "csv": ("export", "big.tacho", "-f", "csv", "-d", "out"),
+                "json": ("export", "big.tacho", "-f", "json", "-o", "out.json"), "info": ("info", "big.tacho"),
+                "pftrace": ("export", "big.tacho", "-f", "pftrace", "-o", "out.pftrace")}
+
+    def attacked(self, words, file, to):
+        """Stops the command at a few moments, cuts the file off, lets it go on."""
+        original = (self.folder / file).read_bytes()
+        for delay in (0.002, 0.006, 0.012, 0.02, 0.04):
+            (self.folder / file).write_bytes(original)
+            process = self.start(*words)
+            time.sleep(delay)
+            os.kill(process.pid, signal.SIGSTOP)
+            os.truncate(self.folder / file, to)
+            os.kill(process.pid, signal.SIGCONT)
+            try:
+                out, err = process.communicate(timeout=3)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)  # the query above has all it needs in memory
+                process.communicate(timeout=10)
+                continue
+            self.assertIn(process.returncode, (0, 1), err)
+            if process.returncode == 1:
+                self.assertEqual(len(err.decode().splitlines()), 1, err)
+                self.assertTrue(err.startswith(b"tacho: "), err)
+            subprocess.run(["rm", "-rf", self.folder / "out", self.folder / "out.json", self.folder / "out.pftrace"])
+
+    @variants(**COMMANDS)
+    def test_trace(self, words):
+        self.trace_of(WORKLOAD, "20000", output="big.tacho")
+        self.attacked(words, "big.tacho", 4096)
+
+    @variants(rpd="rpd", rocpd="rocpd")
+    def test_database(self, form):
+        self.trace_of(WORKLOAD, "20000", output="t.tacho")
+        self.tacho("export", "t.tacho", "-f", form, "-o", "big.db")
+        self.attacked(("query", "big.db", "select count(*), min(string) from rocpd_string" if form == "rpd" else "select 1"), "big.db", 8192)
+
+
+class Time(attack.Attack):
+    ENDLESS = {"recursive": "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+               "join": "select count(*) from tacho.marker a, tacho.marker b, tacho.marker c, tacho.marker d",
+               "text": "select length(group_concat(a.start || b.start || c.start)) from tacho.marker a, tacho.marker b, tacho.marker c"}
+
+    @variants(**ENDLESS)
+    def test_timeout(self, sql):
+        self.trace_of(WORKLOAD, "500")
+        begin = time.monotonic()
+        result = self.tacho("query", "--timeout", "0.5", "t.tacho", sql, code=1)
+        self.assertLess(time.monotonic() - begin, 3)
+        self.sentence(result, "--timeout")
+
+    @variants(**ENDLESS)
+    def test_interrupt(self, sql):
+        self.trace_of(WORKLOAD, "500")
+        process = self.start("query", "t.tacho", sql)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        process.communicate(timeout=10)
+        self.assertLess(time.monotonic() - begin, 1)
+
+    def test_timeout_that_is_not_needed(self):
+        self.trace_of(WORKLOAD, "10")
+        result = self.tacho("query", "--timeout", "30", "--output-format", "csv", "t.tacho", "select 6 * 7 as n")
+        self.assertEqual(result.stdout, b"n\n42\n")
+
+    @variants(zero="0", negative="-1", word="soon", huge="1e300")
+    def test_timeouts_that_are_none(self, value):
+        self.trace_of(WORKLOAD, "1")
+        self.sentence(self.tacho("query", "--timeout", value, "t.tacho", "select 1", code=1))
+
+    def test_six_thousand_tables(self):
+        """20 seconds once, growing with the square."""
+        self.trace_of(WORKLOAD, "10")
+        self.tacho("export", "t.tacho", "-f", "rpd", "-o", "many.rpd")
+        database = sqlite3.connect(self.folder / "many.rpd")
+        for i in range(6000):
+            database.execute(f"create table extra{i}(a integer primary key, b text)")
+        database.commit()
+        database.close()
+        begin = time.monotonic()
+        self.tacho("query", "many.rpd", "select count(*) from rocpd_string")
+        self.assertLess(time.monotonic() - begin, 8)  # 1 s when nothing else runs
+
+
+class Patterns(attack.Attack):
+    @variants(parenthesis="((", bracket="[a", brace="a{2", star="*(", backslash="\\", range="[z-a]")
+    def test_kernel_include(self, pattern):
+        for option in ("--kernel-include", "--kernel-exclude"):
+            result = self.trace_of("/usr/bin/touch", "ran", options=[option, pattern], code=None)
+            # POSIX takes some of them as they are.
+            if result.returncode != 0:
+                self.assertEqual(result.returncode, 125)
+                self.sentence(result, option, "regular expression")
+                self.assertFalse((self.folder / "ran").exists())
+            else:
+                self.assertNotEqual(pattern, "((")
+            for name in ("ran", "t.tacho"):
+                (self.folder / name).unlink(missing_ok=True)
+
+
+class Words(attack.Attack):
+    """What a terminal would obey does not reach it by way of a message."""
+    HOSTILE = "a\x1b[31mb\x07\x9bc\x7f"
+
+    def quiet(self, result):
+        text = result.stderr.decode("utf-8")  # valid, whatever the name was
+        self.assertEqual([c for c in text if (c < " " and c != "\n") or "\x7f" <= c <= "\x9f"], [], text)
+
+    @variants(missing=("info",), stats=("stats",), query_file=("query",), recover=("recover",), flame=("flame",), export=("export", "-f", "csv"))
+    def test_file_name(self, words):
+        arguments = ["select 1"] if words == ("query",) else []
+        self.quiet(self.tacho(*words, self.HOSTILE, *arguments, code=None))
+        self.quiet(self.tacho(*words, os.fsdecode(b"\xff\xfe\xc3("), *arguments, code=None))
+
+    def test_sql(self):
+        self.trace_of(WORKLOAD, "1")
+        self.quiet(self.tacho("query", "t.tacho", f"select {self.HOSTILE}", code=1))
+        self.quiet(self.tacho("query", "t.tacho", os.fsdecode(b"select \xff\xc3("), code=1))
+
+    def test_options_and_commands(self):
+        self.quiet(self.tacho(self.HOSTILE, code=1))
+        self.quiet(self.tacho("stats", "--by", self.HOSTILE, "x.tacho", code=1))
+        self.quiet(self.tacho("trace", "--start-trigger", self.HOSTILE, "--", "true", code=125))
+
+    def test_program_name(self):
+        self.quiet(self.tacho("trace", "--", f"./{self.HOSTILE}", code=127))
+
+    def test_file_that_is_none(self):
+        (self.folder / self.HOSTILE).write_text("{\"a\x1b[31m\": \x07")
+        self.quiet(self.tacho("info", self.HOSTILE, code=1))
+
+    def test_tacho_in_tacho(self):
+        result = self.tacho("trace", "-o", "outer.tacho", "--", attack.TACHO, "trace", "--quiet", "-o", "inner.tacho", "--", WORKLOAD, "5")
+        self.assertEqual(self.markers("inner.tacho"), 50)
+        self.assertIn("tacho itself", result.stderr.decode())
+        self.nothing_left()
+
+
+if __name__ == "__main__":
+    attack.main()

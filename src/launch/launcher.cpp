@@ -384,6 +384,14 @@ Result<Room> address_space(const Recording& recording, const TargetLimits& limit
   return room;
 }
 
+// Whether the program to be started is this one.
+bool is_tacho(const std::string& executable) {
+  struct stat one {
+  }, own{};
+  return stat(executable.c_str(), &one) == 0 && stat("/proc/self/exe", &own) == 0 &&
+         one.st_dev == own.st_dev && one.st_ino == own.st_ino;
+}
+
 bool maps_mention(pid_t pid, const char* library) {
   std::FILE* const maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
   if (maps == nullptr) return false;
@@ -634,7 +642,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
                                         [&](const auto& process) { return process.sees(vendor->api()); }))
       problem = vendor->program_problem(*executable);
-  if (!problem.empty())
+  if (result.processes.empty() && is_tacho(*executable))
+    result.warnings.push_back(
+        "the program is tacho itself, which traces the program that it starts: that trace has the events, "
+        "and this one has none");
+  else if (!problem.empty())
     result.warnings.push_back(problem);
   else if (result.processes.empty() && !by_perf && options.inject && ours_loaded)
     result.warnings.push_back(

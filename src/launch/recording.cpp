@@ -1,6 +1,7 @@
 // Triggers, and what cannot be asked for together (recording.h).
 #include "launch/recording.h"
 
+#include <regex.h>
 #include <signal.h>
 
 #include <charconv>
@@ -44,6 +45,18 @@ bool Recording::starts_paused() const {
 }
 
 Status check(const Recording& recording) {
+  for (const auto& [option, text] : {std::pair("--kernel-include", &recording.target.kernel_include),
+                                     std::pair("--kernel-exclude", &recording.target.kernel_exclude)}) {
+    if (text->empty()) continue;
+    regex_t pattern;
+    const int error = regcomp(&pattern, text->c_str(), REG_EXTENDED | REG_NOSUB);
+    char reason[256];
+    if (error != 0) {
+      regerror(error, &pattern, reason, sizeof reason);
+      return fail("{} '{}' is not a regular expression: {}", option, *text, reason);
+    }
+    regfree(&pattern);
+  }
   if (recording.writer.aggregate && recording.writer.ring_size != 0)
     return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
   if (recording.target.sampler == event::Sampler::kPerf &&

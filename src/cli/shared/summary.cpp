@@ -86,6 +86,16 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
   out += report::to_text(table, style);
 }
 
+// Rows of a table that were recorded, also where --aggregate kept only their sums.
+int64_t recorded(const trace::Trace& trace, Table table) {
+  if (!trace.aggregated()) return trace.rows(table);
+  const auto sums = trace.merged_summaries(table);
+  int64_t count = 0;
+  if (sums)
+    for (const trace::Summary& sum : *sums) count += sum.count;
+  return count;
+}
+
 }  // namespace
 
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
@@ -100,7 +110,8 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   out += "\n";
   int64_t events = 0;
   for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)
-    events += trace.rows(static_cast<Table>(i));
+    events += event::is_timed(static_cast<Table>(i)) ? recorded(trace, static_cast<Table>(i))
+                                                     : trace.rows(static_cast<Table>(i));
   const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess) - 1, 0);
   out += fmt::format("  {}ran {}; {} event{} of {} process{}{}\n", seconds > 0 ? "" : "recording ",
                      report::format_duration(seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first)),
@@ -140,7 +151,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     }
   if (counted > 0) {
     hook /= static_cast<double>(counted);
-    const auto hooks = trace.rows(Table::kApi) + trace.rows(Table::kMarker);
+    const auto hooks = recorded(trace, Table::kApi) + recorded(trace, Table::kMarker);
     account = fmt::format("  {:.0f} ns a recorded call, measured in the program at its start: {} in all",
                           hook, report::format_duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");

@@ -1,5 +1,5 @@
-// Events that a CPU and its kernel count for a thread (perf_event_open), by the names that people know them by: the
-// kernel's own, perf's, PAPI's.
+// CPU events for perf_event_open: counts of the CPU and the kernel for a thread, under the names of the
+// kernel, perf and PAPI.
 #pragma once
 
 #include <cstdint>

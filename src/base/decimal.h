@@ -1,4 +1,4 @@
-// Whole numbers as text, fast: for exporters that write tens of millions of them.
+// Fast conversion of whole numbers to text, for exporters that write tens of millions of them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Names of C++ entities as people read them.
+// Demangles names of C++ entities.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The environment of a program to be started: entries in their order, as they are, with some set.
+// The environment of a program to start: keeps the given entries in order and sets some of them.
 #pragma once
 
 #include <string>

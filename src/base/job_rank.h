@@ -1,5 +1,6 @@
-// Which process of a parallel job this is: the one table of the variables in which launchers tell rank, size and local
-// rank. libtacho.so uses it inside targets: no allocation, no locale, nothing but getenv.
+// Finds this process's rank in a parallel job, with one table of the variables in which launchers give rank,
+// size and local rank. libtacho.so uses it inside targets, so it allocates nothing, uses no locale and calls
+// nothing but getenv.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// JSON written step by step: the writer sets commas, quotes and escapes. It writes into a string, into an
-// OutputFile, or into room that the caller has reserved; its steps are cheap enough for exporters of tens of
-// millions of events.
+// Writes JSON step by step and adds commas, quotes and escapes. It writes into a string, into an OutputFile,
+// or into space that the caller has reserved. Its steps are cheap enough for exporters of tens of millions of
+// events.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,5 @@
-// A name that processes which run at once agree on: who claims it has it until it lets go or ends, however it ends.
+// Lets concurrent processes agree on a name: the process that claims it holds it until it releases it or
+// ends, however it ends.
 #pragma once
 
 #include <string>

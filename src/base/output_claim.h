@@ -1,4 +1,5 @@
-// Names of output files: whether one may be written, and one of several tachos gets it before its program starts.
+// Claims names of output files: checks whether tacho may write one, and gives it to one of several tachos
+// before its program starts.
 #pragma once
 
 #include <string>

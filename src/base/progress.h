@@ -1,4 +1,4 @@
-// Progress of work that may take long, for people at a terminal.
+// Progress display for long work, at a terminal.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Files that must not outlive this process, also when a signal ends it.
+// Removes files that must not outlive this process, even if a signal ends it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Result<T>: how library code reports what went wrong. An Error is one sentence for the user that names the
-// file, line or option and, where there is one, the next step. Exceptions are used only inside src/cli.
+// Result<T>: the way library code reports errors. An Error is one sentence for the user that names the file,
+// line or option and, if there is one, the next step. Only src/cli uses exceptions.
 #pragma once
 
 #include <string>

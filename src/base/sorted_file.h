@@ -1,5 +1,5 @@
-// Sorting and looking up more records than memory should hold: SortedFile sorts runs in memory, appends them
-// to a temporary file and merges them through a mapping, so that only a bounded buffer is anonymous memory.
+// Sorts and looks up more records than memory should hold. SortedFile sorts runs in memory, appends them to a
+// temporary file and merges them through a mapping, so that only a bounded buffer is anonymous memory.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Temporary files and folders: where they lie, that only their user can read them, and that nothing of them
-// stays.
+// Temporary files and folders: only their user can read them, and none of them stay behind.
 #pragma once
 
 #include <cstddef>

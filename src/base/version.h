@@ -1,4 +1,4 @@
-// Which tacho this is.
+// The version of this tacho.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What every source of libtacho.so shares.
+// Functions that all sources of libtacho.so share.
 #pragma once
 
 namespace tacho::capture {

@@ -1,6 +1,7 @@
-// What tacho tells the targets of a run before it starts: one list of keys, from which come the struct, its text in the
-// pool's header ("key=value" lines), the parser of that text and docs/target-configuration.md. tacho writes the text
-// (configuration_text.h), libtacho.so reads it (parse). Both are of one build, so a key that one side does not know is an error.
+// The configuration that tacho gives to the targets of a run before it starts. One list of keys defines the
+// struct, its text in the pool's header ("key=value" lines), the parser of that text and
+// docs/target-configuration.md. tacho writes the text (configuration_text.h), libtacho.so reads it (parse).
+// Both come from one build, so a key that one side does not know is an error.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// The spool: what a library that counts inside a target hands to tacho, in a folder that tacho makes for one execution of
-// the program. It is for what does not fit the pool: libraries with a C++ runtime of their own, and counter data of a
-// megabyte. Plain data only, since such libraries include this file.
+// The spool: a folder in which a counting library inside a target leaves its data for tacho, which makes one
+// for each execution of the program. It is for data that does not fit the pool: from libraries with their own
+// C++ runtime, and counter data of a megabyte. This file has plain data only, since such libraries include
+// it.
 //
 //   config              lines key=value, written by tacho: the filter and what the provider adds
 //   state               one SpoolState, mapped by all processes of the target and by tacho

@@ -1,4 +1,5 @@
-// The hash by which tacho and a library in a target know that they mean the same spool (event/spool.h).
+// A hash by which tacho and a library in a target check that their layouts of the spool (event/spool.h) are
+// equal.
 #pragma once
 
 #include "event/spool.h"

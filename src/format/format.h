@@ -1,5 +1,5 @@
-// The registry of formats: which files tacho reads and writes, by name and by content. A new format is a
-// folder of its own and a line in format.cpp.
+// The registry of formats: the files that tacho reads and writes, by name and by content. A new format has
+// its own folder and one line in format.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A web server for one page, which --gui starts. It listens on 127.0.0.1 only and answers only those who know
+// A web server for one page, which --gui starts. It listens on 127.0.0.1 only and refuses requests without
 // the token.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What tacho's own process knows of each vendor of GPUs, counters apart (counter/provider.h): how its source gets into a
-// program, what of it this machine has, its telemetry. vendors.def lists the vendors; the rest of tacho asks all of them
-// and knows no name.
+// The interface of a vendor in tacho's own process, without counters (counter/provider.h): how its source
+// gets into a program, which of its devices this machine has, and their telemetry. vendors.def lists the
+// vendors; the rest of tacho asks all of them and knows no name.
 #pragma once
 
 #include <cstdint>

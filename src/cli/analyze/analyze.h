@@ -1,4 +1,4 @@
-// `tacho analyze` as its personalities call it.
+// `tacho analyze`, for its personalities too.
 #pragma once
 
 namespace tacho::cli {

@@ -1,6 +1,5 @@
-// Options of a command as data, bound to a typed request: a row says how an option is written, what it means, which
-// values it takes and where the value goes. declare() hands the rows to the command's CLI::App, which parses and prints
-// --help.
+// Options of a command as data, bound to a typed request: a row gives an option's spelling, meaning, values
+// and destination. declare() hands the rows to the command's CLI::App, which parses and prints --help.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
-// Options as data, for command lines that are not CLI11's: one table serves the command line, input files, --help and
-// files that say what was given (rocprofv3, rocprof-sys).
+// Options as data, for command lines that are not CLI11's: one table serves the command line, input files,
+// --help and the files that record the options of a run (rocprofv3, rocprof-sys).
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The options of `tacho profile`: what they are called and where their values go.
+// The options of `tacho profile`: their names and the places of their values.
 #pragma once
 
 #include <optional>

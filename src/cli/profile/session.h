@@ -1,4 +1,4 @@
-// One profile run at work: log.txt, what the terminal shows, and the folder's files.
+// One profile run in progress: log.txt, the terminal's output, and the folder's files.
 #pragma once
 
 #include <cstdio>

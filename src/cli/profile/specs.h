@@ -1,4 +1,4 @@
-// sysinfo.csv: what the machine and its device are.
+// Writes sysinfo.csv: the properties of the machine and its device.
 #pragma once
 
 #include <string>

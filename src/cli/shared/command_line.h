@@ -1,5 +1,4 @@
-// What commands share when they read their command lines: the words of the program, sentences about mistakes, seconds and
-// sizes, names that are free.
+// Helpers for command lines: the program's words, sentences about mistakes, seconds and sizes, free names.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A recording that is there only until its exports are written, and what is said when a recording could not be written.
+// A recording that exists only until its exports are written, and the messages when a recording could not be
+// written.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Opening the trace that a command was given.
+// Opens the trace that a command was given.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Long tables on standard output, a page at a time: there may be millions of rows.
+// Prints long tables, maybe millions of rows, page by page on standard output.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What system profiling writes: the folder of rocprof-sys, or the .tacho file with files beside it.
+// Writes the output of system profiling: the folder of rocprof-sys, or the .tacho file with files beside it.
 #pragma once
 
 #include "cli/sys/plan.h"

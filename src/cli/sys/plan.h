@@ -1,4 +1,4 @@
-// What a run of system profiling records and writes, from its settings.
+// Plans a run of system profiling from its settings: what to record and what to write.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // The settings of system profiling: rocprof-sys's names (ROCPROFSYS_*), read from config files, the
-// environment and options, in that order. One table says what each is and whether tacho has it.
+// environment and options, in that order. One table explains each setting and says whether tacho supports it.
 #pragma once
 
 #include <cstdint>

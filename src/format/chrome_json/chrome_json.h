@@ -1,4 +1,4 @@
-// Chrome's trace event JSON: opens in Perfetto, chrome://tracing and everything that reads torch.profiler's
+// Writes Chrome's trace event JSON, for Perfetto, chrome://tracing and every tool that reads torch.profiler's
 // files.
 #pragma once
 

@@ -1,4 +1,4 @@
-// CSV files with rocprofv3's names, headers and number formats (a file per domain that has records).
+// Writes CSV files with rocprofv3's names, headers and number formats, one per domain that has records.
 #pragma once
 
 #include "format/format.h"

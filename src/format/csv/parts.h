@@ -1,4 +1,4 @@
-// Parts of the CSV writer that stand alone: number formats, statistics, agents.
+// Independent parts of the CSV writer: number formats, statistics, agents.
 #pragma once
 
 #include <cstdint>

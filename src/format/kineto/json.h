@@ -1,5 +1,5 @@
-// A JSON reader for text that may end anywhere: every function answers kMore when it runs into the end of
-// what is there, so that its caller can get more and try again from the start of the event.
+// A JSON reader for text that may end anywhere. Every function returns kMore when it reaches the end of the
+// text, so that its caller can get more and try again from the start of the event.
 #pragma once
 
 #include <emmintrin.h>

@@ -1,4 +1,4 @@
-// Chrome trace JSON, above all what torch.profiler (Kineto) writes: .json and .json.gz, of any length.
+// Reads Chrome trace JSON of any length, .json and .json.gz, above all torch.profiler's (Kineto).
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The few functions of DuckDB's C library that writing Parquet takes, declared here and loaded at run time:
-// tacho links nothing of it. Signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
+// The few functions of DuckDB's C library that write Parquet, declared here and loaded at run time; tacho
+// does not link DuckDB. Signatures are those of DuckDB's stable C API (duckdb.h, since 1.0).
 #pragma once
 
 #include <cstdint>

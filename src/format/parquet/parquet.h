@@ -1,4 +1,4 @@
-// Parquet: a trace as a dataset that DuckDB, Spark, ClickHouse and pandas read, for what is too large for one
+// Writes a trace as a Parquet dataset for DuckDB, Spark, ClickHouse and pandas, for data too large for one
 // machine.
 #pragma once
 

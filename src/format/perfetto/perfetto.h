@@ -1,4 +1,5 @@
-// Perfetto's protobuf traces, written packet by packet with fields that Perfetto v46 and today's both know.
+// Writes Perfetto's protobuf traces packet by packet, with fields that both Perfetto v46 and current versions
+// know.
 #pragma once
 
 #include "format/format.h"

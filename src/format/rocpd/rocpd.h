@@ -1,4 +1,4 @@
-// rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer): read and written. Not to be confused
+// Reads and writes rocpd databases, the SQLite format of rocprofv3 (ROCm 7 and newer). Not to be confused
 // with .rpd.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reading of rocprofv3's CSV files: a folder as `rocprofv3 -d DIR` leaves it, or one trace file.
+// Reads rocprofv3's CSV files: a folder of `rocprofv3 -d DIR`, or one trace file.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// rocprofv3's own JSON output (<prefix>_results.json, also gzip) as a trace.
+// Reads rocprofv3's own JSON output (<prefix>_results.json, also gzip) as a trace.
 #pragma once
 
 #include <memory>

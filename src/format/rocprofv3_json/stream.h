@@ -1,4 +1,4 @@
-// JSON token by token from a file of any size, plain or gzip: what reading a known structure needs.
+// Reads JSON token by token from a file of any size, plain or gzip, for callers that know its structure.
 #pragma once
 
 #include <cstdint>

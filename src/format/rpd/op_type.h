@@ -1,4 +1,4 @@
-// The names that .rpd files give to GPU operations, and what they mean in a trace.
+// The names of GPU operations in .rpd files, and their meaning in a trace.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The .rpd format of rocmProfileData, a SQLite database: schema versions 2 and 3, read and written.
+// Reads and writes the .rpd format of rocmProfileData, a SQLite database: schema versions 2 and 3.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// .rpd to Chrome JSON with the events that rocmProfileData's rpd2tracing.py makes: the same processes,
-// threads, names, arrows and counters, in JSON that is valid whatever the names hold.
+// Converts .rpd to Chrome JSON with the events of rocmProfileData's rpd2tracing.py: the same processes,
+// threads, names, arrows and counters, in JSON that is valid whatever the names contain.
 #pragma once
 
 #include <cstdint>

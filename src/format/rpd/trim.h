@@ -1,5 +1,4 @@
-// Cutting a span of time out of an .rpd file without making a trace of it: rows are copied as they are
-// stored.
+// Cuts a span of time out of an .rpd file without making a trace of it: copies rows as they are stored.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SQLite connections as tacho opens them: files of others read-only and with everything switched off that
-// could run code of theirs; and the list of a file's tables with the places of their columns.
+// Opens SQLite connections: other people's files read-only and with everything switched off that could run
+// their code. Also lists a file's tables with the positions of their columns.
 #pragma once
 
 #include <sqlite3.h>

@@ -1,6 +1,6 @@
-// Direct reading of SQLite database files: pages of a table's b-tree are walked in the mapped file, row after
-// row, without the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Everything is
-// bounds-checked: the file may be anybody's.
+// Reads SQLite database files directly: walks the pages of a table's b-tree in the mapped file, row by row,
+// without the SQL engine. The layout is that of https://www.sqlite.org/fileformat2.html. Checks all bounds,
+// since the file is untrusted.
 #pragma once
 
 #include <cstddef>

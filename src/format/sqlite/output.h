@@ -1,4 +1,4 @@
-// A SQLite file that appears whole or not at all.
+// Writes a SQLite file that appears complete or not at all.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Call stacks of a trace as folded stacks, as speedscope's JSON, and as a flame graph page that stands by
-// itself.
+// Writes the call stacks of a trace as folded stacks, speedscope JSON, and a self-contained flame graph page.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Tables of calls and of sampled stacks in the text and JSON layout of timemory, which rocprof-sys's
-// wall_clock-*.txt and sampling_*-*.txt have.
+// Writes tables of calls and of sampled stacks in timemory's text and JSON layout, as in rocprof-sys's
+// wall_clock-*.txt and sampling_*-*.txt.
 #pragma once
 
 #include <cstdint>

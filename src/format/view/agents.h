@@ -1,4 +1,4 @@
-// Agents: a trace's devices with the numbers that rocprofv3's files call them by. The host is an agent too.
+// Agents: a trace's devices with their numbers in rocprofv3's files. The host is an agent too.
 #pragma once
 
 #include <cstdint>

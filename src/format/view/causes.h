@@ -1,5 +1,5 @@
-// Which API call caused device work, for writers that number the calls: an index from (process, correlation)
-// to the number that a call got. It spills to disk, so every call is found whatever the size of the trace.
+// Finds the API call that caused device work, for writers that number the calls: an index from (process,
+// correlation) to a call's number. It spills to disk, so it finds every call whatever the size of the trace.
 #pragma once
 
 #include <cstdint>

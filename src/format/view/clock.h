@@ -1,4 +1,4 @@
-// Trace time (CLOCK_MONOTONIC_RAW) in the clocks that other tools' files use.
+// Converts trace time (CLOCK_MONOTONIC_RAW) to the clocks of other tools' files.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Numbers for texts or keys that a writer has met, however many: remembered by their hashes, in temporary
-// files when they are many.
+// Numbers any number of distinct texts or keys. Keeps their hashes, in temporary files when there are many.
 #pragma once
 
 #include <algorithm>

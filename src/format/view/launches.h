@@ -1,5 +1,5 @@
-// Who launched a dispatch: joins device work to the API calls and markers around its launch, in one sweep
-// over time and with bounded memory whatever the size of the trace.
+// Finds the launch of each dispatch: joins device work to the API calls and markers around its launch, in one
+// sweep over time and with bounded memory whatever the size of the trace.
 #pragma once
 
 #include <cstdint>

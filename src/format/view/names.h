@@ -1,4 +1,4 @@
-// Names of kernels and threads as exports show them.
+// Names of kernels and threads for exports.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// One sweep over everything that happened, in the order of time, on which the writers of timelines (Perfetto,
-// Chrome) stand. It lays slices into lanes in which they nest, so that begins and ends balance whatever the
-// trace holds.
+// One sweep over all events in order of time, for the writers of timelines (Perfetto, Chrome). It lays slices
+// into lanes in which they nest, so that begins and ends balance whatever the trace contains.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Processes and tracks as viewers show them: numbers that never clash, names as rocprofv3's Perfetto files
-// have them.
+// Processes and tracks for viewers: numbers that never clash, and the names of rocprofv3's Perfetto files.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What --explain prints: how tacho computes one metric on one run.
+// The text of --explain: how tacho computes one metric on one run.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Facts of one GPU architecture: what catalog/<vendor>/architectures.yaml says of it (docs/metrics.md, "Architectures").
-// The text that the views point into belongs to the binary or to `strings`.
+// Facts of one GPU architecture from catalog/<vendor>/architectures.yaml (docs/metrics.md, "Architectures").
+// The text behind the views belongs to the binary or to `strings`.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// The metric catalog: which blocks, tables and metrics exist on an architecture, what they are called, by
-// which formulas they are computed and what they mean. Formulas are text in here: src/metric/formula parses and evaluates
-// them.
+// The metric catalog: the blocks, tables and metrics of an architecture, with their names, formulas and
+// meaning. Formulas are text here; src/metric/formula parses and evaluates them.
 //
 // The YAML files behind it (catalog/<vendor>/*.yaml, docs/metrics.md) are compiled into the binary by
 // tacho_catalog_compiler; load_catalog() decodes one architecture from that form in well under a millisecond,

@@ -1,4 +1,4 @@
-// Parses one YAML document of a catalog file, whatever is in it.
+// Parses one YAML document of a catalog file; its contents may be anything.
 #pragma once
 
 #include <yaml-cpp/node/node.h>

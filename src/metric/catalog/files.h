@@ -1,4 +1,4 @@
-// The YAML files of a folder, as text.
+// Reads the YAML files of a folder as text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Owner of the text that a catalog's string_views point into when it is not part of the binary.
+// Owns the text of a catalog's string_views that is not part of the binary.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
-// What all readers of catalog files share: values of YAML nodes as words, numbers and mappings, with errors that name file,
-// line and column.
+// Helpers of all readers of catalog files: convert YAML nodes to words, numbers and mappings, with errors
+// that name file, line and column.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

@@ -1,5 +1,5 @@
-// Columns and cells as reports show them: which --cols chooses, and what --compat 3.3 does to values and units. Internal to
-// the renderers.
+// The columns and cells of reports: which ones --cols chooses, and how --compat 3.3 changes values and units.
+// Internal to the renderers.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The analysis as one self-contained page.
+// Renders the analysis as one self-contained page.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// The part of an analysis that only the HTML report has: its tables as a program that the browser runs over any
+// The part of an analysis for the HTML report alone: its tables as a program that the browser runs over any
 // choice of dispatches.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Table 21.1: where the program counter stood, by kernel, source line and instruction.
+// Table 21.1: PC samples by kernel, source line and instruction.
 #pragma once
 
 #include "metric/analysis/analysis.h"

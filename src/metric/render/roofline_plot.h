@@ -1,4 +1,4 @@
-// The roofline as a plot of characters with logarithmic axes.
+// Draws the roofline as a character plot with logarithmic axes.
 #pragma once
 
 #include <span>

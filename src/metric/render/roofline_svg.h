@@ -1,5 +1,5 @@
-// The roofline as an SVG file that needs nothing else: several runs over each other, texts under the pointer,
-// light and dark.
+// Draws the roofline as a self-contained SVG file: overlays several runs, has tooltips, light and dark
+// styles.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What several runs are called in headings: the part of their paths in which they differ.
+// Names several runs in headings by the part in which their paths differ.
 #pragma once
 
 #include <span>

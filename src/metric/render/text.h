@@ -1,5 +1,5 @@
-// The analysis for people: plain tables, or the box grid and headings of rocprof-compute; csv files of the
-// same tables.
+// Renders the analysis as text: plain tables, or the box grid and headings of rocprof-compute. Also writes
+// csv files of the same tables.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What the dialects over traces say about a column of their tables, as flags that add up.
+// Properties of a column in the dialects over traces, as flags to combine.
 #pragma once
 
 namespace tacho::query {

@@ -1,5 +1,5 @@
-// Answers straight from an .rpd file, without making a trace of it: top, ktop, busy, and the views api and op
-// as relations.
+// Answers queries straight from an .rpd file, without making a trace of it: top, ktop, busy, and the views
+// api and op as relations.
 #pragma once
 
 #include <cstdint>

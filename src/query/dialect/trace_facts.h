@@ -1,5 +1,5 @@
-// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and
-// which API call caused which device work.
+// Facts of a trace that the SQL dialects share: numbers of tracks, display names, the clock of times, and the
+// API call that caused each piece of device work.
 #pragma once
 
 #include <tsl/robin_map.h>

@@ -1,5 +1,5 @@
-// Sums over groups of a table, with rows of other tables looked up by their ids, computed column by column
-// instead of row by row in SQLite: the statements that people ask most ("which name, how often, how long").
+// Computes sums over groups of a table, with rows of other tables looked up by id, column by column instead
+// of row by row in SQLite. These are the most common statements ("which name, how often, how long").
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,4 @@
-// What a statement of sums over groups asks for: sql/aggregate_parser.cpp makes it, aggregate.cpp carries it
-// out.
+// The plan of a statement of sums over groups: sql/aggregate_parser.cpp makes it, aggregate.cpp executes it.
 #pragma once
 
 #include <cstdint>

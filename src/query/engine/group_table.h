@@ -1,4 +1,4 @@
-// A hash table of groups with flat records, as sums over many rows need it.
+// A hash table of groups with flat records, for sums over many rows.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Adds up calls and time by name, for any number of names: `top` and its like are made of it. The numbers of
-// many names lie in temporary files; their texts stay where they are.
+// Sums calls and time by name, for any number of names, for `top` and similar views. The numbers of many
+// names lie in temporary files; their texts stay in place.
 #pragma once
 
 #include <cstddef>

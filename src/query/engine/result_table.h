@@ -1,4 +1,4 @@
-// Tables that are computed as a whole: reports such as top and busy.
+// Tables that are computed as a whole, such as the reports top and busy.
 #pragma once
 
 #include <cstddef>

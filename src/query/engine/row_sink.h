@@ -1,4 +1,4 @@
-// Where the rows of an answer go, whichever engine makes them.
+// Receives the rows of an answer from any engine.
 #pragma once
 
 #include <functional>

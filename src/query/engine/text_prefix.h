@@ -1,5 +1,5 @@
-// The first bytes of a text as numbers that order as it does: sorting by names ends there mostly, without
-// looking at the texts.
+// The first bytes of a text as numbers with the same order, so that sorting by name rarely looks at the
+// texts.
 #pragma once
 
 #include <algorithm>

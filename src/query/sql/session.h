@@ -1,4 +1,4 @@
-// A file opened for SQL: what `tacho query` uses.
+// Opens a file for SQL, for `tacho query`.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A statement split into words once, with the questions that decide which engine answers it.
+// Splits a statement into words once, and answers the questions that decide on its engine.
 #pragma once
 
 #include <span>

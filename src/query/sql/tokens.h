@@ -1,4 +1,5 @@
-// SQL as words: enough of its grammar to find names and simple statements, without parsing expressions.
+// Splits SQL into words: enough of its grammar to find names and simple statements, without parsing
+// expressions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The perf_event counters of the cpu device: what the layer in the target opens and what tacho offers.
+// The perf_event counters of the cpu device, shared by the layer in the target, which opens them, and tacho,
+// which offers them.
 #pragma once
 
 #include <linux/perf_event.h>

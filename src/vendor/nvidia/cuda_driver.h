@@ -1,5 +1,5 @@
-// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen: a tacho built
-// without CUDA measures NVIDIA GPUs too.
+// The part of CUDA's driver API that the benchmarks call, declared here and loaded with dlopen, so that a
+// tacho built without CUDA also measures NVIDIA GPUs.
 #pragma once
 
 #include <cstddef>

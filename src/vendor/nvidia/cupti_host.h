@@ -1,4 +1,4 @@
-// Parameter structures of CUPTI's profiler host API, as far as tacho calls it. Facts from NVIDIA's public headers.
+// The parameter structures that tacho uses of CUPTI's profiler host API. Facts from NVIDIA's public headers.
 #pragma once
 
 #include <cstddef>

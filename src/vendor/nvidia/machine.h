@@ -1,5 +1,5 @@
-// NVIDIA on this machine: devices, driver, permission to profile, which CUPTI; and why a CUDA program finds
-// no GPU.
+// NVIDIA on this machine: devices, driver, permission to profile, the CUPTI in use, and the reason why a CUDA
+// program finds no GPU.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an instruction of a kernel is to the virtual GPU: its class, and the arithmetic it does. Decided once per
+// Classifies a kernel's instructions for the virtual GPU: their class and their arithmetic. Done once per
 // instruction of the code, not per execution.
 #pragma once
 

@@ -1,5 +1,5 @@
-// How the virtual GPU's memory serves one instruction of one wave: sectors and lines of global memory, banks of local
-// memory. Pure arithmetic on the addresses of the active work-items.
+// The virtual GPU's memory: computes how it serves one instruction of one wave, in sectors and lines of
+// global memory and banks of local memory. Pure arithmetic on the addresses of the active work-items.
 #pragma once
 
 #include <algorithm>

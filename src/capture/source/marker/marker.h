@@ -1,6 +1,6 @@
-// Markers inside a target, whatever API they came through: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX
-// (nvtx.cpp). Every domain has a stack of ranges per thread. If the push of a range was recorded, its pop is recorded too,
-// even if recording was paused in between. A pop without a push never reaches the pool.
+// Markers inside a target, for all marker APIs: tacho.h (tacho_api.cpp), ROCTx (roctx.cpp), NVTX (nvtx.cpp).
+// Every domain has a stack of ranges per thread. If the push of a range was recorded, its pop is recorded
+// too, even if recording was paused in between. A pop without a push never reaches the pool.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Reading of memory that may not be there, without faults: the thread's own, where the kernel is asked page
-// by page (Prober, also inside signal handlers), and that of threads that go on running meanwhile (Snapshot).
+// Reads memory that may be unmapped, without faults: the thread's own by asking the kernel page by page
+// (Prober, also inside signal handlers), and that of threads that keep running (Snapshot).
 #pragma once
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-// CPython's frames of the interrupted thread, read inside a signal handler by offsets per version (3.9
-// to 3.13, builds with the interpreter lock). Nothing of Python is called but PyGILState_GetThisThreadState,
-// which reads one pthread key.
+// Reads CPython's frames of the interrupted thread inside a signal handler, by offsets per version (3.9 to
+// 3.13, builds with the interpreter lock). The only Python function it calls is
+// PyGILState_GetThisThreadState, which reads one pthread key.
 #pragma once
 
 #include <cstddef>

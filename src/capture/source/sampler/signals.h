@@ -1,4 +1,4 @@
-// The program's signal calls while we own a signal (signals.cpp).
+// Wraps the program's signal calls while tacho owns a signal.
 #pragma once
 
 #include <signal.h>

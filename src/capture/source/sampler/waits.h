@@ -1,4 +1,5 @@
-// The program's waiting calls while its threads are sampled: a sampling signal ends none of them (waits.cpp).
+// Wraps the program's waiting calls while its threads are sampled, so that a sampling signal ends none of
+// them.
 #pragma once
 
 #include <signal.h>

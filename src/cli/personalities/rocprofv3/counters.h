@@ -1,4 +1,4 @@
-// rocprofv3 --pmc: counters through tacho's providers, into a trace that the writers read.
+// rocprofv3 --pmc: collects counters through tacho's providers and puts them into a trace for the writers.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Where rocprofv3's files go and what they are called: placeholders in -o and -d.
+// Folders and names of rocprofv3's files, with the placeholders of -o and -d.
 #pragma once
 
 #include <cstdint>

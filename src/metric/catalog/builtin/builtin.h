@@ -1,4 +1,4 @@
-// The catalogs and rules that are linked into tacho, and what the user's folders add to them.
+// The catalogs and rules that are linked into tacho, with the additions from the user's folders.
 #pragma once
 
 #include <optional>

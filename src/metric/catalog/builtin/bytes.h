@@ -1,5 +1,4 @@
-// The bytes that tacho_catalog_compiler made of catalog/*/*.yaml at build time (blob.h says what is
-// in them).
+// The bytes that tacho_catalog_compiler makes from catalog/*/*.yaml at build time (blob.h describes them).
 #pragma once
 
 #include <cstddef>

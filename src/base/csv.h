@@ -57,7 +57,7 @@ class CsvReader {
   bool unterminated_ = false;
 };
 
-/// A csv file on disk, or a text that stands for one.
+/// A csv file on disk, or a text in its place.
 struct CsvSource {
   std::string name;
   const std::string* text = nullptr;  ///< not owned; nullptr: the file `name`

@@ -6,7 +6,8 @@
 // functions.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
-/// Before a function's definition. What it calls is compiled for its target only where it is inlined.
+/// Put this before a function's definition. Functions that it calls are compiled for its target only if they
+/// are inlined.
 #define TACHO_MULTIVERSION __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define TACHO_MULTIVERSION

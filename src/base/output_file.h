@@ -17,7 +17,8 @@ namespace tacho {
 /// in pieces of 1 MiB and past the page cache (O_DIRECT) on local file systems that allow it: gigabytes that
 /// are synced at the end anyway need not be copied into it first. commit() reports errors of writing (disk
 /// full, quota). Without commit() nothing is left. It writes directly to an existing device, pipe or terminal
-/// (/dev/stdout); "-" is standard output. The caller must ignore SIGXFSZ if a limit of file sizes is to be an error and not a signal.
+/// (/dev/stdout); "-" is standard output. The caller must ignore SIGXFSZ if a limit of file sizes is to be an
+/// error and not a signal.
 class OutputFile {
  public:
   /// Refuses an existing file unless `overwrite`, a folder, and a folder part that does not exist.
@@ -63,7 +64,7 @@ class OutputFile {
   tl::unexpected<Error> failure() const;
 
   std::string path_;       // as the user wrote it
-  std::string target_;     // what is replaced: path_ with links followed
+  std::string target_;     // the file to replace: path_ with links followed
   std::string temporary_;  // empty: the file has no name yet
   Buffer buffer_;
   std::unique_ptr<Background> background_;
@@ -80,10 +81,10 @@ class OutputFile {
 /// (/dev/stdout, /dev/fd/1, /proc/self/fd/1), also where that is redirected to a file.
 bool is_standard_output(std::string_view path);
 
-/// What to do about an errno of writing, to be appended to a sentence; empty when nobody knows.
+/// Advice on an errno of writing, to append to a sentence; empty when there is none.
 std::string write_hint(int error);
 
-/// Creates `folder` and what is missing above it. The sentence names the part that cannot be.
+/// Creates `folder` and its missing parents. The error names the part that cannot be created.
 Status create_folders(const std::string& folder);
 
 }  // namespace tacho

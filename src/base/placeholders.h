@@ -1,5 +1,6 @@
-// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table of what they stand for; a dialect
-// says which of them a tool knows and how they are written. What is no placeholder of the dialect stays as it is.
+// Placeholders in names of files and folders: %pid%, {pid}, %h, %env{X}% ... One table of what they stand
+// for; a dialect says which of them a tool knows and how they are written. What is no placeholder of the
+// dialect stays as it is.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace tacho {
 
-/// What placeholders stand for: one process of a run.
+/// The values of placeholders: those of one process of a run.
 struct PlaceholderFacts {
   int64_t pid = 0, parent = 0;
   std::vector<std::string> command;  ///< words of the command line

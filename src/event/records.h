@@ -1,5 +1,5 @@
-// The records that tacho's own sources write into the pool, byte for byte. Vendors' buffers lie in the pool as the
-// vendor's library wrote them and are not described here.
+// The records that tacho's own sources write into the pool, byte for byte. Vendors' buffers lie in the pool
+// as the vendor's library wrote them and are not described here.
 //
 // A record is a multiple of 8 bytes and starts with
 //
@@ -8,9 +8,10 @@
 //   | kind | flags  | size in B | value (kind's own)  |
 //   +------+--------+-----------+---------------------+
 //
-// "host time" is the target's clock (clock.h: ticks of the clock that the process record names), "device time" is in the
-// clock domain of the queue. Numbers that define things (strings, queues, kernels, devices) are unique in their process;
-// a definition is always committed before the first record that uses it, in a block of kind kDefinitions.
+// "host time" is the target's clock (clock.h: ticks of the clock that the process record names), "device
+// time" is in the clock domain of the queue. Numbers that define things (strings, queues, kernels, devices)
+// are unique in their process; a definition is always committed before the first record that uses it, in a
+// block of kind kDefinitions.
 #pragma once
 
 #include <cstddef>
@@ -151,8 +152,8 @@ struct NoteRecord {
   uint32_t reserved;
 };
 
-/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW); with flags not 0 the clock of blocks of that
-/// tape::BlockKind instead. The same moment in two clocks.
+/// value: device number (0 = host clock against CLOCK_MONOTONIC_RAW); with flags not 0 the clock of blocks of
+/// that tape::BlockKind instead. The same moment in two clocks.
 struct ClockPairRecord {
   RecordHeader header;
   uint64_t host;         // host time
@@ -174,7 +175,8 @@ enum class NameSpace : uint32_t {
   kGraph,  // text: what the target found in it, see the source
 };
 
-/// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16 result.
+/// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16
+/// result.
 struct ApiRecord {
   RecordHeader header;
   uint64_t start, end;  // host time; end 0 = still open (never returned)
@@ -207,8 +209,8 @@ struct DispatchWideRecord {
   uint32_t shared_dynamic;
 };
 
-/// value: byte 0 CopyDirection, byte 1 CopyKind, byte 2 source MemoryKind, byte 3 target MemoryKind. flags bit 0: the
-/// call did not wait; bit 1: times are host time.
+/// value: byte 0 CopyDirection, byte 1 CopyKind, byte 2 source MemoryKind, byte 3 target MemoryKind. flags
+/// bit 0: the call did not wait; bit 1: times are host time.
 struct CopyRecord {
   RecordHeader header;
   uint64_t correlation;
@@ -252,7 +254,8 @@ struct SyncRecord {
 };
 
 /// value: bytes of text that follow (not interned: a marker's text may change from call to call), unless
-/// kMarkerInterned: then a string's number. flags say which 8-byte fields follow the text, in the order of the bits.
+/// kMarkerInterned: then a string's number. flags say which 8-byte fields follow the text, in the order of
+/// the bits.
 struct PushRecord {
   RecordHeader header;
   uint64_t time;
@@ -287,7 +290,7 @@ struct RangeStopRecord {
 struct SampleRecord {
   RecordHeader header;
   uint64_t time;         // host time
-  uint64_t period;       // ns that the sample stands for
+  uint64_t period;       // ns that the sample represents
   uint64_t correlation;  // API call open on the thread, 0 = none
   uint32_t tid;
   uint32_t reserved;
@@ -299,7 +302,8 @@ struct LossRecord {
   uint64_t count;
 };
 
-/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in /proc.
+/// A file mapped for execution. value: 0. Written at the start of sampling; what is loaded later is found in
+/// /proc.
 struct ModuleRecord {
   RecordHeader header;
   uint64_t start, end;  // addresses of the executable part
@@ -322,10 +326,11 @@ struct AttachedRecord {
   RecordHeader header;
 };
 
-// What a source says about the blocks in which it hands over its vendor's buffers. flags: their tape::BlockKind.
+// What a source says about the blocks in which it hands over its vendor's buffers. flags: their
+// tape::BlockKind.
 
-/// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >> shift, where
-/// `ticks` are host time.
+/// value: BlockClock. With kScaled a moment in the blocks is base_ns + (ticks - base_ticks) * multiplier >>
+/// shift, where `ticks` are host time.
 struct BlockClockRecord {
   RecordHeader header;
   uint64_t base_ticks, base_ns, multiplier;
@@ -337,7 +342,8 @@ enum class BlockClock : uint32_t {
   kPaired,        // the vendor's own, ns: ClockPairRecords relate it to host time
 };
 
-/// Followed by `count` BlockSize: how long records are in the version of the vendor's library that writes them.
+/// Followed by `count` BlockSize: how long records are in the version of the vendor's library that writes
+/// them.
 struct BlockSizesRecord {
   RecordHeader header;
   uint64_t count;
@@ -363,8 +369,8 @@ enum class BlockFact : uint32_t {
   kEnd
 };
 
-/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in the order of
-/// the process's property "cpu events"; negative = not known.
+/// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in
+/// the order of the process's property "cpu events"; negative = not known.
 struct CountsRecord {
   RecordHeader header;
   uint64_t time;         // host time of the reading

@@ -38,7 +38,7 @@ struct ExportOptions {
   bool rocprof_sys = false;      // pftrace: tracks, categories and samples as rocprof-sys has them
   bool annotations = true;       // pftrace: arguments of events
   Progress* progress = nullptr;  // told now and then; may be null
-  std::vector<std::string>* remarks = nullptr;  // gets sentences about what was left out; may be null
+  std::vector<std::string>* remarks = nullptr;  // gets sentences about omissions; may be null
 
   bool wants(event::Table table) const { return (tables >> static_cast<unsigned>(table) & 1) != 0; }
   bool wants(event::Domain domain) const { return (domains >> static_cast<unsigned>(domain) & 1) != 0; }

@@ -8,7 +8,7 @@
 
 namespace tacho::report {
 
-/// What stands in a page where the data goes.
+/// The placeholder for the data in a page.
 constexpr std::string_view kJsonPlace = "/*TACHO_JSON*/null";
 
 /// The page with `json` in the place of kJsonPlace, made safe for a script element. Fails when the page has

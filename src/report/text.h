@@ -25,7 +25,7 @@ size_t display_width(std::string_view text);
 /// The text with everything a terminal might take for a command (control characters, invalid UTF-8) made
 /// visible as '?'.
 std::string clean(std::string_view text);
-/// At most `width` columns; what was cut is shown by an ellipsis.
+/// Truncates to at most `width` columns, with an ellipsis.
 std::string shortened(std::string_view text, size_t width);
 /// Padded with spaces to `width` columns.
 std::string padded_right(std::string_view text, size_t width);
@@ -43,7 +43,7 @@ struct Screen {
 };
 Screen screen_of(int descriptor);
 
-/// Escape sequences, empty where there is no colour.
+/// Escape sequences, empty without colour.
 enum class Paint : uint8_t { kBold, kDim, kRed, kYellow, kGreen, kCyan };
 std::string painted(std::string_view text, Paint paint, bool colour);
 

@@ -11,7 +11,7 @@
 
 namespace tacho::vendor {
 
-/// What is to be read.
+/// The quantities to read.
 struct GpuSelection {
   std::optional<std::set<int>> gpus;  // only these GPUs; nullopt = all
   std::optional<std::set<std::string>>

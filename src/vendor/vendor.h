@@ -27,7 +27,7 @@ struct Injection {
   const char* source;  ///< what is not traced when the variable is taken: "CUDA"
 };
 
-/// What `tacho avail` shows.
+/// The facts that `tacho avail` shows.
 struct DeviceFacts {
   std::string api;       ///< "CUDA"
   std::string platform;  ///< "CUDA 13.0, sm_90"
@@ -67,13 +67,14 @@ class Vendor {
   virtual std::vector<std::string> installed_gpus() const = 0;
   /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.
   virtual Inspection inspect() const { return {}; }
-  /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty when it holds
-  /// none or nothing is wrong. Reads files only.
+  /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty
+  /// when it holds none or nothing is wrong. Reads files only.
   virtual std::string program_problem(const std::string& executable) const {
     static_cast<void>(executable);
     return {};
   }
-  /// nullptr without the vendor's management library or without GPUs; `problems` says what is there but does not work.
+  /// nullptr without the vendor's management library or without GPUs; `problems` names parts that exist but
+  /// do not work.
   virtual std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const = 0;
 };
 

@@ -19,7 +19,7 @@ enum class Kind {
   kList,   ///< one or more words
 };
 
-/// What a second occurrence does: the last one counts, or its words are added.
+/// The effect of a second occurrence: the last one wins, or its words are added.
 enum class Repeats : uint8_t { kReplace, kAdd };
 
 struct Option {
@@ -36,7 +36,8 @@ struct Option {
 
 /// The words of Option::choices.
 std::vector<std::string> choices_of(std::string_view words);
-/// True for y, yes, t, true, on, 1; false for their opposites; nullopt for any other word. Case does not matter.
+/// True for y, yes, t, true, on, 1; false for their opposites; nullopt for any other word. Case does not
+/// matter.
 std::optional<bool> truth(std::string_view word);
 /// By long name with - or _ ("kernel-trace", "kernel_trace"); nullptr when there is none.
 const Option* find(std::span<const Option> table, std::string_view name);
@@ -44,7 +45,8 @@ const Option* find(std::span<const Option> table, std::string_view name);
 const Option* find_short(std::span<const Option> table, std::string_view name);
 /// ", did you mean --kernel-trace" for a name that is close to one of the table's, else "".
 std::string suggestion(std::span<const Option> table, std::string_view name);
-/// One line of --help: short and long name in a column of `width`, then what the option means and its choices.
+/// One line of --help: short and long name in a column of `width`, then what the option means and its
+/// choices.
 std::string help_line(const Option& option, size_t width);
 
 /// Options that were given: name (with -) -> words. A flag has one word, "1" or "0".

@@ -1,4 +1,5 @@
-// The options of `tacho trace`: what to record, when, how much and into which files, bound to a launch::Recording.
+// The options of `tacho trace`: what to record, when, how much and into which files, bound to a
+// launch::Recording.
 #pragma once
 
 #include <optional>
@@ -18,15 +19,15 @@ struct TraceRequest {
   std::vector<std::string> formats;  ///< beside tacho: csv, json, pftrace ...
   uint32_t rpd_schema = 2;
   std::string shown_as;  ///< what the summary calls the written file; empty = its name
-  /// What -k and its like name; nothing = everything that is cheap.
+  /// The kinds that -k and similar options name; none = everything cheap.
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
   bool launch_stacks = true;  ///< with a sampler: Python stacks of launching calls
 };
 
 std::span<const options::Row<TraceRequest>> trace_options();
 
-/// Turns the parts of the request that depend on each other into its Recording: sources from the kinds, stacks of launches
-/// from the sampler. Call it once, after the command line was read.
+/// Turns the parts of the request that depend on each other into its Recording: sources from the kinds,
+/// stacks of launches from the sampler. Call it once, after the command line was read.
 Status complete(TraceRequest& request);
 
 /// "timer" -> Sampler::kTimer and so on; an error that lists the names otherwise.

@@ -62,7 +62,7 @@ class ProfileSession : public counter::Observer {
   const counter::Plan& plan_;
   Options options_;
   std::FILE* log_ = nullptr;
-  std::mutex lock_;  // target_output() comes from a thread of its own
+  std::mutex lock_;  // target_output() comes from another thread
   std::string partial_[3];
   std::vector<std::string> files_;
   std::vector<counter::Dispatch> dispatches_;
@@ -73,11 +73,12 @@ class ProfileSession : public counter::Observer {
   int64_t began_ = 0;
 };
 
-/// The wide csv of one pass: one row a dispatch.
+/// The wide csv of one pass: one row per dispatch.
 std::string wide_csv(const counter::PassResult& result);
-/// The long csv: one row a dispatch and counter.
+/// The long csv: one row per dispatch and counter.
 std::string long_csv(const counter::PassResult& result);
-/// The file of PC samples that analyze reads, its text, and that of ps_file_kernel_trace.csv beside it: one "dispatch" a kernel.
+/// The file of PC samples that analyze reads, its text, and that of ps_file_kernel_trace.csv beside it: one
+/// "dispatch" a kernel.
 inline constexpr std::string_view kPcSamplesFile = "ps_file_pc_sampling_stochastic.csv";
 std::string pc_samples_csv(const std::vector<counter::PcSample>& samples);
 std::string pc_kernels_csv(const std::vector<counter::PcSample>& samples);

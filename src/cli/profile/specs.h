@@ -10,7 +10,7 @@ namespace tacho::cli {
 /// The file's text. `name` is the workload's.
 std::string sysinfo_csv(const counter::Device& device, const std::string& name, const std::string& command,
                         bool roofline_only);
-/// The same for people: one property a line.
+/// The same for people: one property per line.
 std::string specs_text(const counter::Device& device);
 /// A folder that has a sysinfo.csv already must be of the same architecture.
 Status check_same_device(const std::string& folder, const counter::Device& device);

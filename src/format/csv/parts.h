@@ -35,7 +35,7 @@ inline constexpr std::string_view kStatisticsHeader =
 void add_statistics(std::string& out, std::string_view name, const analysis::Sums& sums, double stddev,
                     double total);
 
-/// What the trace knows of an agent, by the names of agent_info's columns ("Cu_Count"); only what is known.
+/// The trace's known facts about an agent, by the names of agent_info's columns ("Cu_Count").
 std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const Agent& agent);
 std::string agent_info(const trace::Trace& trace, const Agents& agents);
 

@@ -18,7 +18,7 @@ struct TracingOptions {
 struct TracingResult {
   int version = 0;
   int64_t first = 0, last = 0;  // ns, of the API calls
-  double from = 0, to = 0;      // us, what was asked for
+  double from = 0, to = 0;      // us, as requested
   bool has_monitor = false;
   uint64_t events = 0;
 };

@@ -116,7 +116,7 @@ class TableScan {
   /// The current row's record as stored (header and values), for copying it elsewhere unchanged.
   std::span<const uint8_t> record() const { return {row_, row_size_}; }
 
-  /// What was wrong with the file, when something was.
+  /// The error if the file is malformed.
   Status status() const;
   uint64_t rows() const { return rows_; }  // visited so far
 

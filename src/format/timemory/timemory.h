@@ -20,7 +20,7 @@ struct Row {
   int64_t count = 0;
   double sum = 0, min = 0, max = 0;  // in the component's base unit (seconds, %, count)
   double sum_of_squares = 0;
-  double inside = 0;  // of `sum`, what is in its children
+  double inside = 0;  // the part of `sum` in its children
 };
 
 /// A quantity and its rows, parents before children.

@@ -41,7 +41,7 @@ class Agents {
   size_t host_ = 0;
 };
 
-/// "CPU", "GPU", or for anything else "UNK", as rocprofv3 has it.
+/// "CPU", "GPU", or "UNK" for anything else, as in rocprofv3.
 std::string_view type_word(event::DeviceKind kind);
 
 }  // namespace tacho::format

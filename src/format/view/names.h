@@ -55,10 +55,10 @@ class Threads {
 
 /// The table of a timed fact's dimension.
 event::Table dimension_of(event::Table fact);
-/// What an event is called in a table that nobody has given a way of its own: the first text among its dimension's
-/// columns, else the first enumerator, else the table's name.
+/// What an event is called in a table that nobody has given a way of its own: the first text among its
+/// dimension's columns, else the first enumerator, else the table's name.
 std::string_view name_of_event(const trace::Trace& trace, event::Table fact, int64_t dim);
-/// A cell of a column as text: numbers, texts, enumerators; "" for what is not known, and for references to rows.
+/// A cell of a column as text: numbers, texts, enumerators; "" for unknown values and references to rows.
 std::string cell_text(const trace::Trace& trace, const event::Column& column, int64_t cell);
 
 /// "MEMORY_COPY_HOST_TO_DEVICE" and so on.
@@ -68,10 +68,10 @@ std::string_view allocation_name(int64_t operation);
 bool is_free(int64_t operation);
 /// The API of a domain as rocprofv3 names files after it ("hip", "opencl", "cuda"); "" for kUnknown.
 std::string_view api_of(event::Domain domain);
-/// What column Domain of an API trace says: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...
+/// The text of column Domain of an API trace: "HIP_RUNTIME_API_EXT", "OPENCL_API", "CUDA_DRIVER_API" ...
 std::string_view api_domain_name(event::Domain domain);
-/// The domain of a kind of calls in rocprofv3's files: api_domain_name()'s own names, and those of its other kinds
-/// ("HIP_COMPILER_API", "HSA_AMD_EXT_API"); kHost for calls of further libraries.
+/// The domain of a kind of calls in rocprofv3's files: api_domain_name()'s own names, and those of its other
+/// kinds ("HIP_COMPILER_API", "HSA_AMD_EXT_API"); kHost for calls of further libraries.
 event::Domain domain_of_kind(std::string_view kind);
 /// A domain out of a cell; kUnknown for nonsense.
 event::Domain domain_of(int64_t cell);

@@ -15,7 +15,7 @@
 
 namespace tacho::format {
 
-/// What a visitor gets. Times are trace time, ns.
+/// The input of a visitor. Times are trace time, ns.
 struct Happening {
   event::Table table;
   int64_t track;  // row
@@ -27,9 +27,10 @@ struct Happening {
   uint32_t lane;        // of slices, and of points that are drawn in a line
 };
 
-/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal, graph_node;
-/// copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value; counter value: ordinal,
-/// value, instance (dim is the counter); any other table: the first three that follow the five.
+/// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
+/// graph_node; copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value;
+/// counter value: ordinal, value, instance (dim is the counter); any other table: the first three that follow
+/// the five.
 std::span<const int> timeline_columns(event::Table table);
 /// The first of those columns in a timed fact.
 inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;
@@ -47,7 +48,7 @@ class Timeline {
  public:
   /// `tables`: bits of event::Table beside options.tables.
   Timeline(const trace::Trace& trace, const ExportOptions& options, uint64_t tables);
-  /// The row that stands for all rows of the same queue (rows that differ in the launching thread only).
+  /// The row that represents all rows of the same queue, which differ only in the launching thread.
   int64_t track_of(int64_t track) const { return same_[static_cast<size_t>(track)]; }
   const Lane& lane(uint32_t number) const { return lanes_[number].lane; }
 

@@ -27,7 +27,7 @@ namespace tacho::metric {
 /// latencies, sizes).
 enum class Kind : uint8_t { kSum, kRate, kRatio };
 
-/// What a column of a metric table shows.
+/// The content of a column of a metric table.
 enum class ColumnRole : uint8_t {
   kName,   ///< the metric's name ("Metric"), or the instance number in a repeated table ("Channel")
   kUnit,   ///< the metric's unit
@@ -170,8 +170,8 @@ struct MetricSet {
 struct ArchitectureGroup {
   static constexpr int kFamily = 1, kSelf = 100;
   std::string_view name;  ///< "gfx942", or a family: "gfx94x"
-  /// How closely the name means this catalog's architecture: 0 = not at all, kFamily = it belongs to that family, then the
-  /// architectures that it is like, kSelf = itself. The highest rank wins.
+  /// How closely the name means this catalog's architecture: 0 = not at all, kFamily = it belongs to that
+  /// family, then the architectures that it is like, kSelf = itself. The highest rank wins.
   int rank = 0;
 };
 
@@ -196,12 +196,12 @@ struct Catalog {
   size_t metric_count() const;
 };
 
-/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" = the formula of
-/// the AMD catalog.
+/// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" =
+/// the formula of the AMD catalog.
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
 
-/// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error names the line;
-/// check_syntax() of src/metric/formula is one.
+/// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error
+/// names the line; check_syntax() of src/metric/formula is one.
 using FormulaCheck = std::function<Status(std::string_view formula)>;
 
 /// Adds one YAML document to a catalog; error messages name `file`. A failure leaves the catalog as it was.
@@ -211,7 +211,7 @@ Status add_yaml(Catalog& catalog, std::string_view yaml, std::string_view file,
 /// A catalog of nothing but this document: what the fuzzer calls. Never throws, never crashes.
 Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std::string_view architecture);
 
-/// What a user names on the command line: a whole block, one table or one metric.
+/// A selection on the command line: a whole block, one table or one metric.
 struct Selection {
   const Block* block = nullptr;
   const Table* table = nullptr;    ///< null: the whole block
@@ -229,8 +229,9 @@ struct Selection {
 /// `catalog`.
 Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdScheme scheme = IdScheme::kV33);
 
-/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence: "2.1.2 is MFMA
-/// FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where they mean that alone.
+/// What the users' documents mean by the number `text` that was resolved to `selection`, for a sentence:
+/// "2.1.2 is MFMA FLOPs (F8) where profile lists it and MFMA FLOPs (BF16) where analyze prints it". "" where
+/// they mean that alone.
 std::string documents_meaning(const Catalog& catalog, std::string_view text, const Selection& selection);
 /// The whole sentence for numbers that were read as those of 3.3; "" for no meanings.
 std::string ids_note(const Catalog& catalog, std::span<const std::string> meanings);

@@ -10,7 +10,7 @@
 
 namespace tacho::metric {
 
-/// What one step of a formula does. Binary and ternary steps take the results of earlier steps.
+/// The operation of one step of a formula. Binary and ternary steps take the results of earlier steps.
 enum class Op : uint8_t {
   kNumber,   ///< number
   kNone,     ///< "no value": skipped by every reduction

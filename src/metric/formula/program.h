@@ -16,14 +16,14 @@
 
 namespace tacho::metric {
 
-/// What the names in formulas mean.
+/// The meaning of the names in formulas.
 struct Environment {
   const workload::Workload* workload = nullptr;
   /// The dispatches to look at, ascending; nullopt: all.
   std::optional<std::vector<uint32_t>> rows;
-  /// "per_kernel", "per_wave", "per_cycle", "per_second": what $denom stands for.
+  /// The normalisation of $denom: "per_kernel", "per_wave", "per_cycle", "per_second".
   std::string_view normalisation = "per_kernel";
-  /// What $denom is instead of the AMD formula, from the catalog (denominator_of()); "" = the AMD formula.
+  /// The catalog's formula for $denom (denominator_of()); "" = the AMD formula.
   std::string_view denominator;
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;

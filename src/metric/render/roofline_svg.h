@@ -11,7 +11,7 @@
 
 namespace tacho::metric {
 
-/// What the logarithmic axes show.
+/// The range of the logarithmic axes.
 enum class RooflineAxes {
   kFit,     ///< the points and the corners of the roofs
   kPoints,  ///< the decades of the points alone
@@ -26,8 +26,8 @@ struct SvgOptions {
 };
 
 /// The first run's points are circles, those of the others diamonds, squares and triangles. Kernels without
-/// FLOPs stand on the left axis, as far below the roof of a level there as their bandwidth is below its. Fails
-/// when no run has a point.
+/// FLOPs stand on the left axis, as far below the roof of a level there as their bandwidth is below its.
+/// Fails when no run has a point.
 Result<std::string> roofline_svg(std::span<const Analysis> runs, const SvgOptions& options);
 
 }  // namespace tacho::metric

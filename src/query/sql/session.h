@@ -27,7 +27,7 @@ class Session {
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
   virtual ~Session() = default;
 
-  /// Runs one statement that reads. Errors: SQL's own, or what is wrong with the file.
+  /// Runs one statement, which may only read. Errors: SQL's own, or a fault of the file.
   virtual Status run(const std::string& sql, const RowSink& sink) = 0;
   /// Which engine run() would ask, without running anything. Errors: SQL's own.
   virtual Result<Explanation> explain(const std::string& sql) = 0;

@@ -20,7 +20,7 @@ struct Token {
 /// text.
 std::vector<Token> tokens_of(std::string_view sql);
 
-/// The name a word or quoted token stands for.
+/// The name that a word or quoted token spells.
 std::string name_of(const Token& token);
 /// Equal without case (ASCII), as SQL compares names.
 bool same_word(std::string_view a, std::string_view b);

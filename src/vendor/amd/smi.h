@@ -9,7 +9,7 @@
 
 namespace tacho::vendor {
 
-/// nullptr without the library or without GPUs; `problems` says what is there but does not work.
+/// nullptr without the library or without GPUs; `problems` names parts that exist but do not work.
 std::unique_ptr<GpuMonitor> amd_smi_monitor(std::vector<std::string>& problems);
 std::unique_ptr<GpuMonitor> rocm_smi_monitor(std::vector<std::string>& problems);
 

@@ -64,7 +64,8 @@ struct CudaDriver {
   Code (*GetErrorName)(Code, const char**) = nullptr;
   Code (*GetErrorString)(Code, const char**) = nullptr;
 
-  /// The driver, loaded and initialised once; nullptr with `why` where there is none or it does not start.
+  /// The driver, loaded and initialised once. nullptr, with the reason in `why`, if it is missing or does not
+  /// start.
   static const CudaDriver* get(std::string& why);
 
   /// "cuMemAlloc: out of memory (CUDA_ERROR_OUT_OF_MEMORY)"

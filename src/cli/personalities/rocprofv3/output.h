@@ -10,11 +10,12 @@
 
 namespace tacho::cli::rocprofv3 {
 
-/// `text` with %pid%, {pid}, %h, %env{X}% and so on replaced. What is no placeholder stays.
+/// Replaces %pid%, {pid}, %h, %env{X}% and so on in `text`. Other text stays.
 std::string expanded(const std::string& text, const PlaceholderFacts& process);
 /// True if `text` names something that differs from process to process.
 bool differs_by_process(const std::string& text);
-/// The rank of `process` in a job of several, where `text` would give all of them the same name; -1 = no rank is needed.
+/// The rank of `process` in a job of several, where `text` would give all of them the same name; -1 = no rank
+/// is needed.
 int64_t missing_rank(const std::string& text, const PlaceholderFacts& process);
 /// How often the batch system has started this job again (SLURM_RESTART_COUNT); 0 = never.
 int restarts();

@@ -6,7 +6,7 @@ import sys
 
 import attack
 
-LEAST = 0
+LEAST = 240
 
 
 def main():

@@ -21,7 +21,7 @@ HiddenRecording::HiddenRecording(const std::string& visible) : visible_(visible)
 
 std::string HiddenRecording::keep() {
   for (;;) {
-    const std::string name = free_name(visible_);
+    const std::string name = free_name(std::filesystem::path(visible_).replace_extension(".tacho").string());
     if (link(path_.c_str(), name.c_str()) == 0) return name;
     if (errno == EEXIST) continue;
     // A file system without links: a name that was free a moment ago.

@@ -19,7 +19,7 @@ class HiddenRecording {
 
   const std::string& path() const { return path_; }
   const std::string& visible() const { return visible_; }
-  /// Gives the file the visible name, or the first free one like it, because something went wrong; returns its name.
+  /// Gives the file the visible name with the ending .tacho, or the first free one like it, because something went wrong; returns its name.
   std::string keep();
 
  private:

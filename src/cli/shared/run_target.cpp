@@ -39,9 +39,12 @@ Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
     if (!writer->folder) {
       const std::string file =
           fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
-      TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
-                                                                 : OutputClaim::exactly(file, r.overwrite));
-      extra.place.file = extra.claim.name();
+      extra.place.file = file;
+      if (file != r.launch.recording.output) {  // which is claimed already
+        TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
+                                                                   : OutputClaim::exactly(file, r.overwrite));
+        extra.place.file = extra.claim.name();
+      }
       extra.place.folder.clear();
     }
     extras.push_back(std::move(extra));

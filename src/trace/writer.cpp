@@ -6,6 +6,7 @@
 #include "trace/writer.h"
 
 #include <sys/random.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,15 @@ constexpr uint32_t kLeastSlabRows = 256;
 constexpr uint64_t kSlabsPerLimit = 16;
 constexpr uint64_t kBytesPerSlabRow = 16;
 constexpr std::string_view kOtherText = "(more than tacho keeps)";
+// Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --ring or --max-size a quarter
+// and half of that limit, if it is less (a ring always holds 16 MiB of short ones); with --aggregate as with a limit of
+// 16 MiB.
+constexpr uint64_t kTextInFull = uint64_t{32} << 20;
+constexpr uint64_t kTextAtMost = uint64_t{48} << 20;
+constexpr uint64_t kAggregateLimit = uint64_t{16} << 20;
+constexpr uint64_t kRingText = uint64_t{16} << 20;
+// Beyond the first of the two, strings are cut to so many bytes and get a hash of what they were.
+constexpr size_t kShortText = 200;
 
 // The few rows that say how to read the others: --ring, --max-size and --aggregate never drop them.
 constexpr bool is_kept(Table table) {
@@ -93,8 +103,14 @@ class FileWriter final : public TraceWriter {
   FileWriter(SectionStore store, const WriterOptions& options, uint64_t seed)
       : options_(options), store_(std::move(store)) {
     slab_rows_ = std::clamp<uint32_t>(options.slab_rows, 1, kMaxChunkRows);
-    for (const uint64_t limit : {options.max_size, options.ring_size}) {
+    for (const uint64_t limit :
+         {options.max_size, options.ring_size, options.aggregate ? kAggregateLimit : uint64_t{0}}) {
       if (limit == 0) continue;
+      text_in_full_ = std::min(text_in_full_, limit / 4);
+      // The newest rows of a ring need their names, which are short by then.
+      const bool ring = limit == options.ring_size && !options.aggregate;
+      text_at_most_ = std::min(text_at_most_, ring ? std::max(limit / 2, kRingText) : limit / 2);
+      if (options.aggregate && limit == kAggregateLimit) continue;
       const uint64_t rows = limit / kSlabsPerLimit / kBytesPerSlabRow;
       slab_rows_ = std::min(
           slab_rows_,
@@ -133,6 +149,7 @@ class FileWriter final : public TraceWriter {
       const int64_t row = strings.find(bytes);
       return row != 0 ? row : string_of_the_rest();
     }
+    if (all_text_ + text.size() > text_in_full_) return string_beyond(text);
     return add_string(text, bytes);
   }
 
@@ -211,7 +228,9 @@ class FileWriter final : public TraceWriter {
   }
 
   void note(int64_t process, event::NoteSeverity severity, std::string_view text) override {
-    add(event::row::Note{.process = process, .severity = severity, .text = string(text)});
+    // Whatever room names have left: notes are few, and say so.
+    const int64_t row = closed(interners_[0]->size()) ? string(text) : add_string(text, raw_bytes(text));
+    add(event::row::Note{.process = process, .severity = severity, .text = row});
   }
 
   Status flush() override {
@@ -241,6 +260,7 @@ class FileWriter final : public TraceWriter {
 
   Status finish() override {
     finishing_ = true;
+    note_texts();
     write_slabs(true);
     if (failed_ == 0 && write_dictionary() && write_aggregate()) {
       write_totals();
@@ -271,6 +291,7 @@ class FileWriter final : public TraceWriter {
   int64_t add_string(std::string_view text, std::span<const uint8_t> bytes) {
     const auto [row, added] = interners_[0]->intern(bytes);
     if (added) {
+      all_text_ += text.size();
       lengths_.push_back(static_cast<int64_t>(text.size()));
       text_.append(text);
       ++pending_rows_;
@@ -288,6 +309,40 @@ class FileWriter final : public TraceWriter {
     return stopped_ &&
            (pending_rows_ + written_after_full_ > kRowsAfterFull || text_.size() > kTextAfterFull);
   }
+  // Of a text for which there is no more room as it is.
+  int64_t string_beyond(std::string_view text) {
+    if (const int64_t row = interners_[0]->find(raw_bytes(text)); row != 0) return row;
+    std::string shortened;
+    if (text.size() > kShortText) {
+      size_t end = kShortText;
+      while (end > kShortText - 4 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+      shortened = fmt::format("{}... #{:016x}", text.substr(0, end), XXH3_64bits(text.data(), text.size()));
+      text = shortened;
+      if (const int64_t row = interners_[0]->find(raw_bytes(text)); row != 0) return row;
+    }
+    if (all_text_ + text.size() > text_at_most_) {
+      ++texts_left_out_;
+      return string_of_the_rest();
+    }
+    if (!shortened.empty()) ++texts_cut_;
+    return add_string(text, raw_bytes(text));
+  }
+
+  // Says what became of names that were too many or too long.
+  void note_texts() {
+    if (texts_cut_ > 0)
+      note(0, event::NoteSeverity::kWarning,
+           fmt::format("names took more than {} KiB: {} later ones that are longer than {} bytes were cut "
+                       "there, with a number "
+                       "that tells them apart",
+                       text_in_full_ >> 10, texts_cut_, kShortText));
+    if (texts_left_out_ > 0)
+      note(0, event::NoteSeverity::kWarning,
+           fmt::format("names took {} KiB, the most that this file may hold: {} records are named {} instead",
+                       text_at_most_ >> 10, texts_left_out_, kOtherText));
+    texts_cut_ = texts_left_out_ = 0;
+  }
+
   int64_t string_of_the_rest() {
     if (rest_ == 0) rest_ = add_string(kOtherText, raw_bytes(kOtherText));
     return rest_;
@@ -606,6 +661,9 @@ class FileWriter final : public TraceWriter {
   int64_t written_after_full_ = 0;
   size_t compressed_text_ = 0;
   int64_t rest_ = 0;
+  uint64_t text_in_full_ = kTextInFull, text_at_most_ = kTextAtMost;
+  uint64_t all_text_ = 0;  // bytes of strings so far
+  int64_t texts_cut_ = 0, texts_left_out_ = 0;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> losses_;  // (process, table, reason) -> rows
   std::array<std::unique_ptr<SummaryMerger>, event::kFactTables> mergers_;
   std::array<Totals, event::kFactTables> totals_;

@@ -115,6 +115,8 @@ struct PassResult {
   std::vector<std::string> counters;  ///< columns; with instances "L2_HIT[3]"
   std::vector<Dispatch> dispatches;   ///< ordered by index; only those that passed the filter
   std::vector<double> values;
+  /// Counts that were taken on a part of the GPU's units and extrapolated, as far as the values show it.
+  std::vector<std::string> extrapolated;
   /// Standard deviations of the values: as many as `values`, or empty where there were no repeats.
   std::vector<double> deviations;
 
@@ -199,6 +201,12 @@ class Provider {
   /// The fewest passes that read these counters. Errors: no device of this kind has a counter, or it fits in
   /// no pass.
   virtual Result<Plan> plan(const Device& device, std::span<const std::string> counters) const = 0;
+  /// True if the provider may extrapolate counts from a part of the units, and exact_plan() avoids that.
+  virtual bool can_count_exactly() const { return false; }
+  /// plan() with counts that depend on neither time nor caches placed so that they are counted whole, in further passes.
+  virtual Result<Plan> exact_plan(const Device& device, std::span<const std::string> counters) const {
+    return plan(device, counters);
+  }
   /// True if the provider supports Replay::kKernel: it restores memory and runs each kernel again.
   virtual bool can_replay_kernels() const { return false; }
   /// Replay::kVendor for --replay: its name, the kind of device that has it, and its help: {"cupti", "NVIDIA

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "workload/layout.h"
@@ -262,6 +263,23 @@ Result<std::string> find_workload(const std::string& given) {
               found.size(), list);
 }
 
+// What perfmon/<pass>.yaml lists under "extrapolated:".
+static void read_extrapolated(const std::string& folder, const std::vector<std::string>& passes,
+                              std::vector<std::string>& out) {
+  for (const std::string& path : passes) {
+    std::ifstream file(fmt::format("{}/perfmon/{}.yaml", folder, stem(path)));
+    bool listed = false;
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("  - "))
+        listed = line == "extrapolated:";
+      else if (listed)
+        out.push_back(line.substr(4));
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
 Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const ReadOptions& options) {
   Files files = files_of(folder);
   Workload workload;
@@ -270,6 +288,7 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
   TACHO_ASSIGN(const std::vector<size_t> chosen, choose_runs(runs, options.run, folder));
   workload.sysinfo = std::move(sysinfo);
   if (!chosen.empty()) choose_files(folder, runs, chosen, files, workload);
+  read_extrapolated(folder, files.passes, workload.extrapolated);
   NameTable kernels;
   RawTable main;
   bool levels_joined = false;

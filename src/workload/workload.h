@@ -59,6 +59,8 @@ struct Workload {
   std::vector<std::string> recorded_blocks;  ///< -b of the profile run, as written; empty = everything
   std::vector<std::string> warnings;         ///< sentences, counted where they repeat
   bool estimated = false;                    ///< values were extrapolated from some of the work-groups
+  /// Counters that perfmon/ marks as extrapolated from a part of the GPU's units, sorted.
+  std::vector<std::string> extrapolated;
 
   const Pass* pass(std::string_view name) const;
   std::string_view kernel_name(size_t dispatch) const { return kernels[dispatches[dispatch].kernel]; }

@@ -2,6 +2,7 @@
 values of a launch are equal over all passes exactly when every pass saw the same memory. And what can go wrong."""
 import csv
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -246,6 +247,40 @@ class OtherWays(StandIn):
     def test_too_few_launches_for_multiplexing(self):
         result = self.profile("mixed", 6, "-b", "2", "--iteration-multiplexing")
         self.assertRegex(result.stderr.decode(), r"add.*: 3 launches are too few for \d+ passes \(\d+ are always enough\); lost for it: \w+__")
+
+
+class ExactCounts(StandIn):
+    STORES = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+
+    def test_counts_that_vary_are_marked_everywhere(self):
+        # The stand-in's counts differ from launch to launch, as extrapolated ones do.
+        result = self.profile("loop", 20, "-b", "16")
+        self.assertRegex(result.stderr.decode(), r"\d+ of \d+ counts differ between equal launches, so CUPTI extrapolated them")
+        self.assertIn(b"--exact counts them whole", result.stderr)
+        folder = self.folder / "workloads" / "a" / "Stand-in"
+        listed = (folder / "perfmon" / "pmc_perf_0.yaml").read_text().split("extrapolated:\n")[1].splitlines()
+        self.assertIn("  - " + self.STORES, listed)
+        self.assertNotIn("  - gpu__time_duration.sum", listed)
+        shown = self.run_command(TACHO, "analyze", "-p", folder, "-b", "16").stdout.decode()
+        self.assertRegex(shown, r"Global store sectors ~ ")
+        self.assertIn("~ rests on a count that was extrapolated", shown)
+        document = json.loads(self.run_command(TACHO, "analyze", "-p", folder, "--output-format", "json").stdout)
+        marked = {row["slug"] for table in document["tables"] for row in table["rows"] if row.get("extrapolated")}
+        self.assertIn("l1-global-store-sectors", marked)
+        self.assertNotIn("l1-global-load-hit-rate", marked)
+
+    def test_exact_counts_have_passes_of_their_own(self):
+        self.profile("loop", 4, "-b", "16")
+        self.profile("loop", 4, "-b", "16", "--exact", name="whole")
+        plain, exact = (sorted((self.folder / "workloads" / name / "Stand-in" / "perfmon").glob("*.yaml")) for name in ("a", "whole"))
+        self.assertGreater(len(exact), len(plain))
+        [own] = [path.read_text() for path in exact if f"- {self.STORES}\n" in path.read_text()]
+        self.assertIn("passes: 1\n", own)
+        self.assertIn("exact: true\n", own)
+        self.assertNotIn("l1tex__t_requests", own)
+        self.assertIn(self.STORES, self.rows("whole")[-1].keys() | {key for row in self.rows("whole") for key in row})
+        refused = self.profile("loop", 4, "-b", "16", "--exact", "--iteration-multiplexing", code=125)
+        self.assertIn(b"--iteration-multiplexing and --exact cannot be used together", refused.stderr)
 
 
 class Faults(StandIn):

@@ -8,6 +8,9 @@ export interface Evidence {
   term: string;
   value: number | string | null;
   unit: string;
+  /** 95 % interval. */
+  low: number;
+  high: number;
   comparison?: string;
   threshold?: number;
   peak?: number;
@@ -19,6 +22,11 @@ export interface Finding {
   slug: string;
   title: string;
   severity: number;
+  /** Only possible: the data cannot decide it. */
+  possible: boolean;
+  doubt?: string;
+  /** Percent of the kernel's time, or of a count, that could be saved. */
+  saves: { low: number; high: number; of: string; model: string };
   meaning: string;
   advice: string[];
   evidence: Evidence[];
@@ -116,6 +124,10 @@ export interface Run {
   roofline_uncounted?: string[];
   roofline?: { definition: string; device: string; data_types: string[] };
   findings: Finding[];
+  /** What cannot be, and the titles of the findings that rest on it. */
+  implausible: { check: string; text: string; withheld: string[] }[];
+  not_judged: { slug: string; title: string; missing: string[]; collect: string[] }[];
+  rules: number;
   not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
   page: Page;
 }

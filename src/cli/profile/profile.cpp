@@ -88,6 +88,7 @@ Status check_conflicts(const Arguments& a) {
   if (!a.blocks.empty() && a.roof_only) return both("-b/--block", "--roof-only");
   if (!a.set.empty() && a.roof_only) return both("--set", "--roof-only");
   if (a.roof_only && a.no_roof) return both("--roof-only", "--no-roof");
+  if (a.multiplexing && a.exact) return both("--iteration-multiplexing", "--exact");
   if (a.multiplexing && a.no_native_tool) return both("--iteration-multiplexing", "--no-native-tool");
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
   if (a.multiplexing && *a.multiplexing != "kernel" && *a.multiplexing != "kernel_launch_params")
@@ -480,7 +481,10 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   }
   TACHO_ASSIGN(wanted, counter::wanted_counters(catalog, wanted_selections));
   for (const std::string& level : wanted.levels) wanted.counters.push_back(level);
-  TACHO_ASSIGN(const counter::Plan plan, chosen.provider->plan(chosen.device, wanted.counters));
+  if (a.exact && !chosen.provider->can_count_exactly())
+    return fail("--exact: {} counts exactly without it", chosen.device.name);
+  TACHO_ASSIGN(const counter::Plan plan, a.exact ? chosen.provider->exact_plan(chosen.device, wanted.counters)
+                                                 : chosen.provider->plan(chosen.device, wanted.counters));
   if (a.dry_run) {
     for (const std::string& note : selected.notes) complain(kOk, note);
     if (!plan.unavailable.empty()) complain(kOk, not_available(chosen.device, plan));

@@ -255,6 +255,11 @@ Status ProfileSession::pass_done(const counter::PassResult& result) {
   const std::string name = file_stem(result.pass) + ".csv";
   TACHO_TRY(folder_.write(name, options_.rocpd ? long_csv(result) : wide_csv(result)));
   if (options_.retain_rocpd) TACHO_TRY(write_database(result));
+  if (!result.extrapolated.empty()) {
+    std::string text = plan_.passes[result.pass].definitions + "extrapolated:\n";
+    for (const std::string& counter : result.extrapolated) text += fmt::format("  - {}\n", counter);
+    TACHO_TRY(folder_.write("perfmon/" + file_stem(result.pass) + ".yaml", text, true));
+  }
   const std::lock_guard guard(lock_);
   log(fmt::format("   |-> [{}] {} dispatch{}, {} counter{} in {}", options_.tool, result.dispatches.size(),
                   result.dispatches.size() == 1 ? "" : "es", result.counters.size(),

@@ -557,7 +557,21 @@ struct Analysis::Impl {
       row.cells[at.column] = is_time ? value.number / time_divisor : value.number;
     }
     list_not_computable(program, result);
+    if (!workload.extrapolated.empty()) mark_extrapolated(program, result);
     return result;
+  }
+
+  void mark_extrapolated(const Program& program, Evaluation& result) const {
+    for (ResultTable& table : result.tables)
+      for (ResultRow& row : table.rows)
+        for (const Cell& cell : cells_of(*row.metric)) {
+          const Formula* const formula = cell.formula.empty() ? nullptr : formulas.find(cell.formula);
+          if (formula == nullptr) continue;
+          for (const Input& input : program.inputs(*formula, {row.metric->coll_level, row.channel}))
+            row.extrapolated =
+                row.extrapolated ||
+                std::binary_search(workload.extrapolated.begin(), workload.extrapolated.end(), input.name);
+        }
   }
 
   void list_not_computable(const Program& program, Evaluation& result) const {

@@ -48,6 +48,8 @@ struct ResultRow {
   /// Of the mean in the column "avg": half of its 95 % confidence interval, from repeats of the same
   /// launches.
   std::optional<double> error;
+  /// It rests on a counter that was extrapolated from a part of the GPU's units (Workload::extrapolated).
+  bool extrapolated = false;
 };
 
 struct ResultTable {

@@ -125,6 +125,7 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
       for (const report::Cell& cell : row.cells) report::put_cell(json, cell);
       json.end_array();
       if (row.error) json.key("error").value(*row.error);
+      if (row.extrapolated) json.key("extrapolated").value(true);
       json.end_object();
     }
     json.end_array().end_object();

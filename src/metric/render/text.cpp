@@ -247,6 +247,14 @@ class Renderer {
         out_ += options_.boxed ? boxed_table(table) : plain_table(table);
       }
       if (!options_.boxed) missing_line(table, evaluation);
+      if (!options_.boxed && std::any_of(table.rows.begin(), table.rows.end(),
+                                         [](const ResultRow& row) { return row.extrapolated; }))
+        out_ +=
+            paint("  " + report::wrapped("~ rests on a count that was extrapolated from a part of the GPU's "
+                                         "units (tacho profile --exact counts it whole)",
+                                         std::max<size_t>(options_.screen.width, 40) - 2, 4),
+                  Paint::kDim) +
+            "\n";
     }
     if (!roofline_done) roofline();
     pc_samples();
@@ -323,6 +331,8 @@ class Renderer {
             columns[c].role == ColumnRole::kValue && std::holds_alternative<std::monostate>(row.cells[c]);
         cells.push_back(empty && row.metric->cells[c].formula.empty() ? report::Cell{std::string()}
                                                                       : row.cells[c]);
+        if (row.extrapolated && columns[c].role == ColumnRole::kName)
+          if (auto* name = std::get_if<std::string>(&cells.back()); name != nullptr) *name += " ~";
         if (columns[c].role == ColumnRole::kUnit)
           if (auto* unit = std::get_if<std::string>(&cells.back());
               unit != nullptr && unit->ends_with(normalisation))

@@ -10,6 +10,8 @@
 
 #include "../../workload/folders.h"
 #include "metric/analysis/analysis.h"
+#include "metric/render/json.h"
+#include "metric/render/text.h"
 
 namespace tacho::metric {
 namespace {
@@ -113,6 +115,53 @@ TEST(Diagnose, WhatWasNotCollectedIsNotJudgedAndSaidHow) {
             memory->missing.end())
       << memory->missing.front();
   EXPECT_EQ(memory->collect, std::vector<std::string>{"2.1"});
+}
+
+// Counts that CUPTI extrapolated are marked wherever they are shown, and parts that are more than the whole are said.
+TEST(Diagnose, ExtrapolatedCountsAreMarkedAndPartsAreNoMoreThanTheWhole) {
+  tacho::testing::Folder folder;
+  folder.write("sysinfo.csv", "gpu_arch,gpu_model,wave_size,cu_per_gpu\nsm_90,H200,32,132\n");
+  const std::string part = "l1tex__t_sectors_pipe_lsu_mem_global_op_";
+  const auto write = [&](int stores) {
+    folder.write(
+        "pmc_perf_0.csv",
+        fmt::format(
+            "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,"
+            "l1tex__t_sectors.sum,{0}ld.sum,{0}st.sum,{0}atom.sum,{0}red.sum,"
+            "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum\n"
+            "0,saxpy,0,4194304,256,0,9000,1572864,1048576,{1},0,0,0,0\n",
+            part, stores));
+  };
+  const auto checks = [&] {
+    const auto analysis = run(folder.path());
+    EXPECT_TRUE(analysis) << (analysis ? "" : analysis.error().message);
+    std::set<std::string> slugs;
+    if (analysis)
+      for (const Implausible& problem : analysis->diagnosis().implausible) slugs.insert(problem.slug);
+    return slugs;
+  };
+  write(524288);
+  EXPECT_FALSE(checks().contains("l1-sectors"));
+  write(535068);
+  EXPECT_TRUE(checks().contains("l1-sectors"));
+  folder.write("perfmon/pmc_perf_0.yaml",
+               "chip: GH100\nmetrics:\n  - l1tex__t_sectors.sum\nextrapolated:\n  - " + part + "st.sum\n");
+  const auto analysis = run(folder.path());
+  ASSERT_TRUE(analysis) << analysis.error().message;
+  EXPECT_EQ(analysis->workload().extrapolated, std::vector<std::string>{part + "st.sum"});
+  std::set<std::string_view> marked;
+  for (const ResultTable& table : analysis->all().tables)
+    for (const ResultRow& row : table.rows)
+      if (row.extrapolated) marked.insert(row.metric->slug);
+  EXPECT_TRUE(marked.contains("l1-global-store-sectors"));
+  EXPECT_TRUE(marked.contains("l1-sectors-per-global-store"));
+  EXPECT_FALSE(marked.contains("l1-global-load-sectors"));
+  std::vector<Analysis> runs;
+  runs.push_back(std::move(*run(folder.path())));
+  TextOptions text;
+  text.full = true;
+  EXPECT_NE(to_text(runs, text).find(" ~"), std::string::npos);
+  EXPECT_NE(to_json(runs, {}).find("\"extrapolated\": true"), std::string::npos);
 }
 
 // Launches that differ widen the interval; more launches of the same spread narrow it.

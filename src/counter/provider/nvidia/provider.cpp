@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "base/format.h"
+#include "counter/provider/nvidia/exact.h"
 #include "counter/provider/nvidia/host.h"
 #include "counter/provider/nvidia/images.h"
 #include "counter/provider/nvidia/samples.h"
@@ -237,6 +238,15 @@ class NvidiaProvider : public Provider {
   // together. Link counters cannot share a configuration with kernel counters, so they form a second group
   // with its own run.
   Result<Plan> plan(const Device& device, std::span<const std::string> counters) const override {
+    return make_plan(device, counters, false);
+  }
+
+  bool can_count_exactly() const override { return true; }
+  Result<Plan> exact_plan(const Device& device, std::span<const std::string> counters) const override {
+    return make_plan(device, counters, true);
+  }
+
+  static Result<Plan> make_plan(const Device& device, std::span<const std::string> counters, bool exact) {
     TACHO_ASSIGN(const std::unique_ptr<Host> host, Host::open(chip_of(device)));
     Plan plan;
     std::set<std::string> wanted;
@@ -248,11 +258,24 @@ class NvidiaProvider : public Provider {
     }
     if (wanted.empty() && !plan.unavailable.empty())
       return fail("{} has no metric '{}'", device.name, plan.unavailable.front());
-    std::vector<std::string> kernel, links;
-    for (const std::string& counter : wanted) (is_link(counter) ? links : kernel).push_back(counter);
+    std::vector<std::string> kernel, links, whole;
+    for (const std::string& counter : wanted)
+      (is_link(counter)                             ? links
+       : exact && nvidia::is_deterministic(counter) ? whole
+                                                    : kernel)
+          .push_back(counter);
+    std::vector<std::vector<std::string>> groups = {std::move(kernel), std::move(links)};
+    const auto passes = [&](const std::vector<std::string>& group) -> size_t {
+      const auto config = host->config(group);
+      return config ? config->passes : 0;
+    };
+    const size_t first_whole = groups.size();
+    for (std::vector<std::string>& group : nvidia::whole_groups(whole, passes))
+      groups.push_back(std::move(group));
     // Without counters (-b 21, launch statistics), collect only the launches and their times.
-    if (wanted.empty()) kernel.emplace_back(kDuration);
-    for (std::vector<std::string>* const group : {&kernel, &links}) {
+    if (wanted.empty()) groups.front().emplace_back(kDuration);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      std::vector<std::string>* const group = &groups[g];
       if (group->empty()) continue;
       TACHO_ASSIGN(Host::Config config, host->config(*group));
       // Add the kernel's duration unless it costs a further pass, as it does beside counters from patched
@@ -271,6 +294,7 @@ class NvidiaProvider : public Provider {
       pass.executions = config.passes;
       pass.definitions = fmt::format("chip: {}\npasses: {}\nmetrics:\n", chip_of(device), config.passes);
       for (const std::string& counter : pass.counters) pass.definitions += fmt::format("  - {}\n", counter);
+      if (g >= first_whole) pass.definitions += "exact: true\n";
       plan.passes.push_back(std::move(pass));
     }
     return plan;
@@ -483,9 +507,28 @@ class NvidiaProvider : public Provider {
         if (launch.selected) passed += launch.samples_seen();
       outcome.left_out = passed > outcome.measured ? passed - outcome.measured : 0;
     }
+    if (!multiplex) note_extrapolated(launches, *evaluator, result, observer);
     if (!result.dispatches.empty())
       if (const Status done = observer.pass_done(result); !done) observer.warn(done.error().message);
     return {};
+  }
+
+  // Counts that cannot differ between launches of one kernel and shape, and do.
+  static void note_extrapolated(const std::vector<nvidia::Launch>& launches,
+                                const nvidia::Evaluator& evaluator, PassResult& result, Observer& observer) {
+    std::vector<std::string> shapes;
+    for (const nvidia::Launch& launch : launches)
+      if (evaluator.values(launch) != nullptr) shapes.push_back(launch.dispatch.kernel + '\n' + launch.shape);
+    result.extrapolated = nvidia::extrapolated(result.counters, result.values, shapes);
+    if (result.extrapolated.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < result.extrapolated.size() && i < 3; ++i)
+      names += (i > 0 ? ", " : "") + result.extrapolated[i];
+    if (result.extrapolated.size() > 3) names += fmt::format(" and {} more", result.extrapolated.size() - 3);
+    observer.warn(fmt::format(
+        "{} of {} counts differ between equal launches, so CUPTI extrapolated them from a part of the units "
+        "(or the kernels' work differs): {}; --exact counts them whole",
+        result.extrapolated.size(), result.counters.size(), names));
   }
 
   static bool interrupted(int signal) {

@@ -212,6 +212,8 @@ int run_export(int argc, char** argv) {
   for (const format::Writer* writer : wanted)
     if (const Status done = export_trace(**trace, *writer, place, options, written); !done)
       return complain(kBadInput, done.error().message);
+  if (written.empty())
+    complain(kOk, fmt::format("{}: nothing was recorded that -f {} could hold", place.source, formats));
   print_outputs(written);
   for (const std::string& remark : remarks) complain(kOk, remark);
   return kOk;

@@ -123,6 +123,8 @@ class Exporter {
   }
 
   Status commit(std::vector<std::string>& written) {
+    // Of a process without a row anywhere (it may have call stacks) the agents are no news.
+    if (options_.process != 0 && files_.size() == 1) return {};
     uint64_t bytes = 0;
     for (const OutputFile& file : files_) bytes += file.size();
     if (bytes < options_.minimum_bytes) return {};
@@ -175,11 +177,13 @@ class Exporter {
     if (++done_ % 16384 == 0 && options_.progress != nullptr) options_.progress->at(done_, total_);
   }
 
+  // The start in the file's clock, the end one duration later: converted ends would be off by some ns for each row, and
+  // sums over rows would not be those of *_stats.csv and of tacho stats.
   void times(Row& out, int64_t start, int64_t duration) {
     const int64_t from = clock_(start);
     out.number(from);
     out.comma();
-    if (duration != kUnknown) out.number(std::max(clock_(time_after(start, duration)), from));
+    if (duration != kUnknown) out.number(std::max(time_after(from, duration), from));
   }
 
   Launches& launches() {

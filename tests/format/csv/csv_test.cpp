@@ -187,6 +187,47 @@ TEST(Csv, Statistics) {
   EXPECT_EQ(domains[2][2], "100");
 }
 
+// A clock that runs 1 in 2000 faster than the trace's: converted ends would not be a duration after their starts.
+TEST(Csv, SumsOfRowsAreThoseOfStatistics) {
+  Maker made;
+  for (int64_t at = 0; at <= 10; ++at) made.clock(at * 100'000, 5'000'000 + at * 100'050);
+  const int64_t process = made.process(77, "app"), gpu = made.device("GPU");
+  const int64_t queue = made.queue_track(process, gpu, 1), main = made.thread_track(process, 77);
+  int64_t sum = 0;
+  for (int64_t i = 0; i < 500; ++i) {
+    made.dispatch(queue, i * 2'000 + i % 7, 1'001 + i % 13, made.kernel("k"));
+    made.call(main, i * 2'000 + i % 5, 333 + i % 11, made.function("clFinish"), i + 1);
+    sum += 1'001 + i % 13;
+  }
+  format::ExportOptions options;
+  options.statistics = true;
+  const Files files = files_of(*made.open(), options);
+  const auto total = [&](const char* name, size_t start) {
+    const auto rows = fields(files.at(name));
+    int64_t all = 0;
+    for (size_t i = 1; i < rows.size(); ++i)
+      all += std::stoll(rows[i][start + 1]) - std::stoll(rows[i][start]);
+    return all;
+  };
+  EXPECT_EQ(total("77_kernel_trace.csv", 9), sum);
+  EXPECT_EQ(fields(files.at("77_kernel_stats.csv"))[1][2], std::to_string(sum));
+  EXPECT_EQ(std::to_string(total("77_opencl_api_trace.csv", 5)),
+            fields(files.at("77_opencl_api_stats.csv"))[1][2]);
+}
+
+TEST(Csv, NothingOfAProcessWithoutRows) {
+  Maker made;
+  const int64_t process = made.process(10), sampled = made.process(11);
+  made.call(made.thread_track(process, 10), 0, 5, made.function("f"), 1);
+  made.writer().add(event::row::Sample{.track = made.thread_track(sampled, 11), .start = 5, .duration = 10});
+  const auto trace = made.open();
+  format::ExportOptions options;
+  options.process = sampled;
+  EXPECT_EQ(files_of(*trace, options).size(), 0u);
+  options.process = process;
+  EXPECT_EQ(files_of(*trace, options).size(), 2u);
+}
+
 TEST(Csv, NumberFormats) {
   // The examples are rows of the users' documents.
   EXPECT_EQ(format::csv::percentage(8.3791), "8.38");

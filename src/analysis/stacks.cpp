@@ -44,6 +44,19 @@ std::string_view operator_name(std::string_view text) {
   return text;
 }
 
+std::string_view base_name(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "python3.11", "libpython3.12.so.1.0"
+bool is_interpreter(std::string_view module) {
+  if (module.starts_with("lib")) module.remove_prefix(3);
+  if (!module.starts_with("python")) return false;
+  module.remove_prefix(6);
+  return module.empty() || (module[0] >= '0' && module[0] <= '9');
+}
+
 // Calls of device APIs whose work may still come: the newest of them.
 constexpr size_t kMostCalls = 2'000'000;
 // A launch without a stack of its own takes that of the nearest sample of its thread, at most this many
@@ -58,6 +71,8 @@ class Builder {
   }
 
   Result<StackTree> run() {
+    TACHO_TRY(count_processes());
+    TACHO_TRY(place_complete_stacks());
     TACHO_TRY(read_samples());
     if (options_.gpu) TACHO_TRY(read_device_work());
     return std::move(tree_);
@@ -82,15 +97,23 @@ class Builder {
 
   uint32_t frame(StackPart part, std::string_view name, std::string_view file = {}, int64_t line = 0,
                  std::string_view module = {}) {
+    // Modules by their base name: a cache has the same kernel under one path for each way in which it was built.
     std::string key;
     key.reserve(name.size() + file.size() + module.size() + 16);
     key += static_cast<char>('0' + static_cast<int>(part));
-    key.append(name).append(1, '\0').append(file).append(1, '\0').append(module);
-    key += '\0' + std::to_string(line);
+    key.append(name).append(1, '\0').append(file).append(1, '\0').append(base_name(module));
+    key += '\0';
+    const auto function = static_cast<uint32_t>(
+        function_of_key_.try_emplace(key, static_cast<uint32_t>(function_of_key_.size())).first->second);
+    key += std::to_string(line);
     const auto [at, fresh] =
         frame_of_.try_emplace(std::move(key), static_cast<uint32_t>(tree_.frames.size()));
-    if (fresh)
-      tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module)});
+    if (fresh) {
+      tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
+                              part == StackPart::kNative && is_interpreter(base_name(module))});
+      functions_.resize(tree_.frames.size());
+      functions_.back() = function;
+    }
     return at->second;
   }
 
@@ -112,8 +135,7 @@ class Builder {
     const bool python = kind == event::FrameKind::kPython;
     const std::string_view module = text(column::Frame::module);
     if (name.empty()) {
-      const size_t slash = module.rfind('/');
-      const std::string_view base = slash == std::string_view::npos ? module : module.substr(slash + 1);
+      const std::string_view base = base_name(module);
       if (python)
         name = "?";
       else
@@ -149,6 +171,20 @@ class Builder {
     const uint32_t root = root_of(track);
     const auto [at, fresh] = node_of_stack_.try_emplace({static_cast<int64_t>(root), stack}, 0);
     if (!fresh) return at->second;
+    fold(stack);
+    uint32_t node = root;
+    if (!line_.empty() && tree_.frames[line_.back()].part == StackPart::kTruncated)
+      if (const uint32_t outer = place_of_cut(root); outer != kNowhere) {
+        node = outer;
+        line_.pop_back();
+      }
+    for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
+    at->second = node;
+    return node;
+  }
+
+  // Puts the frames of a stack (row) that are shown into line_, innermost first.
+  void fold(int64_t stack) {
     line_.clear();
     size_t last_python = 0;  // one past the outermost Python frame, counted from the innermost
     for (int64_t row = stack; row > 0 && line_.size() < 4096;
@@ -165,15 +201,97 @@ class Builder {
       line_.resize(last_python);
       if (tree_.frames[outermost].part == StackPart::kTruncated) line_.push_back(outermost);
     }
-    uint32_t node = root;
-    for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
-    at->second = node;
-    return node;
   }
 
-  Status read_samples() {
-    static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration,
-                                       column::Sample::dim, column::Sample::correlation};
+  // ---- stacks that were cut
+
+  // Where line_, whose outermost frame says that the stack was cut, goes on below stacks that were not: the node above the
+  // place at which most of its frames, from the outermost on, are found, lines aside. kNowhere: at none, at several alike, or
+  // the stack was cut within a recursion, whose depth nobody knows.
+  uint32_t place_of_cut(uint32_t root) const {
+    if (line_.size() < 2) return kNowhere;
+    const size_t outermost = line_.size() - 2;
+    for (size_t i = 0; i < outermost; ++i)
+      if (functions_[line_[i]] == functions_[line_[outermost]]) return kNowhere;
+    const auto found = places_.find({static_cast<int64_t>(root), functions_[line_[outermost]]});
+    if (found == places_.end()) return kNowhere;
+    Match best;
+    uint32_t place = kNowhere;
+    for (const uint32_t candidate : found->second) {
+      const Match match = match_from(candidate, outermost);
+      if (place != kNowhere && !(best < match)) {
+        if (!(match < best)) place = kSeveral;
+        continue;
+      }
+      best = match;
+      place = tree_.nodes[candidate].parent;
+    }
+    return place == kSeveral ? kNowhere : place;
+  }
+
+  // How well line_[at] and what is further in agree with a node and what is below it.
+  struct Match {
+    size_t functions = 0, lines = 0;
+    bool operator<(const Match& other) const {
+      return functions != other.functions ? functions < other.functions : lines < other.lines;
+    }
+  };
+  Match match_from(uint32_t node, size_t at) const {
+    Match best;
+    if (at > 0)
+      for (const uint32_t below : children_[node])
+        if (functions_[tree_.nodes[below].frame] == functions_[line_[at - 1]])
+          best = std::max(best, match_from(below, at - 1));
+    return {best.functions + 1, best.lines + (tree_.nodes[node].frame == line_[at] ? 1 : 0)};
+  }
+
+  // Makes the nodes of all stacks that were not cut, so that cut ones find their place among them.
+  Status place_complete_stacks() {
+    bool any_cut = false;
+    for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut; ++row)
+      any_cut =
+          cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    if (!any_cut) return {};
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::dim};
+    TACHO_TRY(trace::visit_chunks(trace_, Table::kSample, kColumns,
+                                  [&](size_t, std::span<const std::span<const int64_t>> values) {
+                                    for (size_t i = 0; i < values[0].size(); ++i) {
+                                      if (!wants_track(values[0][i]) || is_cut(values[1][i])) continue;
+                                      node_of(values[0][i], values[1][i]);
+                                    }
+                                    return true;
+                                  }));
+    std::unordered_set<uint32_t> roots;
+    for (const auto& [track, root] : root_of_) roots.insert(root);
+    std::vector<uint32_t> top(tree_.nodes.size(), 0);
+    children_.resize(tree_.nodes.size());
+    for (uint32_t node = 1; node < tree_.nodes.size(); ++node) {
+      const uint32_t parent = tree_.nodes[node].parent;
+      if (roots.contains(node)) {
+        top[node] = node;
+        continue;
+      }
+      top[node] = top[parent];
+      children_[parent].push_back(node);
+      places_[{static_cast<int64_t>(top[node]), functions_[tree_.nodes[node].frame]}].push_back(node);
+    }
+    return {};
+  }
+
+  bool is_cut(int64_t stack) {
+    const auto [at, fresh] = cut_.try_emplace(stack, false);
+    if (!fresh) return at->second;
+    int64_t row = stack;
+    for (int64_t parent; (parent = cell(Table::kStack, row, column::Stack::parent)) > 0;) row = parent;
+    const int64_t frame = cell(Table::kStack, row, column::Stack::frame);
+    at->second =
+        cell(Table::kFrame, frame, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    return at->second;
+  }
+
+  // ---- samples
+
+  Status count_processes() {
     // How many processes there are decides whether they get a level of their own.
     std::unordered_set<int64_t> processes;
     TACHO_ASSIGN(const auto summaries, trace_.merged_summaries(Table::kSample));
@@ -181,6 +299,12 @@ class Builder {
       if (wants_track(summary.track))
         processes.insert(cell(Table::kTrack, summary.track, column::Track::process));
     several_processes_ = processes.size() > 1;
+    return {};
+  }
+
+  Status read_samples() {
+    static constexpr int kColumns[] = {column::Sample::track, column::Sample::start, column::Sample::duration,
+                                       column::Sample::dim, column::Sample::correlation};
     return trace::visit_chunks(
         trace_, Table::kSample, kColumns, [&](size_t, std::span<const std::span<const int64_t>> values) {
           for (size_t i = 0; i < values[0].size(); ++i) {
@@ -375,7 +499,14 @@ class Builder {
   StackTree tree_;
   bool several_processes_ = false;
   int64_t period_ = 0;  // ns between two samples of a thread
-  std::unordered_map<std::string, uint32_t> frame_of_;
+  static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
+  std::unordered_map<std::string, uint32_t> frame_of_, function_of_key_;
+  std::vector<uint32_t> functions_ =
+      std::vector<uint32_t>(1);                  // of frames, by what they are but for the line
+  std::vector<std::vector<uint32_t>> children_;  // of nodes of complete stacks
+  std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
+      places_;                             // (root, function) -> nodes of complete stacks
+  std::unordered_map<int64_t, bool> cut_;  // by stack
   std::unordered_map<uint64_t, uint32_t> child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
@@ -408,11 +539,6 @@ StackTree pruned(StackTree tree) {
     }
   tree.nodes = std::move(kept);
   return tree;
-}
-
-std::string base_name(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
 // Parts that are code of the host.

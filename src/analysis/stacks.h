@@ -33,7 +33,8 @@ struct StackFrame {
   std::string name;    // function, kernel, marker text
   std::string file;    // source file; empty = unknown
   int64_t line = 0;    // 0 = unknown, or merged (StackOptions::lines)
-  std::string module;  // executable or library
+  std::string module;  // executable or library; of several of one name (a kernel cache's files) the first
+  bool interpreter = false;  // native code of the Python interpreter
 };
 
 struct StackNode {

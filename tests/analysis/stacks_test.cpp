@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,107 @@ TEST(StackTree, ranges_that_differ_by_their_numbers_only_are_one) {
   }
   EXPECT_EQ(sum, whole);
   EXPECT_EQ(markers, (std::vector<std::string>{"aten::mm", "aten::relu"}));
+}
+
+// A sampled thread of one process.
+class Sampled {
+ public:
+  Sampled() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
+    const int64_t process = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = text("p")});
+    track_ =
+        writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
+                                      .process = process,
+                                      .thread = writer_->dimension(row::Thread{.process = process, .tid = 1}),
+                                      .native = 1,
+                                      .category = text("sample.cpu")});
+  }
+  int64_t text(std::string_view value) { return writer_->string(value); }
+  int64_t python(std::string_view function, int64_t line) {
+    return writer_->dimension(row::Frame{.kind = event::FrameKind::kPython,
+                                         .function = text(function),
+                                         .file = text("/src/train.py"),
+                                         .line = line});
+  }
+  int64_t native(std::string_view function, std::string_view module) {
+    return writer_->dimension(row::Frame{.kind = event::FrameKind::kNative,
+                                         .function = text(function),
+                                         .module = text(module),
+                                         .address = ++address_});
+  }
+  int64_t cut() {
+    return writer_->dimension(
+        row::Frame{.kind = event::FrameKind::kTruncated, .function = text("[truncated]")});
+  }
+  /// Frames outermost first.
+  void sample(std::vector<int64_t> frames, int64_t duration = 10) {
+    int64_t stack = 0;
+    for (const int64_t frame : frames)
+      stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
+    writer_->add(row::Sample{.track = track_, .start = time_ += 100, .duration = duration, .dim = stack});
+  }
+  std::shared_ptr<const trace::Trace> open() { return must(writer_->finish_and_open()); }
+  std::string folded() {
+    const StackTree tree = must(stack_tree(*open()));
+    std::string out;
+    for (const StackRow& row : stack_rows(tree, StackBy::kStack))
+      out += fmt::format("{} {}\n", row.stack, row.self_ns);
+    return out;
+  }
+
+ private:
+  Folder folder_;
+  std::unique_ptr<TraceWriter> writer_;
+  int64_t track_ = 0, time_ = 0, address_ = 0;
+};
+
+TEST(StackTree, stacks_that_were_cut_fold_into_those_that_were_not) {
+  Sampled of;
+  const int64_t module = of.python("<module>", 50), train = of.python("train", 20),
+                step = of.python("step", 7), other = of.python("other", 3);
+  // Cut ones first: what they belong to is seen later.
+  of.sample({of.cut(), train, step});
+  of.sample({of.cut(), of.python("train", 21), step});  // the caller's line tells where it goes on
+  of.sample({module, train, step});
+  of.sample({module, of.python("train", 21), other});
+  EXPECT_EQ(of.folded(),
+            "<module> (train.py:50);train (train.py:20);step (train.py:7) 20\n"
+            "<module> (train.py:50);train (train.py:21);other (train.py:3) 10\n"
+            "<module> (train.py:50);train (train.py:21);step (train.py:7) 10\n");
+}
+
+TEST(StackTree, stacks_that_may_belong_to_several_stay_cut) {
+  Sampled of;
+  const int64_t a = of.python("a", 1), b = of.python("b", 2), leaf = of.python("leaf", 3),
+                down = of.python("down", 8);
+  of.sample({a, leaf});
+  of.sample({b, leaf});
+  of.sample({of.cut(), leaf}, 30);
+  of.sample({a, down, down, down});
+  of.sample({of.cut(), down, down, down, down}, 40);  // within a recursion
+  const std::string text = of.folded();
+  EXPECT_NE(text.find("[truncated];leaf (train.py:3) 30\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("[truncated];down (train.py:8);down"), std::string::npos) << text;
+}
+
+TEST(StackTree, a_kernel_is_one_bar_wherever_a_cache_has_it) {
+  Sampled of;
+  const int64_t start = of.native("start_thread", "/lib/libc.so.6");
+  for (const char* const path :
+       {"/cache/AB/64-1-1/work.so", "/cache/AB/128-1-1/work.so", "/cache/CD/64-1-1/work.so"})
+    of.sample({start, of.native("_pocl_kernel_work", path)});
+  EXPECT_EQ(of.folded(), "start_thread;_pocl_kernel_work 30\n");
+}
+
+TEST(StackTree, frames_of_the_interpreter_are_marked) {
+  Sampled of;
+  of.sample({of.python("f", 1), of.native("_PyObject_Call", "/usr/lib/libpython3.12.so.1.0"),
+             of.native("vectorcall", "/usr/bin/python3.11"), of.native("gemm", "/lib/libpythonic.so"),
+             of.python("g", 2)});
+  const StackTree tree = must(stack_tree(*of.open()));
+  std::set<std::string> marked;
+  for (const StackFrame& frame : tree.frames)
+    if (frame.interpreter) marked.insert(frame.name);
+  EXPECT_EQ(marked, (std::set<std::string>{"_PyObject_Call", "vectorcall"}));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Looks at a flame graph page in a headless browser and prints what is there as JSON. usage: flame_page.js run PAGE IMAGE
+// Looks at a flame graph page in a headless browser and prints what is there as JSON. usage: flame_page.js run|interpreter PAGE IMAGE
 const { chromium } = require('playwright-core');
 
 (async () => {
-  const [, , , page_file, image] = process.argv;
+  const [, , script, page_file, image] = process.argv;
   const browser = await chromium.launch({ executablePath: process.env.BROWSER_PATH, args: ['--no-sandbox'] });
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   const report = { errors: [] };
@@ -11,6 +11,18 @@ const { chromium } = require('playwright-core');
   page.on('request', request => { if (!request.url().startsWith('file:') && !request.url().startsWith('data:')) report.errors.push('fetched ' + request.url()); });
   await page.goto('file://' + page_file);
   const view = async () => ({ boxes: await page.evaluate(() => window.tachoFlame.boxes()) });
+  if (script === 'interpreter') {
+    report.note = await page.textContent('#hidden');
+    report.hidden = await view();
+    await page.click('#interpreter');
+    report.shown = await view();
+    await page.screenshot({ path: image });
+    await page.click('#interpreter');
+    report.again = await view();
+    await browser.close();
+    process.stdout.write(JSON.stringify(report));
+    return;
+  }
   report.title = await page.textContent('#title');
   report.host = await view();
   await page.screenshot({ path: image });

@@ -294,6 +294,32 @@ class Stacks(harness.Case):
         work = next(box for box in changes["gpu"]["boxes"] if box["label"] == "work")
         self.assertTrue(work["gpu"][0] > work["gpu"][1] > 0, "both runs are in the page")
 
+    def test_interpreter_frames_can_be_shown(self):
+        (self.folder / "sorting.py").write_text(
+            "def key(x):\n    total = 0\n    for i in range(300):\n        total += i * x\n    return total\n"
+            "def work():\n    for _ in range(60):\n        sorted(range(300), key=key)\nwork()\n")
+        self.sample(PYTHON, self.folder / "sorting.py", options=["-f", "250"])
+        self.run_command(TACHO, "flame", "t.tacho")
+        report = json.loads(self.page("interpreter", self.folder / "t.html", self.folder / "page.png").stdout)
+        self.assertEqual(report["errors"], [])
+        self.assertIn("interpreter's own frames between the program's are hidden", report["note"])
+
+        def between(boxes):
+            """Native boxes with Python below and above."""
+            python = [box for box in boxes if box["part"] == "python"]
+            over = lambda low, high: low["depth"] < high["depth"] and low["x"] - 0.5 <= high["x"] and high["x"] + high["w"] <= low["x"] + low["w"] + 0.5
+            return [box["label"] for box in boxes if box["part"] == "native" and any(over(low, box) for low in python) and any(over(box, high) for high in python)]
+
+        self.assertEqual(between(report["hidden"]["boxes"]), [])
+        self.assertTrue(between(report["shown"]["boxes"]))
+        self.assertEqual(between(report["again"]["boxes"]), [])
+        # The same time either way.
+        for view in ("hidden", "shown", "again"):
+            self.nests(report[view]["boxes"])
+            self.assertEqual(report[view]["boxes"][0]["host"], report["hidden"]["boxes"][0]["host"])
+        keys = [box for box in report["hidden"]["boxes"] if box["label"].startswith("key (sorting.py")]
+        self.assertTrue(keys)
+
     def nests(self, boxes):
         """Every box lies above one of the level before it that is at least as wide."""
         for box in boxes:

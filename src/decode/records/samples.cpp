@@ -601,7 +601,10 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   }
   // Python frames whose loops were not reached: they are the outer ones.
   while (next < frames.size()) put_segment();
-  if (!unwound_.whole || header.python == event::PythonState::kTruncated)
+  // Python's frames are read apart from the native ones: where they are whole, what unwinding missed lies between or outside
+  // of them, and the stack begins where Python's does.
+  const bool python_whole = !frames.empty() && header.python == event::PythonState::kWhole;
+  if ((!unwound_.whole && !python_whole) || header.python == event::PythonState::kTruncated)
     line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
 
   const int64_t row = stack_of_line();

@@ -62,6 +62,7 @@ void put_tree(JsonWriter& json, const FlameInput& input) {
   column("part", [&](const auto& frame) { json.value(analysis::to_string(frame.part)); });
   column("file", [&](const auto& frame) { json.value(frame.file.empty() ? frame.module : frame.file); });
   column("line", [&](const auto& frame) { json.value(frame.line); });
+  column("interpreter", [&](const auto& frame) { json.value(frame.interpreter); });
   json.end_object();
   const auto numbers = [&](const char* name, auto value) {
     json.key(name).begin_array();

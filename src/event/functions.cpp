@@ -1,16 +1,49 @@
 // Function names by domain (functions.h).
 #include "event/functions.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "event/functions_opencl.h"
 
 namespace tacho::event {
+namespace {
+
+struct Function {
+  uint32_t number;
+  std::string_view name;
+};
+constexpr Function kHip[] = {
+#define TACHO_HIP_FUNCTION(number, name) {number, #name},
+#define TACHO_HIP_OPAQUE(number, name) {number, #name},
+#include "event/functions_hip.def"
+};
+static_assert(std::is_sorted(std::begin(kHip), std::end(kHip),
+                             [](const Function& a, const Function& b) { return a.number < b.number; }));
+
+std::string_view hip_name(uint32_t number) {
+  const Function* const found = std::lower_bound(std::begin(kHip), std::end(kHip), number,
+                                                 [](const Function& a, uint32_t b) { return a.number < b; });
+  return found != std::end(kHip) && found->number == number ? found->name : std::string_view();
+}
+
+// HIP's functions that return something else than an error code.
+constexpr std::string_view kHipWithoutResult[] = {
+    "hipApiName",        "hipCreateChannelDesc", "hipGetCmdName",    "hipGetErrorName",
+    "hipGetErrorString", "hipGetStreamDeviceId", "hipKernelNameRef", "hipKernelNameRefByPtr"};
+
+}  // namespace
 
 std::string_view function_name(Domain domain, uint32_t number) {
   if (domain == Domain::kOpenCL) return opencl::function_name(static_cast<uint16_t>(number));
+  if (domain == Domain::kHipRuntime) return hip_name(number);
   return {};
 }
 
 bool function_has_result(Domain domain, uint32_t number) {
+  if (domain == Domain::kHipRuntime)
+    return std::find(std::begin(kHipWithoutResult), std::end(kHipWithoutResult), hip_name(number)) ==
+           std::end(kHipWithoutResult);
   return domain != Domain::kOpenCL || opencl::has_result(static_cast<uint16_t>(number));
 }
 

@@ -194,6 +194,7 @@ struct DispatchRecord {
   uint32_t group[3];  // 0 = chosen by the runtime
 };
 inline constexpr uint8_t kFlagGraph = 1;
+inline constexpr uint8_t kFlagNoDynamicShared = 2;  // the launch asked for no dynamic shared memory
 
 /// As DispatchRecord for launches that do not fit there.
 struct DispatchWideRecord {

@@ -38,7 +38,7 @@ class Binaries(harness.Case):
             name = name.split("@")[0]
             self.assertFalse(name.startswith("_Z"), name)
             self.assertNotIn(kind, "uU", name)  # GNU unique
-            self.assertRegex(name, r"^(tacho_|cl[A-Z]|roctx|InitializeInjection|NVTX_|__libc_start_main"
+            self.assertRegex(name, r"^(tacho_|cl[A-Z]|roctx|hip[A-Z]|On(Load|Unload)$|InitializeInjection|NVTX_|__libc_start_main"
                                    r"|pthread_create|_Exit|dlopen|cupti[A-Z]|[a-z_]+$)")
 
     def test_library_tls_and_initialisers(self):

@@ -594,7 +594,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.grid[i] = record.grid[i];
         shape.group[i] = record.group[i];
       }
-      shape.shared_dynamic = kUnknown32;
+      shape.shared_dynamic = (header.flags & event::kFlagNoDynamicShared) != 0 ? 0 : kUnknown32;
       writer_.add(row::Dispatch{.track = on.track,
                                 .start = times.start,
                                 .duration = times.duration,

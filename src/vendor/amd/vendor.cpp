@@ -1,8 +1,10 @@
 // AMD as a Vendor (vendor.h).
 #include "vendor/vendor.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,8 +15,9 @@
 namespace tacho::vendor {
 namespace {
 
-constexpr const char* kAmdVariables[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",
-                                         "HSA_XNACK", "AMD_SERIALIZE_KERNEL"};
+constexpr const char* kAmdVariables[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                         "GPU_MAX_HW_QUEUES",   "HSA_XNACK",
+                                         "HSA_TOOLS_LIB",       "AMD_SERIALIZE_KERNEL"};
 
 // AMD's own ROCTx is where the loader would find it.
 bool rocm_roctx_installed(const std::string& library_path) {
@@ -53,6 +56,35 @@ class Amd : public Vendor {
     const std::string path = variables.get("LD_LIBRARY_PATH");
     if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 && !rocm_roctx_installed(path))
       variables.set("LD_LIBRARY_PATH", path.empty() ? stand_ins : path + ":" + stand_ins);
+    // The HSA runtime's list of tools is separated by spaces; ours comes first, so that others see what it replaced.
+    const std::string tools = variables.get("HSA_TOOLS_LIB");
+    if (tools.find(library) == std::string::npos)
+      variables.set("HSA_TOOLS_LIB", tools.empty() ? library : library + " " + tools);
+  }
+
+  Inspection inspect() const override {
+    Inspection found;
+    void* const runtime = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL);
+    std::string file;
+    if (runtime != nullptr) {
+      Dl_info at{};
+      if (dladdr(dlsym(runtime, "hsa_init"), &at) != 0 && at.dli_fname != nullptr) file = at.dli_fname;
+    }
+    if (runtime == nullptr)
+      found.sources.push_back({"rocm", "absent",
+                               "no libhsa-runtime64.so.1 where the loader looks; a program may bring its own "
+                               "(PyTorch's wheels do), and is traced then"});
+    else if (access("/dev/kfd", R_OK | W_OK) != 0)
+      found.sources.push_back(
+          {"rocm", errno == ENOENT ? "no device" : "not permitted",
+           errno == ENOENT ? "no /dev/kfd: load the amdgpu driver, or hand the device to the container "
+                             "(--device /dev/kfd --device /dev/dri)"
+                           : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
+    else
+      found.sources.push_back(
+          {"rocm", "ready",
+           "kernels, copies and HIP calls through HSA's interface for tools (" + file + ")"});
+    return found;
   }
 
   std::vector<std::string> installed_gpus() const override {

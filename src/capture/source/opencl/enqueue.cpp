@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "capture/kernel_filter.h"
 #include "capture/source/opencl/queues.h"
 
 namespace tacho::capture::opencl {
@@ -383,7 +384,7 @@ cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* fun
         }
         const std::string_view text(
             name, static_cast<size_t>(size) < sizeof name ? static_cast<size_t>(size) : sizeof name - 1);
-        if (!name_included(text)) {
+        if (!kernel_included(text)) {
           count_filtered();
           return false;
         }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "capture/capture.h"
+#include "capture/kernel_filter.h"
 #include "capture/source/opencl/enqueue.h"
 #include "capture/source/opencl/extensions.h"
 #include "capture/source/opencl/opencl.h"
@@ -49,7 +50,7 @@ bool set_up() {
   install_queues(g_hooks);
   install_enqueue(g_hooks);
   install_extensions(g_hooks);
-  read_filter();
+  read_kernel_filter();
   return true;
 }
 

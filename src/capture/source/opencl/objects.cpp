@@ -2,10 +2,10 @@
 #include "capture/source/opencl/objects.h"
 
 #include <dlfcn.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "capture/kernel_filter.h"
 #include "capture/source/opencl/queues.h"
 
 namespace tacho::capture::opencl {
@@ -230,47 +230,7 @@ uint32_t narrow(cl_ulong bytes) {
   return bytes < event::kUnknown32 ? static_cast<uint32_t>(bytes) : event::kUnknown32;
 }
 
-// ---- filter -------------------------------------------------------------------------------------
-
-struct Filter {
-  bool include_set, exclude_set;
-  regex_t include, exclude;
-};
-constinit Filter g_filter = {};
-
-bool compile(std::string_view key, std::string_view text, regex_t& expression) {
-  if (text.empty()) return false;
-  char pattern[1024];
-  if (text.size() < sizeof pattern) {
-    memcpy(pattern, text.data(), text.size());
-    pattern[text.size()] = '\0';
-    if (regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0) return true;
-  }
-  char sentence[1200];
-  const int size =
-      snprintf(sentence, sizeof sentence, "%.*s is not a valid regular expression and was ignored: %.*s",
-               static_cast<int>(key.size()), key.data(),
-               static_cast<int>(text.size() < 900 ? text.size() : 900), text.data());
-  tape::note(event::NoteSeverity::kError, {sentence, static_cast<size_t>(size)});
-  return false;
-}
-
 }  // namespace
-
-void read_filter() {
-  g_filter.include_set = compile("kernel_include", tape::configuration().kernel_include, g_filter.include);
-  g_filter.exclude_set = compile("kernel_exclude", tape::configuration().kernel_exclude, g_filter.exclude);
-}
-
-bool name_included(std::string_view name) {
-  if (!g_filter.include_set && !g_filter.exclude_set) return true;
-  char text[4096];
-  const size_t size = name.size() < sizeof text ? name.size() : sizeof text - 1;
-  memcpy(text, name.data(), size);
-  text[size] = '\0';
-  if (g_filter.include_set && regexec(&g_filter.include, text, 0, nullptr, 0) != 0) return false;
-  return !g_filter.exclude_set || regexec(&g_filter.exclude, text, 0, nullptr, 0) != 0;
-}
 
 // ---- devices and contexts -----------------------------------------------------------------------
 
@@ -353,7 +313,7 @@ void kernel_created(cl_kernel handle) {
     size = 0;
   while (size > 0 && name[size - 1] == '\0') --size;
   const uint32_t text = tape::intern({name, size});
-  const bool included = name_included({name, size});
+  const bool included = kernel_included({name, size});
   const Guard guard(g_wiped->objects);
   auto* kernel = static_cast<Kernel*>(g_kernels.find(handle));
   if (kernel != nullptr)

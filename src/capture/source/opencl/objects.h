@@ -44,9 +44,6 @@ void kernel_created(cl_kernel handle);
 uint32_t kernel_number(Kernel& kernel, Device& device, event::DispatchKind kind);
 /// The number of a description for a launch without a kernel object (native kernel, command buffer).
 uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind);
-bool name_included(std::string_view name);
-/// Compiles the user's filter.
-void read_filter();
 
 struct Mapping {
   Mapping* next;

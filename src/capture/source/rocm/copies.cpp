@@ -1,0 +1,164 @@
+// Asynchronous copies of the AMD source (rocm.h). A copy completes into a signal of ours; a handler then writes the record, hands
+// the times on to the program's signal and completes that one.
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "capture/source/rocm/rocm.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::rocm {
+namespace {
+
+namespace sig = hsa::signature;
+
+struct Copy {
+  Copy* next;
+  hsa::Signal signal, theirs;
+  uint64_t correlation, bytes;
+  uint32_t queue, peer;
+  event::CopyDirection direction;
+};
+constinit Copy* g_free = nullptr;
+constinit std::atomic<uint32_t> g_lock{0};
+constinit std::atomic<uint64_t> g_open{0};
+constexpr uint32_t kAtOnce = 64;
+
+// Called with g_lock held.
+void make() {
+  void* const memory =
+      mmap(nullptr, kAtOnce * sizeof(Copy), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  for (uint32_t at = 0; at < kAtOnce; ++at) {
+    Copy& fresh = static_cast<Copy*>(memory)[at];
+    if (call<sig::SignalCreate>(g_runtime.core.hsa_signal_create, int64_t{1}, 0u,
+                                static_cast<const hsa::Agent*>(nullptr), &fresh.signal) != hsa::kSuccess)
+      return;
+    fresh.next = g_free;
+    g_free = &fresh;
+  }
+}
+
+Copy* take() {
+  const Lock lock(g_lock);
+  if (g_free == nullptr) make();
+  Copy* const copy = g_free;
+  if (copy != nullptr) g_free = copy->next;
+  return copy;
+}
+
+void give_back(Copy* copy) {
+  call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, copy->signal, int64_t{1});
+  const Lock lock(g_lock);
+  copy->next = g_free;
+  g_free = copy;
+}
+
+// On the runtime's thread of signal handlers.
+bool completed(int64_t, void* data) {
+  auto* const copy = static_cast<Copy*>(data);
+  hsa::ProfilingTime time{};
+  const bool timed = call<sig::CopyTime>(g_runtime.amd.hsa_amd_profiling_get_async_copy_time, copy->signal,
+                                         &time) == hsa::kSuccess;
+  if (!timed) {
+    tape::loss(event::Table::kCopy, event::LossReason::kVendor, 1);
+  } else if (auto* const record = tape::begin<event::CopyRecord>(
+                 event::RecordKind::kCopy, event::Table::kCopy,
+                 static_cast<uint32_t>(copy->direction) | static_cast<uint32_t>(event::CopyKind::kPlain) << 8,
+                 event::kCopyAsynchronous)) {
+    record->correlation = copy->correlation;
+    record->queued = record->submit = 0;
+    record->start = time.start;
+    record->end = time.end;
+    record->bytes = copy->bytes;
+    record->queue = copy->queue;
+    record->peer_queue = copy->peer;
+    tape::commit();
+  }
+  if (copy->theirs != 0) {
+    // The program may ask its signal for the copy's times.
+    const auto* const from = reinterpret_cast<const hsa::SignalMemory*>(copy->signal);
+    auto* const to = reinterpret_cast<hsa::SignalMemory*>(copy->theirs);
+    to->start = from->start;
+    to->end = from->end;
+    call<sig::SignalChange>(g_runtime.core.hsa_signal_subtract_screlease, copy->theirs, int64_t{1});
+  }
+  give_back(copy);
+  g_open.fetch_sub(1, std::memory_order_relaxed);
+  return false;  // called once
+}
+
+// Prepares the record of a copy; nullptr when it is not to be recorded.
+Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completion) {
+  if (!active() || !tape::enabled(tape::source_bit::kCopy)) return nullptr;
+  const Device* const target = device_of(to);
+  const Device* const source = device_of(from);
+  if (target == nullptr && source == nullptr) return nullptr;  // from host to host
+  Copy* const copy = take();
+  if (copy == nullptr) {
+    tape::count_dropped(event::Table::kCopy);
+    return nullptr;
+  }
+  using Direction = event::CopyDirection;
+  copy->direction = source == nullptr   ? Direction::kHostToDevice
+                    : target == nullptr ? Direction::kDeviceToHost
+                    : target == source  ? Direction::kDeviceToDevice
+                                        : Direction::kPeerToPeer;
+  copy->queue = source != nullptr ? source->copies : target->copies;
+  copy->peer = source != nullptr && target != nullptr && source != target ? target->copies : 0;
+  copy->theirs = completion;
+  copy->correlation = tape::t_state.open_correlation;
+  copy->bytes = bytes;
+  g_open.fetch_add(1, std::memory_order_relaxed);
+  return copy;
+}
+
+hsa::Status follow(Copy* copy, hsa::Status status) {
+  if (status == hsa::kSuccess &&
+      call<sig::AsyncHandler>(g_runtime.amd.hsa_amd_signal_async_handler, copy->signal, hsa::kConditionLess,
+                              int64_t{1}, completed, static_cast<void*>(copy)) == hsa::kSuccess)
+    return status;
+  if (status == hsa::kSuccess) {
+    // Without a handler nobody would complete the program's signal: wait for the copy here.
+    while (call<sig::SignalLoad>(g_runtime.core.hsa_signal_load_scacquire, copy->signal) > 0) sched_yield();
+    completed(0, copy);
+    return status;
+  }
+  give_back(copy);
+  g_open.fetch_sub(1, std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace
+
+uint64_t open_copies() {
+  return g_open.load(std::memory_order_relaxed);
+}
+
+void end_copies() {
+  const Lock lock(g_lock);
+  for (; g_free != nullptr; g_free = g_free->next)
+    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free->signal);
+  const uint64_t open = g_open.load(std::memory_order_relaxed);
+  if (open != 0) tape::loss(event::Table::kCopy, event::LossReason::kKilled, open);
+}
+
+hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
+                       uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion) {
+  Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
+  const hsa::Status status =
+      call<sig::AsyncCopy>(g_runtime.amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes,
+                           count, wait_for, copy != nullptr ? copy->signal : completion);
+  return copy == nullptr ? status : follow(copy, status);
+}
+
+hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent,
+                          size_t bytes, uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion,
+                          uint32_t engine, bool force) {
+  Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
+  const hsa::Status status = call<sig::AsyncCopyOn>(
+      g_runtime.amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent, bytes, count,
+      wait_for, copy != nullptr ? copy->signal : completion, engine, force);
+  return copy == nullptr ? status : follow(copy, status);
+}
+
+}  // namespace tacho::capture::rocm

@@ -1,0 +1,54 @@
+// Programs that end in ways that a profiler must bear. ends HOW: fork (parent and child both use the GPU), exec (the child of a
+// fork starts this program again), late (does not wait for its kernels), _exit (the same, without exit handlers), reset
+// (hipDeviceReset, then the program goes on)
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bed.h"
+
+__host__ __device__ void fill_item(uint32_t at, float* out, float value, uint32_t size) {
+  if (at < size) out[at] = value;
+}
+BED_KERNEL(fill, (float* out, float value, uint32_t size), (out, value, size))
+
+static int work(int launches, bool wait) {
+  float *out = nullptr, *host = nullptr;
+  constexpr uint32_t kSize = 1 << 14;
+  HIP(hipMalloc(&out, kSize * sizeof(float)));
+  HIP(hipHostMalloc(&host, kSize * sizeof(float)));
+  for (int i = 0; i < launches; ++i) fill<<<kSize / 64, 64>>>(out, static_cast<float>(i), kSize);
+  if (!wait) return 0;
+  HIP(hipDeviceSynchronize());
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  const char* const how = argc > 1 ? argv[1] : "";
+  const auto is = [&](const char* other) { return strcmp(how, other) == 0; };
+  int failed = 0;
+  if (is("fork") || is("exec")) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (is("exec")) execl("/proc/self/exe", argv[0], "child", nullptr);
+      return work(7, true);
+    }
+    failed |= work(5, true);
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  } else if (is("child")) {
+    failed |= work(7, true);
+  } else if (is("late") || is("_exit")) {
+    failed |= work(12, false);
+    if (is("_exit")) _exit(3);
+  } else if (is("reset")) {
+    failed |= work(4, true);
+    HIP(hipDeviceReset());
+    failed |= work(3, true);
+  } else {
+    fprintf(stderr, "how?\n");
+    return 2;
+  }
+  printf("done %d\n", failed);
+  return failed;
+}

@@ -124,6 +124,9 @@ class Virtual(Case):
         self.assertNotIn("Bank conflicts", shown)
         self.assertRegex(shown, r"Loads are not coalesced: 44 to 88 % of its Load Sectors\n")
         self.assertIn("ranked by instructions issued: times are those of the CPU", shown)
+        # All kernels are judged, also those that the CPU ran fast.
+        whole = self.run_command(TACHO, "analyze", "-p", folder, "--output-format", "json").stdout
+        self.assertIn("strided", {finding["kernel"] for finding in json.loads(whole)["findings"]})
         self.assertIn("% of CPU time", shown)
         shown = self.run_command(TACHO, "analyze", "-p", folder, "-k", "copy").stdout.decode()
         self.assertIn("none by the 14 rules that could be judged", shown)

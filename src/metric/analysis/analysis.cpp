@@ -674,12 +674,19 @@ struct Analysis::Impl {
     // A finding about a kernel that hardly runs helps nobody.
     constexpr double kLeastShare = 1;
     constexpr size_t kMostKernels = 10;
+    // Where times are not the device's, they do not tell either which kernel matters.
+    const bool by_time = rules.screen().weight.steps.empty();
+    constexpr size_t kMostWithoutTime = 50;
+    size_t selected = 0;
     std::vector<std::vector<uint32_t>> of_kernel(workload.kernels.size());
     for (const uint32_t row : rows) of_kernel[workload.dispatches[row].kernel].push_back(row);
     std::vector<KernelRows> judged;
     for (const KernelStatistics& statistics : kernels) {
       if (!statistics.selected || of_kernel[statistics.kernel].empty()) continue;
-      if (judged.size() == kMostKernels || (!judged.empty() && !(statistics.share >= kLeastShare))) break;
+      ++selected;
+      if (judged.size() == (by_time ? kMostKernels : kMostWithoutTime) ||
+          (by_time && !judged.empty() && !(statistics.share >= kLeastShare)))
+        continue;
       judged.push_back({statistics.kernel, statistics.sum, std::move(of_kernel[statistics.kernel])});
     }
     DiagnosisInput input{.catalog = catalog,
@@ -687,6 +694,7 @@ struct Analysis::Impl {
                          .workload = workload,
                          .compat = options.compat,
                          .most_findings = options.most_findings,
+                         .total_time = 0,
                          .formula_of = [&](std::string_view text) { return formulas.find(text); },
                          .environment =
                              [&](std::vector<uint32_t> of) {
@@ -695,7 +703,10 @@ struct Analysis::Impl {
                                return env;
                              },
                          .printed_id = [&](const Metric& metric) { return printed_id(metric, -1); }};
+    for (const KernelStatistics& statistics : kernels) input.total_time += statistics.sum;
+    const size_t count = judged.size();
     diagnosis = diagnose(input, judged);
+    diagnosis.left_out = selected - count;
   }
 };
 

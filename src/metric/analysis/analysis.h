@@ -156,6 +156,7 @@ struct Diagnosis {
   std::vector<Kernel> kernels;    ///< those judged, the heaviest first
   std::string weight_words;       ///< what shares are of, "" = time
   size_t rules = 0;               ///< rules that this GPU's counters could judge
+  size_t left_out = 0;            ///< kernels that were too short to be judged
 };
 
 /// Everything computed over one choice of dispatches.

@@ -81,6 +81,7 @@ class Doctor {
       }
       judge_kernel(kernel.kernel, out);
     }
+    if (screen.weight.steps.empty() && in_.total_time > 0) total = in_.total_time;
     for (size_t k = 0; k < kernels.size(); ++k) {
       const double share = total > 0 ? weights[k] / total * 100 : 0;
       out.kernels[k].share = share;

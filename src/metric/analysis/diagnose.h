@@ -18,6 +18,7 @@ struct DiagnosisInput {
   const workload::Workload& workload;
   bool compat = false;
   size_t most_findings = 5;  ///< of one kernel
+  double total_time = 0;     ///< ns, of all kernels of the run: what shares are of
   /// The parsed formula of a catalog text, nullptr where there is none.
   std::function<const Formula*(std::string_view)> formula_of;
   /// The environment over some dispatches; counts are those of a kernel, whatever -n says.

@@ -100,11 +100,16 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
   const size_t width = text_width(screen);
   std::string out = "\n" + report::painted("Findings", Paint::kBold, screen.colour);
   const size_t judged = diagnosis.rules - std::min(diagnosis.rules, diagnosis.not_judged.size());
-  if (!diagnosis.weight_words.empty())
-    out += report::painted(fmt::format("  ranked by {}: times are those of the CPU that ran the kernels",
-                                       diagnosis.weight_words),
-                           Paint::kDim, screen.colour);
   out += "\n";
+  if (!diagnosis.weight_words.empty())
+    out +=
+        report::painted("  " +
+                            report::wrapped(fmt::format("ranked by {}: times are those of the CPU that ran "
+                                                        "the kernels, not of a GPU",
+                                                        diagnosis.weight_words),
+                                            width - 2, 2) +
+                            "\n",
+                        Paint::kDim, screen.colour);
   if (diagnosis.findings.empty()) {
     out += judged == 0 ? "  none: no rule could be judged\n"
                        : fmt::format("  none by the {} that could be judged\n", plural(judged, "rule"));
@@ -163,6 +168,11 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
         out += "     → " + report::wrapped(advice, width - 7, 7) + "\n";
     }
   }
+  if (diagnosis.left_out > 0)
+    out +=
+        report::painted(fmt::format("  {} not judged: each has less than 1 % of the time, or ten have more\n",
+                                    plural(diagnosis.left_out, "kernel")),
+                        Paint::kDim, screen.colour);
   if (shown < diagnosis.findings.size())
     out += report::painted(fmt::format("  {} more {} (--full)\n", diagnosis.findings.size() - shown,
                                        diagnosis.findings.size() - shown == 1 ? "finding" : "findings"),

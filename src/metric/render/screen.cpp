@@ -164,8 +164,8 @@ class Screen {
         while (run_.kernels()[id].kernel != diagnosis.kernels[k].kernel) ++id;
         const std::string name =
             fmt::format("{} {}", id, report::clean(kernel_name(run_, diagnosis.kernels[k].kernel)));
-        out +=
-            "  " + paint(report::padded_right(report::shortened(name, column - 3), column - 2), Paint::kCyan);
+        const std::string cut = report::shortened(name, column - 3);
+        out += "  " + paint(k + 1 < shown ? report::padded_right(cut, column - 2) : cut, Paint::kCyan);
       }
     }
     return out + "\n" + lines;

@@ -6,6 +6,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 # rule: kernel with the fault, its mend ("" = there is none: the rule names a limit)
 BENCH = {
@@ -28,16 +29,17 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     tacho, program = options.build / "bin" / "tacho", options.build / "tests" / "device" / "cuda_findings"
-    workloads = (options.out / "workloads").resolve()
+    tacho, program = tacho.resolve(), program.resolve()
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="findings-"))
 
     def profile(name, *arguments, command):
-        done = subprocess.run([tacho, "profile", "-q", "--no-roof", "--overwrite", "-n", name, "-p", workloads, *arguments, "--",
-                               program, *command], capture_output=True, text=True, check=False)
-        (options.out / f"{name}.stderr").write_text(done.stderr)
+        done = subprocess.run([tacho, "profile", "-q", "--no-roof", "-n", name, *arguments, "--", program, *command], cwd=scratch,
+                              capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"findings.py: tacho profile {name} ended with {done.returncode}: {done.stderr[-1000:]}")
-        folders = sorted({path.parent for path in (workloads / name).rglob("sysinfo.csv")})
-        return folders[0]
+        for line in done.stderr.splitlines():
+            print(f"{name}: {line}")
+        return next((scratch / "workloads" / name).glob("*/sysinfo.csv")).parent
 
     def analysis(folder):
         text = subprocess.run([tacho, "analyze", "-p", folder, "--per-kernel", "--output-format", "json"], capture_output=True,

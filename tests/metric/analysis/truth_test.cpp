@@ -1,4 +1,4 @@
-// The bench of truth for rules of real GPUs: for each rule a profile folder with its fault planted, and the folder that it was
+// The bench of truth for rules of real GPUs and CPUs: for each rule a profile folder with its fault planted, and the folder that it was
 // made from, without any. A rule must find its fault, be silent where there is none, and be silent on the faults of others;
 // docs/metrics.md has the table. tests/e2e/truth_test.py does the same with kernels on the virtual GPU.
 #include <gtest/gtest.h>
@@ -428,6 +428,22 @@ const Bench& nvidia() {
   return bench;
 }
 
+const Bench& cpu() {
+  // Two cores for 10 ms.
+  static const Bench bench = {
+      .vendor = "CPU",
+      .architecture = "cpu",
+      .machine = {{"gpu_arch", "cpu"}, {"gpu_model", "cpu"}, {"cu_per_gpu", "2"}},
+      .duration = 1e7,
+      .base = {{"Grid_Size", 65536},
+               {"Workgroup_Size", 64},
+               {"CPU_TASK_CLOCK", 1.9e7},
+               {"CPU_WALL_TIME", 1e7},
+               {"CPU_MINOR_FAULTS", 10}},
+      .plants = {{"idle-cores", {{"CPU_TASK_CLOCK", 8e6}}}, {"first-touch", {{"CPU_MINOR_FAULTS", 5000}}}}};
+  return bench;
+}
+
 // Rows between the table's head and the next empty line of docs/metrics.md.
 std::vector<std::string> documented(const std::string& vendor) {
   const char* const source = std::getenv("TACHO_SOURCE");
@@ -439,8 +455,8 @@ std::vector<std::string> documented(const std::string& vendor) {
   return rows;
 }
 
-TEST(Truth, RulesOfRealGpusFindTheirFaultsAndNoOthers) {
-  for (const Bench* bench : {&amd(), &nvidia()}) {
+TEST(Truth, RulesOfRealDevicesFindTheirFaultsAndNoOthers) {
+  for (const Bench* bench : {&amd(), &nvidia(), &cpu()}) {
     std::vector<std::string> rows;
     for (const auto& [slug, row] : run_bench(*bench)) rows.push_back(row);
     std::string table;

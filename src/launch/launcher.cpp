@@ -1,6 +1,7 @@
 // Running a target under tracing (launcher.h).
 #include "launch/launcher.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -384,6 +385,32 @@ Result<Room> address_space(const Recording& recording, const TargetLimits& limit
   return room;
 }
 
+// Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and attaches
+// when nobody drains the pool any more. Only processes that this user may look at.
+bool anybody_has(const std::string& pool, pid_t since) {
+  const std::string variable = "TACHO_POOL=" + pool;
+  DIR* const all = opendir("/proc");
+  if (all == nullptr) return false;
+  bool found = false;
+  std::string environment;
+  while (const dirent* entry = readdir(all)) {
+    pid_t pid = 0;
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    const auto [at, error] = std::from_chars(entry->d_name, end, pid);
+    if (found || error != std::errc() || at != end || pid <= since) continue;
+    const int file = open(fmt::format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    environment.clear();
+    char piece[16384];
+    for (ssize_t size; (size = read(file, piece, sizeof piece)) > 0;)
+      environment.append(piece, static_cast<size_t>(size));
+    close(file);
+    found = environment.find(variable) != std::string::npos;
+  }
+  closedir(all);
+  return found;
+}
+
 // Whether the program to be started is this one.
 bool is_tacho(const std::string& executable) {
   struct stat one {
@@ -626,6 +653,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   for (const decode::ProcessFacts& process : result.processes)
     if (process.pid != static_cast<uint32_t>(child->pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
       result.still_running = true;
+  if (!result.still_running) result.still_running = anybody_has(pool->path(), child->pid);
   if (result.still_running)
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   const bool opencl_seen =
@@ -642,7 +670,16 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
                                         [&](const auto& process) { return process.sees(vendor->api()); }))
       problem = vendor->program_problem(*executable);
-  if (result.processes.empty() && is_tacho(*executable))
+  const uint32_t refused = pool->refused();
+  if (refused != 0)
+    result.warnings.push_back(
+        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, "
+                    "sudo), who may not open "
+                    "the pool; run tacho as that user",
+                    refused, refused == 1 ? "" : "es", refused == 1 ? "it ran" : "they ran"));
+  if (refused != 0 && result.processes.empty())
+    problem.clear();
+  else if (result.processes.empty() && is_tacho(*executable))
     result.warnings.push_back(
         "the program is tacho itself, which traces the program that it starts: that trace has the events, "
         "and this one has none");
@@ -655,8 +692,9 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
         "tacho sys sample, rocprof-sys-sample)");
   else if (result.processes.empty() && !by_perf && options.inject)
     result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, or made no GPU API call and set no "
-        "marker "
+        "no process attached: the program is statically linked or setuid, clears its environment, sees "
+        "another /dev/shm (a "
+        "container), or made no GPU API call and set no marker "
         "(--sampler perf samples its call stacks from outside)");
   for (const std::string& warning : result.warnings)
     (*writer)->note(0, event::NoteSeverity::kWarning, warning);
@@ -670,6 +708,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   about("pool_bytes", fmt::format("{}", result.pool_bytes));
   about("drain_cpu_seconds", fmt::format("{:.6f}", result.drain_cpu_s));
   about("pid", fmt::format("{}", child->pid));
+  if (refused != 0) about("unrecorded_processes", fmt::format("{}", refused));
   result.written = (*writer)->finish();
   // Not before: `tacho recover` finds an unfinished trace by its pool.
   pool->unlink();

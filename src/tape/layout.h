@@ -27,6 +27,8 @@
 namespace tacho::tape {
 
 inline constexpr uint32_t kBlockSize = 64 * 1024;
+/// Beside the pool's file: a named pipe, into which a process that may not open the pool writes its pid (4 bytes).
+inline constexpr const char* kRefusedEnding = ".refused";
 inline constexpr uint32_t kPoolVersion = 3;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;

@@ -126,6 +126,11 @@ Result<Pool> Pool::create(const PoolOptions& options) {
     return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free",
                 tried);
   pool.owner_ = true;
+  const std::string refused = pool.path_ + kRefusedEnding;
+  if (mkfifo(refused.c_str(), 0622) == 0) {
+    chmod(refused.c_str(), 0622);
+    pool.refused_ = ::open(refused.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  }
 
   clear(pool.file_, pool.data_offset_,
         std::min<size_t>(kClearedAtFirst, static_cast<size_t>(populated) * kBlockSize));
@@ -198,6 +203,7 @@ Pool& Pool::operator=(Pool&& other) noexcept {
   std::swap(data_offset_, other.data_offset_);
   std::swap(max_blocks_, other.max_blocks_);
   std::swap(file_, other.file_);
+  std::swap(refused_, other.refused_);
   std::swap(owner_, other.owner_);
   std::swap(out_of_space_, other.out_of_space_);
   return *this;
@@ -207,10 +213,20 @@ Pool::~Pool() {
   if (base_ != nullptr) munmap(base_, size_);
   if (owner_) unlink();
   if (file_ >= 0) close(file_);
+  if (refused_ >= 0) close(refused_);
+}
+
+uint32_t Pool::refused() {
+  uint32_t pid, count = 0;
+  while (refused_ >= 0 && read(refused_, &pid, sizeof pid) == sizeof pid) ++count;
+  return count;
 }
 
 void Pool::unlink() {
-  if (owner_) ::unlink(path_.c_str());
+  if (owner_) {
+    ::unlink((path_ + kRefusedEnding).c_str());
+    ::unlink(path_.c_str());
+  }
   owner_ = false;
 }
 

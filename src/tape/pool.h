@@ -59,6 +59,8 @@ class Pool {
   bool out_of_space() const { return out_of_space_; }
   /// Unlinks the file; mappings stay.
   void unlink();
+  /// Processes that wanted to attach and may not open the pool, because they run as another user; since the last call.
+  uint32_t refused();
 
  private:
   Pool() = default;
@@ -68,6 +70,7 @@ class Pool {
   size_t data_offset_ = 0;
   uint32_t max_blocks_ = 0;
   int file_ = -1;
+  int refused_ = -1;  // a named pipe (kRefusedEnding), into which everybody may write
   bool owner_ = false;
   bool out_of_space_ = false;
 };

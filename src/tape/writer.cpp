@@ -499,12 +499,28 @@ bool ensure_registered() {
   return registered;
 }
 
+// Of a process that has become another user's.
+void tell_refused(const char* pool) {
+  char name[4200];
+  const int size = snprintf(name, sizeof name, "%s%s", pool, kRefusedEnding);
+  if (size <= 0 || static_cast<size_t>(size) >= sizeof name) return;
+  const int file = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  const auto pid = static_cast<uint32_t>(getpid());
+  const ssize_t ignored = write(file, &pid, sizeof pid);
+  static_cast<void>(ignored);
+  close(file);
+}
+
 bool try_attach() {
   const char* const path = getenv("TACHO_POOL");
   if (path == nullptr || *path == '\0') return false;
   const int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0)
-    return false;  // the pool went with its tacho, or this child sees another root: it runs untraced
+  if (file < 0) {
+    // The pool went with its tacho, or this child sees another root or is another user: it runs untraced.
+    if (errno == EACCES) tell_refused(path);
+    return false;
+  }
   struct stat status {};
   if (fstat(file, &status) != 0 || static_cast<size_t>(status.st_size) < kHeaderBytes) {
     close(file);

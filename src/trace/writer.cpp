@@ -54,9 +54,8 @@ constexpr uint32_t kLeastSlabRows = 256;
 constexpr uint64_t kSlabsPerLimit = 16;
 constexpr uint64_t kBytesPerSlabRow = 16;
 constexpr std::string_view kOtherText = "(more than tacho keeps)";
-// Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --ring or --max-size a quarter
-// and half of that limit, if it is less (a ring always holds 16 MiB of short ones); with --aggregate as with a limit of
-// 16 MiB.
+// Bytes of strings that a file holds as they came, and in all: readers keep them in memory. With --max-size half and three
+// quarters of that limit, if it is less; with --ring a quarter and 16 MiB or half; with --aggregate a quarter and half of 16 MiB.
 constexpr uint64_t kTextInFull = uint64_t{32} << 20;
 constexpr uint64_t kTextAtMost = uint64_t{48} << 20;
 constexpr uint64_t kAggregateLimit = uint64_t{16} << 20;
@@ -106,10 +105,12 @@ class FileWriter final : public TraceWriter {
     for (const uint64_t limit :
          {options.max_size, options.ring_size, options.aggregate ? kAggregateLimit : uint64_t{0}}) {
       if (limit == 0) continue;
-      text_in_full_ = std::min(text_in_full_, limit / 4);
-      // The newest rows of a ring need their names, which are short by then.
-      const bool ring = limit == options.ring_size && !options.aggregate;
-      text_at_most_ = std::min(text_at_most_, ring ? std::max(limit / 2, kRingText) : limit / 2);
+      // The newest rows of a ring need their names, which are short by then; a file that is full ends the recording.
+      const bool full = limit == options.max_size, ring = limit == options.ring_size;
+      text_in_full_ = std::min(text_in_full_, full ? limit / 2 : limit / 4);
+      text_at_most_ = std::min(text_at_most_, full   ? limit / 4 * 3
+                                              : ring ? std::max(limit / 2, kRingText)
+                                                     : limit / 2);
       if (options.aggregate && limit == kAggregateLimit) continue;
       const uint64_t rows = limit / kSlabsPerLimit / kBytesPerSlabRow;
       slab_rows_ = std::min(
@@ -229,7 +230,8 @@ class FileWriter final : public TraceWriter {
 
   void note(int64_t process, event::NoteSeverity severity, std::string_view text) override {
     // Whatever room names have left: notes are few, and say so.
-    const int64_t row = closed(interners_[0]->size()) ? string(text) : add_string(text, raw_bytes(text));
+    const bool room = finishing_ || !closed(interners_[0]->size());
+    const int64_t row = room ? add_string(text, raw_bytes(text)) : string(text);
     add(event::row::Note{.process = process, .severity = severity, .text = row});
   }
 
@@ -321,7 +323,10 @@ class FileWriter final : public TraceWriter {
       if (const int64_t row = interners_[0]->find(raw_bytes(text)); row != 0) return row;
     }
     if (all_text_ + text.size() > text_at_most_) {
-      ++texts_left_out_;
+      if (options_.max_size != 0)
+        stopped_ = true;  // the file is full, and recording ends
+      else
+        ++texts_left_out_;
       return string_of_the_rest();
     }
     if (!shortened.empty()) ++texts_cut_;

@@ -87,7 +87,8 @@ class Time(attack.Attack):
         """20 seconds once, growing with the square."""
         self.trace_of(WORKLOAD, "10")
         self.tacho("export", "t.tacho", "-f", "rpd", "-o", "many.rpd")
-        database = sqlite3.connect(self.folder / "many.rpd")
+        database = sqlite3.connect(self.folder / "many.rpd", isolation_level=None)
+        database.execute("begin")
         for i in range(6000):
             database.execute(f"create table extra{i}(a integer primary key, b text)")
         database.commit()
@@ -111,6 +112,31 @@ class Patterns(attack.Attack):
                 self.assertNotEqual(pattern, "((")
             for name in ("ran", "t.tacho"):
                 (self.folder / name).unlink(missing_ok=True)
+
+
+class Told(attack.Attack):
+    """What is missing is told, and nobody is blamed for it who is not the cause."""
+    def test_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody else")
+        self.folder.chmod(0o777)
+        self.pools.chmod(0o777)
+        script = "import os, sys; os.setgid(65534); os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
+        result = self.tacho("trace", "-o", "t.tacho", "--", "/usr/bin/python3", "-c", script, WORKLOAD, "5")
+        self.assertEqual(result.stdout, b"done 1 0\n")
+        text = result.stderr.decode()
+        self.assertIn("another user", text)
+        self.assertNotIn("statically linked", text)
+        self.assertNotIn("nothing was lost", text)
+        self.nothing_left()
+
+    def test_program_that_outlives_its_shell(self):
+        result = self.tacho("trace", "-o", "t.tacho", "--", "/bin/sh", "-c", f"(sleep 0.5; {WORKLOAD} 5) >/dev/null 2>&1 & exit 0")
+        self.assertIn("still run", result.stderr.decode())
+
+    def test_own_cost_of_an_aggregate(self):
+        result = self.tacho("trace", "-o", "t.tacho", "--aggregate", "--", WORKLOAD, "3000")
+        self.assertRegex(result.stderr.decode(), r"at its start: [1-9]")
 
 
 class Words(attack.Attack):

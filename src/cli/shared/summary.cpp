@@ -166,7 +166,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (!trace.complete())
     out +=
         "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
-  else if (losses.empty() && !account.empty())
+  else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
     out += "  nothing was lost\n";
   for (const std::string& sentence : analysis::filter_sentences(trace))
     out += "  " + sentence + ", as asked\n";

@@ -697,7 +697,7 @@ struct Analysis::Impl {
                          .total_time = 0,
                          .formula_of = [&](std::string_view text) { return formulas.find(text); },
                          .environment =
-                             [&](std::vector<uint32_t> of) {
+                             [&](const std::vector<uint32_t>& of) {
                                Environment env = environment(of, "per_kernel");
                                env.repeats = {};
                                return env;

@@ -100,6 +100,22 @@ class Ends(harness.Case):
         self.assertTrue((self.folder / "lifecycle.tacho").exists())
         self.assertTrue((self.folder / "lifecycle.1.tacho").exists())
 
+    def test_ranks_have_names_of_their_own(self):
+        def job(rank, *words, command=("trace",)):
+            env = {**os.environ, "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "3"}
+            return subprocess.Popen([TACHO, *command, "-q", *words, "--", LIFECYCLE, "normal", "10"], cwd=self.folder, env=env)
+        for words in (("-o", "t.tacho"), (), ("-o", "run7.tacho"), ("-f", "rpd", "-o", "x.tacho")):
+            self.assertEqual([one.wait(60) for one in [job(rank, *words) for rank in range(3)]], [0, 0, 0], words)
+        self.assertEqual([one.wait(60) for one in [job(rank, "-o", "s.tacho", command=("sys", "run")) for rank in range(3)]], [0, 0, 0])
+        one = job(1, "-o", "rank1_of_3.tacho")  # the name says it
+        self.assertEqual(one.wait(60), 0)
+        self.assertEqual({p.name for p in self.folder.iterdir()},
+                         {f"{stem}.{rank}.{ending}" for rank in range(3) for stem, ending in
+                          (("t", "tacho"), ("lifecycle", "tacho"), ("run7", "tacho"), ("x", "rpd"), ("s", "tacho"))} | {"rank1_of_3.tacho"})
+        alone = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
+        self.trace(LIFECYCLE, "normal", "10", output="alone.tacho", env=alone)
+        self.assertTrue((self.folder / "alone.tacho").exists())
+
     def test_bad_options(self):
         self.one_sentence(self.run_command(TACHO, "trace", "--kernel-trac", "--", "true", code=125), "--kernel-trace")
         self.one_sentence(self.run_command(TACHO, "trace", "--ring", "soon", "--", "true", code=125), "soon")

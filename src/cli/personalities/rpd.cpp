@@ -73,6 +73,7 @@ int personality_run_tracer(int argc, char** argv) {
         kNotFound, in_path("python3")
                        ? "there is no command 'python' here, but there is python3: write python3 in its place"
                        : "there is no command 'python' here: install Python (apt-get install python3)");
+  output = of_rank(output);
   std::error_code error;
   if (fs::is_directory(output, error)) return complain(kOwnError, output + ": is a folder");
   const fs::path folder = fs::path(output).parent_path();

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
+#include "base/job_rank.h"
 #include "base/output_claim.h"
 #include "base/output_file.h"
 #include "cli/command.h"
@@ -60,13 +62,31 @@ bool keeps_trace(const TraceRequest& r) {
 Result<OutputClaim> choose_output(const TraceRequest& r) {
   if (is_standard_output(r.output))
     return fail("-o {}: standard output is the program's; give the recording a name", r.output);
-  if (!r.output.empty()) return OutputClaim::exactly(r.output, r.overwrite);
+  if (!r.output.empty())
+    return OutputClaim::exactly(r.shown_as.empty() ? of_rank(r.output) : r.output, r.overwrite);
   std::string base = std::filesystem::path(r.launch.command[0]).filename().string();
   if (base.empty()) base = "trace";
-  return r.overwrite ? OutputClaim::exactly(base + ".tacho", true) : OutputClaim::numbered(base + ".tacho");
+  base = of_rank(base + ".tacho");
+  return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
 }
 
 }  // namespace
+
+std::string of_rank(const std::string& path) {
+  const JobRank job = job_rank();
+  if (!job.known() || job.rank < 0 || job.size == 1) return path;
+  const std::filesystem::path whole(path);
+  const std::string name = whole.filename().string();
+  for (size_t at = 0; at < name.size();) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(name.data() + at, name.data() + name.size(), number);
+    if (error == std::errc() && number == job.rank) return path;
+    at = error == std::errc() ? static_cast<size_t>(end - name.data()) : at + 1;
+  }
+  return (whole.parent_path() /
+          fmt::format("{}.{}{}", whole.stem().string(), job.rank, whole.extension().string()))
+      .string();
+}
 
 int run_target(TraceRequest& request) {
   if (const Status ready = complete(request); !ready) return complain(kOwnError, ready.error().message);

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/run_target.h"
 #include "cli/shared/summary.h"
 #include "format/timemory/timemory.h"
 #include "report/table.h"
@@ -271,11 +272,11 @@ Status choose_folder(const Request& request, Plan& plan) {
 Status choose_file(const Request& request, Plan& plan) {
   launch::Recording& recording = plan.launch.recording;
   const std::string base = fs::path(request.command[0]).filename().string();
+  const std::string name = of_rank(request.output.empty() ? base + ".tacho" : request.output);
   if (!request.output.empty() || request.overwrite) {
-    TACHO_ASSIGN(plan.claim, OutputClaim::exactly(request.output.empty() ? base + ".tacho" : request.output,
-                                                  request.overwrite));
+    TACHO_ASSIGN(plan.claim, OutputClaim::exactly(name, request.overwrite));
   } else {
-    TACHO_ASSIGN(plan.claim, OutputClaim::numbered(base + ".tacho"));
+    TACHO_ASSIGN(plan.claim, OutputClaim::numbered(name));
   }
   recording.output = plan.claim.name();
   recording.writer.overwrite = request.overwrite;

@@ -22,6 +22,11 @@ class BlockDecoder {
   /// BlockClockRecord, BlockSizesRecord or BlockFactRecord. `at` holds header.size bytes, at least the fixed
   /// part of its kind.
   virtual void define(const std::byte* at, const event::RecordHeader& header) = 0;
+  /// Arguments of a call (ArgumentsOf::kVendorCall): `bytes` are what the source wrote of them.
+  virtual void arguments(uint64_t correlation, std::span<const std::byte> bytes) {
+    static_cast<void>(correlation);
+    static_cast<void>(bytes);
+  }
   /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library
   /// still held when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;

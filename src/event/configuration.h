@@ -34,6 +34,7 @@ inline constexpr std::string_view kChoiceNames<SampleClock>[] = {"cpu", "wall"};
   CHOICE(sample_clock, SampleClock, kCpu, "which time of a thread the sampler counts")                      \
   NUMBER(sample_stack, 16384, 512, 57344, "bytes of stack copied per sample at most")                       \
   TEXT(sample_threads, "threads that are sampled, by number: 0,2-5; empty = all")                           \
+  FLAG(api_args, "record the arguments of API calls, kernels and copies")                                   \
   TEXT(cpu_events, "CPU counters, as TYPE:CONFIG of perf_event_open,..., read at samples and launches")     \
   TEXT(cpu_event_names, "their names, in the same order")                                                   \
   FLAG(launch_stacks, "read the Python stack at every call that launches device work")                      \

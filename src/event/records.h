@@ -57,6 +57,7 @@ enum class RecordKind : uint8_t {
   kModule,
   kCode,
   kCounts,
+  kArguments,
   kEnd
 };
 
@@ -386,6 +387,33 @@ enum class CountsOf : uint8_t {
 };
 inline constexpr uint32_t kMostCpuEvents = 16;
 
+/// Arguments. flags: ArgumentsOf. OpenCL's stand right before the record that they belong to, on the same thread. They
+/// follow; value says what they are:
+///    kOpenClCall    function number; a 64-bit word per parameter
+///    kOpenClKernel  number of KernelArguments
+///    kVendorCall    the tape::BlockKind of the decoder that they are for, which knows what follows
+struct ArgumentsRecord {
+  RecordHeader header;
+  uint64_t correlation;
+};
+enum class ArgumentsOf : uint8_t { kOpenClCall, kOpenClKernel, kVendorCall, kEnd };
+
+/// One argument that clSetKernelArg has set.
+struct KernelArgument {
+  uint32_t size;  // as the program gave it
+  uint8_t index;
+  enum class Kind : uint8_t {
+    kValue,   // value: its first bytes, 16 at most
+    kLocal,   // local memory of `size` bytes
+    kBuffer,  // value[0]: the handle of a memory object, value[1]: its bytes
+    kPointer  // value[0]: a pointer to shared memory
+  } kind;
+  uint16_t reserved;
+  uint64_t value[2];
+};
+static_assert(sizeof(KernelArgument) == 24);
+inline constexpr uint32_t kMostKernelArguments = 32;
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -424,6 +452,7 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kModule, sizeof(ModuleRecord), "module"},
     {RecordKind::kCode, sizeof(CodeRecord), "code"},
     {RecordKind::kCounts, sizeof(CountsRecord), "counts"},
+    {RecordKind::kArguments, sizeof(ArgumentsRecord), "arguments"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

@@ -249,6 +249,7 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   about("cpus", fmt::format("{}", sysconf(_SC_NPROCESSORS_ONLN)));
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
+  if (options.recording.target.api_args) about("api_args", "1");
   about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
   for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
 }

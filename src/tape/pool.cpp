@@ -511,6 +511,11 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
     // While nothing is committed the header may still be being written: its order does not matter then.
     data.push_back({i, committed, state == BlockState::kFull, committed == 0 ? 0 : block.sequence});
   }
+  // Records up to now, after the vendors' buffers above were found complete.
+  for (Seen& seen : data)
+    if (const BlockHeader& block = pool_.block(seen.index);
+        seen.committed != 0 && block.kind == BlockKind::kRecords)
+      seen.committed = block.committed.load(std::memory_order_acquire);
   pressure_ = count == 0 ? 0 : static_cast<double>(used) / count;
   const bool look_for_ends = final || passes_ % (pressure_ > 0.5 ? 4 : 16) == 0;
 
@@ -522,6 +527,10 @@ uint64_t Drainer::pass(const Sink& sink, bool final) {
   take_definitions(count, counting, final, look_for_ends);
 
   sort_by_sequence(data);
+  // Vendors' buffers last: what a call's own thread wrote about it is known before the record that the vendor's library
+  // completes afterwards.
+  std::stable_partition(data.begin(), data.end(),
+                        [&](const Seen& seen) { return !is_vendors(pool_.block(seen.index).kind); });
   // At the end, a thread that still runs may have filled the block that was looked at first and gone on in one that was
   // looked at later: what it wrote to the older one in between must not come after what is in the newer one.
   std::unordered_map<uint64_t, Seen*> newest;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "event/functions_opencl.h"
 #include "event/records.h"
 #include "memory_writer.h"
 
@@ -247,6 +248,34 @@ TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
   Block(0, 2).add(RecordKind::kRangeStop, stop).give(decoder);
   ASSERT_EQ(writer.facts[Table::kMarker].size(), 1u);
   EXPECT_EQ(writer.facts[Table::kMarker][0][column::Marker::duration], 1000);
+}
+
+TEST_F(DecoderTest, arguments_belong_to_the_record_after_them) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  const auto flush = static_cast<uint16_t>(event::opencl::Function::clFlush);
+  event::ArgumentsRecord arguments{};
+  event::ApiRecord call{};
+  Block block;
+  for (const uint64_t correlation : {7, 8, 9}) {
+    arguments.correlation = correlation == 9 ? 1 : correlation;  // those of the last are of another call
+    if (correlation != 8)
+      block.add(RecordKind::kArguments, arguments, flush,
+                static_cast<uint8_t>(event::ArgumentsOf::kOpenClCall), {}, {0x1234});
+    call.start = 2000;
+    call.end = 2100;
+    call.correlation = correlation;
+    block.add(RecordKind::kApi, call, flush, static_cast<uint8_t>(event::Domain::kOpenCL));
+  }
+  arguments.correlation = 10;
+  block.add(RecordKind::kArguments, arguments, 1, 200);
+  block.add(RecordKind::kArguments, arguments, 1000, static_cast<uint8_t>(event::ArgumentsOf::kOpenClKernel));
+  block.give(decoder);
+  const auto& calls = writer.facts[Table::kApi];
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_EQ(writer.text(calls[0][column::Api::arguments]), "command_queue=0x1234");
+  EXPECT_EQ(calls[1][column::Api::arguments], 0);
+  EXPECT_EQ(calls[2][column::Api::arguments], 0);
+  EXPECT_EQ(writer.losses[event::LossReason::kBadInput], 1);
 }
 
 TEST_F(DecoderTest, ranges_keep_the_thread_that_began_them) {

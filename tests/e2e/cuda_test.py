@@ -1,6 +1,7 @@
 """CUDA without a GPU: the way of CUPTI's records from a program to the trace, on a stand-in for CUPTI; and the sentences
 for machines without a driver, without CUPTI, without permission."""
 import csv
+import json
 import os
 import re
 import shutil
@@ -34,6 +35,15 @@ class Cuda(harness.Case):
         self.assertEqual(self.calls("api", "cudaLaunchKernel"), 5000)
         self.assertIn("Stand-in GPU", self.losses())
         self.assertIn("nothing was lost", self.losses())
+
+    def test_arguments_of_calls(self):
+        def arguments(*options):
+            self.fake("done", 300, options=("--overwrite", *options))
+            return json.loads(self.run_command(TACHO, "query", "t.tacho", "--dialect", "tacho", "--output-format", "json",
+                                               "SELECT arguments, count(*) FROM api WHERE name LIKE 'cudaLaunch%' GROUP BY 1").stdout)["rows"]
+        self.assertEqual(arguments(), [["", 300]])
+        self.assertEqual(arguments("--api-args"),
+                         [["func=0x1230, gridDim=40x2x1, blockDim=256x1x1, args=NULL, sharedMem=512, stream=0x77", 300]])
 
     def test_many_names(self):
         self.fake("names", 3000)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """OpenCL programs under `tacho trace`: what is recorded, what is said, what stays as it was."""
+import csv
+import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -89,6 +92,59 @@ class Programs(Case):
     def test_kernel_filter(self):
         self.trace(CASES, "shapes", options=("--kernel-include", "^(shape|add)", "--kernel-exclude", "one$"))
         self.assertEqual({name: row["Calls"] for name, row in self.stats("kernel").items()}, {"shape": 3})
+
+
+class Arguments(Case):
+    def query(self, sql, file="t.tacho"):
+        return json.loads(self.run_command(TACHO, "query", file, "--dialect", "tacho", sql, "--output-format", "json").stdout)["rows"]
+
+    def test_off_unless_asked_for(self):
+        self.trace(CASES, "arguments")
+        for table in ("api", "dispatch", "copy"):
+            self.assertEqual(self.query(f"SELECT DISTINCT arguments FROM {table}"), [[""]], table)
+        self.run_command(TACHO, "export", "t.tacho", "-f", "csv", "-d", "csv")
+        for path in (self.folder / "csv").iterdir():
+            self.assertNotIn("Arguments", path.read_text())
+
+    def test_calls_kernels_and_copies(self):
+        self.trace(CASES, "arguments", options=("--api-args",))
+        kernels = dict(self.query("SELECT name, arguments FROM dispatch"))
+        buffer = r"buffer 0x[0-9a-f]+ of 1024 B"
+        self.assertRegex(kernels["scale"], rf"^0: {buffer}, 1: -7$")
+        self.assertRegex(kernels["with_local"], rf"^0: {buffer}, 1: 256 B local$")
+        self.assertRegex(kernels["blend"], rf"^0: {buffer}, 1: 1.5, 2: 0x00000000010000000200000003000000… \(20 B\)$")
+        # A copy has those of its call, also where the command was collected much later by another thread.
+        copies = {name: text for name, text in self.query("SELECT name, arguments FROM copy") if "blocking_map" not in text and "mapped_ptr" not in text}
+        self.assertRegex(copies["device to host"], r"^command_queue=0x\w+, buffer=0x\w+, blocking_read=1, offset=64, size=128, ptr=0x\w+, "
+                                                   r"num_events_in_wait_list=0, event_wait_list=NULL, event=NULL$")
+        self.assertRegex(copies["host to device"], r"blocking_write=0, offset=0, size=1024, ")
+        calls = dict(self.query("SELECT name, arguments FROM api"))
+        self.assertEqual(calls["clEnqueueReadBuffer"], copies["device to host"])
+        self.assertRegex(calls["clCreateBuffer"], r"^context=0x\w+, flags=READ_WRITE, size=1024, host_ptr=NULL$")
+        self.assertRegex(calls["clCreateCommandQueue"], r"^context=0x\w+, device=0x\w+, properties=0$")  # as the program asked
+        self.assertRegex(calls["clEnqueueMapBuffer"], r"map_flags=READ\|WRITE, offset=0, size=1024")
+        self.assertRegex(calls["clSetKernelArg"], r"^kernel=0x\w+, arg_index=\d, arg_size=\d+, arg_value=(0x\w+|NULL)$")
+        # Every format that has a place for them.
+        for form in ("rpd", "csv", "json", "pftrace"):
+            self.run_command(TACHO, "export", "t.tacho", "-f", form, *(("-d", "csv") if form == "csv" else ("-o", f"t.{form}")))
+        with sqlite3.connect(self.folder / "t.rpd") as db:
+            self.assertEqual(db.execute("SELECT args FROM api WHERE apiName = 'clEnqueueReadBuffer'").fetchone()[0], calls["clEnqueueReadBuffer"])
+        self.assertEqual(json.loads(self.run_command(TACHO, "query", "t.tacho", "SELECT args FROM api WHERE apiName = 'clEnqueueReadBuffer'",
+                                                     "--output-format", "json").stdout)["rows"], [[calls["clEnqueueReadBuffer"]]])
+        found = {}
+        for path in [p for kind in ("kernel", "memory_copy", "opencl_api") for p in (self.folder / "csv").glob(f"*_{kind}_trace.csv")]:
+            with open(path, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    if "_map" not in row["Arguments"] and "mapped_ptr" not in row["Arguments"]:
+                        found[row.get("Kernel_Name") or row.get("Direction") or row["Function"]] = row["Arguments"]
+        self.assertEqual(found["scale"], kernels["scale"])
+        self.assertEqual(found["MEMORY_COPY_DEVICE_TO_HOST"], copies["device to host"])
+        self.assertEqual(found["clEnqueueReadBuffer"], calls["clEnqueueReadBuffer"])
+        events = {e["name"]: e.get("args", {}).get("arguments") for e in json.loads((self.folder / "t.json").read_text())["traceEvents"]}
+        self.assertEqual((events["scale"], events["clEnqueueReadBuffer"]), (kernels["scale"], calls["clEnqueueReadBuffer"]))
+        packets = (self.folder / "t.pftrace").read_bytes()
+        self.assertIn(kernels["scale"].encode(), packets)
+        self.assertIn(calls["clEnqueueReadBuffer"].encode(), packets)
 
 
 class Loss(Case):

@@ -9,6 +9,7 @@
 
 #include "base/demangle.h"
 #include "base/format.h"
+#include "decode/cupti/arguments.h"
 
 namespace tacho::decode {
 
@@ -529,8 +530,31 @@ void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call,
                      .duration = call.end == kUnknown ? kUnknown : call.end - call.start,
                      .dim = callback(driver, call.callback).row,
                      .correlation = static_cast<int64_t>(correlation),
-                     .result = call.result};
+                     .result = call.result,
+                     .arguments = arguments_of(call.correlation, driver)};
   writer_.add(row);
+}
+
+// The number of the string that names the function, 0 or 1 for a call of the runtime or the driver, then the parameters.
+void CuptiDecoder::arguments(uint64_t correlation, std::span<const std::byte> bytes) {
+  uint64_t words[2];
+  if (bytes.size() < sizeof words) return;
+  std::memcpy(words, bytes.data(), sizeof words);
+  const std::string text =
+      cuda_call_text(process_.text(static_cast<uint32_t>(words[0])), bytes.subspan(sizeof words));
+  if (text.empty()) return;
+  if (arguments_.size() >= kMostArguments) {
+    older_arguments_ = std::move(arguments_);
+    arguments_.clear();
+  }
+  arguments_[(correlation & 0xffffffff) << 1 | (words[1] & 1)] = writer_.string(text);
+}
+
+int64_t CuptiDecoder::arguments_of(uint64_t correlation, bool driver) const {
+  const uint64_t key = (correlation & 0xffffffff) << 1 | (driver ? 1 : 0);
+  if (const auto found = arguments_.find(key); found != arguments_.end()) return found->second;
+  const auto found = older_arguments_.find(key);
+  return found != older_arguments_.end() ? found->second : 0;
 }
 
 // Decides about the driver calls held back: those inside `outer` (a runtime call of the thread) belong to it.
@@ -627,6 +651,7 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   const uint64_t correlation =
       widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
   if (!windows_.empty() && paused(correlation)) return;
+  const int64_t given = arguments_of(correlation, false);
   const Times times = device_times(Table::kCopy, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
@@ -663,7 +688,8 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
       .dim = shape,
       .correlation = static_cast<int64_t>(correlation),
       .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
-      .graph_node = static_cast<int64_t>(graph_node)};
+      .graph_node = static_cast<int64_t>(graph_node),
+      .arguments = given != 0 ? given : arguments_of(correlation, true)};
   writer_.add(row);
 }
 

@@ -54,6 +54,7 @@ class CuptiDecoder : public BlockDecoder {
   void record_sizes(std::span<const event::BlockSize> sizes);
   void fact(event::BlockFact which, uint64_t number, std::string_view text);
   void define(const std::byte* at, const event::RecordHeader& header) override;
+  void arguments(uint64_t correlation, std::span<const std::byte> bytes) override;
   /// Decodes a completed buffer; header.aux 1 means that it came at exit and may hold unfinished work. With
   /// `completed` false, `bytes` is the whole payload of a buffer that CUPTI still held when the process
   /// ended; decodes it up to the end of the records.
@@ -116,6 +117,8 @@ class CuptiDecoder : public BlockDecoder {
     bool known;
   };
 
+  /// Of the call of the runtime or driver with that number; 0 = not recorded.
+  int64_t arguments_of(uint64_t correlation, bool driver) const;
   uint32_t record_size(uint32_t record_kind, uint32_t version) const;
   int64_t time(uint64_t cupti_ns);
   int64_t convert(uint64_t cupti_ns) const;
@@ -195,6 +198,9 @@ class CuptiDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, std::string> names_;    // of kernels; empty without patterns
   int64_t filtered_ = 0;
   std::string driver_version_;
+  // Arguments of calls by number << 1 | driver: string rows. The newest, and those before them.
+  static constexpr size_t kMostArguments = 1 << 19;
+  tsl::robin_map<uint64_t, int64_t> arguments_, older_arguments_;
   bool thread_ids_ = false;  // records carry kernel thread ids; else they belong to the block's owner
   bool api_seen_ = false;
   event::LossReason missing_ =

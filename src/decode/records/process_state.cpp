@@ -11,6 +11,7 @@
 
 #include "base/cpu_events.h"
 #include "base/format.h"
+#include "decode/records/arguments.h"
 #include "decode/records/samples.h"
 #include "event/functions.h"
 #include "event/functions_opencl.h"
@@ -573,14 +574,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       const int64_t duration = record.end == 0 ? kUnknown : host_time(record.end) - start;
       const auto domain = static_cast<event::Domain>(header.flags);
       const uint32_t number = header.value & 0xffff;
-      writer_.add(row::Api{.track = thread(block).track,
+      Thread& caller = thread(block);
+      writer_.add(row::Api{.track = caller.track,
                            .start = start,
                            .duration = duration,
                            .dim = function(domain, number),
                            .correlation = static_cast<int64_t>(record.correlation),
                            .result = event::function_has_result(domain, number)
                                          ? static_cast<int16_t>(header.value >> 16)
-                                         : kUnknown});
+                                         : kUnknown,
+                           .arguments = caller.take(event::ArgumentsOf::kOpenClCall, record.correlation)});
       break;
     }
     case RecordKind::kDispatch: {
@@ -595,14 +598,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.group[i] = record.group[i];
       }
       shape.shared_dynamic = (header.flags & event::kFlagNoDynamicShared) != 0 ? 0 : kUnknown32;
-      writer_.add(row::Dispatch{.track = on.track,
-                                .start = times.start,
-                                .duration = times.duration,
-                                .dim = kernel_row(kernel(header.value), shape),
-                                .correlation = static_cast<int64_t>(record.correlation),
-                                .queued_ahead = times.queued_ahead,
-                                .submit_ahead = times.submit_ahead,
-                                .ordinal = record.ordinal});
+      writer_.add(row::Dispatch{
+          .track = on.track,
+          .start = times.start,
+          .duration = times.duration,
+          .dim = kernel_row(kernel(header.value), shape),
+          .correlation = static_cast<int64_t>(record.correlation),
+          .queued_ahead = times.queued_ahead,
+          .submit_ahead = times.submit_ahead,
+          .ordinal = record.ordinal,
+          .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
       break;
     }
     case RecordKind::kDispatchWide: {
@@ -619,14 +624,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.cluster[i] = record.cluster[i];
       }
       shape.shared_dynamic = record.shared_dynamic;
-      writer_.add(row::Dispatch{.track = on.track,
-                                .start = times.start,
-                                .duration = times.duration,
-                                .dim = kernel_row(kernel(header.value), shape),
-                                .correlation = static_cast<int64_t>(record.correlation),
-                                .queued_ahead = times.queued_ahead,
-                                .submit_ahead = times.submit_ahead,
-                                .ordinal = record.ordinal});
+      writer_.add(row::Dispatch{
+          .track = on.track,
+          .start = times.start,
+          .duration = times.duration,
+          .dim = kernel_row(kernel(header.value), shape),
+          .correlation = static_cast<int64_t>(record.correlation),
+          .queued_ahead = times.queued_ahead,
+          .submit_ahead = times.submit_ahead,
+          .ordinal = record.ordinal,
+          .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
       break;
     }
     case RecordKind::kCopy: {
@@ -646,14 +653,16 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
                          .target_device = direction == event::CopyDirection::kDeviceToHost ? 0 : peer,
                          .kind = checked<event::CopyKind>(header.value >> 8 & 0xff),
                          .asynchronous = header.flags & event::kCopyAsynchronous});
-      writer_.add(row::Copy{.track = on.track,
-                            .start = times.start,
-                            .duration = times.duration,
-                            .dim = shape,
-                            .correlation = static_cast<int64_t>(record.correlation),
-                            .bytes = static_cast<int64_t>(record.bytes),
-                            .queued_ahead = times.queued_ahead,
-                            .submit_ahead = times.submit_ahead});
+      writer_.add(
+          row::Copy{.track = on.track,
+                    .start = times.start,
+                    .duration = times.duration,
+                    .dim = shape,
+                    .correlation = static_cast<int64_t>(record.correlation),
+                    .bytes = static_cast<int64_t>(record.bytes),
+                    .queued_ahead = times.queued_ahead,
+                    .submit_ahead = times.submit_ahead,
+                    .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
       break;
     }
     case RecordKind::kFill: {
@@ -733,6 +742,11 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kSample:
       if (!samples().sample(block, as<event::SampleRecord>(at), {at, header.size})) count_bad(Table::kSample);
       break;
+    case RecordKind::kArguments: {
+      const auto& record = as<event::ArgumentsRecord>(at);
+      arguments(block, record, {at + sizeof record, header.size - sizeof record});
+      break;
+    }
     case RecordKind::kCounts: {
       const auto& record = as<event::CountsRecord>(at);
       if (header.value > event::kMostCpuEvents ||
@@ -754,6 +768,36 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       break;
     }
   }
+}
+
+void ProcessState::arguments(const tape::BlockHeader& block, const event::ArgumentsRecord& record,
+                             std::span<const std::byte> bytes) {
+  const uint32_t value = record.header.value;
+  std::string text;
+  switch (static_cast<event::ArgumentsOf>(record.header.flags)) {
+    case event::ArgumentsOf::kOpenClCall: {
+      std::vector<uint64_t> words(bytes.size() / sizeof(uint64_t));
+      std::memcpy(words.data(), bytes.data(), words.size() * sizeof(uint64_t));
+      text = opencl_call_text(static_cast<uint16_t>(value), words);
+      break;
+    }
+    case event::ArgumentsOf::kOpenClKernel: {
+      std::vector<event::KernelArgument> given(
+          std::min<size_t>(value, bytes.size() / sizeof(event::KernelArgument)));
+      std::memcpy(given.data(), bytes.data(), given.size() * sizeof(event::KernelArgument));
+      text = kernel_arguments_text(given);
+      break;
+    }
+    case event::ArgumentsOf::kVendorCall:
+      if (BlockDecoder* const decoder = blocks(static_cast<tape::BlockKind>(value)))
+        decoder->arguments(record.correlation, bytes);
+      return;
+    case event::ArgumentsOf::kEnd:
+    default:
+      return count_bad(Table::kApi);
+  }
+  thread(block).arguments = {record.correlation, static_cast<event::ArgumentsOf>(record.header.flags),
+                             text.empty() ? 0 : writer_.string(text)};
 }
 
 void ProcessState::counts(const event::CountsRecord& record, const std::byte* at) {

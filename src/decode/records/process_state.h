@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decode/block_decoder.h"
@@ -77,6 +78,17 @@ class ProcessState : public ProcessContext {
     int64_t track = 0;
     uint32_t tid = 0;
     std::vector<Open> stack;
+    // Arguments that belong to the record that comes next.
+    struct {
+      uint64_t correlation = 0;
+      event::ArgumentsOf of = event::ArgumentsOf::kEnd;
+      int64_t text = 0;  // string
+    } arguments;
+    int64_t take(event::ArgumentsOf of, uint64_t correlation) {
+      return arguments.text != 0 && arguments.of == of && arguments.correlation == correlation
+                 ? std::exchange(arguments.text, 0)
+                 : 0;
+    }
   };
   // The bytes of a known marker (flags and everything after the fixed part), and the result of decoding them.
   struct KnownMarker {
@@ -138,6 +150,8 @@ class ProcessState : public ProcessContext {
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
   void counts(const event::CountsRecord& record, const std::byte* at);
+  void arguments(const tape::BlockHeader& block, const event::ArgumentsRecord& record,
+                 std::span<const std::byte> bytes);
   void count_bad(event::Table table);
   /// The decoder of blocks of that kind; nullptr when this build has none.
   BlockDecoder* blocks(tape::BlockKind kind);

@@ -169,13 +169,19 @@ class Exporter {
     const auto count = [&](JsonLiteral name, int64_t value) {
       json_.member(name, static_cast<uint64_t>(value));
     };
+    const auto arguments = [&](int64_t string) {
+      if (string != 0) json_.member("arguments", trace_.string(string));
+    };
     switch (what.table) {
       case Table::kDispatch:
         if (what.extra[0] != kUnknown) number("dispatch", what.extra[0] + 1);
         if (what.extra[1] != 0) count("graph node", what.extra[1]);
+        arguments(what.extra[2]);
         if (tracks_.stream(what.track) != kUnknown) count("stream", tracks_.stream(what.track));
         break;
       case Table::kCopy:
+        arguments(what.extra[1]);
+        [[fallthrough]];
       case Table::kFill:
         number("bytes", what.extra[0]);
         break;
@@ -185,6 +191,7 @@ class Exporter {
         break;
       case Table::kApi:
         if (what.extra[0] != 0 && what.extra[0] != kUnknown) number("result", what.extra[0]);
+        arguments(what.extra[1]);
         break;
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);

@@ -264,6 +264,14 @@ class Exporter {
     return tid > 0 ? tid : kUnknown;
   }
 
+  // A column more where the run recorded arguments.
+  std::string line_end() const { return has_arguments_ ? ",\"Arguments\"\n" : "\n"; }
+  void arguments(Row& out, int64_t string) {
+    if (!has_arguments_) return;
+    out.comma();
+    if (string != 0) out.text(csv_quoted(trace_.string(string)));
+  }
+
   std::string_view renamed(const Launch* launch, int64_t kernel) {
     if (launch != nullptr && launch->label != 0)
       return trace_.text(Table::kLabel, launch->label, column::Label::name);
@@ -273,7 +281,8 @@ class Exporter {
   Status kernels() {
     static constexpr int kColumns[] = {column::Dispatch::track,       column::Dispatch::start,
                                        column::Dispatch::duration,    column::Dispatch::dim,
-                                       column::Dispatch::correlation, column::Dispatch::ordinal};
+                                       column::Dispatch::correlation, column::Dispatch::ordinal,
+                                       column::Dispatch::arguments};
     const Status done = rows(
         Table::kDispatch, kColumns, "kernel_trace",
         "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\","
@@ -281,7 +290,8 @@ class Exporter {
         "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_"
         "Count\","
         "\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\","
-        "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n",
+        "\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"" +
+            line_end(),
         [&](Row& out, std::span<const int64_t> row) {
           const QueueText& on = queue(row[0]);
           const KernelText& text = kernel(row[3], on.amd);
@@ -301,6 +311,7 @@ class Exporter {
           out.comma();
           times(out, row[1], row[2]);
           out.text(text.after);
+          arguments(out, row[6]);
           out.end();
         });
     if (launches_) TACHO_TRY(launches_->status());
@@ -311,16 +322,19 @@ class Exporter {
   // ---- memory
 
   Status copies() {
-    static constexpr int kColumns[] = {column::Copy::track, column::Copy::start,       column::Copy::duration,
-                                       column::Copy::dim,   column::Copy::correlation, column::Copy::bytes};
+    static constexpr int kColumns[] = {
+        column::Copy::track,       column::Copy::start, column::Copy::duration, column::Copy::dim,
+        column::Copy::correlation, column::Copy::bytes, column::Copy::arguments};
     std::unordered_map<int64_t, std::string> shapes;  // ,"Agent 0","Agent 1", by dimension
     return rows(
         Table::kCopy, kColumns, "memory_copy_trace",
         options_.extra_columns
             ? "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"\n"
+              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Size_Bytes\"" +
+                  line_end()
             : "\"Kind\",\"Direction\",\"Stream_Id\",\"Source_Agent_Id\",\"Destination_Agent_Id\","
-              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n",
+              "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"" +
+                  line_end(),
         [&](Row& out, std::span<const int64_t> row) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, row[3], at); };
           std::string& agents = shapes[row[3]];
@@ -342,6 +356,7 @@ class Exporter {
             out.comma();
             out.known(row[5]);
           }
+          arguments(out, row[6]);
           out.end();
         });
   }
@@ -400,9 +415,9 @@ class Exporter {
 
   // ---- API calls and markers
 
-  static constexpr std::string_view kCallHeader =
+  static inline const std::string kCallHeader =
       "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_"
-      "Timestamp\"\n";
+      "Timestamp\"";
 
   const std::string& thread_text(int64_t track) {  // Process_Id,Thread_Id,
     std::string& text = thread_texts_[track];
@@ -417,8 +432,8 @@ class Exporter {
 
   Status calls() {
     if (!options_.wants(Table::kApi) || trace_.rows(Table::kApi) == 0) return {};
-    static constexpr int kColumns[] = {column::Api::track, column::Api::start, column::Api::duration,
-                                       column::Api::dim, column::Api::correlation};
+    static constexpr int kColumns[] = {column::Api::track, column::Api::start,       column::Api::duration,
+                                       column::Api::dim,   column::Api::correlation, column::Api::arguments};
     struct Sink {
       OutputFile* file = nullptr;
       std::unique_ptr<Row> out;
@@ -447,7 +462,7 @@ class Exporter {
         Sink& sink = sinks[api];
         if (sink.file == nullptr) {
           TACHO_ASSIGN(sink.file, open(fmt::format("{}_api_trace", api)));
-          sink.file->write(kCallHeader);
+          sink.file->write(kCallHeader + line_end());
           sink.out = std::make_unique<Row>(*sink.file);
         }
         function.sink = &sink;
@@ -461,6 +476,7 @@ class Exporter {
       out.unsigned_number(row[4]);
       out.comma();
       times(out, row[1], row[2]);
+      arguments(out, row[5]);
       out.end();
       if (function.sink->file->failed()) break;
     }
@@ -470,7 +486,7 @@ class Exporter {
   Status markers() {
     static constexpr int kColumns[] = {column::Marker::track, column::Marker::start, column::Marker::duration,
                                        column::Marker::dim, column::Marker::correlation};
-    return rows(Table::kMarker, kColumns, "marker_api_trace", kCallHeader,
+    return rows(Table::kMarker, kColumns, "marker_api_trace", kCallHeader + "\n",
                 [&](Row& out, std::span<const int64_t> row) {
                   const bool mark = trace_.cell(Table::kLabel, row[3], column::Label::kind) ==
                                     static_cast<int64_t>(event::MarkerKind::kMark);
@@ -725,6 +741,7 @@ class Exporter {
   }
 
   const trace::Trace& trace_;
+  const bool has_arguments_ = trace_.property(Table::kEnd, 0, "api_args").value_or("") == "1";
   const ExportTarget& target_;
   ExportOptions options_;
   OutputClock clock_;

@@ -206,6 +206,7 @@ class Exporter {
       case Table::kApi: {
         if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         if (what.extra[0] != 0 && what.extra[0] != kUnknown) more_.add_int(key("result"), what.extra[0]);
+        arguments(what.extra[1]);
         if (!launch_stacks_.empty()) python_stack(what);
         unfinished(what);
         return remembered(what, [&](EventBody& body) {
@@ -217,6 +218,7 @@ class Exporter {
       }
       case Table::kCopy:
         more_.add_int(key("copy_bytes"), what.extra[0]);
+        arguments(what.extra[1]);
         more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
         return remembered(what, [&](EventBody& body) {
           const auto cell = [&](int at) { return trace_.cell(Table::kCopyShape, what.dim, at); };
@@ -329,11 +331,17 @@ class Exporter {
     });
   }
 
+  // Of a call, kernel or copy, where they were recorded.
+  void arguments(int64_t string) {
+    if (string != 0) more_.add_string(key("arguments"), trace_.string(string));
+  }
+
   std::string_view describe_dispatch(const Happening& what) {
     if (what.correlation != 0) more_.add_uint(key("corr_id"), static_cast<uint64_t>(what.correlation));
     if (what.extra[0] != kUnknown)
       more_.add_uint(key("dispatch_id"), static_cast<uint64_t>(what.extra[0] + 1));
     if (what.extra[1] != 0) more_.add_uint(key("graph_node"), static_cast<uint64_t>(what.extra[1]));
+    arguments(what.extra[2]);
     if (what.end == kUnknown) more_.add_bool(key("end_not_recorded"), true);
     TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
     if (!facts.described) describe_track(what.track, facts);

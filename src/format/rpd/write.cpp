@@ -59,7 +59,7 @@ class Writer {
   Status readings();
   int64_t text(std::string_view value);           // rocpd_string.id
   int64_t text_of_row(int64_t row, bool kernel);  // the same by row of the trace's string table
-  int64_t argument(int64_t row);                  // id of a marker's text, where args_id looks
+  int64_t argument(int64_t row);  // id of a marker's text or a call's arguments, where args_id looks
   std::string_view domain_word(Domain domain) const;
 
   const trace::Trace& trace_;
@@ -164,7 +164,10 @@ void Writer::read_tracks() {
 Status Writer::calls() {
   static constexpr int kColumns[] = {column::Fact::track, column::Fact::start, column::Fact::duration,
                                      column::Fact::dim, column::Fact::correlation};
-  trace::TimeCursor api(trace_, Table::kApi, kColumns), marker(trace_, Table::kMarker, kColumns);
+  static constexpr int kApiColumns[] = {column::Fact::track,       column::Fact::start,
+                                        column::Fact::duration,    column::Fact::dim,
+                                        column::Fact::correlation, column::Api::arguments};
+  trace::TimeCursor api(trace_, Table::kApi, kApiColumns), marker(trace_, Table::kMarker, kColumns);
   bool more_api = options_.wants(Table::kApi) && api.next(),
        more_marker = options_.wants(Table::kMarker) && marker.next();
   struct Function {
@@ -201,7 +204,7 @@ Status Writer::calls() {
       if (take_api) {
         table.integer(functions[dim].name);
         if (version_ >= 3) table.integer(1).integer(functions[dim].domain);
-        table.integer(1);
+        table.integer(row[5] != 0 ? argument(row[5]) : 1);
         if (row[4] != 0) causes_.add(track.process, row[4], id * 2 + (functions[dim].items ? 1 : 0));
       } else {
         table.integer(user_marker);

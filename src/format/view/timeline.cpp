@@ -19,11 +19,12 @@ namespace {
 #define TACHO_TIMED                                                                    \
   column::Fact::track, column::Fact::start, column::Fact::duration, column::Fact::dim, \
       column::Fact::correlation
-constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node};
-constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes};
+constexpr int kDispatch[] = {TACHO_TIMED, column::Dispatch::ordinal, column::Dispatch::graph_node,
+                             column::Dispatch::arguments};
+constexpr int kCopy[] = {TACHO_TIMED, column::Copy::bytes, column::Copy::arguments};
 constexpr int kFill[] = {TACHO_TIMED, column::Fill::bytes};
 constexpr int kAllocation[] = {TACHO_TIMED, column::Allocation::bytes, column::Allocation::address};
-constexpr int kApi[] = {TACHO_TIMED, column::Api::result};
+constexpr int kApi[] = {TACHO_TIMED, column::Api::result, column::Api::arguments};
 constexpr int kMarker[] = {TACHO_TIMED, column::Marker::payload};
 #undef TACHO_TIMED
 constexpr int kReading[] = {column::Reading::track, column::Reading::start, column::Reading::value};

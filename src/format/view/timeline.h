@@ -28,9 +28,9 @@ struct Happening {
 };
 
 /// Columns beyond the five of every timed fact that come as Happening::extra, by table: dispatch: ordinal,
-/// graph_node; copy, fill: bytes; allocation: bytes, address; api: result; marker: payload; reading: value;
-/// counter value: ordinal, value, instance (dim is the counter); any other table: the first three that follow
-/// the five.
+/// graph_node, arguments; copy: bytes, arguments; fill: bytes; allocation: bytes, address; api: result, arguments;
+/// marker: payload; reading: value; counter value: ordinal, value, instance (dim is the counter); any other table:
+/// the first three that follow the five.
 std::span<const int> timeline_columns(event::Table table);
 /// The first of those columns in a timed fact.
 inline constexpr size_t kTimedColumns = event::column::Fact::correlation + 1;

@@ -239,7 +239,9 @@ Relation api_like(const Maker& make, bool texts) {
             make.start(), make.end(), code([facts](const int64_t* base) {
               return facts->string_row(Table::kFunction, base[0], column::Function::name);
             }),
-            fixed(0)});
+            Maker::one(column::Api::arguments, [make, texts](const int64_t* base) {
+              return texts ? base[0] : make.id_of(base[0]);
+            })});
   make.add(relation, Table::kMarker, calls + 1,
            {id(calls + 1), make.of_track(&TraceFacts::Track::pid), make.of_track(&TraceFacts::Track::tid),
             make.start(), make.end(), fixed(word("UserMarker")), code([facts](const int64_t* base) {

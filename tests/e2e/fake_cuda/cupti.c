@@ -73,6 +73,14 @@ typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 static callback_fn g_callback;
 static int g_tells_launches;
 static void tell(int site, uint32_t correlation) {
+  /* cudaLaunchKernel_v7000_params */
+  static const struct {
+    const void* func;
+    uint32_t grid[3], block[3];
+    void** args;
+    size_t shared;
+    void* stream;
+  } given = {(const void*)0x1230, {40, 2, 1}, {256, 1, 1}, NULL, 512, (void*)0x77};
   struct {
     int site;
     const char* function;
@@ -83,7 +91,7 @@ static void tell(int site, uint32_t correlation) {
     uint32_t context_id;
     uint64_t* data;
     uint32_t correlation;
-  } call = {site, "cudaLaunchKernel_v7000", NULL, NULL, NULL, NULL, 0, NULL, correlation};
+  } call = {site, "cudaLaunchKernel_v7000", &given, NULL, NULL, NULL, 0, NULL, correlation};
   if (g_callback && g_tells_launches) g_callback(NULL, 2, 211, &call);
 }
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
@@ -316,6 +324,7 @@ EXPORT void fake_launch(const char* name) {
     PUT(uint32_t, 0, 5);
   }
   pthread_mutex_unlock(&g_lock);
+  tell(1, correlation);
 }
 /* The device ends everything launched so far. */
 static void finish_all(void) {

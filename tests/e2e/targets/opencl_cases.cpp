@@ -38,6 +38,8 @@ kernel void with_local(global int* a, local int* scratch) {
   barrier(CLK_LOCAL_MEM_FENCE);
   a[get_global_id(0)] = scratch[get_local_size(0) - 1 - get_local_id(0)];
 }
+struct five { int v[5]; };
+kernel void blend(global int* a, float f, struct five s) { a[get_global_id(0)] += (int)f + s.v[0] + s.v[4]; }
 kernel void slow(global int* a) {
   int v = a[get_global_id(0)];
   for (int i = 0; i < 20000; ++i) v = v * 1664525 + 1013904223;
@@ -743,6 +745,40 @@ void killed(int milliseconds) {
   kill(getpid(), SIGKILL);
 }
 
+// Kernels and copies whose arguments are known.
+void arguments(int) {
+  const Setup cl;
+  const cl_command_queue queue = cl.queue();
+  const cl_mem buffer = cl.buffer(1024);
+  const size_t global = 256, local = 64;
+  int values[256] = {};
+  CHECK(clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, 1024, values, 0, nullptr, nullptr));
+  const cl_int factor = 3, other = -7;
+  const cl_float half = 1.5f;
+  const cl_int five[5] = {0, 1, 2, 3, 4};
+  const cl_kernel scale = cl.kernel("scale"), shuffle = cl.kernel("with_local"), blend = cl.kernel("blend");
+  CHECK(clSetKernelArg(scale, 1, sizeof factor, &factor));
+  CHECK(clSetKernelArg(scale, 0, sizeof buffer, &buffer));
+  CHECK(clSetKernelArg(scale, 1, sizeof other, &other));
+  CHECK(clEnqueueNDRangeKernel(queue, scale, 1, nullptr, &global, &local, 0, nullptr, nullptr));
+  CHECK(clSetKernelArg(scale, 1, sizeof factor, &factor));  // for no launch
+  CHECK(clSetKernelArg(shuffle, 0, sizeof buffer, &buffer));
+  CHECK(clSetKernelArg(shuffle, 1, local * sizeof(int), nullptr));
+  CHECK(clEnqueueNDRangeKernel(queue, shuffle, 1, nullptr, &global, &local, 0, nullptr, nullptr));
+  CHECK(clSetKernelArg(blend, 0, sizeof buffer, &buffer));
+  CHECK(clSetKernelArg(blend, 1, sizeof half, &half));
+  CHECK(clSetKernelArg(blend, 2, sizeof five, five));
+  CHECK(clEnqueueNDRangeKernel(queue, blend, 1, nullptr, &global, &local, 0, nullptr, nullptr));
+  CHECK(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 64, 128, values, 0, nullptr, nullptr));
+  cl_int code = 0;
+  void* const at = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 1024, 0, nullptr,
+                                      nullptr, &code);
+  CHECK(code);
+  CHECK(clEnqueueUnmapMemObject(queue, buffer, at, 0, nullptr, nullptr));
+  CHECK(clFinish(queue));
+  puts("done");
+}
+
 // Launches 500 small kernels and kills itself as soon as it knows, in one of the ways, that they are complete.
 void waited(int way) {
   const Setup cl;
@@ -944,6 +980,7 @@ const Case kCases[] = {
     {"forked", forked, 0},
     {"fork_beside", fork_beside, 500},
     {"killed", killed, 1500},
+    {"arguments", arguments, 0},
     {"waited", waited, 0},
     {"idle", idle, 0},
     {"all_devices", all_devices, 0},

@@ -24,6 +24,7 @@
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
+#include "vendor/nvidia/call_parameters.h"
 
 namespace tacho::capture::cuda {
 namespace {
@@ -355,6 +356,37 @@ bool instantiates(const char* function) {
                                  strncmp(function, "cuGraphInstantiate", 18) == 0);
 }
 
+// ---- arguments (configuration: api_args)
+
+struct Parameters {
+  uint32_t name;   // string: the callback's
+  uint32_t bytes;  // 0 = not recorded
+};
+constexpr uint32_t kCallbacks = 2048;
+constinit Parameters g_parameters[2][kCallbacks] = {};  // runtime, driver
+
+void learn_parameters(bool driver, uint32_t id, const char* name) {
+  const vendor::nvidia::CallParameters* const call = vendor::nvidia::find_call_parameters(name);
+  if (call != nullptr)
+    g_parameters[driver][id] = {tape::intern(name), static_cast<uint32_t>(vendor::nvidia::bytes_of(*call))};
+}
+
+// At the call's end: what it has written to its outputs is not told, only where they are.
+void write_parameters(bool driver, uint32_t id, const abi::CallbackData& call) {
+  const Parameters& of = g_parameters[driver][id];
+  if (of.bytes == 0 || call.parameters == nullptr || !tape::enabled(tape::source_bit::kApi)) return;
+  auto* const record = tape::begin<event::ArgumentsRecord>(
+      event::RecordKind::kArguments, event::Table::kApi, static_cast<uint32_t>(kBlocks),
+      static_cast<uint8_t>(event::ArgumentsOf::kVendorCall), 2 * sizeof(uint64_t) + of.bytes);
+  if (record == nullptr) return;
+  record->correlation = call.correlation;
+  auto* const words = reinterpret_cast<uint64_t*>(record + 1);
+  words[0] = of.name;
+  words[1] = driver;
+  memcpy(words + 2, call.parameters, of.bytes);
+  tape::commit();
+}
+
 void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (!session_active()) return;
   if (domain == abi::domain::kResource) {
@@ -372,6 +404,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     else
       sampler::end_call_counts(call->correlation, host_ticks());
   }
+  if (call->site == abi::kExit && id < kCallbacks)
+    write_parameters(domain == abi::domain::kDriver, id, *call);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
     if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
@@ -396,11 +430,12 @@ void enable_callbacks() {
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
   const bool count = g_start_launch != 0 || g_stop_launch != 0;
   for (const int domain : {abi::domain::kRuntime, abi::domain::kDriver})
-    for (uint32_t id = 1; id < 2048; ++id) {
+    for (uint32_t id = 1; id < kCallbacks; ++id) {
       const char* name = nullptr;
       if (g_cupti.get_callback_name(domain, id, &name) != abi::kSuccess || name == nullptr) continue;
+      if (tape::configuration().api_args) learn_parameters(domain == abi::domain::kDriver, id, name);
       // The runtime instantiates through the driver: only one of the two may describe the graph.
-      if ((count && launches(name)) ||
+      if ((count && launches(name)) || g_parameters[domain == abi::domain::kDriver][id].bytes != 0 ||
           ((sampler::g_launch_stacks.load(std::memory_order_relaxed) || sampler::counts_calls()) &&
            causes_work(name)) ||
           (!g_graph_nodes && instantiates(name) && domain == abi::domain::kRuntime))

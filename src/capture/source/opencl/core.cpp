@@ -12,6 +12,19 @@ constinit Wiped g_before_start = {};
 }
 constinit Wiped* g_wiped = &g_before_start;
 
+constinit bool g_arguments = false;
+
+void write_arguments(event::ArgumentsOf of, uint32_t value, uint64_t correlation, const uint64_t* words,
+                     uint32_t count) {
+  const uint32_t bytes = count * static_cast<uint32_t>(sizeof *words);
+  auto* const record = tape::begin<event::ArgumentsRecord>(event::RecordKind::kArguments, event::Table::kApi,
+                                                           value, static_cast<uint8_t>(of), bytes);
+  if (record == nullptr) return;
+  record->correlation = correlation;
+  memcpy(record + 1, words, bytes);
+  tape::commit();
+}
+
 void* map_pages(size_t bytes) {
   void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return at == MAP_FAILED ? nullptr : at;

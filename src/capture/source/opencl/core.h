@@ -311,6 +311,34 @@ inline bool only_forward() {
   return (tape::t_state.hidden | tape::t_state.inner) != 0;
 }
 
+/// Set at start when arguments are recorded, too (configuration: api_args).
+extern bool g_arguments;
+inline bool wants_arguments() {
+  return __builtin_expect(g_arguments, 0);
+}
+/// Parameters as 64-bit words.
+template <typename... A>
+struct Words {
+  static constexpr uint32_t kCount = sizeof...(A);
+  uint64_t words[kCount + 1];
+  void set(const A&... args) {
+    [[maybe_unused]] uint64_t* at = words;
+    ((*at++ = word(args)), ...);
+  }
+
+ private:
+  template <typename T>
+  static uint64_t word(const T& value) {
+    if constexpr (std::is_pointer_v<T>)
+      return reinterpret_cast<uintptr_t>(value);
+    else
+      return static_cast<uint64_t>(value);
+  }
+};
+/// Before the record of the call, kernel or copy that they belong to, on the same thread.
+void write_arguments(event::ArgumentsOf of, uint32_t value, uint64_t correlation, const uint64_t* words,
+                     uint32_t count);
+
 /// Times and correlation of a call; all 0 when it was not recorded.
 struct Times {
   uint64_t correlation = 0, start = 0, end = 0;
@@ -342,6 +370,20 @@ class Span {
       tape::commit();
     }
   }
+  /// Before end(): what the call was given.
+  template <typename... A>
+  void arguments(uint16_t function, const A&... args) const {
+    if (!wants_arguments()) return;
+    Words<A...> given;
+    given.set(args...);
+    arguments(function, given);
+  }
+  template <typename... A>
+  void arguments(uint16_t function, const Words<A...>& given) const {
+    if (wants_arguments() && (bits_ & bit::kApi) != 0)
+      write_arguments(event::ArgumentsOf::kOpenClCall, function, times_.correlation, given.words,
+                      given.kCount);
+  }
   const Times& times() const { return times_; }
 
  private:
@@ -358,6 +400,7 @@ struct Traced<Member, R (*)(A...)> {
     if constexpr (std::is_void_v<R>) {
       Span span(bits);
       next<Member, A...>(args...);
+      span.arguments(SlotOf<Member>::kNumber, args...);
       span.end(SlotOf<Member>::kNumber, 0);
       times = span.times();
     } else {
@@ -369,6 +412,7 @@ struct Traced<Member, R (*)(A...)> {
       }
       Span span(bits);
       const R result = next<Member, A...>(args...);
+      span.arguments(SlotOf<Member>::kNumber, args...);
       if constexpr (std::is_same_v<R, cl_int>)
         span.end(SlotOf<Member>::kNumber, result);
       else

@@ -312,6 +312,7 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
           return false;
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kKernel);
+        if (wants_arguments()) command.arguments = kept_arguments_of(*kernel);
         const bool moved = offset != nullptr && (offset[0] | (dimensions > 1 ? offset[1] : 0) |
                                                  (dimensions > 2 ? offset[2] : 0)) != 0;
         if (!moved && global != nullptr && narrow_shape(dimensions, global, local)) {
@@ -351,6 +352,7 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
           return false;
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kTask);
+        if (wants_arguments()) command.arguments = kept_arguments_of(*kernel);
         command.kind = CommandKind::kDispatch;
         for (uint32_t i = 0; i < 3; ++i) command.shape.grid[i] = command.shape.group[i] = 1;
         return true;

@@ -31,6 +31,8 @@ struct EnqueueCall<R (*)(A...)> {
       }
       return result;
     }
+    Words<A...> given;
+    if (wants_arguments()) given.set(args...);
     cl_event*& asked = std::get<cl_event*&>(std::tie(args...));
     cl_event own = nullptr;
     cl_event* const returned = asked;
@@ -54,6 +56,7 @@ struct EnqueueCall<R (*)(A...)> {
       code = result;
     else
       code = *std::get<cl_int*&>(std::tie(args...));
+    span.arguments(function, given);
     span.end(function, code);
     counts.end(span.times().correlation, span.times().end);
     if (__builtin_expect(code != CL_SUCCESS, 0)) return result;
@@ -70,10 +73,14 @@ struct EnqueueCall<R (*)(A...)> {
     command.host_end = span.times().end;
     command.ordinal = ordinal;
     command.flags = 0;
+    command.arguments = 0;
     if (!describe(command, *queue, args...)) {
       if (returned == nullptr && own != nullptr) next<&cl_icd_dispatch::clReleaseEvent>(own);
       return result;
     }
+    if (wants_arguments() && command.kind == CommandKind::kCopy)
+      command.arguments =
+          keep_arguments(event::ArgumentsOf::kOpenClCall, function, given.words, given.kCount);
     if constexpr ((std::is_same_v<A, const cl_event*> || ...))
       if (std::get<const cl_event*&>(std::tie(args...)) != nullptr)
         queue->joins.store(true, std::memory_order_relaxed);

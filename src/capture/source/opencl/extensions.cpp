@@ -38,6 +38,7 @@ struct Extension {
       code = result;
     else if constexpr (kLastIsErrorCode<A...>)
       code = *last_of(args...);
+    span.arguments(kNumber, args...);
     span.end(kNumber, code);
     times = span.times();
     return result;
@@ -251,6 +252,15 @@ cl_int CL_API_CALL usm_copy(cl_command_queue queue, cl_bool blocking, void* targ
       queue, blocking, target, source, bytes, waits, wait_list, event);
 }
 
+using KernelPointer = Extension<Function::clSetKernelArgMemPointerINTEL, clSetKernelArgMemPointerINTEL_fn>;
+cl_int CL_API_CALL set_kernel_pointer(cl_kernel kernel, cl_uint index, const void* pointer) {
+  Times times;
+  const cl_int result = KernelPointer::traced(times, kernel, index, pointer);
+  if (result == CL_SUCCESS && wants_arguments() && !only_forward())
+    argument_set(kernel, index, sizeof pointer, pointer, true);
+  return result;
+}
+
 using UsmFill = Extension<Function::clEnqueueMemFillINTEL, clEnqueueMemFillINTEL_fn>;
 cl_int CL_API_CALL usm_fill(cl_command_queue queue, void* target, const void* pattern, size_t pattern_bytes,
                             size_t bytes, cl_uint waits, const cl_event* wait_list, cl_event* event) {
@@ -326,7 +336,7 @@ void* wrap(const char* name, void* real) {
   TACHO_OWN(clMemFreeINTEL, Free, free_shared<Function::clMemFreeINTEL>);
   TACHO_OWN(clMemBlockingFreeINTEL, BlockingFree, free_shared<Function::clMemBlockingFreeINTEL>);
   TACHO_PLAIN(clGetMemAllocInfoINTEL);
-  TACHO_PLAIN(clSetKernelArgMemPointerINTEL);
+  TACHO_OWN(clSetKernelArgMemPointerINTEL, KernelPointer, set_kernel_pointer);
   TACHO_OWN(clEnqueueMemcpyINTEL, UsmCopy, usm_copy);
   TACHO_OWN(clEnqueueMemFillINTEL, UsmFill, usm_fill);
   TACHO_PLAIN(clEnqueueMemAdviseINTEL);

@@ -41,6 +41,39 @@ def arguments(text):
     return 0 if text.strip() in ("", "void") else count
 
 
+def split(text):
+    """The parameters of a parameter list."""
+    depth, out = 0, [""]
+    for c in text:
+        depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(c, 0)
+        if c == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += c
+    return [] if text.strip() in ("", "void") else [" ".join(parameter.split()) for parameter in out]
+
+
+# How a parameter is shown (src/decode/records/arguments.cpp): p pointers and objects, b cl_bool, i signed, u unsigned, x bits
+# and codes; flags whose names are known have letters of their own.
+KINDS = {"cl_bool": "b", "cl_int": "i", "cl_uint": "u", "size_t": "u", "cl_mem_flags": "f", "cl_svm_mem_flags": "f",
+         "cl_map_flags": "m", "cl_mem_migration_flags": "g", "cl_command_queue_properties": "q"}
+OBJECTS = {"cl_platform_id", "cl_device_id", "cl_context", "cl_command_queue", "cl_mem", "cl_program", "cl_kernel", "cl_event",
+           "cl_sampler", "cl_command_buffer_khr", "cl_mutable_command_khr"}
+
+
+def parameter(text):
+    """name:kind of one parameter."""
+    function = re.search(r"\(\s*(?:CL_CALLBACK)?\s*\*\s*(\w+)\s*\)\s*\(", text)
+    if function:
+        return f"{function.group(1)}:p"
+    array = re.fullmatch(r"(.*?)(\w+)\s*\[.*\]", text)
+    name = (array.group(2) if array else re.search(r"(\w+)$", text).group(1))
+    kind = text[:len(text) - len(name)].replace("const", " ").split()
+    if array or "*" in text or kind[-1] in OBJECTS:
+        return f"{name}:p"
+    return f"{name}:{KINDS.get(kind[-1], 'x')}"
+
+
 def matching(text, at):
     """The position after the parenthesis that closes the one at `at`."""
     depth = 0
@@ -59,6 +92,19 @@ def main():
     for found in re.finditer(r"\(\s*\*\s*(cl_api_\w+)\s*\)\s*\(", text):
         open_at = found.end() - 1
         arity[found.group(1)] = arguments(text[open_at + 1:matching(text, open_at) - 1])
+    # Names of parameters from the API's own headers: those of the dispatch table abbreviate some.
+    api = f"#define CL_TARGET_OPENCL_VERSION 300\n#define CL_USE_DEPRECATED_OPENCL_1_0_APIS\n" + "".join(
+        f"#define CL_USE_DEPRECATED_OPENCL_{v}_APIS\n" for v in ("1_1", "1_2", "2_0", "2_1", "2_2")) + \
+        "#include <CL/cl.h>\n#include <CL/cl_ext.h>\n#include <CL/cl_gl.h>\n#include <CL/cl_egl.h>\n"
+    declared = subprocess.run(["gcc", "-E", "-P", "-xc", "-"], input=api, text=True, check=True, capture_output=True).stdout
+    parameters = {}
+    for found in re.finditer(r"\b(cl[A-Z]\w+)\s*\(", declared):
+        end = matching(declared, found.end() - 1)
+        if declared[end:].lstrip()[:1] in (";", "_"):
+            parameters[found.group(1)] = " ".join(parameter(one) for one in split(declared[found.end():end - 1]))
+    for found in re.finditer(r"\(\s*\*\s*(cl\w+)_fn\s*\)\s*\(", declared):
+        end = matching(declared, found.end() - 1)
+        parameters.setdefault(found.group(1), " ".join(parameter(one) for one in split(declared[found.end():end - 1])))
     table = re.search(r"typedef struct _cl_icd_dispatch\s*\{(.*?)\}\s*cl_icd_dispatch;", text, re.S).group(1)
     slots = re.findall(r"(cl_api_\w+)\s+(cl\w+);", table)
     if len(slots) < 149:
@@ -94,6 +140,11 @@ def main():
         out.write("};\ninline constexpr std::string_view kExtensionNames[] = {\n")
         for name in EXTENSIONS:
             out.write(f"    \"{name}\",\n")
+        for title, numbered in (("kCoreParameters", [""] + [name for _, name in slots]), ("kExtensionParameters", EXTENSIONS)):
+            out.write(f"}};\n/// name:kind of every parameter, by function; the kinds are generate.py's.\n"
+                      f"inline constexpr std::string_view {title}[] = {{\n")
+            for name in numbered:
+                out.write(f"    \"{parameters.get(name, '')}\",\n")
         out.write("};\n\n"
                   "/// The function's name; empty for a number that stands for none.\n"
                   "constexpr std::string_view function_name(uint16_t number) {\n"
@@ -101,6 +152,14 @@ def main():
                   "  if (number >= kFirstExtension &&\n"
                   "      number - kFirstExtension < static_cast<int>(sizeof kExtensionNames / sizeof *kExtensionNames))\n"
                   "    return kExtensionNames[number - kFirstExtension];\n"
+                  "  return {};\n"
+                  "}\n\n"
+                  "/// Its parameters as above; empty where the headers do not name them.\n"
+                  "constexpr std::string_view function_parameters(uint16_t number) {\n"
+                  "  if (number < sizeof kCoreParameters / sizeof *kCoreParameters) return kCoreParameters[number];\n"
+                  "  if (number >= kFirstExtension && number - kFirstExtension <\n"
+                  "                                       static_cast<int>(sizeof kExtensionParameters / sizeof *kExtensionParameters))\n"
+                  "    return kExtensionParameters[number - kFirstExtension];\n"
                   "  return {};\n"
                   "}\n\n"
                   "/// False for functions that tell no result code: their ApiRecord's result means nothing.\n"

@@ -41,6 +41,7 @@ bool set_up() {
   madvise(wiped, 4096, MADV_WIPEONFORK);
   wiped->alive.store(1, std::memory_order_relaxed);
   g_wiped = wiped;
+  g_arguments = tape::configuration().api_args;
 #define TACHO_CL_FUNCTION(number, name, parameters) g_hooks.name = Plain<&D::name>::call;
 #define TACHO_CL_OPAQUE(number, name) g_hooks.name = g_next.name;
 #include "capture/source/opencl/functions.inc"

@@ -304,6 +304,63 @@ uint32_t device_number_of(cl_context context) {
 
 // ---- kernels ------------------------------------------------------------------------------------
 
+namespace {
+constinit Slab<KernelArguments> g_argument_slab;
+
+// Under g_wiped->objects.
+void forget_arguments(Kernel& kernel) {
+  if (kernel.arguments != nullptr) g_argument_slab.give(kernel.arguments);
+  kernel.arguments = nullptr;
+}
+}  // namespace
+
+void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer) {
+  Kernel* const kernel = kernel_of(handle);
+  if (kernel == nullptr || index > UINT8_MAX) return;
+  const Guard guard(g_wiped->objects);
+  if (kernel->arguments == nullptr) kernel->arguments = g_argument_slab.take();
+  KernelArguments* const all = kernel->arguments;
+  if (all == nullptr) return;
+  uint32_t at = 0;
+  while (at < all->count && all->set[at].index != index) ++at;
+  if (at == event::kMostKernelArguments) return;
+  if (at == all->count) ++all->count;
+  using Kind = event::KernelArgument::Kind;
+  event::KernelArgument argument{};
+  argument.size = size > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(size);
+  argument.index = static_cast<uint8_t>(index);
+  if (pointer) {
+    argument.kind = Kind::kPointer;
+    argument.value[0] = reinterpret_cast<uintptr_t>(value);
+  } else if (value == nullptr) {
+    argument.kind = Kind::kLocal;
+  } else {
+    argument.kind = Kind::kValue;
+    memcpy(argument.value, value, size < sizeof argument.value ? size : sizeof argument.value);
+    if (size == sizeof(cl_mem)) {
+      cl_mem object;
+      memcpy(&object, value, sizeof object);
+      if (const Memory* const memory = object != nullptr ? memory_of(object) : nullptr) {
+        argument.kind = Kind::kBuffer;
+        argument.value[1] = memory->bytes;
+      }
+    }
+  }
+  all->set[at] = argument;
+}
+
+uint16_t kept_arguments_of(const Kernel& kernel) {
+  KernelArguments now{};
+  {
+    const Guard guard(g_wiped->objects);
+    if (kernel.arguments == nullptr) return 0;
+    now.count = kernel.arguments->count;
+    memcpy(now.set, kernel.arguments->set, now.count * sizeof *now.set);
+  }
+  return keep_arguments(event::ArgumentsOf::kOpenClKernel, now.count, now.set,
+                        now.count * static_cast<uint32_t>(sizeof *now.set / sizeof(uint64_t)));
+}
+
 void kernel_created(cl_kernel handle) {
   if (handle == nullptr) return;
   char name[4096];
@@ -316,6 +373,7 @@ void kernel_created(cl_kernel handle) {
   const bool included = kernel_included({name, size});
   const Guard guard(g_wiped->objects);
   auto* kernel = static_cast<Kernel*>(g_kernels.find(handle));
+  if (kernel != nullptr) forget_arguments(*kernel);
   if (kernel != nullptr)
     memset(static_cast<void*>(kernel), 0, sizeof *kernel);
   else
@@ -573,6 +631,7 @@ struct CreateMemory<Member, Parent, cl_mem (*)(A...)> {
           const Inner inner;
           handle = next<Member, A...>(args...);
         }
+        span.arguments(SlotOf<Member>::kNumber, args...);
         span.end(SlotOf<Member>::kNumber, *where);
         times = span.times();
       }
@@ -696,8 +755,29 @@ cl_int CL_API_CALL create_kernels(cl_program program, cl_uint count, cl_kernel* 
 
 cl_kernel CL_API_CALL clone_kernel(cl_kernel source, cl_int* code) {
   const cl_kernel kernel = traced<&D::clCloneKernel>(source, code);
-  if (kernel != nullptr && !only_forward()) kernel_created(kernel);
+  if (kernel == nullptr || only_forward()) return kernel;
+  kernel_created(kernel);
+  if (wants_arguments()) {
+    const Kernel* const original = kernel_of(source);
+    Kernel* const clone = kernel_of(kernel);
+    const Guard guard(g_wiped->objects);
+    if (original != nullptr && original->arguments != nullptr && clone != nullptr &&
+        (clone->arguments = g_argument_slab.take()) != nullptr)
+      *clone->arguments = *original->arguments;
+  }
   return kernel;
+}
+
+cl_int CL_API_CALL set_kernel_arg(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
+  const cl_int result = traced<&D::clSetKernelArg>(kernel, index, size, value);
+  if (result == CL_SUCCESS && !only_forward()) argument_set(kernel, index, size, value, false);
+  return result;
+}
+
+cl_int CL_API_CALL set_kernel_arg_pointer(cl_kernel kernel, cl_uint index, const void* pointer) {
+  const cl_int result = traced<&D::clSetKernelArgSVMPointer>(kernel, index, pointer);
+  if (result == CL_SUCCESS && !only_forward()) argument_set(kernel, index, sizeof pointer, pointer, true);
+  return result;
 }
 
 cl_int CL_API_CALL retain_kernel(cl_kernel handle) {
@@ -714,6 +794,7 @@ cl_int CL_API_CALL release_kernel(cl_kernel handle) {
     auto* const kernel = static_cast<Kernel*>(g_kernels.find(handle));
     if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       g_kernels.erase(handle);
+      forget_arguments(*kernel);
       g_kernel_slab.give(kernel);
     }
   }
@@ -767,6 +848,10 @@ void install_objects(cl_icd_dispatch& hooks) {
   hooks.clCreateKernel = create_kernel;
   hooks.clCreateKernelsInProgram = create_kernels;
   hooks.clCloneKernel = clone_kernel;
+  if (wants_arguments()) {
+    hooks.clSetKernelArg = set_kernel_arg;
+    hooks.clSetKernelArgSVMPointer = set_kernel_arg_pointer;
+  }
   hooks.clRetainKernel = retain_kernel;
   hooks.clReleaseKernel = release_kernel;
   hooks.clCreateBuffer = CreateMemory<&D::clCreateBuffer, no_parent>::call;

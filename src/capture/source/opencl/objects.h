@@ -27,6 +27,11 @@ void context_created(cl_context context);
 /// The number of the context's device if it has exactly one; else 0.
 uint32_t device_number_of(cl_context context);
 
+/// What clSetKernelArg has set, in the order of first setting; only where arguments are recorded.
+struct KernelArguments {
+  uint32_t count;
+  event::KernelArgument set[event::kMostKernelArguments];
+};
 struct Kernel {
   std::atomic<uint32_t> references;  // the program's
   bool included;                     // by the user's filter
@@ -37,9 +42,14 @@ struct Kernel {
     uint32_t number;               // of the KernelRecord
   };
   OnDevice on_device[4];
+  KernelArguments* arguments;
 };
 Kernel* kernel_of(cl_kernel handle);
 void kernel_created(cl_kernel handle);
+/// The program has set an argument. `pointer`: `value` itself is it, not where it lies.
+void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer);
+/// The arguments as they are now, for Command::arguments.
+uint16_t kept_arguments_of(const Kernel& kernel);
 /// The number of the kernel's description on `device`.
 uint32_t kernel_number(Kernel& kernel, Device& device, event::DispatchKind kind);
 /// The number of a description for a launch without a kernel object (native kernel, command buffer).

@@ -173,6 +173,27 @@ void free_wide(Command& command) {
   g_wide_slab.give(command.wide);
 }
 
+// ---- what commands were given
+
+struct KeptArguments {
+  uint32_t next;  // of the free ones, + 1
+  event::ArgumentsOf of;
+  uint32_t value, count;
+  uint64_t words[event::kMostKernelArguments * sizeof(event::KernelArgument) / sizeof(uint64_t)];
+};
+constexpr uint32_t kMostKept = UINT16_MAX;
+// Under g_wiped->chunks.
+constinit KeptArguments* g_kept = nullptr;
+constinit uint32_t g_kept_used = 0, g_kept_free = 0;
+
+void write_kept(const Command& command) {
+  KeptArguments& kept = g_kept[command.arguments - 1];
+  write_arguments(kept.of, kept.value, command.correlation, kept.words, kept.count);
+  const Guard guard(g_wiped->chunks);
+  kept.next = g_kept_free;
+  g_kept_free = command.arguments;
+}
+
 event::Table table_of(CommandKind kind) {
   switch (kind) {
     case CommandKind::kCopy:
@@ -188,6 +209,7 @@ event::Table table_of(CommandKind kind) {
 
 void write_command(Queue& queue, const Command& command, const DeviceTimes& times) {
   using event::RecordKind, event::Table;
+  if (__builtin_expect(command.arguments != 0, 0)) write_kept(command);
   switch (command.kind) {
     case CommandKind::kDone:
       break;
@@ -517,6 +539,25 @@ void watch_exit() {
   atexit(at_exit);
 }
 
+uint16_t keep_arguments(event::ArgumentsOf of, uint32_t value, const void* words, uint32_t count) {
+  const Guard guard(g_wiped->chunks);
+  if (g_kept == nullptr) g_kept = static_cast<KeptArguments*>(map_pages(kMostKept * sizeof(KeptArguments)));
+  if (g_kept == nullptr || count > sizeof KeptArguments::words / sizeof(uint64_t)) return 0;
+  uint32_t number = g_kept_free;
+  if (number != 0)
+    g_kept_free = g_kept[number - 1].next;
+  else if (g_kept_used < kMostKept)
+    number = ++g_kept_used;
+  else
+    return 0;
+  KeptArguments& kept = g_kept[number - 1];
+  kept.of = of;
+  kept.value = value;
+  kept.count = count;
+  memcpy(kept.words, words, count * sizeof(uint64_t));
+  return static_cast<uint16_t>(number);
+}
+
 WideShape* take_wide() {
   const Guard guard(g_wiped->chunks);
   return g_wide_slab.take();
@@ -769,6 +810,7 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
       forced = false;  // as the program asked: its error, or its queue without profiling
       queue = call(asked);
     }
+    span.arguments(SlotOf<&D::clCreateCommandQueue>::kNumber, context, device, asked, code);
     span.end(SlotOf<&D::clCreateCommandQueue>::kNumber, *code);
   }
   if (queue != nullptr) queue_created(queue, context, device, asked, forced, nullptr);
@@ -842,6 +884,7 @@ cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info
     cl_int result = next<&D::clGetCommandQueueInfo>(handle, what, size_t{0}, nullptr, &real);
     if (result == CL_SUCCESS)
       result = answer_info(queue->array, queue->array_words * sizeof *queue->array, size, value, size_ret);
+    span.arguments(SlotOf<&D::clGetCommandQueueInfo>::kNumber, handle, what, size, value, size_ret);
     span.end(SlotOf<&D::clGetCommandQueueInfo>::kNumber, result);
     return result;
   }
@@ -871,6 +914,7 @@ cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t 
   const Queue* const queue = queue_of_event(event);
   if (hides_profiling(queue)) {
     Span span(enabled_bits());
+    span.arguments(SlotOf<&D::clGetEventProfilingInfo>::kNumber, event, what, size, value, size_ret);
     span.end(SlotOf<&D::clGetEventProfilingInfo>::kNumber, CL_PROFILING_INFO_NOT_AVAILABLE);
     return CL_PROFILING_INFO_NOT_AVAILABLE;
   }
@@ -1039,6 +1083,7 @@ cl_command_queue create_queue_by(CreateQueue forward, uint16_t function, cl_cont
       forced = false;
       queue = call(asked);
     }
+    span.arguments(function, context, device, asked, code);
     span.end(function, *code);
   }
   if (queue != nullptr && (properties & CL_QUEUE_ON_DEVICE) == 0)

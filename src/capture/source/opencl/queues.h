@@ -28,7 +28,7 @@ struct Command {
   uint32_t ordinal;
   CommandKind kind;
   uint8_t flags;
-  uint16_t spare;
+  uint16_t arguments;  // of keep_arguments()
   uint32_t pattern_bytes;
   union {
     struct {
@@ -97,6 +97,8 @@ void collect_all_queues();
 /// True while tacho holds a reference to `event`.
 bool holds(cl_event event);
 
+/// Keeps what a command was given until its row is written: a number for Command::arguments, 0 when there is no room.
+uint16_t keep_arguments(event::ArgumentsOf of, uint32_t value, const void* words, uint32_t count);
 WideShape* take_wide();
 /// Counts a launch (for triggers and checks) and returns its ordinal.
 uint32_t count_launch();

@@ -70,7 +70,8 @@ int listen_on(uint16_t port, uint16_t& got) {
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
-  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(descriptor, 256) != 0 ||
+  if (bind(descriptor, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::listen(descriptor, 256) != 0 ||
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     const int error = errno;
     close(descriptor);

@@ -86,27 +86,32 @@ __global__ void spills_fault(const float* in, float* out) {
   for (int k = 0; k < 256; ++k) sum += a[(start + k * 7) & 63];
   out[i] = sum;
 }
+// As many additions, of elements that registers hold.
 __global__ void spills_mended(const float* in, float* out) {
-  __shared__ float a[64 * 64];
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  for (int k = 0; k < 64; ++k) a[k * 64 + threadIdx.x] = in[(i + k) & (kItems - 1)];
+  float a[64];
+#pragma unroll
+  for (int k = 0; k < 64; ++k) a[k] = in[(i + k) & (kItems - 1)];
   float sum = 0;
-  const int start = static_cast<int>(in[i]);
-  for (int k = 0; k < 256; ++k) sum += a[((start + k * 7) & 63) * 64 + threadIdx.x];
+#pragma unroll
+  for (int k = 0; k < 256; ++k) sum += a[(k * 7) & 63];
   out[i] = sum;
 }
+// Sums of 32 groups, which lie in four sectors of one slice of the L2.
 __global__ void atomics_fault(const float* in, float* out) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  atomicAdd(&reinterpret_cast<unsigned*>(out)[i & 1023], static_cast<unsigned>(in[i]) + 1);
+  atomicAdd(&reinterpret_cast<unsigned*>(out)[i & 31], static_cast<unsigned>(in[i]) + 1);
 }
 __global__ void atomics_mended(const float* in, float* out) {
   __shared__ unsigned sums[256];
-  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  sums[threadIdx.x] = 0;
+  unsigned sum = 0;
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < kItems; i += gridDim.x * blockDim.x)
+    sum += static_cast<unsigned>(in[i]) + 1;
+  sums[threadIdx.x] = sum;
   __syncthreads();
-  atomicAdd(&sums[i & 31], static_cast<unsigned>(in[i]) + 1);
-  __syncthreads();
-  if (threadIdx.x < 32) atomicAdd(&reinterpret_cast<unsigned*>(out)[threadIdx.x], sums[threadIdx.x]);
+  if (threadIdx.x >= 32) return;
+  for (unsigned k = 32; k < 256; k += 32) sum += sums[threadIdx.x + k];
+  atomicAdd(&reinterpret_cast<unsigned*>(out)[threadIdx.x], sum);
 }
 __global__ void host_fault(const float* in, float* out) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -150,7 +155,7 @@ int main(int argc, char** argv) {
       else if (is("spills_fault")) spills_fault<<<kItems / 4 / 64, 64>>>(in, out);
       else if (is("spills_mended")) spills_mended<<<kItems / 4 / 64, 64>>>(in, out);
       else if (is("atomics_fault")) atomics_fault<<<kItems / 256, 256>>>(in, out);
-      else if (is("atomics_mended")) atomics_mended<<<kItems / 256, 256>>>(in, out);
+      else if (is("atomics_mended")) atomics_mended<<<1056, 256>>>(in, out);
       else if (is("host_fault")) host_fault<<<kItems / 256, 256>>>(host, out);
       else if (is("host_mended")) host_mended<<<kItems / 256, 256>>>(in, out);
       else if (is("stream_fault")) stream_fault<<<kItems / 256, 256>>>(reinterpret_cast<float4*>(in), reinterpret_cast<float4*>(out));

@@ -70,6 +70,11 @@ class KernelReplay(StandIn):
         self.assertEqual(self.lines("stop"), ["stop 64", "stop 64", "stop 16", "stop 16"])
         self.assertEqual(len(self.lines("set")), 2)
 
+    def test_a_librarys_kernel_has_its_registers(self):
+        _, rows = self.replayed("loop", 4, "-b", "7", rows=4)
+        self.assertEqual({(row["Kernel_Name"].split("(")[0], row["Arch_VGPR"], row["Scratch_Per_Workitem"]) for row in rows},
+                         {("add", "40", "16")})
+
     def test_the_kernel_driver_empties_the_cache(self):
         result, _ = self.replayed("loop", 40, "-b", "7", rows=40, FAKE_GPU_FLUSHES="1")
         self.assertEqual(self.lines("stop"), ["stop 40", "stop 40"])  # nothing but launches are ranges

@@ -421,7 +421,7 @@ const Bench& nvidia() {
           {"atomics",
            {{"lts__t_sectors_op_atom.sum", 9e5},
             {"lts__t_sectors_op_write.sum", 5e4},
-            {"lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed", 45}}},
+            {"lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed", 75}}},
           {"host-memory", {{"lts__t_sectors_aperture_sysmem_op_read.sum", 1e6}}},
           {"instruction-cache", {{stalled("no_instruction"), 6}}},
       }};

@@ -36,6 +36,7 @@ struct Functions {
   int (*context_current)(void**);
   int (*context_device)(int*);
   int (*function_attribute)(int*, int, void*);
+  int (*kernel_attribute)(int*, int, void*, int);  // CUDA 12
   int (*is_capturing)(void*, int*);
 };
 constinit Functions g_call{};
@@ -120,6 +121,7 @@ Found find_session_functions() {
     return to != nullptr;
   };
   in_driver(g_call.function_attribute, "cuFuncGetAttribute");
+  in_driver(g_call.kernel_attribute, "cuKernelGetAttribute");
   in_driver(g_call.is_capturing, "cuStreamIsCapturing");
   if (!find(g_call.initialize, "cuptiProfilerInitialize") ||
       !find(g_call.enable, "cuptiRangeProfilerEnable") ||
@@ -148,11 +150,17 @@ bool current_context(void** context) {
 }
 
 uint32_t function_attribute(void* function, int attribute) {
-  int value = 0;
-  return g_call.function_attribute != nullptr && function != nullptr &&
-                 g_call.function_attribute(&value, attribute, function) == 0
-             ? static_cast<uint32_t>(value)
-             : 0;
+  int value = 0, device = 0;
+  if (function == nullptr) return 0;
+  if (g_call.function_attribute != nullptr && g_call.function_attribute(&value, attribute, function) == 0)
+    return static_cast<uint32_t>(value);
+  // The runtime of CUDA 12 and later launches kernels of libraries (CUkernel), which belong to no context.
+  value = 0;
+  if (g_call.kernel_attribute != nullptr && g_call.context_device != nullptr &&
+      g_call.context_device(&device) == 0 &&
+      g_call.kernel_attribute(&value, attribute, function, device) == 0)
+    return static_cast<uint32_t>(value);
+  return 0;
 }
 
 bool is_capturing(void* stream) {

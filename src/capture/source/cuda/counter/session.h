@@ -43,7 +43,7 @@ Found find_session_functions();
 void set_exit_function(void (*finish)());
 
 bool current_context(void** context);
-/// The value of a CU_FUNC_ATTRIBUTE_*; 0 when the driver does not give it.
+/// The value of a CU_FUNC_ATTRIBUTE_* of a CUfunction or CUkernel; 0 when the driver does not give it.
 uint32_t function_attribute(void* function, int attribute);
 /// True while the stream is captured: launches go into a graph and do not run.
 bool is_capturing(void* stream);

@@ -6,6 +6,7 @@
 
 #include "base/csv.h"
 #include "base/format.h"
+#include "report/shorten.h"
 
 namespace tacho::report {
 
@@ -85,17 +86,47 @@ Lines broken(std::string_view text, size_t width, size_t max_lines) {
   return lines;
 }
 
+// Cells of shrinking columns as they fit.
+void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells,
+               const std::vector<size_t>& widths, const std::vector<bool>& shrinks,
+               const std::vector<bool>& shown) {
+  for (size_t c = 0; c < widths.size(); ++c) {
+    if (!shown[c] || !shrinks[c]) continue;
+    const auto too_wide = [&](const auto& row) { return display_width(row[c]) > widths[c]; };
+    if (std::none_of(cells.begin(), cells.end(), too_wide)) continue;
+    if (const Cut cut = table.columns[c].cut; cut == Cut::kPath || cut == Cut::kStack) {
+      for (auto& row : cells) row[c] = shortened_path(row[c], widths[c], cut == Cut::kPath ? '/' : ';');
+    } else if (table.columns[c].cut == Cut::kName) {
+      std::vector<std::string> names;
+      names.reserve(cells.size());
+      for (auto& row : cells) names.push_back(std::move(row[c]));
+      names = shortened_apart(names, widths[c]);
+      for (size_t r = 0; r < cells.size(); ++r) cells[r][c] = std::move(names[r]);
+    }
+  }
+}
+
 std::string plain(const Table& table, const TextStyle& style,
                   const std::vector<std::vector<std::string>>& cells, const std::vector<bool>& right,
-                  const std::vector<size_t>& widths) {
+                  const std::vector<size_t>& widths, const std::vector<bool>& shown) {
   std::string out;
   const std::string indent(style.indent, ' ');
   const auto line = [&](const auto& text_of) {
     std::string text;
+    size_t column = style.indent;
     for (size_t c = 0; c < widths.size(); ++c) {
-      if (c > 0) text += "  ";
-      const std::string cell = shortened(text_of(c), widths[c]);
+      if (!shown[c]) continue;
+      if (column > style.indent) {
+        text += "  ";
+        column += 2;
+      }
+      std::string cell = text_of(c);
+      if (table.columns[c].shrink && table.columns[c].cut == Cut::kWrap && display_width(cell) > widths[c])
+        cell = wrapped(cell, widths[c], column);
+      else
+        cell = shortened(cell, widths[c]);
       text += right[c] ? padded_left(cell, widths[c]) : padded_right(cell, widths[c]);
+      column += widths[c];
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
@@ -104,6 +135,28 @@ std::string plain(const Table& table, const TextStyle& style,
          "\n";
   for (const auto& row : cells) out += indent + line([&](size_t c) { return row[c]; }) + "\n";
   return out;
+}
+
+// Leaves columns out until the shrinking ones can be read; `total` is the width of the whole table.
+void leave_columns_out(const Table& table, const TextStyle& style, const std::vector<size_t>& widths,
+                       const std::vector<bool>& shrinks, size_t& total, std::vector<bool>& shown) {
+  const auto shrinking = std::count(shrinks.begin(), shrinks.end(), true);
+  const size_t readable = shrinking > 1 ? 22 : 34;
+  for (;;) {
+    size_t needed = total, next = table.columns.size();
+    for (size_t c = 0; c < table.columns.size(); ++c) {
+      if (!shown[c]) continue;
+      const Column& column = table.columns[c];
+      if (shrinks[c]) needed -= widths[c] - std::min(widths[c], readable);
+      if (column.leave_out > 0 &&
+          (next == table.columns.size() || column.leave_out > table.columns[next].leave_out))
+        next = c;
+    }
+    if (needed <= style.width || next == table.columns.size()) return;
+    shown[next] = false;
+    total -= widths[next] + 2;
+    if (style.left_out != nullptr) style.left_out->push_back(table.columns[next].title);
+  }
 }
 
 std::string boxed(const Table& table, const TextStyle& style,
@@ -186,23 +239,43 @@ std::string to_text(const Table& table, const TextStyle& style) {
     return total;
   };
   size_t total = measure(Numbers::kFull);
-  if (style.width > 0 && style.border == Border::kPlain) {
+  if (style.border == Border::kBox) return boxed(table, style, cells, right, widths);
+  std::vector<bool> shown(columns, true);
+  if (style.width > 0) {
     if (total > style.width && style.scaled) total = measure(Numbers::kScaled);
     std::vector<bool> shrinks(columns);
     for (size_t c = 0; c < columns; ++c) shrinks[c] = may_shrink(table, c);
+    leave_columns_out(table, style, widths, shrinks, total, shown);
+    constexpr size_t kLeast = 10;
     while (total > style.width) {
       // The widest column that may shrink gives way, down to a size that still says something.
-      size_t widest = columns;
-      for (size_t c = 0; c < columns; ++c)
-        if (shrinks[c] && widths[c] > 10 && (widest == columns || widths[c] > widths[widest])) widest = c;
+      size_t widest = columns, second = kLeast;
+      for (size_t c = 0; c < columns; ++c) {
+        if (!shown[c] || !shrinks[c] || widths[c] <= kLeast) continue;
+        if (widest == columns || widths[c] > widths[widest]) {
+          second = widest == columns ? kLeast : widths[widest];
+          widest = c;
+        } else {
+          second = std::max(second, widths[c]);
+        }
+      }
       if (widest == columns) break;
-      const size_t less = std::min(total - style.width, widths[widest] - 10);
+      // Down to the next one, so that no column loses all while another keeps what it has.
+      const size_t floor = second < widths[widest] ? second : widths[widest] - 1;
+      const size_t less = std::min(total - style.width, widths[widest] - floor);
       widths[widest] -= less;
       total -= less;
     }
+    cut_cells(table, cells, widths, shrinks, shown);
+    // Shortened names may need less than they were given.
+    for (size_t c = 0; c < columns; ++c) {
+      if (!shrinks[c] || table.columns[c].cut == Cut::kWrap) continue;
+      size_t used = display_width(table.columns[c].title);
+      for (const auto& row : cells) used = std::max(used, display_width(row[c]));
+      widths[c] = std::min(widths[c], used);
+    }
   }
-  return style.border == Border::kPlain ? plain(table, style, cells, right, widths)
-                                        : boxed(table, style, cells, right, widths);
+  return plain(table, style, cells, right, widths, shown);
 }
 
 std::string to_csv(const Table& table, bool header) {

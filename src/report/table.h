@@ -20,6 +20,14 @@ Cell number_cell(double value);
 
 enum class Align : uint8_t { kAutomatic, kLeft, kRight };  ///< Automatic: numbers right, text left
 
+/// How a shrinking column of a plain table gives way.
+enum class Cut : uint8_t {
+  kName,   ///< names: in the middle, and different ones stay different (shorten.h)
+  kPath,   ///< paths: from the left
+  kStack,  ///< stacks, outermost frame first, joined by ';': from the left
+  kWrap,   ///< sentences: broken into lines; for a table's last column
+};
+
 struct Column {
   std::string title;
   Align align = Align::kAutomatic;
@@ -27,6 +35,10 @@ struct Column {
   bool shrink = false;   ///< text (never numbers) that may be cut when the table is too wide for the screen
   size_t wrap = 0;       ///< Box: text is broken into lines of this many columns; 0: one line
   size_t max_lines = 0;  ///< Box: of a wrapped cell, the rest becomes "..."; 0: any
+  Cut cut = Cut::kName;
+  /// Plain: 0 = always shown; others are left out of tables that are too wide, the highest number first, before the
+  /// shrinking columns get narrower than they can be read.
+  int leave_out = 0;
 };
 
 struct Table {
@@ -51,6 +63,8 @@ struct TextStyle {
   std::string missing = "—";
   bool scaled =
       true;  ///< `width` may give doubles SI prefixes; integer cells print all their digits at any width
+  /// Gets the titles of columns that were left out; may be nullptr.
+  std::vector<std::string>* left_out = nullptr;
 };
 
 /// The table's lines, each ended by a newline. It prints no title: headings belong to the report.

@@ -164,7 +164,7 @@ Screen screen_of(int descriptor) {
     width = std::strtoul(columns, nullptr, 10);
   winsize size{};
   if (width == 0 && screen.terminal && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-  if (width != 0) screen.width = std::min<size_t>(std::max<size_t>(width, 60), 1000);
+  if (width != 0) screen.width = std::min<size_t>(std::max<size_t>(width, 40), 1000);
   return screen;
 }
 

@@ -35,7 +35,7 @@ std::string padded_left(std::string_view text, size_t width);
 std::string wrapped(std::string_view text, size_t width, size_t indent = 0);
 
 /// What a stream can show. Colour: only on a terminal, not with NO_COLOR set nor TERM=dumb. Width: of the
-/// terminal, or $COLUMNS, or 80; at least 60.
+/// terminal, or $COLUMNS, or 80; at least 40.
 struct Screen {
   bool terminal = false;
   bool colour = false;

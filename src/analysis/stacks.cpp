@@ -554,6 +554,11 @@ Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& opti
   return pruned(std::move(tree));
 }
 
+std::string place_text(const StackFrame& frame) {
+  if (!frame.file.empty()) return frame.line > 0 ? fmt::format("{}:{}", frame.file, frame.line) : frame.file;
+  return frame.module;
+}
+
 std::string frame_label(const StackFrame& frame) {
   if (frame.part == StackPart::kPython && !frame.file.empty())
     return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base_name(frame.file), frame.line)

@@ -91,6 +91,8 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 std::string folded_stacks(const StackTree& tree, bool gpu);
 /// speedscope's file format: a sampled profile of host time and one of device time.
 std::string speedscope_json(const StackTree& tree, std::string_view name);
+/// Where a frame lies: "/home/u/train.py:12", else its executable or library.
+std::string place_text(const StackFrame& frame);
 /// The text of a frame in a stack: "function (file.py:12)" for Python, the function for others.
 std::string frame_label(const StackFrame& frame);
 

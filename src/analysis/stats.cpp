@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 #include "analysis/accumulate.h"
 #include "analysis/names.h"
+#include "analysis/places.h"
 #include "base/demangle.h"
 #include "base/sorted_file.h"
 #include "base/temporary.h"
@@ -357,8 +359,8 @@ Result<By> parse_by(std::string_view text) {
   for (const auto& [name, by] : kNames)
     if (text == name) return by;
   return fail(
-      "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, stack, function "
-      "or line",
+      "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, process, rank, "
+      "thread, device, stream, stack, function or line",
       text);
 }
 
@@ -372,8 +374,10 @@ Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const 
 
 Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
   struct State {
-    int64_t busy = 0, first = INT64_MAX, last = INT64_MIN, open_until = INT64_MIN;
+    int64_t row = 0, busy = 0, first = INT64_MAX, last = INT64_MIN, open_until = INT64_MIN;
+    std::set<int64_t> processes;
   };
+  const DeviceNumbers numbers(trace);
   // One sweep in time order over three tables; per device the union of intervals needs only the latest end.
   static constexpr Table kTables[] = {Table::kDispatch, Table::kCopy, Table::kFill};
   static constexpr int kColumns[] = {column::Fact::track, column::Fact::duration};
@@ -386,7 +390,8 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
       TACHO_TRY(cursor->status());
     }
   }
-  std::map<int64_t, State> devices;
+  std::map<size_t, State> devices;
+  std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
   while (!cursors.empty()) {
     size_t earliest = 0;
     for (size_t i = 1; i < cursors.size(); ++i)
@@ -394,7 +399,16 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
     trace::TimeCursor& cursor = *cursors[earliest];
     const int64_t start = cursor.start(), duration = cursor.row()[1];
     if (duration != event::kUnknown) {
-      State& state = devices[trace.cell(Table::kTrack, cursor.row()[0], column::Track::device)];
+      const auto track = static_cast<size_t>(cursor.row()[0]);
+      if (track >= of_track.size()) return fail("{}: rows on a track that does not exist", trace.path());
+      if (of_track[track] == nullptr) {
+        const int64_t row = trace.cell(Table::kTrack, cursor.row()[0], column::Track::device);
+        State& found = devices[numbers.device(row)];
+        if (found.row == 0) found.row = row;
+        found.processes.insert(trace.cell(Table::kTrack, cursor.row()[0], column::Track::process));
+        of_track[track] = &found;
+      }
+      State& state = *of_track[track];
       const int64_t end = start + duration;
       state.first = std::min(state.first, start);
       state.last = std::max(state.last, end);
@@ -409,10 +423,10 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
     }
   }
   std::vector<DeviceBusy> result;
-  for (const auto& [device, state] : devices) {
-    std::string name(trace.text(Table::kDevice, device, column::Device::name));
-    result.push_back({device, name.empty() ? "device" : name, state.busy, state.last - state.first});
-  }
+  for (const auto& [device, state] : devices)
+    result.push_back({state.row, numbers.text(state.row),
+                      std::string(trace.text(Table::kDevice, state.row, column::Device::name)),
+                      static_cast<int64_t>(state.processes.size()), state.busy, state.last - state.first});
   return result;
 }
 

@@ -64,12 +64,14 @@ class StatTable {
 Result<std::vector<StatRow>> statistics(const trace::Trace& trace, By by, const StatOptions& options = {});
 
 struct DeviceBusy {
-  int64_t device = 0;  // row; 0 = not known
+  int64_t device = 0;  // row of one of the processes that use it; 0 = not known
+  std::string number;  // "GPU 0" (places.h)
   std::string name;
-  int64_t busy = 0;  // ns in which at least one dispatch, copy or fill ran (union over its queues)
-  int64_t span = 0;  // ns from the first start to the last end on this device
+  int64_t processes = 0;  // that ran something on it
+  int64_t busy = 0;       // ns in which at least one dispatch, copy or fill ran (union over its queues)
+  int64_t span = 0;       // ns from the first start to the last end on this device
 };
-/// Busy time per device, by a sweep over its dispatches, copies and fills.
+/// Busy time per physical device, by a sweep over its dispatches, copies and fills; those of all processes together.
 Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
 
 /// One sentence for each kind of loss; empty when the trace is complete.

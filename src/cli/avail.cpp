@@ -36,14 +36,7 @@ int run_avail(int argc, char** argv) {
   app.add_option("--output-format", format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   report::Table devices;
   devices.id = "devices";
   devices.columns = {{"API"},
@@ -53,9 +46,13 @@ int run_avail(int argc, char** argv) {
                      {"Memory", report::Align::kRight},
                      {"Driver"},
                      {"Name", report::Align::kLeft, -1, true}};
+  devices.columns[1].shrink = true;
+  devices.columns[3].leave_out = 1;
+  devices.columns[5].leave_out = 2;
   report::Table sources;
   sources.id = "sources";
   sources.columns = {{"Source"}, {"State"}, {"What it means", report::Align::kLeft, -1, true}};
+  sources.columns[2].cut = report::Cut::kWrap;
 
   const auto library = launch::find_library();
   sources.rows.push_back(

@@ -57,14 +57,7 @@ int run_flame(int argc, char** argv) {
   app.add_flag("--threads", options.threads, "tell threads apart");
   app.add_flag("!--no-lines", options.lines, "do not tell the lines of a function apart");
   app.add_flag("--startup", options.startup, "keep what lies outside of the outermost Python frame");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto run = load(file, options);
   if (!run) return complain(kBadInput, run.error().message);
   Loaded base;

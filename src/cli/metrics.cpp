@@ -426,14 +426,7 @@ int run_metrics(int argc, char** argv) {
   app.add_option("--output-format", format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (ids == "seed") request.ids = metric::IdScheme::kSeedProfile;
 
   std::vector<std::string_view> wanted;

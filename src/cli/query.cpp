@@ -143,14 +143,7 @@ int run_query(int argc, char** argv) {
       "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
       "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch GROUP BY "
       "name ORDER BY 3 DESC\"");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (!script.empty()) {
     if (!sql.empty())
       return complain(kBadInput, "give the statement either as an argument or with --script, not both");

@@ -21,14 +21,7 @@ int run_recover(int argc, char** argv) {
   app.add_flag("--overwrite", overwrite, "replace an existing output");
   app.add_flag("--list", list, "only list abandoned pools");
   app.add_flag("--keep", keep, "do not remove the pool and the unfinished file afterwards");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (list || pool.empty()) {
     const std::vector<std::string> pools = launch::abandoned_pools();
     if (list) {

@@ -85,14 +85,7 @@ int run_report(int argc, char** argv) {
       "overlap       operations at the same time; copies beside kernels\n"
       "topex         API calls and GPU operations by the time that is theirs alone\n"
       "binop         operations by duration");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);
     return complain(
@@ -140,14 +133,7 @@ int run_diff(int argc, char** argv) {
   app.footer(
       "p is the probability that durations differ so much by chance alone (Mann-Whitney U); without one: "
       "fewer than 8 calls.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   double percent = -1;
   if (!limit.empty()) {
     std::string_view digits = limit;

@@ -249,14 +249,7 @@ int run_roofline(int argc, char** argv) {
   app.add_option("-o,--output", a.output, "write the result there; NAME.csv means csv")->type_name("NAME");
   app.add_flag("-q,--quiet", a.quiet, "only the result");
   app.add_flag("--overwrite", a.overwrite, "the output may replace a file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const Result<int> code = run(a);
   return code ? *code : complain(kBadInput, code.error().message);
 }

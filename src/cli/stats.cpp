@@ -6,8 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <span>
 
+#include "analysis/own_code.h"
+#include "analysis/places.h"
 #include "analysis/stacks.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
@@ -47,7 +50,14 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
     table.columns.push_back({"Bytes", report::Align::kRight});
     table.columns.push_back({"GB/s", report::Align::kRight, 2});
   }
-  if (grouped) table.columns.push_back({"Group"});
+  // Narrow terminals keep what tells most.
+  table.columns[4].leave_out = 1;
+  table.columns[5].leave_out = 2;
+  table.columns[6].leave_out = 3;
+  if (grouped) {
+    table.columns.push_back({"Group"});
+    table.columns.back().leave_out = 4;
+  }
   table.columns.push_back({"Name", report::Align::kLeft, -1, true});
   for (const analysis::StatRow& row : rows) {
     const bool timed = row.count > row.unknown;
@@ -76,11 +86,6 @@ report::Table readable_table(std::span<const analysis::StatRow> rows, bool group
 
 // ---- call stacks
 
-std::string place_of(const analysis::StackFrame& frame) {
-  if (!frame.file.empty()) return frame.line > 0 ? fmt::format("{}:{}", frame.file, frame.line) : frame.file;
-  return frame.module;
-}
-
 report::Table exact_stacks(const std::vector<analysis::StackRow>& rows, analysis::StackBy by) {
   report::Table table;
   table.columns = {{"Name"},       {"Samples"}, {"SelfNs"}, {"TotalNs"}, {"GpuSelfNs"},
@@ -102,16 +107,25 @@ report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const
     table.columns.push_back({"%", report::Align::kRight, 1});
     if (!stack) {
       table.columns.push_back({"Total", report::Align::kRight});
+      table.columns.back().leave_out = 2;
       table.columns.push_back({"%", report::Align::kRight, 1});
+      table.columns.back().leave_out = 3;
     }
   }
   if (gpu) {
     table.columns.push_back({stack ? "GPU" : "GPU self", report::Align::kRight});
-    if (!stack) table.columns.push_back({"GPU total", report::Align::kRight});
     table.columns.push_back({"%", report::Align::kRight, 1});
+    if (!stack) {
+      table.columns.push_back({"GPU total", report::Align::kRight});
+      table.columns.back().leave_out = 1;
+    }
   }
   table.columns.push_back({stack ? "Stack" : "Function", report::Align::kLeft, -1, true});
-  if (!stack) table.columns.push_back({"Where", report::Align::kLeft, -1, true});
+  if (stack) table.columns.back().cut = report::Cut::kStack;
+  if (!stack) {
+    table.columns.push_back({"Where", report::Align::kLeft, -1, true});
+    table.columns.back().cut = report::Cut::kPath;
+  }
   const auto time = [](int64_t ns) {
     return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
   };
@@ -131,11 +145,11 @@ report::Table readable_stacks(const std::vector<analysis::StackRow>& rows, const
     }
     if (gpu) {
       cells.push_back(time(row.gpu_self_ns));
+      cells.push_back(share(row.gpu_self_ns, tree.gpu_ns));
       if (!stack) cells.push_back(time(row.gpu_ns));
-      cells.push_back(share(stack ? row.gpu_self_ns : row.gpu_ns, tree.gpu_ns));
     }
     cells.emplace_back(stack ? row.stack : row.frame.name);
-    if (!stack) cells.emplace_back(place_of(row.frame));
+    if (!stack) cells.emplace_back(analysis::place_text(row.frame));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -157,18 +171,45 @@ std::string attribution_sentence(const analysis::StackTree& tree) {
 
 namespace {
 
-int stack_stats(const std::string& file, const std::string& by_text, const std::string& format, size_t top,
-                analysis::StackOptions options) {
+// Which frames a table of call stacks shows.
+enum class Code : uint8_t {
+  kByFormat,  // own code as text, all in csv and json
+  kOwn,
+  kAll
+};
+
+// "Max, StdDev: wider terminal ..."
+std::string left_out_sentence(const std::vector<std::string>& titles) {
+  if (titles.empty()) return {};
+  std::string names;
+  for (auto title = titles.rbegin(); title != titles.rend(); ++title)
+    if (*title != "%") names += (names.empty() ? "" : ", ") + *title;
+  return fmt::format("{} left out: widen the terminal, or use --output-format csv", names);
+}
+
+int stack_stats(const std::string& file, const std::string& by_text, const std::string& format,
+                std::optional<size_t> top, Code code, analysis::StackOptions options) {
+  constexpr size_t kRows = 20;
   const auto by = by_text == "stack"      ? analysis::StackBy::kStack
                   : by_text == "function" ? analysis::StackBy::kFunction
                                           : analysis::StackBy::kLine;
   options.lines = by != analysis::StackBy::kFunction;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
-  const auto tree = analysis::stack_tree(**trace, options);
+  auto tree = analysis::stack_tree(**trace, options);
   if (!tree) return complain(kBadInput, tree.error().message);
+  const bool text = format == "text";
+  const bool wants_own = code == Code::kOwn || (code == Code::kByFormat && text);
+  const analysis::OwnShare own = analysis::own_share(*tree);
+  const bool filtered = wants_own && (own.host_ns > 0 || own.gpu_ns > 0);
+  if (filtered) *tree = analysis::own_code(*tree);
   std::vector<analysis::StackRow> rows = analysis::stack_rows(*tree, by);
-  if (top != 0 && rows.size() > top) rows.resize(top);
+  // A line without time of its own only calls others; as text it would be a row of dashes.
+  if (text && by == analysis::StackBy::kLine)
+    std::erase_if(rows,
+                  [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
+  const size_t all = rows.size(), most = top.value_or(text ? kRows : 0);
+  if (most != 0 && all > most) rows.resize(most);
   std::string out;
   if (format == "csv") {
     out = report::to_csv(exact_stacks(rows, by));
@@ -181,15 +222,129 @@ int stack_stats(const std::string& file, const std::string& by_text, const std::
         "{}: no call stacks; record them with tacho sys sample, or tacho trace --sampler timer\n", file);
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    std::vector<std::string> left_out;
     report::TextStyle style;
     style.width = screen.terminal ? screen.width : 0;
     style.colour = screen.colour;
-    out = report::to_text(readable_stacks(rows, *tree, by), style);
+    style.left_out = &left_out;
+    out = report::to_text(readable_stacks(rows, *tree, by), style) + "\n";
+    const auto say = [&](const std::string& sentence) {
+      if (!sentence.empty())
+        out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
+    };
+    if (rows.size() < all)
+      say(fmt::format("The first {} of {} {}s; --top 0 shows all, --top N the first N.", rows.size(), all,
+                      by_text));
+    if (filtered)
+      say(fmt::format(
+          "Your own code only: time in libraries and the interpreter counts for the {} that called "
+          "them. --all-code shows every frame.",
+          by == analysis::StackBy::kLine ? "line" : "function"));
+    else if (wants_own)
+      say("No sample is in code of your own, so all code is shown.");
+    say(left_out_sentence(left_out));
     if (tree->samples > 0)
-      out += fmt::format("\n{} samples of {}: {}\n", tree->samples,
-                         tree->wall ? tree->cpu ? "CPU and wall time" : "wall time" : "CPU time",
-                         report::format_duration(static_cast<double>(tree->host_ns)));
-    if (const std::string sentence = attribution_sentence(*tree); !sentence.empty()) out += sentence + "\n";
+      say(fmt::format("{} samples of {}: {}", tree->samples,
+                      tree->wall ? tree->cpu ? "CPU and wall time" : "wall time" : "CPU time",
+                      report::format_duration(static_cast<double>(tree->host_ns))));
+    say(attribution_sentence(*tree));
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
+  return kOk;
+}
+
+// ---- by place
+
+report::Table exact_places(const std::vector<analysis::PlaceRow>& rows) {
+  report::Table table;
+  table.columns = {{"Name"},      {"Kernels"},  {"KernelNs"}, {"Copies"},  {"CopyNs"},
+                   {"CopyBytes"}, {"ApiCalls"}, {"ApiNs"},    {"Samples"}, {"SampleNs"}};
+  for (const analysis::PlaceRow& row : rows)
+    table.rows.push_back({row.name, row.kernels, row.kernel_ns, row.copies, row.copy_ns, row.bytes, row.calls,
+                          row.call_ns, row.samples, row.sample_ns});
+  return table;
+}
+
+report::Table readable_places(const std::vector<analysis::PlaceRow>& rows) {
+  report::Table table;
+  const auto any = [&](int64_t analysis::PlaceRow::*member) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const analysis::PlaceRow& row) { return row.*member > 0; });
+  };
+  const bool kernels = any(&analysis::PlaceRow::kernels), copies = any(&analysis::PlaceRow::copies),
+             calls = any(&analysis::PlaceRow::calls), samples = any(&analysis::PlaceRow::samples);
+  const auto column = [&](const char* title, int leave_out = 0) {
+    table.columns.push_back({title, report::Align::kRight});
+    table.columns.back().leave_out = leave_out;
+  };
+  if (kernels) {
+    column("Kernel time");
+    column("Kernels", 4);
+  }
+  if (copies) {
+    column("Copy time");
+    column("Copies", 5);
+    column("Bytes", 2);
+  }
+  if (calls) {
+    column("API time");
+    column("Calls", 3);
+  }
+  if (samples) column("Sampled", 1);
+  table.columns.push_back({"Name", report::Align::kLeft, -1, true});
+  const auto time = [](int64_t count, int64_t ns) {
+    return count > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
+  };
+  for (const analysis::PlaceRow& row : rows) {
+    std::vector<report::Cell> cells;
+    if (kernels) {
+      cells.push_back(time(row.kernels, row.kernel_ns));
+      cells.emplace_back(row.kernels);
+    }
+    if (copies) {
+      cells.push_back(time(row.copies, row.copy_ns));
+      cells.emplace_back(row.copies);
+      cells.push_back(row.copies > 0 ? report::Cell(report::format_bytes(static_cast<double>(row.bytes)))
+                                     : report::Cell());
+    }
+    if (calls) {
+      cells.push_back(time(row.calls, row.call_ns));
+      cells.emplace_back(row.calls);
+    }
+    if (samples) cells.push_back(time(row.samples, row.sample_ns));
+    cells.emplace_back(row.name);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+int place_stats(const std::string& file, analysis::Place place, const std::string& by_text,
+                const std::string& format, size_t top) {
+  const auto trace = open_trace(file);
+  if (!trace) return complain(kBadInput, trace.error().message);
+  auto rows = analysis::by_place(**trace, place);
+  if (!rows) return complain(kBadInput, rows.error().message);
+  if (top != 0 && rows->size() > top) rows->resize(top);
+  std::string out;
+  if (format == "csv") {
+    out = report::to_csv(exact_places(*rows));
+  } else if (format == "json") {
+    JsonWriter writer(out);
+    report::to_json(exact_places(*rows), writer);
+    out += "\n";
+  } else if (rows->empty()) {
+    out = fmt::format("{}: nothing was recorded by {}\n", file, by_text);
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    std::vector<std::string> left_out;
+    report::TextStyle style;
+    style.width = screen.terminal ? screen.width : 0;
+    style.colour = screen.colour;
+    style.left_out = &left_out;
+    out = report::to_text(readable_places(*rows), style);
+    if (const std::string sentence = left_out_sentence(left_out); !sentence.empty())
+      out += "\n" + report::wrapped(sentence, screen.width, 2) + "\n";
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
@@ -207,6 +362,7 @@ void print_rows(const analysis::StatTable& table, size_t count, bool bytes, cons
   report::TextStyle style;
   style.width = screen.terminal ? screen.width : 0;
   style.colour = screen.colour;
+  std::vector<std::string> left_out;
   std::vector<analysis::StatRow> page;
   size_t done = 0;
   do {
@@ -224,7 +380,11 @@ void print_rows(const analysis::StatTable& table, size_t count, bool bytes, cons
         out += "\n";
       }
     } else {
+      left_out.clear();
+      style.left_out = &left_out;
       out += count == 0 ? nothing : report::to_text(readable_table(page, table.grouped(), bytes), style);
+      if (const std::string sentence = left_out_sentence(left_out); !sentence.empty() && done == count)
+        out += "\n" + report::wrapped(sentence, screen.width, 2) + "\n";
     }
     std::fwrite(out.data(), 1, out.size(), stdout);
     out.clear();
@@ -237,16 +397,18 @@ int run_stats(int argc, char** argv) {
   CLI::App app("Statistics of a trace: calls, total, mean, min, max per name.", "tacho stats");
   std::string file, by_text = "kernel", format = "text";
   analysis::StatOptions options;
-  size_t top = 0;
+  std::optional<size_t> top;
+  bool own_code = false, all_code = false;
   app.add_option("file", file, "trace")->required();
-  app.add_option("--by", by_text,
-                 "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; call stacks: stack, "
-                 "function, line")
+  app.add_option(
+         "--by", by_text,
+         "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; process, rank, thread, "
+         "device, stream; call stacks: line, function, stack")
       ->capture_default_str();
   app.add_option("--output-format", format, "text, json or csv")
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->capture_default_str();
-  app.add_option("--top", top, "only the first N rows; 0 = all")->capture_default_str();
+  app.add_option("--top", top, "only the first N rows; 0 = all (default: all; 20 of call stacks as text)");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape, "kernels: one row per launch shape");
@@ -254,16 +416,24 @@ int run_stats(int argc, char** argv) {
   app.add_flag("--startup", stack_options.startup,
                "call stacks: keep what lies outside of the outermost Python frame");
   app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  auto* const all = app.add_flag(
+      "--all-code", all_code,
+      "call stacks: every frame (default as text: your own code, without libraries and the interpreter)");
+  app.add_flag("--own-code", own_code, "call stacks: your own code in csv and json, too")->excludes(all);
+  app.footer(
+      "Examples:\n"
+      "  tacho stats app.tacho                     kernels by their time\n"
+      "  tacho stats app.tacho --by line           lines of your code, by host and GPU time\n"
+      "  tacho stats app.tacho --by rank --output-format csv");
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (by_text == "stack" || by_text == "function" || by_text == "line")
-    return stack_stats(file, by_text, format, top, stack_options);
+    return stack_stats(file, by_text, format, top,
+                       all_code   ? Code::kAll
+                       : own_code ? Code::kOwn
+                                  : Code::kByFormat,
+                       stack_options);
+  if (const auto place = analysis::parse_place(by_text))
+    return place_stats(file, *place, by_text, format, top.value_or(0));
   const auto by = analysis::parse_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
   const auto trace = open_trace(file);
@@ -271,7 +441,7 @@ int run_stats(int argc, char** argv) {
   const auto table = analysis::StatTable::make(**trace, *by, options);
   if (!table) return complain(kBadInput, table.error().message);
   const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
-  const size_t count = top != 0 ? std::min(top, table->size()) : table->size();
+  const size_t most = top.value_or(0), count = most != 0 ? std::min(most, table->size()) : table->size();
   print_rows(*table, count, bytes, format,
              count == 0 ? fmt::format("{}: no {} records\n", file, by_text) : std::string());
   for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);

@@ -55,14 +55,7 @@ struct Output {
 };
 
 int parse(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   return -1;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/run_target.h"
 
 namespace tacho::cli {
@@ -21,14 +22,7 @@ int run_trace(int argc, char** argv) {
   TraceRequest request;
   std::optional<Error> refusal;
   options::declare(app, trace_options(), request, refusal);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kOwnError, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kOwnError)) return *code;
   if (refusal) return complain(kOwnError, refusal->message);
   auto command = target_command(app);
   if (!command) return complain(kOwnError, command.error().message);

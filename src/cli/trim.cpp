@@ -81,14 +81,7 @@ int run_trim(int argc, char** argv) {
   app.add_option("--end", request.end, "last moment to keep, likewise")->type_name("WHEN");
   app.add_option("-f,--format", request.format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", request.overwrite, "replace an existing output");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (request.start.empty() && request.end.empty()) return complain(kBadInput, "give --start, --end or both");
   if (same_file(request.in, request.out))
     return complain(kBadInput, request.out + ": is the input itself; choose another name");

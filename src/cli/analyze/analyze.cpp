@@ -504,7 +504,7 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    print_help(app);
     return kOk;
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));

@@ -118,14 +118,7 @@ int personality_rpd2tracing(int argc, char** argv) {
   app.add_option("--format", format, "array or object")
       ->check(CLI::IsMember({"object", "array"}))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.array = format == "array";
   if (output.empty()) output = fs::path(input).replace_extension(".json").string();
   if (same_file(input, output))

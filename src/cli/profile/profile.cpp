@@ -673,7 +673,7 @@ int profile(int argc, char** argv, ProfileFace face) {
   try {
     app.parse(static_cast<int>(own.size()) - 1, own.data());
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    print_help(app, "-- program [arguments]");
     return kOk;
   } catch (const CLI::ParseError& error) {
     std::string message = option_error(app, error);

@@ -1,14 +1,19 @@
 // Reading command lines and the values in them (command_line.h).
 #include "cli/shared/command_line.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 #include "base/output_file.h"
+#include "cli/command.h"
 #include "cli/shared/suggest.h"
+#include "report/text.h"
 
 namespace tacho::cli {
 
@@ -39,6 +44,96 @@ std::string option_error(const CLI::App& app, const CLI::ParseError& error) {
     message += suggestion(app, word);
   }
   return message + "; see " + app.get_name() + " --help";
+}
+
+namespace {
+
+// Usage names the command as it is typed, and groups of options are headings.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string more) : more_(std::move(more)) {}
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = "Usage: " + (name.empty() ? app->get_name() : name);
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional() && option->get_required()) usage += " " + placeholder(option);
+    for (const CLI::Option* option : app->get_options())
+      if (option->get_positional() && !option->get_required()) usage += " [" + placeholder(option) + "]";
+    usage += " [options]";
+    if (app->get_prefix_command()) usage += " -- program [arguments]";
+    return usage + (more_.empty() ? "" : " ") + more_ + "\n";
+  }
+  std::string make_expanded(const CLI::App* group) const override {
+    std::string out;
+    for (const CLI::Option* option : group->get_options())
+      if (option != group->get_help_ptr()) out += make_option(option, false);
+    return "\n" + group->get_group() + ":\n" + out;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    // What is left out of brackets in the usage line says the same.
+    if (const size_t at = text.find(" REQUIRED"); at != std::string::npos) text.erase(at, 9);
+    if (const size_t at = text.find(" Excludes:"); at != std::string::npos) text.erase(at);
+    return text;
+  }
+
+ private:
+  static std::string placeholder(const CLI::Option* option) {
+    std::string name = option->get_name(true, false);
+    for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return option->get_expected_max() > 1 ? name + "..." : name;
+  }
+  std::string more_;
+};
+
+}  // namespace
+
+std::optional<int> parse_options(CLI::App& app, int argc, char** argv, int mistake) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    print_help(app);
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return complain(mistake, option_error(app, error));
+  }
+  return std::nullopt;
+}
+
+void print_help(CLI::App& app, const std::string& more) {
+  app.formatter(std::make_shared<HelpFormatter>(more));
+  print_help_text(app.help(), STDOUT_FILENO);
+}
+
+std::string wrapped_help(std::string_view text, size_t width) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t first = line.find_first_not_of(' ');
+    if (report::display_width(line) <= width || first == std::string_view::npos) {
+      out.append(line).append(1, '\n');
+      continue;
+    }
+    // Where the description begins: behind the first two blanks after the option's name.
+    constexpr size_t kDescription = 20;  // a line that begins so far right is a description
+    size_t column = first == 0 || first >= kDescription ? first : first + 2;
+    if (const size_t gap = line.find("  ", first); gap != std::string_view::npos)
+      if (const size_t text_at = line.find_first_not_of(' ', gap);
+          text_at != std::string_view::npos && text_at < width * 2 / 3)
+        column = text_at;
+    const size_t start = column > first + 2 ? column : first;
+    out.append(line.substr(0, start));
+    out += report::wrapped(line.substr(start), width - column, column);
+    out += '\n';
+  }
+  return out;
+}
+
+void print_help_text(std::string_view text, int descriptor) {
+  const report::Screen screen = report::screen_of(descriptor);
+  const std::string shown = screen.terminal ? wrapped_help(text, screen.width) : std::string(text);
+  std::fwrite(shown.data(), 1, shown.size(), descriptor == STDERR_FILENO ? stderr : stdout);
 }
 
 std::string check_seconds(const std::string& text) {

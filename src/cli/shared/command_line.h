@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -21,6 +23,16 @@ namespace tacho::cli {
 Result<std::vector<std::string>> target_command(const CLI::App& app);
 /// One sentence for a parse error, with the nearest option's name when an option is unknown.
 std::string option_error(const CLI::App& app, const CLI::ParseError& error);
+
+/// Parses the command line. Nothing: the command goes on. Else its exit code, after --help was printed to stdout, or one
+/// sentence about a mistake to stderr with `mistake` as the code.
+std::optional<int> parse_options(CLI::App& app, int argc, char** argv, int mistake);
+/// --help of a command: usage with the program's name, options in groups; lines fit a terminal. `more` ends the usage line.
+void print_help(CLI::App& app, const std::string& more = {});
+/// `text` with lines of at most `width` columns; further lines begin where the description of an option begins.
+std::string wrapped_help(std::string_view text, size_t width);
+/// wrapped_help() to a descriptor (STDOUT_FILENO or STDERR_FILENO) that is a terminal, else the text as it is.
+void print_help_text(std::string_view text, int descriptor);
 
 /// For options that take seconds: "" for a number from 0 on, else what is wrong with `text`.
 std::string check_seconds(const std::string& text);

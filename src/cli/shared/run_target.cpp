@@ -12,6 +12,7 @@
 #include "base/job_rank.h"
 #include "base/output_claim.h"
 #include "base/output_file.h"
+#include "base/run_name.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/hidden_recording.h"
@@ -64,9 +65,7 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
     return fail("-o {}: standard output is the program's; give the recording a name", r.output);
   if (!r.output.empty())
     return OutputClaim::exactly(r.shown_as.empty() ? of_rank(r.output) : r.output, r.overwrite);
-  std::string base = std::filesystem::path(r.launch.command[0]).filename().string();
-  if (base.empty()) base = "trace";
-  base = of_rank(base + ".tacho");
+  const std::string base = of_rank(run_name(r.launch.command) + ".tacho");
   return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
 }
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
+#include "analysis/own_code.h"
 #include "analysis/stats.h"
 #include "base/format.h"
+#include "report/shorten.h"
 #include "report/table.h"
 
 namespace tacho::cli {
@@ -26,6 +29,20 @@ std::string heading(const std::string& text, const report::Screen& screen) {
   return "\n" + report::painted(text, report::Paint::kBold, screen.colour) + "\n";
 }
 
+// A sentence two columns from the left; on a terminal, its further lines four. In files it stays one line, for grep.
+std::string indented(const std::string& text, const report::Screen& screen) {
+  if (!screen.terminal) return "  " + text + "\n";
+  return "  " + report::wrapped(text, std::max<size_t>(screen.width, 20) - 4, 4) + "\n";
+}
+
+report::TextStyle style_of(const report::Screen& screen) {
+  report::TextStyle style;
+  style.width = screen.width;
+  style.colour = screen.colour;
+  style.indent = 2;
+  return style;
+}
+
 void add_stats(std::string& out, const trace::Trace& trace, const report::Screen& screen, analysis::By by,
                const std::string& title, size_t top, bool with_group) {
   const auto rows = analysis::StatTable::make(trace, by);
@@ -43,6 +60,8 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
                    {"Calls", report::Align::kRight},        {"Mean", report::Align::kRight},
                    {"Min", report::Align::kRight},          {"Max", report::Align::kRight},
                    {"Name", report::Align::kLeft, -1, true}};
+  table.columns[4].leave_out = 1;
+  table.columns[5].leave_out = 2;
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
     const analysis::StatRow row = rows->row(i);
     const bool timed = row.count > row.unknown;
@@ -51,10 +70,7 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
                           time(static_cast<double>(row.min)), time(static_cast<double>(row.max)),
                           with_group && !row.group.empty() ? row.name + "  [" + row.group + "]" : row.name});
   }
-  report::TextStyle style;
-  style.width = screen.width;
-  style.colour = screen.colour;
-  style.indent = 2;
+  report::TextStyle style = style_of(screen);
   style.decimals = 1;
   out += report::to_text(table, style);
   if (rows->size() > top) out += fmt::format("  … and {} more\n", rows->size() - top);
@@ -79,11 +95,94 @@ void add_copies(std::string& out, const trace::Trace& trace, const report::Scree
            row.total > 0 ? report::Cell(static_cast<double>(row.bytes) / static_cast<double>(row.total))
                          : report::Cell(),
            row.name});
-  report::TextStyle style;
-  style.width = screen.width;
-  style.colour = screen.colour;
-  style.indent = 2;
-  out += report::to_text(table, style);
+  out += report::to_text(table, style_of(screen));
+}
+
+void add_devices(std::string& out, const trace::Trace& trace, const report::Screen& screen, double wall) {
+  const auto busy = analysis::device_busy(trace);
+  if (!busy || busy->empty()) return;
+  out += heading("Devices", screen);
+  report::Table table;
+  table.columns = {{"Busy", report::Align::kRight},
+                   {"of the run", report::Align::kRight},
+                   {"of its span", report::Align::kRight},
+                   {"Processes", report::Align::kRight},
+                   {"Device"},
+                   {"Name", report::Align::kLeft, -1, true}};
+  bool shared = false;
+  for (const analysis::DeviceBusy& device : *busy) {
+    const auto share = [&](double of) {
+      return of > 0 ? report::Cell(fmt::format("{:.1f} %", static_cast<double>(device.busy) / of * 100))
+                    : report::Cell();
+    };
+    shared = shared || device.processes > 1;
+    table.rows.push_back({report::format_duration(static_cast<double>(device.busy)), share(wall),
+                          share(static_cast<double>(device.span)), device.processes, device.number,
+                          device.name == device.number ? std::string() : device.name});
+  }
+  if (!shared) {
+    table.columns.erase(table.columns.begin() + 3);
+    for (auto& row : table.rows) row.erase(row.begin() + 3);
+  }
+  out += report::to_text(table, style_of(screen));
+}
+
+// Where the host's time went: the user's own lines, or functions where no line is known, beside the GPU time that they
+// launched.
+void add_host_time(std::string& out, const trace::Trace& trace, const report::Screen& screen, size_t top) {
+  if (trace.rows(Table::kSample) == 0) return;
+  // Finding the launching line reads every call; beyond this many only the host's time is shown.
+  constexpr int64_t kMostCalls = 2'000'000;
+  analysis::StackOptions options;
+  options.gpu = trace.rows(Table::kApi) <= kMostCalls;
+  const auto all = analysis::stack_tree(trace, options);
+  if (!all || all->samples == 0) return;
+  const analysis::OwnShare own = analysis::own_share(*all);
+  const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;
+  const analysis::StackTree tree = analysis::own_code(*all);
+  std::vector<analysis::StackRow> rows = analysis::stack_rows(tree, analysis::StackBy::kLine);
+  const bool lines =
+      std::any_of(rows.begin(), rows.end(), [](const analysis::StackRow& row) { return row.frame.line > 0; });
+  if (!lines) rows = analysis::stack_rows(tree, analysis::StackBy::kFunction);
+  std::erase_if(rows, [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
+  const auto percent = [&](int64_t ns, int64_t of) {
+    return of > 0 && ns > 0 ? report::Cell(static_cast<double>(ns) / static_cast<double>(of) * 100)
+                            : report::Cell();
+  };
+  const auto time = [](int64_t ns) {
+    return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
+  };
+  out += heading(fmt::format("Host time ({} samples, {} of {})", all->samples,
+                             report::format_duration(static_cast<double>(all->host_ns)),
+                             all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time"),
+                 screen);
+  report::Table table;
+  table.columns = {{"Host", report::Align::kRight}, {"%", report::Align::kRight, 1}};
+  const bool gpu = tree.gpu_ns > 0;
+  if (gpu) {
+    table.columns.push_back({"GPU", report::Align::kRight});
+    table.columns.push_back({"%", report::Align::kRight, 1});
+  }
+  table.columns.push_back({"Where", report::Align::kLeft, -1, true});
+  table.columns.back().cut = report::Cut::kPath;
+  table.columns.push_back({"Function", report::Align::kLeft, -1, true});
+  for (size_t i = 0; i < std::min(top, rows.size()); ++i) {
+    const analysis::StackRow& row = rows[i];
+    std::vector<report::Cell> cells = {time(row.self_ns), percent(row.self_ns, tree.host_ns)};
+    if (gpu) {
+      cells.push_back(time(row.gpu_self_ns));
+      cells.push_back(percent(row.gpu_self_ns, tree.gpu_ns));
+    }
+    cells.emplace_back(analysis::place_text(row.frame));
+    cells.emplace_back(row.frame.name);
+    table.rows.push_back(std::move(cells));
+  }
+  out += report::to_text(table, style_of(screen));
+  if (rows.size() > top) out += fmt::format("  … and {} more\n", rows.size() - top);
+  if (filtered)
+    out += indented(fmt::format("Your own {}: time in libraries counts for the {} that called them.",
+                                lines ? "lines" : "functions", lines ? "line" : "function"),
+                    screen);
 }
 
 // Rows of a table that were recorded, also where --aggregate kept only their sums.
@@ -98,6 +197,73 @@ int64_t recorded(const trace::Trace& trace, Table table) {
 
 }  // namespace
 
+std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown) {
+  const int64_t rows = trace.rows(Table::kProcess);
+  std::vector<uint8_t> works(static_cast<size_t>(std::max<int64_t>(rows, 1))), sampled(works.size());
+  const auto mark = [&](Table table, std::vector<uint8_t>& of) {
+    // Whoever reads the rows themselves tells an error of reading.
+    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries) {
+        const int64_t process = trace.cell(Table::kTrack, summary.track, column::Track::process);
+        if (process > 0 && process < rows) of[static_cast<size_t>(process)] = 1;
+      }
+    }));
+  };
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kApi, Table::kMarker})
+    mark(table, works);
+  mark(Table::kSample, sampled);
+  // Tools that programs start, build systems and version managers among them.
+  static constexpr std::string_view kTools[] = {
+      "sh",       "bash",     "dash",     "zsh",  "ld",    "ld.bfd",     "ld.lld",   "lld",     "collect2",
+      "as",       "cc1",      "cc1plus",  "gcc",  "g++",   "cc",         "c++",      "clang",   "clang++",
+      "ptxas",    "nvcc",     "cicc",     "env",  "pyenv", "pyenv-exec", "rbenv",    "uname",   "which",
+      "grep",     "sed",      "cut",      "head", "tr",    "cat",        "basename", "dirname", "readlink",
+      "realpath", "ldconfig", "hostname", "git",  "lscpu", "ls",         "rm",       "mkdir",   "awk",
+      "mawk",     "gawk",     "sort",     "expr", "id"};
+  std::vector<std::pair<std::string, size_t>> folded;
+  size_t count = 0;
+  for (int64_t row = 1; row < rows; ++row) {
+    const auto at = static_cast<size_t>(row);
+    const std::string name(trace.text(Table::kProcess, row, column::Process::name));
+    // "x86_64-linux-gnu-ld.bfd" is a linker, too.
+    const bool tool = std::any_of(std::begin(kTools), std::end(kTools), [&](std::string_view known) {
+      return name == known || (name.size() > known.size() && name.ends_with(known) &&
+                               name[name.size() - known.size() - 1] == '-');
+    });
+    if (works[at] != 0 || (!tool && (sampled[at] != 0 || row == 1))) {
+      shown.push_back(row);
+      continue;
+    }
+    ++count;
+    const std::string text = name.empty() ? "unknown" : report::clean(name);
+    const auto known =
+        std::find_if(folded.begin(), folded.end(), [&](const auto& one) { return one.first == text; });
+    if (known == folded.end())
+      folded.emplace_back(text, 1);
+    else
+      ++known->second;
+  }
+  if (shown.empty() && rows > 1) {
+    // A run of a shell alone.
+    shown.push_back(1);
+    const std::string first = report::clean(trace.text(Table::kProcess, 1, column::Process::name));
+    for (auto& [text, number] : folded)
+      if (text == first || (first.empty() && text == "unknown")) --number;
+    std::erase_if(folded, [](const auto& one) { return one.second == 0; });
+    --count;
+  }
+  if (count == 0) return {};
+  std::stable_sort(folded.begin(), folded.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string names;
+  constexpr size_t kMostNames = 6;
+  for (size_t i = 0; i < std::min(folded.size(), kMostNames); ++i)
+    names += (names.empty() ? "" : ", ") + folded[i].first +
+             (folded[i].second > 1 ? fmt::format(" ({})", folded[i].second) : std::string());
+  if (folded.size() > kMostNames) names += ", …";
+  return fmt::format("{} more process{} without GPU work: {}", count, count == 1 ? "" : "es", names);
+}
+
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
                          const SummaryOptions& options) {
   std::string out;
@@ -106,38 +272,32 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   const auto [first, last] = trace.time_range();
   out += report::painted("tacho", report::Paint::kBold, screen.colour);
   if (command)
-    out += "  " + report::shortened(report::clean(*command), screen.width > 20 ? screen.width - 10 : 60);
+    out +=
+        "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
   out += "\n";
   int64_t events = 0;
   for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)
     events += event::is_timed(static_cast<Table>(i)) ? recorded(trace, static_cast<Table>(i))
                                                      : trace.rows(static_cast<Table>(i));
-  const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess) - 1, 0);
+  std::vector<int64_t> shown;
+  const std::string helpers = helper_processes(trace, shown);
+  const size_t processes = shown.size();
   out += fmt::format("  {}ran {}; {} event{} of {} process{}{}\n", seconds > 0 ? "" : "recording ",
                      report::format_duration(seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first)),
                      events, events == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
                      trace.complete() ? "" : "; the recording was cut off");
+  if (!helpers.empty()) out += indented(helpers, screen);
   if (const auto code = trace.property(Table::kEnd, 0, "signal"))
     out += fmt::format("  the program was ended by signal {}\n", *code);
   else if (const auto exit = trace.property(Table::kEnd, 0, "exit_code"); exit && *exit != "0")
     out += fmt::format("  the program exited with code {}\n", *exit);
 
   add_stats(out, trace, screen, analysis::By::kKernel, "Kernels", options.top, false);
-  if (const auto busy = analysis::device_busy(trace); busy && !busy->empty()) {
-    out += heading("Devices", screen);
-    for (const analysis::DeviceBusy& device : *busy) {
-      const double wall = seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first);
-      out += fmt::format(
-          "  {}: busy {} = {:.1f} % of the run, {:.1f} % between its first and last work\n",
-          report::clean(device.name), report::format_duration(static_cast<double>(device.busy)),
-          wall > 0 ? static_cast<double>(device.busy) / wall * 100 : 0.0,
-          device.span > 0 ? static_cast<double>(device.busy) / static_cast<double>(device.span) * 100
-                          : 100.0);
-    }
-  }
+  add_devices(out, trace, screen, seconds > 0 ? seconds * 1e9 : static_cast<double>(last - first));
   add_copies(out, trace, screen);
   add_stats(out, trace, screen, analysis::By::kApi, "API calls", std::min<size_t>(options.top, 8), false);
   add_stats(out, trace, screen, analysis::By::kMarker, "Markers", std::min<size_t>(options.top, 8), false);
+  add_host_time(out, trace, screen, std::min<size_t>(options.top, 8));
 
   std::string account;
   double hook = 0;
@@ -152,24 +312,25 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   if (counted > 0) {
     hook /= static_cast<double>(counted);
     const auto hooks = recorded(trace, Table::kApi) + recorded(trace, Table::kMarker);
-    account = fmt::format("  {:.0f} ns a recorded call, measured in the program at its start: {} in all",
-                          hook, report::format_duration(hook * static_cast<double>(hooks)));
+    account = fmt::format("{:.0f} ns a recorded call, measured in the program at its start: {} in all", hook,
+                          report::format_duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");
     if (drain > 0)
       account += fmt::format("; tacho itself {} of CPU beside it", report::format_duration(drain * 1e9));
-    account += "\n";
+    account = indented(account, screen);
   }
   const auto losses = analysis::loss_sentences(trace);
   if (!account.empty() || !losses.empty()) out += heading("Our own cost and losses", screen) + account;
   for (const std::string& sentence : losses)
-    out += "  " + report::painted(sentence, report::Paint::kYellow, screen.colour) + "\n";
+    out += report::painted(indented(sentence, screen), report::Paint::kYellow, screen.colour);
   if (!trace.complete())
-    out +=
-        "  what was recorded after the last write to this file is missing; how much that is, it cannot say\n";
+    out += indented(
+        "what was recorded after the last write to this file is missing; how much that is, it cannot say",
+        screen);
   else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
     out += "  nothing was lost\n";
   for (const std::string& sentence : analysis::filter_sentences(trace))
-    out += "  " + sentence + ", as asked\n";
+    out += indented(sentence + ", as asked", screen);
 
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {
@@ -177,27 +338,33 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
         !trace.decode(Table::kNote, chunk, column::Note::text, text))
       break;
     for (size_t i = 0; i < text.size(); ++i)
-      out += fmt::format("  {}: {}\n", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
-                         report::clean(trace.string(text[i])));
+      out += indented(fmt::format("{}: {}", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
+                                  report::clean(trace.string(text[i]))),
+                      screen);
   }
 
   out += "\n";
-  if (options.kept)
-    out += fmt::format(
-        "{}  {} ({}{})\n", report::painted("Trace", report::Paint::kBold, screen.colour),
-        report::clean(trace.path()), report::format_bytes(static_cast<double>(trace.file_size())),
-        events > 5000 ? fmt::format(", {:.1f} B an event",
-                                    static_cast<double>(trace.file_size()) / static_cast<double>(events))
-                      : std::string());
+  if (options.kept) {
+    // A file of another format was converted to a trace without a name: the size is the given file's.
+    std::error_code error;
+    const uintmax_t size = std::filesystem::file_size(trace.path(), error);
+    std::string facts = error ? std::string() : report::format_bytes(static_cast<double>(size));
+    if (!error && size == trace.file_size() && events > 5000)
+      facts += fmt::format(", {:.1f} B an event", static_cast<double>(size) / static_cast<double>(events));
+    out += fmt::format("{}  {}{}\n", report::painted("Trace", report::Paint::kBold, screen.colour),
+                       report::clean(trace.path()), facts.empty() ? facts : " (" + facts + ")");
+  }
   const char* heading_of_files = "Files  ";
   for (const std::string& path : options.written) {
     out += fmt::format("{}{}\n", heading_of_files, report::clean(path));
     heading_of_files = "       ";
   }
   if (options.kept && options.next_steps && events > 0) {
-    out += fmt::format("Next   tacho stats {0}\n", report::clean(trace.path()));
-    out += fmt::format("       tacho export {0} -f pftrace     (open in ui.perfetto.dev)\n",
-                       report::clean(trace.path()));
+    const std::string file = report::clean(trace.path());
+    const bool sampled = trace.rows(Table::kSample) > 0;
+    out += fmt::format("Next   tacho stats {0} --by {1}\n", file, sampled ? "line" : "api");
+    if (sampled) out += fmt::format("       tacho flame {0}\n", file);
+    out += fmt::format("       tacho export {0} -f pftrace   (open in ui.perfetto.dev)\n", file);
   }
   return out;
 }

@@ -17,8 +17,14 @@ struct SummaryOptions {
   std::vector<std::string> written = {};  // other files made from it
 };
 
-/// The whole summary as text, made for `screen`.
+/// The whole summary as text. No line is longer than `screen` is wide, names of files apart.
 std::string summary_text(const trace::Trace& trace, const report::Screen& screen,
                          const SummaryOptions& options = {});
+
+/// "4 more processes without GPU work: ld (2), sh, python3-config"; empty when there are none. `shown` gets the rows of the
+/// others. A process is left out when it made no call of a GPU API, set no marker and has no call stacks, and is a tool that
+/// programs use (shells, compilers, linkers, version managers) or did nothing at all; one process is
+/// always shown.
+std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown);
 
 }  // namespace tacho::cli

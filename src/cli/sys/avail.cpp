@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "cli/command.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/suggest.h"
 #include "cli/sys/sys.h"
@@ -233,8 +234,9 @@ int avail(Face face, int argc, char** argv) {
   if (!parsed) return complain(kBadInput, parsed.error().message);
   View& view = *parsed;
   if (view.help) {
-    fmt::print("Usage: {} [options]\n\n{}", face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail",
-               kHelp);
+    print_help_text(fmt::format("Usage: {} [options]\n\n{}",
+                                face == Face::kTacho ? "tacho sys avail" : "rocprof-sys-avail", kHelp),
+                    STDOUT_FILENO);
     return kOk;
   }
   Settings values;

@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/placeholders.h"
+#include "base/run_name.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/command_line.h"
@@ -271,7 +272,7 @@ Status choose_folder(const Request& request, Plan& plan) {
 // tacho: the .tacho file itself.
 Status choose_file(const Request& request, Plan& plan) {
   launch::Recording& recording = plan.launch.recording;
-  const std::string base = fs::path(request.command[0]).filename().string();
+  const std::string base = run_name(request.command);
   const std::string name = of_rank(request.output.empty() ? base + ".tacho" : request.output);
   if (!request.output.empty() || request.overwrite) {
     TACHO_ASSIGN(plan.claim, OutputClaim::exactly(name, request.overwrite));
@@ -351,8 +352,6 @@ bool write_outputs(const trace::Trace& trace, Request& request, Plan& plan,
   if (request.quiet || !talks(request)) return done.has_value();
   const std::string text = summary_text(trace, report::screen_of(STDERR_FILENO), options);
   std::fwrite(text.data(), 1, text.size(), stderr);
-  if (trace.rows(Table::kSample) > 0)
-    fmt::print(stderr, "       tacho flame {0}\n       tacho stats {0} --by function\n", trace.path());
   return done.has_value();
 }
 

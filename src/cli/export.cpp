@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/convert.h"
 #include "cli/shared/open_trace.h"
 #include "cli/shared/suggest.h"
 #include "format/view/names.h"
@@ -90,15 +91,37 @@ std::string free_prefix(const std::string& folder, const std::string& prefix) {
     if (const std::string candidate = fmt::format("{}.{}", prefix, i); !taken(candidate)) return candidate;
 }
 
+namespace {
+
+std::string stem_of(const std::string& source) {
+  std::string name = fs::path(source).filename().string();
+  for (const char* ending : {".gz", ".tacho", ".json", ".rpd", ".db", "_results"})
+    if (name.size() > std::strlen(ending) && name.ends_with(ending))
+      name.resize(name.size() - std::strlen(ending));
+  return name.empty() ? std::string("trace") : name;
+}
+
+// -f tacho: a trace of another format as .tacho.
+Status export_own_format(const ExportPlace& place, bool overwrite, std::vector<std::string>& written) {
+  std::string file = place.file;
+  if (file.empty()) {
+    if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
+    file = (fs::path(place.folder) / (stem_of(place.source) + ".tacho")).string();
+    if (!overwrite) file = free_name(file);
+  }
+  if (same_file(place.source, file))
+    return fail("{}: is the trace itself; choose another name with -o", file);
+  TACHO_TRY(write_converted(file, "tacho", overwrite,
+                            [&](trace::TraceWriter& writer) { return copy_trace(place.source, writer); }));
+  written.push_back(file);
+  return {};
+}
+
+}  // namespace
+
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written) {
-  const std::string stem = [&] {
-    std::string name = fs::path(place.source).filename().string();
-    for (const char* ending : {".gz", ".tacho", ".json", ".rpd", ".db", "_results"})
-      if (name.size() > std::strlen(ending) && name.ends_with(ending))
-        name.resize(name.size() - std::strlen(ending));
-    return name.empty() ? std::string("trace") : name;
-  }();
+  const std::string stem = stem_of(place.source);
   if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
   if (!writer.folder) {
     format::ExportTarget target;
@@ -139,7 +162,7 @@ void ignore_output_signals() {
 
 int run_export(int argc, char** argv) {
   CLI::App app("Write a trace in another tool's format.", "tacho export");
-  std::string formats_text = "Formats:\n";
+  std::string formats_text = "Formats:\n  tacho       tacho's own: .tacho\n";
   for (const format::Writer& writer : format::writers())
     formats_text += fmt::format("  {:<12}{}\n", writer.name, writer.text);
   app.footer(formats_text +
@@ -176,26 +199,24 @@ int run_export(int argc, char** argv) {
       ->check(CLI::IsMember({2, 3}))
       ->capture_default_str();
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.statistics = !no_statistics;
   options.agent_index = agent_index == "absolute"   ? format::AgentIndex::kAbsolute
                         : agent_index == "relative" ? format::AgentIndex::kRelative
                                                     : format::AgentIndex::kTypeRelative;
   std::vector<const format::Writer*> wanted;
+  bool own_format = false;
   for (const std::string& name : words_of(formats)) {
+    if (name == "tacho") {
+      own_format = true;
+      continue;
+    }
     const auto writer = writer_of(name);
     if (!writer) return complain(kBadInput, writer.error().message);
     wanted.push_back(*writer);
   }
-  if (wanted.empty()) return complain(kBadInput, "-f names no format");
-  if (wanted.size() > 1 && !place.file.empty())
+  if (wanted.empty() && !own_format) return complain(kBadInput, "-f names no format");
+  if (wanted.size() + (own_format ? 1 : 0) > 1 && !place.file.empty())
     return complain(kBadInput, "-o names one file, but -f names several formats: use -d");
   ignore_output_signals();
   const auto trace = open_trace(place.source);
@@ -209,6 +230,12 @@ int run_export(int argc, char** argv) {
   }
   std::vector<std::string> written, remarks;
   options.remarks = &remarks;
+  if (own_format) {
+    if (pid != 0)
+      return complain(kBadInput, "-f tacho writes the whole trace; leave --pid out, or use tacho trim");
+    if (const Status done = export_own_format(place, options.overwrite, written); !done)
+      return complain(kBadInput, done.error().message);
+  }
   for (const format::Writer* writer : wanted)
     if (const Status done = export_trace(**trace, *writer, place, options, written); !done)
       return complain(kBadInput, done.error().message);

@@ -13,7 +13,8 @@
 #include "base/format.h"
 #include "base/version.h"
 #include "cli/command.h"
-#include "cli/shared/suggest.h"
+#include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 
 namespace tacho::cli {
 
@@ -43,20 +44,22 @@ constexpr Personality kPersonalities[] = {
     {"", nullptr},
 };
 
-void print_help(std::FILE* out) {
-  fmt::print(
-      out,
+void print_help(int descriptor) {
+  std::string text = fmt::format(
       "tacho {}: a profiler for GPU programs, on NVIDIA GPUs, any OpenCL device, and without a GPU.\n\n"
-      "Usage: tacho COMMAND [options]      tacho COMMAND --help\n\n",
+      "Usage: tacho COMMAND [options]      tacho COMMAND --help\n"
+      "       tacho PROGRAM [arguments]    for: tacho trace -- PROGRAM [arguments]\n\n",
       TACHO_PROGRAM_VERSION);
-  for (const Command& command : kCommands) fmt::print(out, "  {:<10} {}\n", command.name, command.summary);
-  fmt::print(out,
-             "\nStart here:\n"
-             "  tacho trace -- ./app arguments      run it; see where its time goes\n"
-             "  tacho stats app.tacho --by api      look closer\n"
-             "  tacho avail                         what can be traced on this machine\n\n"
-             "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
-             "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n");
+  for (const Command& command : kCommands)
+    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+  text +=
+      "\nStart here:\n"
+      "  tacho trace -- ./app arguments      run it; see where its time goes\n"
+      "  tacho stats app.tacho --by api      look closer\n"
+      "  tacho doctor                        what works here, how to mend the rest\n\n"
+      "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
+      "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n";
+  print_help_text(text, descriptor);
 }
 
 // A descriptor of the first three that is closed would be the number of the next file that is opened, and messages would go
@@ -76,12 +79,12 @@ int run_command(int argc, char** argv) {
   for (const Personality& personality : kPersonalities)
     if (personality.run != nullptr && personality.name == self) return personality.run(argc, argv);
   if (argc < 2) {
-    print_help(stderr);
+    print_help(STDERR_FILENO);
     return kBadInput;
   }
   const std::string_view word = argv[1];
   if (word == "--help" || word == "-h" || word == "help") {
-    print_help(stdout);
+    print_help(STDOUT_FILENO);
     return kOk;
   }
   if (word == "--version" || word == "-V") {
@@ -92,9 +95,16 @@ int run_command(int argc, char** argv) {
     if (command.name == word) return command.run(argc - 1, argv + 1);
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  const std::string best = nearest(word, names);
-  return complain(kBadInput, fmt::format("there is no command '{}'{}; tacho --help lists them", word,
-                                         best.empty() ? "" : ", did you mean '" + best + "'"));
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (is_program(words, names)) {
+    // `tacho ./app -n 5` is `tacho trace -- ./app -n 5`.
+    std::string trace = "trace", separator = "--";
+    std::vector<char*> line = {trace.data(), separator.data()};
+    for (int i = word == "--" ? 2 : 1; i < argc; ++i) line.push_back(argv[i]);
+    line.push_back(nullptr);
+    return run_trace(static_cast<int>(line.size()) - 1, line.data());
+  }
+  return complain(kBadInput, not_a_command(words, names));
 }
 
 // Standard output is written when its buffer is full, and now: an answer that is cut off is an error.

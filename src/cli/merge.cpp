@@ -26,23 +26,13 @@ int run_merge(int argc, char** argv) {
       ->required();
   app.add_option("-f,--format", format, "format of the output, when its name does not say it");
   app.add_flag("--overwrite", overwrite, "replace an existing output");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return complain(kBadInput, option_error(app, error));
-  }
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   for (const std::string& input : inputs)
     if (same_file(input, output))
       return complain(kBadInput, output + ": is one of the inputs; choose another name");
   std::vector<std::string> notes;
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
-    if (inputs.size() == 1) {  // a conversion: no need for a trace in between
-      TACHO_ASSIGN(const bool read, format::read_foreign(inputs[0], writer));
-      if (read) return {};
-    }
+    if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // no need for a trace in between
     std::vector<analysis::MergeInput> traces;
     for (const std::string& input : inputs) {
       TACHO_ASSIGN(auto trace, open_trace(input));

@@ -28,6 +28,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/run_name.h"
 #include "base/version.h"
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
@@ -434,6 +435,11 @@ bool maps_mention(pid_t pid, const char* library) {
 }  // namespace
 
 tl::expected<std::string, LaunchError> find_executable(const std::string& command) {
+  // What to write for a script: it is a file to its interpreter, not a program. Empty for other files.
+  const auto script = [](const std::string& path) -> std::string {
+    const std::string interpreter = interpreter_of(path);
+    return interpreter.empty() ? interpreter : fmt::format("it is a script, write: {} {}", interpreter, path);
+  };
   const auto check = [&](const std::string& path) -> int {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) return errno == EACCES ? 126 : 127;
@@ -443,12 +449,17 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
   if (command.empty()) return own_error(127, "the command is empty");
   if (command.find('/') != std::string::npos) {
     const int code = check(command);
+    // The system would give a file without "#!" to the shell, whatever it holds.
+    if (code == 0 && command.ends_with(".py") && !starts_by_itself(command))
+      return own_error(126, fmt::format("{}: not a program; {}", command, script(command)));
     if (code == 0) return command;
     struct stat status {};
     const bool folder = stat(command.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
     return own_error(code, code == 127 ? fmt::format("{}: no such file", command)
                            : folder    ? fmt::format("{}: is a folder, not a program", command)
-                                       : fmt::format("{}: not executable (chmod +x?)", command));
+                           : !script(command).empty()
+                               ? fmt::format("{}: not executable; {}", command, script(command))
+                               : fmt::format("{}: not executable (chmod +x?)", command));
   }
   const char* path = getenv("PATH");
   std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
@@ -469,6 +480,10 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
     begin = end + 1;
   }
   if (worst == 126) return own_error(126, fmt::format("{}: not executable (chmod +x?)", blocked));
+  struct stat status {};
+  if (stat(command.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(command.c_str(), X_OK) != 0 &&
+      !script(command).empty())
+    return own_error(127, fmt::format("{}: command not found in PATH; {}", command, script(command)));
   return own_error(
       127, fmt::format("{}: command not found in PATH{}", command,
                        access(command.c_str(), X_OK) == 0 ? "; did you mean ./" + command + " ?" : ""));

@@ -121,7 +121,7 @@ class Ends(harness.Case):
         self.one_sentence(self.run_command(TACHO, "trace", "--ring", "soon", "--", "true", code=125), "soon")
         self.one_sentence(self.run_command(TACHO, "trace", "--start-trigger", "moon", "--", "true", code=125), "moon")
         self.one_sentence(self.run_command(TACHO, "trace", code=125), "no command")
-        self.one_sentence(self.run_command(TACHO, "trcae", code=1), "'trace'")
+        self.one_sentence(self.run_command(TACHO, "trcae", code=1), "did you mean: tacho trace")
 
 
 class Processes(harness.Case):

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "analysis/trim.h"
 #include "base/output_file.h"
 #include "cli/export.h"
+#include "cli/shared/open_trace.h"
 #include "format/format.h"
 #include "format/rpd/rpd.h"
 
@@ -52,6 +54,16 @@ Status write_converted(const std::string& path, const std::string& format, bool 
   options.overwrite = overwrite;
   std::vector<std::string> written;
   return target->write(*trace, {path, {}, {}}, options, written);
+}
+
+Status copy_trace(const std::string& path, trace::TraceWriter& writer) {
+  TACHO_ASSIGN(const bool read, format::read_foreign(path, writer));
+  if (read) return {};
+  TACHO_ASSIGN(auto trace, open_trace(path));
+  std::vector<analysis::MergeInput> traces;
+  traces.push_back({std::move(trace), path});
+  std::vector<std::string> none;  // notes are about the clocks of several traces
+  return analysis::merge_into(traces, writer, none);
 }
 
 bool same_file(const std::string& a, const std::string& b) {

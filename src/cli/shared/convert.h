@@ -16,6 +16,9 @@ Result<std::string> output_format(const std::string& path, const std::string& fo
 Status write_converted(const std::string& path, const std::string& format, bool overwrite,
                        const std::function<Status(trace::TraceWriter&)>& fill);
 
+/// Everything that the file at `path` holds, of any format that tacho reads, into `writer`.
+Status copy_trace(const std::string& path, trace::TraceWriter& writer);
+
 bool same_file(const std::string& a, const std::string& b);
 bool is_rpd(const std::string& path);
 

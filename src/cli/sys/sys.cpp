@@ -11,7 +11,9 @@
 
 #include "cli/command.h"
 #include "cli/export.h"
+#include "cli/shared/command_line.h"
 #include "cli/shared/hidden_recording.h"
+#include "cli/shared/meant.h"
 #include "cli/sys/output.h"
 #include "cli/sys/plan.h"
 
@@ -73,25 +75,31 @@ int run_sys(int argc, char** argv) {
   if (verb == "avail") return avail(Face::kTacho, argc - 1, argv + 1);
   if (verb != "run" && verb != "sample") {
     const bool help = verb == "--help" || verb == "-h";
-    if (!help && !verb.empty())
-      return complain(kOwnError, fmt::format("there is no tacho sys {}; choose run, sample or avail", verb));
-    fmt::print(
-        help ? stdout : stderr,
+    if (!help && !verb.empty()) {
+      std::string command;
+      for (int i = verb == "--" ? 2 : 1; i < argc; ++i) command += " " + shell_word(argv[i]);
+      return complain(kOwnError, fmt::format("there is no tacho sys {}; choose run, sample or avail{}", verb,
+                                             (verb.starts_with("-") && verb != "--") || command.empty()
+                                                 ? std::string()
+                                                 : ", as in: tacho sys sample --" + command));
+    }
+    print_help_text(
         "Usage: tacho sys run|sample|avail [options] [-- command]\n\n"
         "  run      record API calls, kernels, markers; --sample and --host add call stacks and telemetry\n"
         "  sample   the same with call stacks and telemetry\n"
         "  avail    settings, categories, devices and sources on this machine; -G FILE writes a config "
         "file\n\n"
         "Examples:\n"
-        "  tacho sys sample -- python3 train.py       then: tacho flame python3.tacho\n"
+        "  tacho sys sample -- python3 train.py       then: tacho flame train.tacho\n"
         "  tacho sys run --trace --profile --host -- ./app\n"
-        "  tacho sys avail -G my.cfg && tacho sys sample -c my.cfg -- python3 train.py\n");
+        "  tacho sys avail -G my.cfg && tacho sys sample -c my.cfg -- python3 train.py\n",
+        help ? STDOUT_FILENO : STDERR_FILENO);
     return help ? kOk : static_cast<int>(kOwnError);
   }
   auto request = parse(Face::kTacho, verb == "run" ? Verb::kRun : Verb::kSample, argc - 1, argv + 1);
   if (!request) return complain(kOwnError, request.error().message);
   if (request->help) {
-    fmt::print("{}", help_text(request->face, request->verb));
+    print_help_text(help_text(request->face, request->verb), STDOUT_FILENO);
     return kOk;
   }
   return run(*request);

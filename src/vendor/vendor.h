@@ -12,6 +12,7 @@
 
 #include "base/environment_block.h"
 #include "event/schema.h"
+#include "vendor/check.h"
 #include "vendor/gpu_monitor.h"
 
 namespace tacho::vendor {
@@ -67,6 +68,9 @@ class Vendor {
   virtual std::vector<std::string> installed_gpus() const = 0;
   /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.
   virtual Inspection inspect() const { return {}; }
+  /// What `tacho doctor` says of the vendor's GPUs, driver, libraries and permissions here. As inspect(), may initialise the
+  /// driver.
+  virtual std::vector<Check> checks() const = 0;
   /// Why `executable`, which holds code for the vendor's GPUs, cannot reach one here, in one sentence; empty
   /// when it holds none or nothing is wrong. Reads files only.
   virtual std::string program_problem(const std::string& executable) const {

@@ -102,6 +102,62 @@ class Amd : public Vendor {
     return gpus;
   }
 
+  std::vector<Check> checks() const override {
+    using State = Check::State;
+    const bool module = access("/sys/module/amdgpu", F_OK) == 0, kfd = access("/dev/kfd", F_OK) == 0;
+    const std::vector<std::string> gpus = installed_gpus();
+    if (!pci_device_of(0x1002) && !kfd && gpus.empty())
+      return {{"AMD", State::kNote, "no AMD GPU in this machine", ""}};
+    std::vector<Check> found;
+    std::string names;
+    for (const std::string& gpu : gpus) names += (names.empty() ? "" : ", ") + gpu;
+    if (!module && !kfd)
+      found.push_back({"AMD kernel module", State::kBad,
+                       "there is an AMD GPU, but the kernel module amdgpu is not loaded",
+                       sudo() + "modprobe amdgpu"});
+    else
+      found.push_back({"AMD kernel module", State::kGood, names.empty() ? "loaded" : names, ""});
+    if (!kfd) {
+      found.push_back(
+          {"/dev/kfd", State::kBad, "the compute interface of the driver is not here",
+           container().empty()
+               ? install_command("amdgpu-dkms")
+               : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
+      return found;
+    }
+    if (access("/dev/kfd", R_OK | W_OK) != 0)
+      found.push_back(
+          {"/dev/kfd", State::kBad, "this user may not open it: the groups render and video are missing",
+           container().empty()
+               ? sudo() + "usermod -aG render,video $USER   (then log in again)"
+               : "start the container with the groups: docker run --group-add video --group-add render ..."});
+    else
+      found.push_back({"/dev/kfd", State::kGood, "this user may open it", ""});
+    std::error_code ignored;
+    bool render = false, render_open = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/dri", ignored))
+      if (entry.path().filename().string().starts_with("renderD")) {
+        render = true;
+        render_open = render_open || access(entry.path().c_str(), R_OK | W_OK) == 0;
+      }
+    if (!render_open)
+      found.push_back(
+          {"/dev/dri", State::kBad,
+           render ? "this user may not open a render device" : "there is no render device",
+           render ? sudo() + "usermod -aG render,video $USER   (then log in again)"
+                  : "start the container with GPUs: docker run --device /dev/kfd --device /dev/dri ..."});
+    const char* const home = std::getenv("ROCM_PATH");
+    const std::string rocm = home != nullptr && *home != '\0' ? home : "/opt/rocm";
+    std::ifstream file(rocm + "/.info/version");
+    std::string version;
+    if (std::getline(file, version))
+      found.push_back({"ROCm", State::kGood, version + " in " + rocm, ""});
+    else
+      found.push_back({"ROCm", State::kNote, "not found in " + rocm + "; set ROCM_PATH when it is elsewhere",
+                       install_command("rocm-hip-runtime")});
+    return found;
+  }
+
   std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const override {
     std::unique_ptr<GpuMonitor> found = amd_smi_monitor(problems);
     return found != nullptr ? std::move(found) : rocm_smi_monitor(problems);

@@ -68,6 +68,69 @@ class Nvidia : public Vendor {
     return found;
   }
 
+  std::vector<Check> checks() const override {
+    using State = Check::State;
+    const bool module = std::filesystem::exists("/proc/driver/nvidia/version");
+    const bool device = std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
+    const bool gpu = pci_device_of(0x10de) || module || device;
+    const NvidiaStatus status = inspect_nvidia();
+    if (!gpu && !status.driver_library)
+      return {{"NVIDIA", State::kNote, "no NVIDIA GPU in this machine", ""}};
+    std::vector<Check> found;
+    if (!module && !std::filesystem::exists("/dev/dxg"))
+      found.push_back({"NVIDIA kernel module", gpu ? State::kBad : State::kNote,
+                       gpu ? "there is an NVIDIA GPU, but the kernel module nvidia is not loaded"
+                           : "libcuda.so.1 is installed, but this machine has no NVIDIA GPU",
+                       gpu ? sudo() + "modprobe nvidia" : ""});
+    else
+      found.push_back({"NVIDIA kernel module", State::kGood,
+                       status.driver.empty() ? "loaded" : "version " + status.driver, ""});
+    if (module && !device)
+      found.push_back({"NVIDIA devices", State::kBad,
+                       "the kernel module is loaded, but /dev/nvidiactl is not here",
+                       container().empty() ? sudo() + "nvidia-modprobe -u -c=0"
+                                           : "start the container with GPUs: docker run --gpus all ..."});
+    if (!status.driver_library)
+      found.push_back({"NVIDIA driver library", State::kBad, status.problem,
+                       container().empty() ? install_command("libcuda1", "nvidia-driver-cuda-libs")
+                                           : "start the container with GPUs: docker run --gpus all ..."});
+    else
+      found.push_back({"CUDA driver",
+                       status.devices.empty() ? gpu ? State::kBad : State::kNote : State::kGood,
+                       status.devices.empty() && !status.problem.empty()
+                           ? status.problem
+                           : fmt::format("CUDA {}, {} GPU{}: {}", cuda_version_text(status.cuda_version),
+                                         status.devices.size(), status.devices.size() == 1 ? "" : "s",
+                                         status.devices.empty() ? "" : status.devices[0].name),
+                       status.devices.empty() && gpu ? "nvidia-smi" : ""});
+    if (status.devices.empty()) return found;
+    const int major = status.cuda_version / 1000;
+    if (status.cupti.empty())
+      found.push_back(
+          {"CUPTI", State::kBad,
+           "no libcupti.so on the loader's path, in CUDA_HOME or /usr/local/cuda; only programs that bring "
+           "their own (PyTorch) are traced",
+           install_command(fmt::format("cuda-cupti-{}-{}", major, status.cuda_version % 1000 / 10))});
+    else
+      found.push_back(
+          {"CUPTI", status.problem.empty() ? State::kGood : State::kBad,
+           status.problem.empty() ? fmt::format("version {} ({})", status.cupti_version, status.cupti)
+                                  : status.problem,
+           status.problem.empty() ? "" : "update the NVIDIA driver to one for CUDA 11.8 or newer"});
+    if (status.counters_refused)
+      found.push_back(
+          {"NVIDIA counters", State::kNote,
+           "the driver lets only administrators read hardware counters, so tacho profile fails; traces work",
+           container().empty()
+               ? fmt::format("echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | {}tee "
+                             "/etc/modprobe.d/nvidia-profiling.conf   (then reboot)",
+                             sudo())
+               : "start the container with the capability: docker run --cap-add SYS_ADMIN --gpus all ..."});
+    else
+      found.push_back({"NVIDIA counters", State::kGood, "this user may read hardware counters", ""});
+    return found;
+  }
+
   std::string program_problem(const std::string& executable) const override {
     return cuda_problem(executable);
   }

@@ -39,7 +39,8 @@ inline constexpr std::string_view kChoiceNames<SampleClock>[] = {"cpu", "wall"};
   TEXT(cpu_event_names, "their names, in the same order")                                                   \
   FLAG(launch_stacks, "read the Python stack at every call that launches device work")                      \
   FLAG(all_driver_calls, "CUDA: record every driver call, not only those that launch")                      \
-  FLAG(all_api_calls, "CUDA: record runtime calls that only ask, too")                                      \
+  FLAG(all_api_calls, "CUDA, HIP: record runtime calls that only ask, too")                                 \
+  FLAG(hsa_calls, "AMD: record the calls of HSA, the layer below HIP")                                      \
   FLAG(graph_nodes, "CUDA graphs: a record per node instead of one per launch")                             \
   FLAG(sync_trace, "CUDA: records of waiting, with stream and event")                                       \
   FLAG(profiler_api, "CUDA: cudaProfilerStart and cudaProfilerStop switch recording on and off")            \

@@ -9,6 +9,8 @@
 
 namespace tacho::event {
 
+/// Number of the first function of HSA's table of AMD's extensions.
+inline constexpr uint32_t kFirstHsaAmd = 501;
 /// Name of function `number` of `domain`; empty when there is none.
 std::string_view function_name(Domain domain, uint32_t number);
 /// False for functions whose ApiRecord's result means nothing.

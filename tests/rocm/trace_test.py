@@ -1,5 +1,6 @@
 """tacho trace of HIP programs through HSA's interface for tools: what the bed completed is what the trace holds."""
 import collections
+import csv
 import json
 
 import bed
@@ -84,6 +85,38 @@ class Trace(bed.Case):
                          {"hipLaunchKernel": 35, "hipGraphLaunch": 3, "hipMemcpyAsync": 2, "hipMalloc": 3,
                           "hipStreamCreate": 3, "hipStreamDestroy": 3, "hipDeviceSynchronize": 5})
         self.assertNotIn("hipGetLastError", calls)
+
+    def test_hsa_calls_when_asked(self):
+        program = self.program("mixed")
+        self.traced(program, "5")
+        self.assertEqual(self.query("SELECT count(*) FROM function WHERE domain = 'hsa'"), [(0,)])
+        result, ledger = self.traced(program, "5", options=["--hsa-trace"])
+        self.assertEqual(bed.printed(result)["wrong"], "0")
+        self.equal(ledger)
+        calls = dict(self.query("SELECT f.name, count(*) FROM api a JOIN function f ON f.id = a.dim "
+                                "WHERE f.domain = 'hsa' GROUP BY 1"))
+        self.assertEqual(calls["hsa_queue_create"], len({kernel.queue for kernel in ledger.kernels}))
+        self.assertEqual(calls["hsa_amd_memory_async_copy_on_engine"], 2)
+        # Kernels belong to HIP's calls still.
+        self.assertEqual(self.query("SELECT count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN "
+                                    "function f ON f.id = a.dim WHERE f.domain = 'hip'"), [(len(ledger.kernels),)])
+
+    def test_more_launches_than_a_queue_holds(self):
+        result, ledger = self.traced(self.program("storm"), "10000")
+        self.assertEqual((bed.printed(result)["wrong"], len(ledger.kernels)), ("0", 40_000))
+        self.assertEqual(self.query("SELECT count(*), min(correlation) > 0 FROM dispatch"), [(40_000, 1)])
+        self.assertEqual(self.losses(), [])
+
+    def test_as_rocprofv3(self):
+        rocprofv3 = harness.BUILD / "personalities" / "rocprofv3"
+        _, ledger = self.on_bed(rocprofv3, "--kernel-trace", "--hip-trace", "--memory-copy-trace", "-d", "out", "-o", "run",
+                                "-f", "csv", "--", self.program("mixed"), "5")
+        rows = list(csv.DictReader((self.folder / "out" / "run_kernel_trace.csv").read_text().splitlines()))
+        self.assertEqual(collections.Counter(row["Kernel_Name"].split("(")[0] for row in rows),
+                         {"scale": 1, "add": 5, "reverse": 37})
+        self.assertEqual({row["LDS_Block_Size"] for row in rows if row["Kernel_Name"].startswith("reverse")}, {"1024", "1536"})
+        copies = list(csv.DictReader((self.folder / "out" / "run_memory_copy_trace.csv").read_text().splitlines()))
+        self.assertEqual(len(copies), len(ledger.copies))
 
     def test_registers(self):
         """From the kernel's descriptor: as allocated, in steps of 8 vector and 16 scalar registers."""

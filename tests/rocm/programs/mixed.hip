@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   for (std::thread& thread : threads) thread.join();
   kernels += 4 * rounds;
   for (hipStream_t stream : streams) HIP(hipStreamDestroy(stream));
-  printf("devices %d\narchitecture %s\nkernels %d\ncopies %d\ncopied %zu\nwrong %d\n", devices, properties.gcnArchName, kernels,
-         copies, copies * kBytes, wrong);
+  printf("devices %d\narchitecture %s\nkernels %d\ncopies %d\ncopied %zu\nwrong %d\n", devices,
+         properties.gcnArchName, kernels, copies, copies * kBytes, wrong);
   return wrong != 0;
 }

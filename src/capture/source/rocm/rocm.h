@@ -5,6 +5,7 @@
 //   kernels.cpp   names and resources of kernels, from the loader as executables are frozen
 //   queues.cpp    queues become intercept queues; each dispatch gets a signal of ours, whose times become a record
 //   copies.cpp    asynchronous copies
+//   hsa_calls.cpp HSA's calls, by wrapping what the tables hold
 //   hip.cpp       HIP's calls, by interposing its exported functions
 //
 // What a call launches carries the call's correlation: HIP and HSA hand packets over on the calling thread.
@@ -92,6 +93,10 @@ hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::
 uint64_t open_copies();
 /// At the end of the process: gives up the signals that are not in use.
 void end_copies();
+
+// hsa_calls.cpp
+/// Makes every call through the tables a record, for --hsa-trace. After tacho's own replacements are in the tables.
+void trace_calls(hsa::CoreTable& core, hsa::AmdTable& amd);
 
 // session.cpp
 /// True while records are taken: in the process that loaded the source, until its end.

@@ -199,7 +199,10 @@ bool start(hsa::Tables* tables) {
   if (TACHO_HSA_HAS(amd, hsa_amd_memory_async_copy_on_engine))
     replace(amd.hsa_amd_memory_async_copy_on_engine, async_copy_on);
   call<sig::CopyEnable>(g_runtime.amd.hsa_amd_profiling_async_copy_enable, true);
-  tape::define_attached(event::Domain::kHsa);
+  if (tape::configuration().hsa_calls) {
+    trace_calls(core, amd);
+    tape::define_attached(event::Domain::kHsa);
+  }
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "hsa");
   atexit(finish);
   start_thread();

@@ -162,6 +162,7 @@ void choose_sources(const Given& given, Plan& plan) {
   plan.options.tables = tables;
   plan.options.domains = domains;
   plan.launch.recording.sources = sources;
+  plan.launch.recording.target.hsa_calls = (domains & bit(Domain::kHsa)) != 0;
   std::string absent;
   for (const char* option : kAbsent)
     if (given.on(option)) absent += fmt::format("{}--{}", absent.empty() ? "" : ", ", option);

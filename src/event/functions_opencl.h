@@ -390,8 +390,10 @@ inline constexpr std::string_view kCoreParameters[] = {
     "command_queue:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "command_queue:p properties:q enable:b old_properties:p",
     "context:p flags:f size:u host_ptr:p errcode_ret:p",
-    "context:p flags:f image_format:p image_width:u image_height:u image_row_pitch:u host_ptr:p errcode_ret:p",
-    "context:p flags:f image_format:p image_width:u image_height:u image_depth:u image_row_pitch:u image_slice_pitch:u host_ptr:p errcode_ret:p",
+    "context:p flags:f image_format:p image_width:u image_height:u image_row_pitch:u host_ptr:p "
+    "errcode_ret:p",
+    "context:p flags:f image_format:p image_width:u image_height:u image_depth:u image_row_pitch:u "
+    "image_slice_pitch:u host_ptr:p errcode_ret:p",
     "memobj:p",
     "memobj:p",
     "context:p flags:f image_type:x num_entries:u image_formats:p num_image_formats:p",
@@ -423,20 +425,32 @@ inline constexpr std::string_view kCoreParameters[] = {
     "event:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "command_queue:p",
     "command_queue:p",
-    "command_queue:p buffer:p blocking_read:b offset:u size:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p buffer:p blocking_write:b offset:u size:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p src_buffer:p dst_buffer:p src_offset:u dst_offset:u size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p image:p blocking_read:b origin:p region:p row_pitch:u slice_pitch:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p image:p blocking_write:b origin:p region:p input_row_pitch:u input_slice_pitch:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p src_image:p dst_image:p src_origin:p dst_origin:p region:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p src_image:p dst_buffer:p src_origin:p region:p dst_offset:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p src_buffer:p dst_image:p src_offset:u dst_origin:p region:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p buffer:p blocking_map:b map_flags:m offset:u size:u num_events_in_wait_list:u event_wait_list:p event:p errcode_ret:p",
-    "command_queue:p image:p blocking_map:b map_flags:m origin:p region:p image_row_pitch:p image_slice_pitch:p num_events_in_wait_list:u event_wait_list:p event:p errcode_ret:p",
+    "command_queue:p buffer:p blocking_read:b offset:u size:u ptr:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p buffer:p blocking_write:b offset:u size:u ptr:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p src_buffer:p dst_buffer:p src_offset:u dst_offset:u size:u num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p image:p blocking_read:b origin:p region:p row_pitch:u slice_pitch:u ptr:p "
+    "num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p image:p blocking_write:b origin:p region:p input_row_pitch:u input_slice_pitch:u ptr:p "
+    "num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p src_image:p dst_image:p src_origin:p dst_origin:p region:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p src_image:p dst_buffer:p src_origin:p region:p dst_offset:u num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p src_buffer:p dst_image:p src_offset:u dst_origin:p region:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p buffer:p blocking_map:b map_flags:m offset:u size:u num_events_in_wait_list:u "
+    "event_wait_list:p event:p errcode_ret:p",
+    "command_queue:p image:p blocking_map:b map_flags:m origin:p region:p image_row_pitch:p "
+    "image_slice_pitch:p num_events_in_wait_list:u event_wait_list:p event:p errcode_ret:p",
     "command_queue:p memobj:p mapped_ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p kernel:p work_dim:u global_work_offset:p global_work_size:p local_work_size:p num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p kernel:p work_dim:u global_work_offset:p global_work_size:p local_work_size:p "
+    "num_events_in_wait_list:u event_wait_list:p event:p",
     "command_queue:p kernel:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p user_func:p args:p cb_args:u num_mem_objects:u mem_list:p args_mem_loc:p num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p user_func:p args:p cb_args:u num_mem_objects:u mem_list:p args_mem_loc:p "
+    "num_events_in_wait_list:u event_wait_list:p event:p",
     "command_queue:p event:p",
     "command_queue:p num_events:u event_list:p",
     "command_queue:p",
@@ -461,9 +475,14 @@ inline constexpr std::string_view kCoreParameters[] = {
     "memobj:p pfn_notify:p user_data:p",
     "context:p errcode_ret:p",
     "event:p execution_status:i",
-    "command_queue:p buffer:p blocking_read:b buffer_origin:p host_origin:p region:p buffer_row_pitch:u buffer_slice_pitch:u host_row_pitch:u host_slice_pitch:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p buffer:p blocking_write:b buffer_origin:p host_origin:p region:p buffer_row_pitch:u buffer_slice_pitch:u host_row_pitch:u host_slice_pitch:u ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p src_buffer:p dst_buffer:p src_origin:p dst_origin:p region:p src_row_pitch:u src_slice_pitch:u dst_row_pitch:u dst_slice_pitch:u num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p buffer:p blocking_read:b buffer_origin:p host_origin:p region:p buffer_row_pitch:u "
+    "buffer_slice_pitch:u host_row_pitch:u host_slice_pitch:u ptr:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p buffer:p blocking_write:b buffer_origin:p host_origin:p region:p buffer_row_pitch:u "
+    "buffer_slice_pitch:u host_row_pitch:u host_slice_pitch:u ptr:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p src_buffer:p dst_buffer:p src_origin:p dst_origin:p region:p src_row_pitch:u "
+    "src_slice_pitch:u dst_row_pitch:u dst_slice_pitch:u num_events_in_wait_list:u event_wait_list:p event:p",
     "in_device:p properties:p num_entries:u out_devices:p num_devices:p",
     "device:p",
     "device:p",
@@ -473,13 +492,18 @@ inline constexpr std::string_view kCoreParameters[] = {
     "device:p",
     "context:p flags:f image_format:p image_desc:p host_ptr:p errcode_ret:p",
     "context:p num_devices:u device_list:p kernel_names:p errcode_ret:p",
-    "program:p num_devices:u device_list:p options:p num_input_headers:u input_headers:p header_include_names:p pfn_notify:p user_data:p",
-    "context:p num_devices:u device_list:p options:p num_input_programs:u input_programs:p pfn_notify:p user_data:p errcode_ret:p",
+    "program:p num_devices:u device_list:p options:p num_input_headers:u input_headers:p "
+    "header_include_names:p pfn_notify:p user_data:p",
+    "context:p num_devices:u device_list:p options:p num_input_programs:u input_programs:p pfn_notify:p "
+    "user_data:p errcode_ret:p",
     "platform:p",
     "kernel:p arg_indx:u param_name:x param_value_size:u param_value:p param_value_size_ret:p",
-    "command_queue:p buffer:p pattern:p pattern_size:u offset:u size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p image:p fill_color:p origin:p region:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p num_mem_objects:u mem_objects:p flags:g num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p buffer:p pattern:p pattern_size:u offset:u size:u num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p image:p fill_color:p origin:p region:p num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
+    "command_queue:p num_mem_objects:u mem_objects:p flags:g num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
     "command_queue:p num_events_in_wait_list:u event_wait_list:p event:p",
     "command_queue:p num_events_in_wait_list:u event_wait_list:p event:p",
     "platform:p func_name:p",
@@ -503,21 +527,28 @@ inline constexpr std::string_view kCoreParameters[] = {
     "pipe:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "context:p flags:f size:u alignment:u",
     "context:p svm_pointer:p",
-    "command_queue:p num_svm_pointers:u svm_pointers:p pfn_free_func:p user_data:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p blocking_copy:b dst_ptr:p src_ptr:p size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p svm_ptr:p pattern:p pattern_size:u size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p blocking_map:b flags:m svm_ptr:p size:u num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p num_svm_pointers:u svm_pointers:p pfn_free_func:p user_data:p num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
+    "command_queue:p blocking_copy:b dst_ptr:p src_ptr:p size:u num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
+    "command_queue:p svm_ptr:p pattern:p pattern_size:u size:u num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
+    "command_queue:p blocking_map:b flags:m svm_ptr:p size:u num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
     "command_queue:p svm_ptr:p num_events_in_wait_list:u event_wait_list:p event:p",
     "context:p sampler_properties:p errcode_ret:p",
     "kernel:p arg_index:u arg_value:p",
     "kernel:p param_name:x param_value_size:u param_value:p",
-    "in_kernel:p in_device:p param_name:x input_value_size:u input_value:p param_value_size:u param_value:p param_value_size_ret:p",
+    "in_kernel:p in_device:p param_name:x input_value_size:u input_value:p param_value_size:u param_value:p "
+    "param_value_size_ret:p",
     "source_kernel:p errcode_ret:p",
     "context:p il:p length:u errcode_ret:p",
-    "command_queue:p num_svm_pointers:u svm_pointers:p sizes:p flags:g num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p num_svm_pointers:u svm_pointers:p sizes:p flags:g num_events_in_wait_list:u "
+    "event_wait_list:p event:p",
     "device:p device_timestamp:p host_timestamp:p",
     "device:p host_timestamp:p",
-    "kernel:p device:p param_name:x input_value_size:u input_value:p param_value_size:u param_value:p param_value_size_ret:p",
+    "kernel:p device:p param_name:x input_value_size:u input_value:p param_value_size:u param_value:p "
+    "param_value_size_ret:p",
     "context:p device:p command_queue:p",
     "program:p pfn_notify:p user_data:p",
     "program:p spec_id:u spec_size:u spec_value:p",
@@ -532,15 +563,26 @@ inline constexpr std::string_view kExtensionParameters[] = {
     "command_buffer:p",
     "command_buffer:p",
     "num_queues:u queues:p command_buffer:p num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_buffer:p command_queue:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p src_buffer:p dst_buffer:p src_offset:u dst_offset:u size:u num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p src_buffer:p dst_buffer:p src_origin:p dst_origin:p region:p src_row_pitch:u src_slice_pitch:u dst_row_pitch:u dst_slice_pitch:u num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p src_buffer:p dst_image:p src_offset:u dst_origin:p region:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p src_image:p dst_image:p src_origin:p dst_origin:p region:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p src_image:p dst_buffer:p src_origin:p region:p dst_offset:u num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p buffer:p pattern:p pattern_size:u offset:u size:u num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p image:p fill_color:p origin:p region:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
-    "command_buffer:p command_queue:p properties:p kernel:p work_dim:u global_work_offset:p global_work_size:p local_work_size:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p "
+    "mutable_handle:p",
+    "command_buffer:p command_queue:p src_buffer:p dst_buffer:p src_offset:u dst_offset:u size:u "
+    "num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p src_buffer:p dst_buffer:p src_origin:p dst_origin:p region:p "
+    "src_row_pitch:u src_slice_pitch:u dst_row_pitch:u dst_slice_pitch:u num_sync_points_in_wait_list:u "
+    "sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p src_buffer:p dst_image:p src_offset:u dst_origin:p region:p "
+    "num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p src_image:p dst_image:p src_origin:p dst_origin:p region:p "
+    "num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p src_image:p dst_buffer:p src_origin:p region:p dst_offset:u "
+    "num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p buffer:p pattern:p pattern_size:u offset:u size:u "
+    "num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p image:p fill_color:p origin:p region:p num_sync_points_in_wait_list:u "
+    "sync_point_wait_list:p sync_point:p mutable_handle:p",
+    "command_buffer:p command_queue:p properties:p kernel:p work_dim:u global_work_offset:p "
+    "global_work_size:p local_work_size:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p "
+    "mutable_handle:p",
     "command_buffer:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "context:p properties:p size:u alignment:u errcode_ret:p",
     "context:p device:p properties:p size:u alignment:u errcode_ret:p",
@@ -550,8 +592,10 @@ inline constexpr std::string_view kExtensionParameters[] = {
     "context:p ptr:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "kernel:p arg_index:u arg_value:p",
     "command_queue:p dst_ptr:p value:i size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p dst_ptr:p pattern:p pattern_size:u size:u num_events_in_wait_list:u event_wait_list:p event:p",
-    "command_queue:p blocking:b dst_ptr:p src_ptr:p size:u num_events_in_wait_list:u event_wait_list:p event:p",
+    "command_queue:p dst_ptr:p pattern:p pattern_size:u size:u num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
+    "command_queue:p blocking:b dst_ptr:p src_ptr:p size:u num_events_in_wait_list:u event_wait_list:p "
+    "event:p",
     "command_queue:p ptr:p size:u flags:g num_events_in_wait_list:u event_wait_list:p event:p",
     "command_queue:p ptr:p size:u advice:x num_events_in_wait_list:u event_wait_list:p event:p",
     "context:p device:p properties:p errcode_ret:p",
@@ -569,8 +613,8 @@ constexpr std::string_view function_name(uint16_t number) {
 /// Its parameters as above; empty where the headers do not name them.
 constexpr std::string_view function_parameters(uint16_t number) {
   if (number < sizeof kCoreParameters / sizeof *kCoreParameters) return kCoreParameters[number];
-  if (number >= kFirstExtension && number - kFirstExtension <
-                                       static_cast<int>(sizeof kExtensionParameters / sizeof *kExtensionParameters))
+  if (number >= kFirstExtension &&
+      number - kFirstExtension < static_cast<int>(sizeof kExtensionParameters / sizeof *kExtensionParameters))
     return kExtensionParameters[number - kFirstExtension];
   return {};
 }
@@ -581,8 +625,10 @@ constexpr bool has_result(uint16_t number) {
     case Function::clGetExtensionFunctionAddress:
     case Function::clGetExtensionFunctionAddressForPlatform:
     case Function::clSVMAlloc:
-    case Function::clSVMFree: return false;
-    default: return !function_name(number).empty();
+    case Function::clSVMFree:
+      return false;
+    default:
+      return !function_name(number).empty();
   }
 }
 

@@ -30,7 +30,7 @@ TEST(Arguments, OfOpenClCalls) {
   // Fewer or more words than parameters, and numbers that are no function.
   EXPECT_EQ(call(Function::clFlush, {}), "");
   EXPECT_EQ(call(Function::clFlush, {1, 2, 3}), "command_queue=0x1");
-  for (const uint16_t number : {0, 500, 5000, 65535})
+  for (const uint16_t number : std::initializer_list<uint16_t>{0, 500, 5000, 65535})
     EXPECT_EQ(opencl_call_text(number, std::vector<uint64_t>{1}), "");
   // Every function of the table names as many parameters as it has.
   EXPECT_EQ(event::opencl::function_parameters(static_cast<uint16_t>(Function::clEnqueueMemcpyINTEL)),

@@ -6,14 +6,11 @@
 #include <iterator>
 
 #include "base/format.h"
+#include "decode/records/arguments.h"
 #include "vendor/nvidia/call_parameters.h"
 
 namespace tacho::decode {
 namespace {
-
-std::string pointer_text(uint64_t value) {
-  return value == 0 ? "NULL" : fmt::format("{:#x}", value);
-}
 
 // cudaMemcpyKind.
 std::string copy_kind_text(uint32_t kind) {

@@ -42,10 +42,6 @@ std::string flags_text(std::span<const Flag> flags, uint64_t value) {
   return out;
 }
 
-std::string pointer_text(uint64_t value) {
-  return value == 0 ? "NULL" : fmt::format("{:#x}", value);
-}
-
 template <typename Integer, typename Real>
 std::string value_text(const event::KernelArgument& argument, double largest) {
   Integer whole;
@@ -93,6 +89,10 @@ std::string argument_text(const event::KernelArgument& argument) {
 }
 
 }  // namespace
+
+std::string pointer_text(uint64_t value) {
+  return value == 0 ? "NULL" : fmt::format("{:#x}", value);
+}
 
 std::string opencl_call_text(uint16_t function, std::span<const uint64_t> words) {
   std::string_view parameters = event::opencl::function_parameters(function);

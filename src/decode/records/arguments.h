@@ -18,4 +18,7 @@ std::string opencl_call_text(uint16_t function, std::span<const uint64_t> words)
 /// as integers, as floating-point numbers where only these are plausible, else as bytes: OpenCL tells no types.
 std::string kernel_arguments_text(std::span<const event::KernelArgument> arguments);
 
+/// "0x5581", "NULL".
+std::string pointer_text(uint64_t value);
+
 }  // namespace tacho::decode

@@ -183,7 +183,7 @@ ProcessState::Thread& ProcessState::thread(const tape::BlockHeader& block) {
   const uint32_t index = block.thread_index;
   static Thread nobody;  // only for blocks whose index is nonsense; its rows land on the thread of its tid
   if (!reach(threads_, index)) {
-    nobody = Thread{thread_track(block.tid), block.tid, {}};
+    nobody = Thread{thread_track(block.tid), block.tid, {}, {}};
     return nobody;
   }
   if (!threads_[index]) {

@@ -11,7 +11,7 @@
 namespace tacho::metric {
 namespace {
 
-using Kind = RuleStep::Kind;
+using StepKind = RuleStep::Kind;
 using State = RuleValue::State;
 
 bool is_word_char(char c) {
@@ -61,9 +61,9 @@ class Parser {
   Status sum(std::vector<RuleStep>& out, int depth) {
     TACHO_TRY(product(out, depth));
     while (true) {
-      Kind kind = Kind::kAdd;
+      StepKind kind = StepKind::kAdd;
       if (take_minus())
-        kind = Kind::kSubtract;
+        kind = StepKind::kSubtract;
       else if (!take('+'))
         return {};
       TACHO_TRY(product(out, depth));
@@ -73,9 +73,9 @@ class Parser {
   Status product(std::vector<RuleStep>& out, int depth) {
     TACHO_TRY(factor(out, depth));
     while (true) {
-      Kind kind = Kind::kMultiply;
+      StepKind kind = StepKind::kMultiply;
       if (take('/'))
-        kind = Kind::kDivide;
+        kind = StepKind::kDivide;
       else if (!take('*'))
         return {};
       TACHO_TRY(factor(out, depth));
@@ -104,13 +104,13 @@ class Parser {
     if (take('$')) {
       const std::string_view name = word();
       if (name.empty()) return fail("a name is missing behind the $");
-      out.push_back({Kind::kValue, 0, strings_.intern(name), {}});
+      out.push_back({StepKind::kValue, 0, strings_.intern(name), {}});
       return {};
     }
     const std::string_view name = word();
     if (name.empty()) return fail("\"{}\" is neither a metric nor a number", rest_.substr(0, 1));
     for (const auto& [function, kind] :
-         {std::pair{"min", Kind::kMin}, {"max", Kind::kMax}, {"or", Kind::kOr}})
+         {std::pair{"min", StepKind::kMin}, {"max", StepKind::kMax}, {"or", StepKind::kOr}})
       if (name == function && take('(')) {
         TACHO_TRY(sum(out, depth + 1));
         bool several = false;
@@ -135,7 +135,7 @@ class Parser {
     if (!legal(name.substr(0, dot)) || (dot != std::string_view::npos && !legal(name.substr(dot + 1))))
       return fail("\"{}\" is not a metric's slug", name);
     out.push_back(
-        {Kind::kMetric, 0, strings_.intern(name.substr(0, dot)),
+        {StepKind::kMetric, 0, strings_.intern(name.substr(0, dot)),
          dot == std::string_view::npos ? std::string_view() : strings_.intern(name.substr(dot + 1))});
     return {};
   }
@@ -170,11 +170,11 @@ RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
                    std::vector<const RuleStep*>* used) {
   std::vector<Operand> stack;
   for (const RuleStep& step : expression.steps) {
-    if (step.kind == Kind::kNumber) {
+    if (step.kind == StepKind::kNumber) {
       stack.push_back({{State::kNumber, step.number}, {}});
       continue;
     }
-    if (step.kind == Kind::kMetric || step.kind == Kind::kValue) {
+    if (step.kind == StepKind::kMetric || step.kind == StepKind::kValue) {
       RuleValue value = lookup(step);
       if (value.known() && !std::isfinite(value.number)) value.state = State::kUndefined;
       stack.push_back({value, {&step}});
@@ -184,7 +184,7 @@ RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
     Operand right = std::move(stack.back());
     stack.pop_back();
     Operand& left = stack.back();
-    if (step.kind == Kind::kOr) {
+    if (step.kind == StepKind::kOr) {
       if (left.value.known()) continue;
       const State both = worse(left.value.state, right.value.state);
       if (right.value.known())
@@ -201,19 +201,19 @@ RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup,
     if (!left.value.known()) continue;
     const double a = left.value.number, b = right.value.number;
     switch (step.kind) {
-      case Kind::kAdd:
+      case StepKind::kAdd:
         left.value.number = a + b;
         break;
-      case Kind::kSubtract:
+      case StepKind::kSubtract:
         left.value.number = a - b;
         break;
-      case Kind::kMultiply:
+      case StepKind::kMultiply:
         left.value.number = a * b;
         break;
-      case Kind::kDivide:
+      case StepKind::kDivide:
         left.value.number = a / b;
         break;
-      case Kind::kMin:
+      case StepKind::kMin:
         left.value.number = std::min(a, b);
         break;
       default:

@@ -319,8 +319,9 @@ std::vector<Section> all_checks() {
   size_t devices = 0;
   sections.push_back(tacho_itself());
   sections.push_back(machine());
-  // Before the vendors' drivers start: asking OpenCL forks.
+  // Before the vendors' drivers start: asking OpenCL and counters forks, and a driver does not serve children.
   sections.push_back(opencl(devices));
+  Section counted = counters();
   Section gpus{"GPUs", {}};
   for (const vendor::Vendor* const maker : vendor::vendors()) {
     for (Check& check : maker->checks()) gpus.checks.push_back(std::move(check));
@@ -331,7 +332,7 @@ std::vector<Section> all_checks() {
                            "no device that a program could use: there is nothing to trace",
                            install_command("ocl-icd-libopencl1 pocl-opencl-icd", "ocl-icd pocl")});
   sections.push_back(std::move(gpus));
-  sections.push_back(counters());
+  sections.push_back(std::move(counted));
   return sections;
 }
 

@@ -396,7 +396,7 @@ class Policies(harness.Case):
         self.assertIn("overwritten by --ring", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
 
     def test_max_size(self):
-        self.trace(LIFECYCLE, "names", "60000", options=["--max-size", "500k"])
+        self.trace(LIFECYCLE, "names", "600000", options=["--max-size", "500k"])
         self.assertLess((self.folder / "t.tacho").stat().st_size, 3_000_000)
         self.assertIn("--max-size reached", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
 

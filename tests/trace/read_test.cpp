@@ -207,7 +207,7 @@ TEST(Read, asks_for_what_is_not_there) {
   const auto trace = must(writer->finish_and_open());
   std::vector<int64_t> out;
   EXPECT_FALSE(trace->decode(Table::kApi, 1, 0, out));
-  EXPECT_FALSE(trace->decode(Table::kApi, 0, 6, out));
+  EXPECT_FALSE(trace->decode(Table::kApi, 0, static_cast<int>(row::Api::kColumns), out));
   EXPECT_FALSE(trace->decode(Table::kApi, 0, -1, out));
   EXPECT_FALSE(trace->decode(Table::kKernel, 0, 0, out));
   EXPECT_FALSE(trace->summaries(Table::kReading, 0));

@@ -64,17 +64,16 @@ Result<Connection> open_foreign(const std::string& path) {
     code = sqlite3_exec(raw, "BEGIN; SELECT count(*) FROM sqlite_schema", nullptr, nullptr, nullptr);
     return connection;
   };
+  // SQLite maps the file and reads it from the first statement on; until the end, for connections have no other owner in
+  // common.
+  static std::vector<MappingGuard> guards;
+  if (guards.size() < 8) guards.emplace_back(nullptr, 0, path);
   const std::string uri = quoted_uri(path);
   int code = SQLITE_OK;
   Connection connection = attempt(uri + "?mode=ro", code);
   // A database in WAL mode without its -wal file: nobody writes it, and reading it must not create one.
   if (code == SQLITE_CANTOPEN) connection = attempt(uri + "?mode=ro&immutable=1", code);
-  if (code == SQLITE_OK) {
-    // SQLite maps the file; until the end, for connections have no other owner in common.
-    static std::vector<MappingGuard> guards;
-    if (guards.size() < 8) guards.emplace_back(nullptr, 0, path);
-    return connection;
-  }
+  if (code == SQLITE_OK) return connection;
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
     return fail("{}: another program is writing it; wait until it has finished", path);
   if (code == SQLITE_NOTADB) return fail("{}: not a SQLite database", path);

@@ -94,6 +94,7 @@ Result<File> File::open(const std::string& path) {
   void* const data = ::mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, file.descriptor_, 0);
   if (data == MAP_FAILED) return fail("{}: {}", path, std::strerror(errno));
   file.data_ = static_cast<const uint8_t*>(data);
+  file.guard_ = MappingGuard(data, file.size_, path);
   const uint8_t* const head = file.data_;
   if (std::memcmp(head, kMagic, sizeof kMagic) != 0) return fail("{}: not a SQLite database", path);
   const auto stated = static_cast<uint32_t>(head[16] << 8 | head[17]);
@@ -127,6 +128,7 @@ File& File::operator=(File&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(guard_, other.guard_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(page_size_, other.page_size_);
   std::swap(usable_size_, other.usable_size_);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapping_guard.h"
 #include "base/result.h"
 
 namespace tacho::sqlite {
@@ -40,6 +41,7 @@ class File {
   std::string path_;
   const uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
+  MappingGuard guard_;
   int descriptor_ = -1;
   uint32_t page_size_ = 0, usable_size_ = 0, page_count_ = 0;
 };

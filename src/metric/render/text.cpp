@@ -533,6 +533,7 @@ class Renderer {
       table.columns.insert(table.columns.begin() + 2, {"issued %"});
       table.columns.push_back({"stalled by"});
       table.columns.back().shrink = true;
+      table.columns.back().cut = report::Cut::kWrap;
     }
     for (auto& row : wide.rows) {
       const std::string& name = std::get<std::string>(row[2]);

@@ -91,7 +91,7 @@ def check_tidy(options):
         return hashes[path]
 
     # clang does not know every option of GCC.
-    unknown = re.compile(r" -fno-gnu-unique\b")
+    unknown = re.compile(r" -fno-(?:gnu-unique|tree-loop-distribute-patterns)\b")
     (stamps / "compile_commands.json").write_text(
         json.dumps([{**entry, "command": unknown.sub("", entry["command"])} for entry in commands]))
     units = []

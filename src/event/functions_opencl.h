@@ -390,6 +390,7 @@ inline constexpr std::string_view kCoreParameters[] = {
     "command_queue:p param_name:x param_value_size:u param_value:p param_value_size_ret:p",
     "command_queue:p properties:q enable:b old_properties:p",
     "context:p flags:f size:u host_ptr:p errcode_ret:p",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
     "context:p flags:f image_format:p image_width:u image_height:u image_row_pitch:u host_ptr:p "
     "errcode_ret:p",
     "context:p flags:f image_format:p image_width:u image_height:u image_depth:u image_row_pitch:u "
@@ -563,6 +564,7 @@ inline constexpr std::string_view kExtensionParameters[] = {
     "command_buffer:p",
     "command_buffer:p",
     "num_queues:u queues:p command_buffer:p num_events_in_wait_list:u event_wait_list:p event:p",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma)
     "command_buffer:p command_queue:p num_sync_points_in_wait_list:u sync_point_wait_list:p sync_point:p "
     "mutable_handle:p",
     "command_buffer:p command_queue:p src_buffer:p dst_buffer:p src_offset:u dst_offset:u size:u "

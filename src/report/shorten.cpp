@@ -183,7 +183,7 @@ std::string compact_name(std::string_view name, int level) {
       out.find('<') != std::string::npos || out.find("::") != std::string::npos || out.size() != name.size();
   if (const size_t open = parameters_of(out);
       open != std::string::npos && (signature || (open > 0 && word_character(out[open - 1]))) &&
-      out.find_first_not_of(" ", open + 1) != std::string::npos && out[open + 1] != ')') {
+      out.find_first_not_of(' ', open + 1) != std::string::npos && out[open + 1] != ')') {
     out.resize(open);
     out += "(…)";
   }

@@ -16,7 +16,7 @@ if [ "${1:-}" = --folder ]; then
   folder=${folder#src/}
   folder=${folder#tests/}
   folder=${folder%/}
-  [ -e build/build.ninja ] || cmake --preset release
+  grep -qs '^TACHO_TESTS:BOOL=ON' build/CMakeCache.txt || cmake --preset release -DTACHO_TESTS=ON
   programs=$(ninja -C build -t targets all | sed -n 's/^\(test_[a-z0-9_]*\): phony.*/\1/p')
   # The folder's program and those of folders below; a folder without any is part of the program above: format/csv of
   # test_format.

@@ -1,4 +1,5 @@
-"""The scripts of examples/scripts: alone, under Open MPI, and with the environment that srun gives its tasks."""
+"""The scripts of examples/scripts: alone, under Open MPI, and with the environment that srun gives its tasks; and the README's two
+commands in their order."""
 import os
 import pathlib
 import re
@@ -56,6 +57,19 @@ class Scripts(harness.Case):
         for rank in range(4):
             self.assertIn(f"task{rank}_kernel_stats.csv", names)
             self.assertIn(f"task{rank}_results.pftrace", names)
+
+    def test_tests_after_quickstart(self):
+        """scripts/test.sh in a build folder that scripts/quickstart.sh made, which leaves the tests out: of a small project here."""
+        shutil.copytree(SOURCE / "scripts", self.folder / "scripts")
+        shutil.copy(SOURCE / "CMakePresets.json", self.folder)
+        (self.folder / "scripts" / "packages.sh").write_text("#!/bin/sh\n")
+        (self.folder / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.20)\nproject(small NONE)\noption(TACHO_TESTS \"\" ON)\noption(TACHO_BENCH \"\" ON)\n"
+            "enable_testing()\nif(TACHO_TESTS AND TACHO_BENCH)\n  add_test(NAME one COMMAND true)\nendif()\n"
+            "add_custom_target(product COMMAND mkdir -p bin COMMAND ln -sf /bin/true bin/tacho)\n")
+        self.run_command(self.folder / "scripts" / "quickstart.sh")
+        text = self.run_command(self.folder / "scripts" / "test.sh").stdout.decode()
+        self.assertIn("100% tests passed, 0 tests failed out of 1", text)
 
 
 if __name__ == "__main__":

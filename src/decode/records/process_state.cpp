@@ -545,6 +545,24 @@ void ProcessState::define_for_blocks(const std::byte* at, const RecordHeader& he
     count_bad(Table::kEnd);
 }
 
+template <typename Record>
+void ProcessState::write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block) {
+  ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
+  const Queue& on = queue(record.queue);
+  const DeviceTimes times =
+      device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+  writer_.add(
+      row::Dispatch{.track = on.track,
+                    .start = times.start,
+                    .duration = times.duration,
+                    .dim = kernel_row(kernel(record.header.value), shape),
+                    .correlation = static_cast<int64_t>(record.correlation),
+                    .queued_ahead = times.queued_ahead,
+                    .submit_ahead = times.submit_ahead,
+                    .ordinal = record.ordinal,
+                    .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
+}
+
 void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
   switch (header.kind) {
     case RecordKind::kPad:
@@ -588,34 +606,17 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     }
     case RecordKind::kDispatch: {
       const auto& record = as<event::DispatchRecord>(at);
-      ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
-      const Queue& on = queue(record.queue);
-      const DeviceTimes times =
-          device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
       for (int i = 0; i < 3; ++i) {
         shape.grid[i] = record.grid[i];
         shape.group[i] = record.group[i];
       }
       shape.shared_dynamic = (header.flags & event::kFlagNoDynamicShared) != 0 ? 0 : kUnknown32;
-      writer_.add(row::Dispatch{
-          .track = on.track,
-          .start = times.start,
-          .duration = times.duration,
-          .dim = kernel_row(kernel(header.value), shape),
-          .correlation = static_cast<int64_t>(record.correlation),
-          .queued_ahead = times.queued_ahead,
-          .submit_ahead = times.submit_ahead,
-          .ordinal = record.ordinal,
-          .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
+      write_dispatch(record, shape, block);
       break;
     }
     case RecordKind::kDispatchWide: {
       const auto& record = as<event::DispatchWideRecord>(at);
-      ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
-      const Queue& on = queue(record.queue);
-      const DeviceTimes times =
-          device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
       Shape shape{};
       for (int i = 0; i < 3; ++i) {
         shape.grid[i] = record.grid[i];
@@ -624,16 +625,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
         shape.cluster[i] = record.cluster[i];
       }
       shape.shared_dynamic = record.shared_dynamic;
-      writer_.add(row::Dispatch{
-          .track = on.track,
-          .start = times.start,
-          .duration = times.duration,
-          .dim = kernel_row(kernel(header.value), shape),
-          .correlation = static_cast<int64_t>(record.correlation),
-          .queued_ahead = times.queued_ahead,
-          .submit_ahead = times.submit_ahead,
-          .ordinal = record.ordinal,
-          .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
+      write_dispatch(record, shape, block);
       break;
     }
     case RecordKind::kCopy: {

@@ -145,6 +145,8 @@ class ProcessState : public ProcessContext {
                            uint64_t start, uint64_t end);
   int64_t function(event::Domain domain, uint32_t number);
   void marker(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
+  template <typename Record>  // DispatchRecord, DispatchWideRecord
+  void write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block);
   Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed,
                     event::MarkerKind kind, uint64_t time);
   void define(const std::byte* at, const event::RecordHeader& header, const tape::BlockHeader& block);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/own_thread.h"
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
@@ -493,19 +493,9 @@ void* follow(void*) {
 }
 
 void start_thread() {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, &attributes, follow, nullptr) != 0)
+  if (!start_own_thread(follow))
     say(event::NoteSeverity::kWarning,
         "no thread could be started to flush CUPTI's records: a killed program loses more of them");
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
 }
 
 // At exit: what the device has finished, then what is left. Waits a moment for work that the program did not

@@ -2,12 +2,12 @@
 #include "capture/source/opencl/queues.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "capture/own_thread.h"
 
 namespace tacho::capture::opencl {
 namespace {
@@ -409,22 +409,7 @@ void* flush_loop(void*) {
 void start_thread() {
   uint32_t expected = 0;
   if (!g_wiped->thread_started.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);
-  pthread_t thread;
-  int failed = pthread_create(&thread, &attributes, flush_loop, nullptr);
-  if (failed != 0) {  // a program with much static TLS needs a larger stack
-    pthread_attr_setstacksize(&attributes, 8 * 1024 * 1024);
-    failed = pthread_create(&thread, &attributes, flush_loop, nullptr);
-  }
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed != 0)
+  if (!start_own_thread(flush_loop))
     tape::note(event::NoteSeverity::kWarning,
                "no thread could be started in the program to flush OpenCL commands once a second: a kill may "
                "lose more");

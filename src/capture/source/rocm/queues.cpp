@@ -82,37 +82,33 @@ void give_back(Slot* first, Slot* last) {
   g_free = first;
 }
 
+// What both kinds of records have.
+template <typename Record>
+void fill(Record& record, const Tracked& queue, const Slot& slot, const hsa::ProfilingTime& time) {
+  record.correlation = slot.correlation;
+  record.queued = record.submit = 0;
+  record.start = time.start;
+  record.end = time.end;
+  record.queue = queue.number;
+  record.ordinal = slot.ordinal;
+  for (int at = 0; at < 3; ++at) {
+    record.grid[at] = slot.grid[at];
+    record.group[at] = slot.group[at];
+  }
+}
+
 void write_record(const Tracked& queue, const Slot& slot, const hsa::ProfilingTime& time) {
   if (slot.shared_dynamic == 0) {
     if (auto* const record =
             tape::begin<event::DispatchRecord>(event::RecordKind::kDispatch, event::Table::kDispatch,
                                                slot.kernel, event::kFlagNoDynamicShared)) {
-      record->correlation = slot.correlation;
-      record->queued = record->submit = 0;
-      record->start = time.start;
-      record->end = time.end;
-      record->queue = queue.number;
-      record->ordinal = slot.ordinal;
-      for (int at = 0; at < 3; ++at) {
-        record->grid[at] = slot.grid[at];
-        record->group[at] = slot.group[at];
-      }
+      fill(*record, queue, slot, time);
       tape::commit();
     }
   } else if (auto* const record = tape::begin<event::DispatchWideRecord>(
                  event::RecordKind::kDispatchWide, event::Table::kDispatch, slot.kernel)) {
-    record->correlation = slot.correlation;
-    record->queued = record->submit = 0;
-    record->start = time.start;
-    record->end = time.end;
-    record->queue = queue.number;
-    record->ordinal = slot.ordinal;
-    for (int at = 0; at < 3; ++at) {
-      record->grid[at] = slot.grid[at];
-      record->group[at] = slot.group[at];
-      record->offset[at] = 0;
-      record->cluster[at] = 0;
-    }
+    fill(*record, queue, slot, time);
+    for (int at = 0; at < 3; ++at) record->offset[at] = record->cluster[at] = 0;
     record->shared_dynamic = slot.shared_dynamic;
     tape::commit();
   }

@@ -2,7 +2,6 @@
 // rest is collected at exit.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/kernel_filter.h"
+#include "capture/own_thread.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -125,19 +125,9 @@ void* follow(void*) {
 }
 
 void start_thread() {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 256 * 1024);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  if (pthread_create(&thread, &attributes, follow, nullptr) != 0)
+  if (!start_own_thread(follow))
     tape::note(event::NoteSeverity::kWarning,
                "no thread could be started to collect AMD's dispatches: a killed program loses more of them");
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
 }
 
 // At exit, before the runtime's own end: waits a moment for work that the program did not wait for.

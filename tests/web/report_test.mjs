@@ -296,6 +296,30 @@ test('nothing in a recording can run', async () => {
   assert.ok(!data.slice(0, data.indexOf('</script>')).includes('<'));
 });
 
+test('NVIDIA: numbers of every normalisation, and rows that rest on extrapolated counts are marked', async () => {
+  const part = 'l1tex__t_sectors_pipe_lsu_mem_global_op_';
+  const at = path.join(folder, 'extrapolated');
+  mkdirSync(path.join(at, 'perfmon'), { recursive: true });
+  writeFileSync(path.join(at, 'sysinfo.csv'), 'gpu_arch,gpu_model,wave_size,cu_per_gpu,max_sclk\nsm_90,H200,32,132,1980\n');
+  writeFileSync(
+    path.join(at, 'pmc_perf_0.csv'),
+    `Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,${part}ld.sum,${part}st.sum\n` +
+      '0,saxpy,0,4194304,256,0,9000,1048576,523112\n',
+  );
+  writeFileSync(path.join(at, 'perfmon/pmc_perf_0.yaml'), `chip: GH100\nmetrics:\n  - ${part}ld.sum\nextrapolated:\n  - ${part}st.sum\n`);
+  const { page, close } = await open(await html('-p', at));
+  const marked = await page.$$eval('tr[data-slug]', (rows) =>
+    Object.fromEntries(rows.map((row) => [row.dataset.slug, row.querySelector('.about')?.textContent ?? ''])),
+  );
+  assert.equal(marked['l1-global-store-sectors'], '~');
+  assert.equal(marked['l1-global-load-sectors'], '');
+  for (const normalisation of ['per_wave', 'per_cycle', 'per_second', 'per_kernel']) {
+    await choose(page, { normalisation });
+    assert.ok(compareTables(await json('-p', at, '-n', normalisation), await shownTables(page)) >= 2);
+  }
+  await close();
+});
+
 test('colours, paper and small screens', async () => {
   const file = await html('-p', vcopy);
   const { page, close } = await open(file, { colorScheme: 'dark' });
@@ -310,10 +334,10 @@ test('colours, paper and small screens', async () => {
   assert.equal(await page.locator('.filters').isVisible(), false);
   assert.ok((await page.pdf({ format: 'A4' })).length > 50_000);
   await page.emulateMedia({ media: 'screen' });
-  for (const width of [1400, 760]) {
+  for (const width of [1600, 1400, 1100, 950, 760, 400]) {
     await page.setViewportSize({ width, height: 800 });
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    if (width === 1400) assert.ok(over <= 0, `${over} pixels too wide`);
+    assert.ok(over <= 0, `at ${width}: ${over} pixels too wide`);
   }
   await close();
 });

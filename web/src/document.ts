@@ -53,7 +53,7 @@ export interface TableOfPage {
   repeats: boolean;
   comparable: boolean;
   columns: { key: string; title: string; role: Role }[];
-  rows: { id: string; metric: number; channel?: number; cells: Cell[] }[];
+  rows: { id: string; metric: number; channel?: number; extrapolated?: boolean; cells: Cell[] }[];
 }
 
 /** The tables as a program over all dispatches, see metric/render/page.h. */

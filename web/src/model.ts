@@ -25,6 +25,8 @@ export interface Row {
   error: number | null;
   /** False: nothing but a peak. */
   hasValue: boolean;
+  /** It rests on a count that was extrapolated from a part of the GPU's units. */
+  extrapolated: boolean;
 }
 
 export interface Table {
@@ -156,7 +158,7 @@ export class Model {
         const metric = page.metrics[row.metric];
         const unit = metric.unit === 'ns' ? choice.timeUnit : normalised(metric.unit, choice.normalisation);
         const cells = row.cells.map((cell, c) => (from.columns[c].role === 'unit' ? unit : cell));
-        return { id: row.id, metric, channel: row.channel ?? -1, cells, error: null, hasValue: false };
+        return { id: row.id, metric, channel: row.channel ?? -1, cells, error: null, hasValue: false, extrapolated: row.extrapolated === true };
       }),
     }));
     for (let i = 0; i < page.places.length; i += 3) {

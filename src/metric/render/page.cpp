@@ -165,6 +165,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
     for (const ResultRow& row : table.rows) {
       json.newline().begin_object().key("id").value(row.id).key("metric").value(known[row.metric]);
       if (row.channel >= 0) json.key("channel").value(row.channel);
+      if (row.extrapolated) json.key("extrapolated").value(true);
       json.key("cells").begin_array();
       for (const report::Cell& cell : row.cells) report::put_cell(json, cell);
       json.end_array().end_object();

@@ -44,10 +44,7 @@ class Collector {
       for (const std::string_view normalisation : {"per_wave", "per_cycle", "per_second", "per_kernel"}) {
         const std::string_view formula =
             metric::builtin_formula("denom", normalisation, metric::denominator_of(catalog_, normalisation));
-        // Cycles are an AMD counter; other vendors have them only if their catalog says so.
-        if (catalog_.vendor != "amd" && normalisation != "per_kernel" &&
-            metric::denominator_of(catalog_, normalisation).empty())
-          continue;
+        if (formula.empty()) continue;
         TACHO_TRY(add(formula));
       }
       return {};

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   environment.sum_ratios = (mode & 1) != 0;
   environment.compat = (mode & 2) != 0;
   if ((mode & 4) != 0) environment.rows = std::vector<uint32_t>{0, 2};
-  if ((mode & 8) != 0) environment.normalisation = "per_wave";
+  if ((mode & 8) != 0) environment.normalisation = "per_wave", environment.denominator = "SQ_WAVES";
   Program program(environment);
   const Context context{(mode & 16) != 0 ? "SQ_LEVEL_WAVES" : "", (mode & 32) != 0 ? 1 : -1};
   const Program::Node node = program.add(*formula, context, (mode & 64) != 0 ? Op::kAvg : Op::kNone);

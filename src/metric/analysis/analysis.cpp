@@ -632,13 +632,15 @@ struct Analysis::Impl {
     PageProgram page;
     std::vector<Program::Node> nodes;
     for (size_t n = 0; n < kNormalisations.size(); ++n) {
-      program.set_normalisation(kNormalisations[n]);
+      program.set_normalisation(kNormalisations[n], denominator_of(catalog, kNormalisations[n]));
       Evaluation result;
       for (const Pending& at : compile_tables(program, result)) {
         nodes.push_back(at.node);
         if (n == 0) page.places.push_back({at.table, at.row, at.column});
       }
-      if (n == 0) page.tables = std::move(result.tables);
+      if (n > 0) continue;
+      if (!workload.extrapolated.empty()) mark_extrapolated(program, result);
+      page.tables = std::move(result.tables);
     }
     for (const Program::Node node : add_intensities(program)) nodes.push_back(node);
     page.graph = program.graph(nodes);

@@ -197,7 +197,7 @@ struct Catalog {
 };
 
 /// What $denom is on the catalog's architecture: its definition denom_per_wave, denom_per_cycle, ...; "" =
-/// the formula of the AMD catalog.
+/// it defines none: per_kernel and per_second need none.
 std::string_view denominator_of(const Catalog& catalog, std::string_view normalisation);
 
 /// Checks the syntax of one formula. Readers call it for every formula of a user's files, so that the error

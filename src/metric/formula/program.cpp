@@ -39,8 +39,6 @@ constexpr std::array kBuiltins = {
 };
 
 constexpr std::array kDenominators = {
-    Builtin{"per_wave", "SQ_WAVES"},
-    Builtin{"per_cycle", "$GRBM_GUI_ACTIVE_PER_XCD"},
     Builtin{"per_second", "(End_Timestamp - Start_Timestamp) / 1000000000"},
     Builtin{"per_kernel", "1"},
 };
@@ -1038,8 +1036,9 @@ Value Program::value(Node node) const {
   return result;
 }
 
-void Program::set_normalisation(std::string_view normalisation) {
+void Program::set_normalisation(std::string_view normalisation, std::string_view denominator) {
   impl_->env.normalisation = normalisation;
+  impl_->env.denominator = denominator;
 }
 
 std::span<const std::string_view> Program::operation_names() {

@@ -23,7 +23,8 @@ struct Environment {
   std::optional<std::vector<uint32_t>> rows;
   /// The normalisation of $denom: "per_kernel", "per_wave", "per_cycle", "per_second".
   std::string_view normalisation = "per_kernel";
-  /// The catalog's formula for $denom (denominator_of()); "" = the AMD formula.
+  /// The catalog's formula for $denom (denominator_of()); "" = that of per_kernel or per_second, which need
+  /// none. With per_wave or per_cycle, $denom is unknown then.
   std::string_view denominator;
   /// AVG(A / B) means SUM(A) / SUM(B), as rocprof-compute does from 3.7 on.
   bool sum_ratios = false;
@@ -101,9 +102,9 @@ class Program {
   /// The names that the formula uses, built-ins resolved to what they use; each once, in order of appearance.
   std::vector<Input> inputs(const Formula& formula, const Context& context) const;
 
-  /// From now on $denom stands for the denominator of this normalisation. Programs of several normalisations
-  /// share whatever does not depend on it.
-  void set_normalisation(std::string_view normalisation);
+  /// From now on $denom stands for the denominator of this normalisation; both arguments as in Environment.
+  /// Programs of several normalisations share whatever does not depend on it.
+  void set_normalisation(std::string_view normalisation, std::string_view denominator);
 
   /// The graph behind some nodes, for an evaluation elsewhere (the HTML report does it in the browser).
   struct Graph {

@@ -148,7 +148,9 @@ TEST(Formula, BuiltInsAndSpecifications) {
   EXPECT_EQ(number("$kernelBusyCycles"), std::nearbyint((0.5 + 2 + 4) / 3 * 1700));
   Environment wave, cycle, second;
   wave.normalisation = "per_wave";
+  wave.denominator = "SQ_WAVES";
   cycle.normalisation = "per_cycle";
+  cycle.denominator = "$GRBM_GUI_ACTIVE_PER_XCD";
   second.normalisation = "per_second";
   EXPECT_DOUBLE_EQ(number("AVG(A / $denom)"), 7.0 / 3);
   EXPECT_DOUBLE_EQ(number("AVG(A / $denom)", wave), (1 + 1 + 0.8) / 3);

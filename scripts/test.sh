@@ -4,6 +4,7 @@
 #   go to GoogleTest (scripts/test.sh --folder trace --gtest_filter='Codec*').
 # A test that fails has failed. TACHO_TEST_TRIES=2 (CI) runs it once more, so that one stall of a shared machine does not hide
 # every other result; how many tests needed that, and which, is printed before the summary. None should: mend such a test.
+# TACHO_TIDY=ON (CI) adds the test lint.tidy, TACHO_TIDY=OFF ends that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export TACHO_DATA=${TACHO_DATA:-$PWD/../shared/data}
@@ -40,6 +41,8 @@ if [ "${1:-}" = --folder ]; then
 fi
 
 scripts/packages.sh build run test
+# A setting lasts in a build folder; only who asks for it gets or ends it.
+[ -z "${TACHO_TIDY:-}" ] || cmake --preset release -DTACHO_TIDY="$TACHO_TIDY" >/dev/null
 scripts/build.sh release
 mkdir -p "$POCL_CACHE_DIR"
 ctest --test-dir build --output-on-failure --no-tests=error --timeout 300 --repeat "until-pass:${TACHO_TEST_TRIES:-1}" \

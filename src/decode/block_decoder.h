@@ -19,8 +19,8 @@ class BlockDecoder {
  public:
   virtual ~BlockDecoder() = default;
   /// Takes a definition that the source addressed to its blocks: NameRecord, ClockPairRecord,
-  /// BlockClockRecord, BlockSizesRecord or BlockFactRecord. `at` holds header.size bytes, at least the fixed
-  /// part of its kind.
+  /// BlockClockRecord, BlockSizesRecord, BlockFactRecord or BlockObjectRecord. `at` holds header.size bytes, at
+  /// least the fixed part of its kind.
   virtual void define(const std::byte* at, const event::RecordHeader& header) = 0;
   /// Arguments of a call (ArgumentsOf::kVendorCall): `bytes` are what the source wrote of them.
   virtual void arguments(uint64_t correlation, std::span<const std::byte> bytes) {

@@ -13,6 +13,9 @@ namespace tacho::event {
 
 /// How call stacks are sampled: not at all, by a timer in the target, by perf_event from tacho's process.
 enum class Sampler : uint8_t { kOff, kTimer, kPerf };
+/// Where AMD's kernels, copies and calls come from: AMD's library rocprofiler-sdk where there is one, it alone, or the HSA
+/// runtime's interface for tools.
+enum class AmdSource : uint8_t { kAuto, kSdk, kHsa };
 
 /// How the values of a choice are written, in the order of the enumerators.
 template <typename Choice>
@@ -21,6 +24,8 @@ template <>
 inline constexpr std::string_view kChoiceNames<Sampler>[] = {"off", "timer", "perf"};
 template <>
 inline constexpr std::string_view kChoiceNames<SampleClock>[] = {"cpu", "wall"};
+template <>
+inline constexpr std::string_view kChoiceNames<AmdSource>[] = {"auto", "sdk", "hsa"};
 
 // FLAG(key, meaning): false unless given. NUMBER(key, default, least, most, meaning). CHOICE(key, enum, default,
 // meaning). TEXT(key, meaning): empty unless given; no line breaks.
@@ -41,6 +46,7 @@ inline constexpr std::string_view kChoiceNames<SampleClock>[] = {"cpu", "wall"};
   FLAG(all_driver_calls, "CUDA: record every driver call, not only those that launch")                      \
   FLAG(all_api_calls, "CUDA, HIP: record runtime calls that only ask, too")                                 \
   FLAG(hsa_calls, "AMD: record the calls of HSA, the layer below HIP")                                      \
+  CHOICE(amd_source, AmdSource, kAuto, "AMD: rocprofiler-sdk, or HSA's interface for tools")                \
   FLAG(graph_nodes, "CUDA graphs: a record per node instead of one per launch")                             \
   FLAG(sync_trace, "CUDA: records of waiting, with stream and event")                                       \
   FLAG(profiler_api, "CUDA: cudaProfilerStart and cudaProfilerStop switch recording on and off")            \

@@ -58,6 +58,7 @@ enum class RecordKind : uint8_t {
   kCode,
   kCounts,
   kArguments,
+  kBlockObject,
   kEnd
 };
 
@@ -173,7 +174,8 @@ enum class NameSpace : uint32_t {
   kRuntimeFunction,
   kDriverFunction,  // of the layer below the runtime
   kKernel,
-  kGraph,  // text: what the target found in it, see the source
+  kGraph,      // text: what the target found in it, see the source
+  kOperation,  // of a kind of records: what they are and what they record
 };
 
 /// value: low 16 bits function number in `flags`' Domain (tables in event/functions*.h), high 16 bits int16
@@ -371,6 +373,15 @@ enum class BlockFact : uint32_t {
   kEnd
 };
 
+/// Something that the vendor's library defined: `bytes` of its own description follow, in which pointers mean nothing; texts are
+/// strings. value: what it is, as the decoder of the blocks numbers it.
+struct BlockObjectRecord {
+  RecordHeader header;
+  uint32_t bytes;
+  uint32_t texts[3];
+};
+static_assert(sizeof(BlockObjectRecord) == 24);
+
 /// What CPU counters counted on a thread. value: how many. flags: CountsOf. Followed by as many doubles, in
 /// the order of the process's property "cpu events"; negative = not known.
 struct CountsRecord {
@@ -453,6 +464,7 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kCode, sizeof(CodeRecord), "code"},
     {RecordKind::kCounts, sizeof(CountsRecord), "counts"},
     {RecordKind::kArguments, sizeof(ArgumentsRecord), "arguments"},
+    {RecordKind::kBlockObject, sizeof(BlockObjectRecord), "block_object"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

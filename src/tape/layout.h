@@ -48,7 +48,8 @@ enum class BlockKind : uint32_t {
   kShared = 3,    // records.h, many writers: a record is valid once its header's size is not 0; a pad ends it
   kProgress = 4,  // a CommandCounts, open as long as its process lives
   // Buffers as a vendor's library completed them; src/decode/block_decoders.def names their decoders.
-  kCupti = 16,  // CUPTI activity records; vendor_version = cuptiGetVersion()
+  kCupti = 16,        // CUPTI activity records; vendor_version = cuptiGetVersion()
+  kRocprofiler = 17,  // records of AMD's rocprofiler-sdk (vendor/amd/sdk.h); vendor_version = its version
 };
 /// True if blocks of the kind hold a vendor's buffer, which the drainer hands on whole.
 constexpr bool is_vendors(BlockKind kind) {

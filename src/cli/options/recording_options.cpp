@@ -130,6 +130,19 @@ constexpr Row<Request> kOptions[] = {
      .group = kWhat,
      .help = "AMD: also calls of HSA, the layer below HIP (many: every look at a signal)",
      .place = [](Request& r) -> bool& { return target(r).hsa_calls; }},
+    {.names = "--amd-source",
+     .group = kWhat,
+     .help = "AMD: trace through rocprofiler-sdk or through HSA's interface for tools (default: the SDK "
+             "where the "
+             "program's ROCm has one)",
+     .place = [](Request& r, const std::string& text) -> Status {
+       using event::AmdSource;
+       target(r).amd_source = text == "sdk"   ? AmdSource::kSdk
+                              : text == "hsa" ? AmdSource::kHsa
+                                              : AmdSource::kAuto;
+       return {};
+     },
+     .choices = "auto sdk hsa"},
     {.names = "--graph-trace",
      .group = kWhat,
      .help = "CUDA graphs: one span a launch, or every node",

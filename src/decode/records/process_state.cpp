@@ -527,6 +527,7 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
     case RecordKind::kBlockClock:
     case RecordKind::kBlockSizes:
     case RecordKind::kBlockFact:
+    case RecordKind::kBlockObject:
       return define_for_blocks(at, header);
     case RecordKind::kAttached:
       if (header.value < static_cast<uint32_t>(event::Domain::kEnd))
@@ -582,6 +583,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kBlockClock:
     case RecordKind::kBlockSizes:
     case RecordKind::kBlockFact:
+    case RecordKind::kBlockObject:
       define(at, header, block);
       break;
     case RecordKind::kApi: {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/source/rocm/rocm.h"
+#include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -90,8 +91,8 @@ struct Call {
 __attribute__((noinline)) void begin(Call& call, bool question) {
   if (__builtin_expect(g_attached.load(std::memory_order_relaxed) == 0, 0)) attach();
   tape::ThreadState& state = tape::t_state;
-  if (!tape::enabled(tape::source_bit::kApi) || state.inner != 0 || state.hidden != 0 ||
-      (question && !tape::configuration().all_api_calls))
+  if (road() == Road::kSdk || !tape::enabled(tape::source_bit::kApi) || state.inner != 0 ||
+      state.hidden != 0 || (question && !tape::configuration().all_api_calls))
     return;
   call.recorded = true;
   call.correlation = tape::next_correlation();
@@ -107,6 +108,8 @@ __attribute__((noinline)) void end(const Call& call, uint16_t number, Word resul
     tape::ThreadState& state = tape::t_state;
     state.inner = 0;
     state.open_correlation = call.outer;
+    // The call in which HIP registered with rocprofiler-sdk is that library's from its beginning.
+    if (road() == Road::kSdk) return;
     if (auto* const record =
             tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
                                           event::api_value(number, static_cast<int16_t>(result)),

@@ -15,6 +15,7 @@
 #include "capture/kernel_filter.h"
 #include "capture/own_thread.h"
 #include "capture/source/rocm/rocm.h"
+#include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -164,6 +165,8 @@ bool only_opencl() {
 
 bool start(hsa::Tables* tables) {
   if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || only_opencl()) return true;
+  if (road() == Road::kSdk)
+    return true;  // HSA_TOOLS_ROCPROFILER_V1_TOOLS makes the runtime load tools all the same
   if (!capture::start() || !tape::configuration().counter_folder.empty()) return true;
   hsa::CoreTable& core = *tables->core;
   hsa::AmdTable& amd = *tables->amd;

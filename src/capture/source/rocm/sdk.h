@@ -1,0 +1,41 @@
+// The AMD source on AMD's own library, rocprofiler-sdk: libtacho.so as a tool of it. It needs nothing of ROCm to build.
+//
+//   sdk_road.cpp     which road a process takes, this one or HSA's interface for tools (rocm.h), and where the library is
+//   sdk_session.cpp  rocprofiler_configure: what is recorded, its names, the thread that flushes, the end of a process
+//   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
+//
+// A process takes one road for good: the library and HSA's interface would both see every kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "tape/layout.h"
+#include "vendor/amd/sdk.h"
+
+namespace tacho::capture::rocm {
+
+namespace sdk = vendor::sdk;
+
+enum class Road : uint32_t { kUndecided, kSdk, kHsa };
+
+// sdk_road.cpp
+Road road();
+/// Takes the road of the library that calls rocprofiler_configure, unless another road was taken. False: do not become its tool.
+bool take_sdk_road(const char* library);
+/// Leaves the SDK's road, before anything was recorded there; `why` is a sentence for the user.
+void leave_sdk_road(const char* why);
+
+// sdk_session.cpp
+/// True while the library records for tacho in this process.
+bool sdk_active();
+
+// sdk_buffers.cpp
+inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;
+void set_up_sdk_buffers(const sdk::Functions& functions, uint32_t version);
+/// States what records of this kind are called and which table they fill.
+void describe_kind(int32_t kind, const char* name, event::Table table);
+/// The library's callback for full buffers.
+void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
+                  uint64_t dropped);
+
+}  // namespace tacho::capture::rocm

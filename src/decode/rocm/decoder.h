@@ -1,0 +1,157 @@
+// The decoder of records of AMD's rocprofiler-sdk (BlockKind::kRocprofiler; vendor/amd/sdk.h says how they lie in a block).
+#pragma once
+
+#include <regex.h>
+#include <tsl/robin_map.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "decode/block_decoder.h"
+#include "decode/clock_map.h"
+#include "decode/process_context.h"
+#include "event/records.h"
+#include "event/schema.h"
+#include "tape/layout.h"
+#include "trace/writer.h"
+#include "vendor/amd/sdk.h"
+
+namespace tacho::decode {
+
+namespace sdk = vendor::sdk;
+
+class RocprofilerDecoder : public BlockDecoder {
+ public:
+  RocprofilerDecoder(ProcessContext& process, trace::TraceWriter& writer);
+  ~RocprofilerDecoder() override;
+  RocprofilerDecoder(const RocprofilerDecoder&) = delete;
+  RocprofilerDecoder& operator=(const RocprofilerDecoder&) = delete;
+
+  void define(const std::byte* at, const event::RecordHeader& header) override;
+  void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) override;
+  void finish() override;
+
+  /// What `number` (a kind of records and one of its operations, sdk::operation_number) is called: "KIND/operation".
+  void operation(uint64_t number, std::string_view text);
+  /// A kernel symbol's payload and the kernel's name.
+  void kernel(std::span<const std::byte> symbol, std::string_view name);
+  /// A rocprofiler_agent_v0_t and its texts.
+  void agent(std::span<const std::byte> agent, std::string_view name, std::string_view product);
+  void fact(event::BlockFact which, uint64_t number, std::string_view text);
+  /// One record of the library in version `version`.
+  void record(uint32_t version, const sdk::PieceHeader& header, std::span<const std::byte> bytes);
+
+ private:
+  enum class Role : uint8_t { kUnknown, kApi, kApiWithResult, kCopy, kDispatch, kAllocation, kScratch };
+  struct Kind {
+    Role role = Role::kUnknown;
+    event::Domain domain = event::Domain::kUnknown;
+  };
+  struct Operation {
+    int64_t row = 0;  // of table function, for calls
+    event::CopyDirection direction = event::CopyDirection::kUnknown;
+    bool frees = false, has_result = false;
+  };
+  struct KernelFacts {
+    int64_t name = 0;
+    uint32_t group_bytes = 0, scalar = event::kUnknown32, vector = event::kUnknown32,
+             accumulation = event::kUnknown32;
+    bool wanted = true;
+  };
+  struct Shape {
+    uint64_t kernel;
+    uint32_t words[8];  // grid, group, LDS, scratch
+    bool operator==(const Shape&) const = default;
+  };
+  struct ShapeSlot {
+    Shape shape{};
+    int64_t row = 0;
+  };
+  struct Agent {
+    int64_t row = 0;  // of table device; 0 for a processor
+    int64_t copies = 0;
+    bool gpu = true;
+  };
+  struct Memory {
+    uint64_t bytes, agent;
+  };
+  struct Pattern {
+    regex_t compiled;
+    bool usable = false;
+    Pattern() = default;
+    Pattern(const Pattern&) = delete;
+    Pattern& operator=(const Pattern&) = delete;
+    ~Pattern() {
+      if (usable) regfree(&compiled);
+    }
+  };
+  struct Times {
+    int64_t start, duration;
+  };
+  // Work whose correlation may be that of an HSA call within a HIP call, until that call's record has come.
+  template <typename Row>
+  struct Held {
+    Row row;
+    uint64_t correlation;
+  };
+
+  int64_t time(uint64_t ns);
+  bool device_times(event::Table table, uint64_t start, uint64_t end, Times& times);
+  int64_t thread(uint64_t tid);
+  Agent& agent_of(uint64_t handle);
+  int64_t copies_track(uint64_t handle);
+  int64_t queue_track(uint64_t agent, uint64_t queue, uint64_t stream);
+  Operation& operation_of(int32_t kind, int32_t operation);
+  const KernelFacts& kernel_of(uint64_t id);
+  int64_t kernel_row(const Shape& shape, const KernelFacts& facts);
+  bool wanted(std::string_view name) const;
+  /// The correlation of the outermost call around `correlation`; false while that call's own record is missing.
+  bool outermost(uint64_t correlation, uint64_t& found) const;
+  template <typename Row>
+  void add_work(Row row, uint64_t correlation);
+  template <typename Row>
+  void release(std::vector<Held<Row>>& held, bool all);
+
+  void tracing(uint32_t version, const std::byte* at, size_t size);
+  void api(const Kind& kind, const std::byte* at, size_t size);
+  void dispatch(const std::byte* at, size_t size);
+  void copy(const std::byte* at, size_t size);
+  void allocation(const std::byte* at, size_t size);
+  void scratch(uint32_t version, const std::byte* at, size_t size);
+  void unknown(uint32_t category, uint32_t kind);
+
+  static constexpr uint32_t kMostKinds = 256;
+  static constexpr size_t kShapeSlots = 4096;
+  static constexpr size_t kMostNested = 1 << 20;
+  static constexpr size_t kMostHeld = 1 << 16;
+
+  ProcessContext& process_;
+  trace::TraceWriter& writer_;
+  PiecewiseLinear clock_;
+  std::array<Kind, kMostKinds> kinds_{};
+  tsl::robin_map<uint64_t, Operation> operations_;
+  tsl::robin_map<uint64_t, KernelFacts> kernels_;
+  std::vector<ShapeSlot> shapes_;
+  tsl::robin_map<uint64_t, Agent> agents_;
+  std::vector<std::pair<std::array<uint64_t, 3>, int64_t>> queues_;  // agent, queue, stream -> track
+  tsl::robin_map<uint64_t, Memory> allocated_;                       // by address
+  std::unique_ptr<Pattern> include_, exclude_;                       // --kernel-include, --kernel-exclude
+  // With HSA's calls in the trace: a call's number -> the call's around it (0 = none).
+  bool nested_calls_ = false;
+  tsl::robin_map<uint64_t, uint64_t> around_;
+  std::vector<Held<event::row::Dispatch>> held_dispatches_;
+  std::vector<Held<event::row::Copy>> held_copies_;
+  uint64_t last_tid_ = ~0ull;
+  int64_t last_thread_ = 0;
+  int64_t filtered_ = 0, counter_records_ = 0;
+  tsl::robin_map<uint64_t, int64_t> unknown_;  // category << 32 | kind -> how many
+};
+
+}  // namespace tacho::decode

@@ -360,7 +360,7 @@ Result<By> parse_by(std::string_view text) {
     if (text == name) return by;
   return fail(
       "--by {}: choose kernel, api, copy, fill, marker, domain, sync, overhead, allocation, process, rank, "
-      "thread, device, stream, stack, function or line",
+      "thread, device, stream, stack, function, line, operator or module",
       text);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -189,6 +190,40 @@ std::string first_line(const std::string& path) {
 
 bool runs_script(std::span<const std::string> words) {
   return !script_of(words).empty();
+}
+
+bool may_run_python(std::span<const std::string> given) {
+  const Words words = behind_job_launcher(unwrapped(given));
+  if (words.empty()) return false;
+  const std::string_view name = base_of(words[0]);
+  if (is_python(name) || is_shell(name) || name.ends_with(".py") ||
+      std::find(std::begin(kLaunchers), std::end(kLaunchers), name) != std::end(kLaunchers))
+    return true;
+  std::string path = words[0];
+  if (path.find('/') == std::string::npos) {
+    const char* const folders = std::getenv("PATH");
+    std::string_view rest = folders != nullptr ? folders : "/usr/local/bin:/usr/bin:/bin";
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(':'), rest.size());
+      const std::string candidate = std::string(rest.substr(0, end)) + "/" + words[0];
+      if (access(candidate.c_str(), X_OK) == 0) {
+        path = candidate;
+        break;
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  if (first_line(path).starts_with("#!")) return true;
+  // A link to an interpreter, as virtual environments have them under any name.
+  if (char* const real = realpath(path.c_str(), nullptr); real != nullptr) {
+    const bool python = is_python(base_of(real));
+    free(real);
+    if (python) return true;
+  }
+  // A program that runs another one: behind its own options there is an interpreter or a script.
+  return std::any_of(words.begin() + 1, words.end(), [](const std::string& word) {
+    return is_python(base_of(word)) || word.ends_with(".py");
+  });
 }
 
 std::string run_name(std::span<const std::string> words) {

@@ -14,6 +14,10 @@ std::string run_name(std::span<const std::string> words);
 /// Whether an interpreter or launcher runs a script or module there, whose name run_name() gives.
 bool runs_script(std::span<const std::string> words);
 
+/// Whether the command may come to run Python: its words name an interpreter, a script or a launcher, or its program is a script
+/// of any kind, which may start everything.
+bool may_run_python(std::span<const std::string> words);
+
 /// "python3" for a file that this interpreter runs, by its first line ("#!") or its ending; empty for programs and others.
 std::string interpreter_of(const std::string& path);
 

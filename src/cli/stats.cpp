@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "analysis/operators.h"
 #include "analysis/own_code.h"
 #include "analysis/places.h"
 #include "analysis/stacks.h"
@@ -351,6 +352,139 @@ int place_stats(const std::string& file, analysis::Place place, const std::strin
   return kOk;
 }
 
+// ---- by operator
+
+report::Table exact_operators(const std::vector<analysis::OperatorRow>& rows, bool modules) {
+  report::Table table;
+  table.columns = {{"Name"},        {"Phase"},        {"Calls"},         {"SelfHostNs"},
+                   {"TotalHostNs"}, {"SelfDeviceNs"}, {"TotalDeviceNs"}, {"SelfKernels"},
+                   {"Kernels"},     {"Launches"},     {"BytesCopied"}};
+  if (modules) table.columns.insert(table.columns.begin() + 1, {"Class"});
+  for (const analysis::OperatorRow& row : rows) {
+    table.rows.push_back({row.name, std::string(analysis::to_string(row.phase)), row.calls, row.host_self,
+                          row.host_total, row.self.ns, row.total.ns, row.self.kernels, row.total.kernels,
+                          row.total.launches, row.total.bytes});
+    if (modules) table.rows.back().insert(table.rows.back().begin() + 1, row.kind);
+  }
+  return table;
+}
+
+report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows, int64_t whole,
+                                 bool modules) {
+  report::Table table;
+  const auto any = [&](const auto& value) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const analysis::OperatorRow& row) { return value(row) > 0; });
+  };
+  const bool device = any([](const auto&row) { return row.total.ns; }),
+             copies = any([](const auto&row) { return row.total.bytes; });
+  const auto column = [&](const char* title, int leave_out = 0, int decimals = -1) {
+    table.columns.push_back({title, report::Align::kRight, decimals});
+    table.columns.back().leave_out = leave_out;
+  };
+  if (device) {
+    column("GPU self");
+    column("%", 5, 1);
+    column("GPU total");
+    column("Kernels", 3);
+    column("Launches", 6);
+  }
+  if (copies) column("Copied", 7);
+  column("Host self", device ? 4 : 0);
+  column("Host total", device ? 2 : 0);
+  column("Calls", 1);
+  table.columns.push_back({"Phase", report::Align::kLeft});
+  table.columns.push_back({modules ? "Module" : "Operator", report::Align::kLeft, -1, true});
+  if (modules) {
+    table.columns.push_back({"Class", report::Align::kLeft, -1, true});
+    table.columns.back().leave_out = 4;
+  }
+  const auto time = [](int64_t ns) {
+    return ns > 0 ? report::Cell(report::format_duration(static_cast<double>(ns))) : report::Cell();
+  };
+  const auto number = [](int64_t value) { return value > 0 ? report::Cell(value) : report::Cell(); };
+  for (const analysis::OperatorRow& row : rows) {
+    std::vector<report::Cell> cells;
+    if (device) {
+      cells.push_back(time(row.self.ns));
+      cells.push_back(row.self.ns > 0 && whole > 0 ? report::Cell(100.0 * static_cast<double>(row.self.ns) /
+                                                                  static_cast<double>(whole))
+                                                   : report::Cell());
+      cells.push_back(time(row.total.ns));
+      cells.push_back(number(row.total.kernels));
+      cells.push_back(number(row.total.launches));
+    }
+    if (copies)
+      cells.push_back(row.total.bytes > 0
+                          ? report::Cell(report::format_bytes(static_cast<double>(row.total.bytes)))
+                          : report::Cell());
+    cells.push_back(time(row.host_self));
+    cells.push_back(time(row.host_total));
+    cells.push_back(number(row.calls));
+    cells.emplace_back(std::string(analysis::to_string(row.phase)));
+    cells.emplace_back(row.name);
+    if (modules) cells.emplace_back(row.kind);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+int operator_stats(const std::string& file, bool modules, const std::string& format,
+                   std::optional<size_t> top) {
+  constexpr size_t kRows = 30;
+  const auto trace = open_trace(file);
+  if (!trace) return complain(kBadInput, trace.error().message);
+  const auto tree = analysis::operator_tree(**trace);
+  if (!tree) return complain(kBadInput, tree.error().message);
+  std::vector<analysis::OperatorRow> rows;
+  if (tree->any())
+    rows = analysis::operator_rows(*tree,
+                                   modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
+  const bool text = format == "text";
+  const size_t all = rows.size(), most = top.value_or(text ? kRows : 0);
+  if (most != 0 && all > most) rows.resize(most);
+  std::string out;
+  if (format == "csv") {
+    out = report::to_csv(exact_operators(rows, modules));
+  } else if (format == "json") {
+    JsonWriter writer(out);
+    report::to_json(exact_operators(rows, modules), writer);
+    out += "\n";
+  } else if (!tree->any()) {
+    out = fmt::format("{}: no operators of PyTorch; record them with tacho trace --torch-trace\n", file);
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    std::vector<std::string> left_out;
+    report::TextStyle style;
+    style.width = screen.terminal ? screen.width : 0;
+    style.colour = screen.colour;
+    style.left_out = &left_out;
+    out = report::to_text(readable_operators(rows, tree->whole.ns, modules), style) + "\n";
+    const auto say = [&](const std::string& sentence) {
+      if (!sentence.empty())
+        out += (screen.terminal ? report::wrapped(sentence, screen.width, 2) : sentence) + "\n";
+    };
+    if (rows.size() < all)
+      say(fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
+    say(left_out_sentence(left_out));
+    if (tree->whole.ns > 0)
+      say(fmt::format("GPU time {}: {:.1f} % of it was launched within an operator.",
+                      report::format_duration(static_cast<double>(tree->whole.ns)),
+                      100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) /
+                          static_cast<double>(tree->whole.ns)));
+    if (tree->backward_alone > 0)
+      say(fmt::format(
+          "{} calls of backward operators belong to forward operators that are not known; they stand by "
+          "themselves.",
+          tree->backward_alone));
+  }
+  std::fwrite(out.data(), 1, out.size(), stdout);
+  if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())
+    complain(0, *sentence);
+  for (const std::string& sentence : analysis::loss_sentences(**trace)) complain(0, sentence);
+  return kOk;
+}
+
 // The first `count` rows, a page at a time: there may be millions. Every page of text has a header, and
 // columns as wide as the page needs.
 void print_rows(const analysis::StatTable& table, size_t count, bool bytes, const std::string& format,
@@ -403,7 +537,7 @@ int run_stats(int argc, char** argv) {
   app.add_option(
          "--by", by_text,
          "kernel, api, copy, fill, marker, domain, sync, overhead, allocation; process, rank, thread, "
-         "device, stream; call stacks: line, function, stack")
+         "device, stream; call stacks: line, function, stack; PyTorch: operator, module")
       ->capture_default_str();
   app.add_option("--output-format", format, "text, json or csv")
       ->check(CLI::IsMember({"text", "json", "csv"}))
@@ -432,6 +566,8 @@ int run_stats(int argc, char** argv) {
                        : own_code ? Code::kOwn
                                   : Code::kByFormat,
                        stack_options);
+  if (by_text == "operator" || by_text == "module")
+    return operator_stats(file, by_text == "module", format, top);
   if (const auto place = analysis::parse_place(by_text))
     return place_stats(file, *place, by_text, format, top.value_or(0));
   const auto by = analysis::parse_by(by_text);

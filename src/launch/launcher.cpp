@@ -33,6 +33,7 @@
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
 #include "launch/signals.h"
+#include "launch/torch_hooks.h"
 #include "tape/pool.h"
 #include "vendor/vendor.h"
 
@@ -251,6 +252,7 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   if (options.recording.target.api_args) about("api_args", "1");
+  if (options.torch_trace) about("torch_trace", "1");
   about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
   for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
 }
@@ -525,6 +527,13 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   auto names = library_names(*library);
   if (!names) return own_error(125, names.error().message);
 
+  std::optional<std::pair<std::string, std::string>> torch;
+  if (options.torch_trace) {
+    auto hooks = torch_hooks(options.command);
+    if (!hooks) return own_error(125, hooks.error().message);
+    torch = std::move(*hooks);
+  }
+
   // From here on nothing ends tacho before the trace is written and the pool is gone.
   SignalInbox signals;
   if (signals.descriptor() < 0) return own_error(125, fmt::format("signalfd: {}", strerror(errno)));
@@ -565,6 +574,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   environment_options.preload = options.preload;
   environment_options.inject = options.inject;
   environment_options.extra = options.environment;
+  if (torch) environment_options.extra.push_back(std::move(*torch));
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
   const int64_t began = raw_now();

@@ -23,6 +23,7 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   bool quiet = false;                                            // no status line, no progress
   bool preload = true;                 // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
+  bool torch_trace = false;            // ranges of PyTorch's operators (torch_hooks.h)
   bool inject = true;                  // false: load none of our libraries and change only `environment`
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours
   std::function<void()> started;       // called once, when the target runs

@@ -51,6 +51,17 @@ TEST(RunName, AfterTheScriptNotTheInterpreter) {
   EXPECT_FALSE(runs_script(words_of("./app a.py")));
 }
 
+TEST(RunName, MayRunPython) {
+  for (const char* line :
+       {"python3 a.py", "/usr/bin/python3.11 -c 1", "torchrun --nproc-per-node 2 train.py", "sh job.sh",
+        "env A=1 python3 -m pkg", "numactl -N 0 python3 a.py", "mpirun -n 2 python3 a.py", "uv run train.py",
+        "/usr/bin/perf record python3 a.py"})
+    EXPECT_TRUE(may_run_python(words_of(line))) << line;
+  for (const char* line : {"/bin/ls", "ls -l", "env A=1 /bin/ls", "./no_such_program"})
+    EXPECT_FALSE(may_run_python(words_of(line))) << line;
+  EXPECT_FALSE(may_run_python({}));
+}
+
 TEST(RunName, Interpreters) {
   const std::string folder = ::testing::TempDir();
   const auto file = [&](const std::string& name, const std::string& text) {

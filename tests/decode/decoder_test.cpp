@@ -236,6 +236,36 @@ TEST_F(DecoderTest, markers_nest_per_domain_and_open_ones_are_kept) {
   EXPECT_EQ(writer.losses[event::LossReason::kOpenAtExit], 1);
 }
 
+TEST_F(DecoderTest, numbers_in_names_of_pytorchs_ranges_become_payloads) {
+  Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
+  event::PushRecord push{};
+  event::PopRecord pop{};
+  struct {
+    std::string text, name;
+    int64_t payload;
+  } const cases[] = {{"aten::mm, seq = 7, op_id = 31", "aten::mm", 7},
+                     {"MmBackward0, seq = 0", "MmBackward0", 0},
+                     {"aten::add, op_id = 5", "aten::add", 0},
+                     {"aten::mm, seq = 7, sizes = [[2, 2]]", "aten::mm, seq = 7, sizes = [[2, 2]]", 0},
+                     {"step, seq = now", "step, seq = now", 0},
+                     {", seq = 7", ", seq = 7", 0}};
+  size_t seen = 0;
+  for (const auto& each : cases) {
+    Block block;
+    push.time = 1000 + 10 * seen;
+    block.add(RecordKind::kPush, push, static_cast<uint32_t>(each.text.size()), 0, each.text);
+    pop.time = push.time + 5;
+    block.add(RecordKind::kPop, pop, 0);
+    block.give(decoder);
+    ASSERT_EQ(writer.facts[Table::kMarker].size(), ++seen);
+    const auto& marker = writer.facts[Table::kMarker].back();
+    const auto& label =
+        writer.dimensions[Table::kLabel][static_cast<size_t>(marker[column::Marker::dim] - 1)];
+    EXPECT_EQ(writer.text(label[column::Label::name]), each.name);
+    EXPECT_EQ(marker[column::Marker::payload], each.payload) << each.text;
+  }
+}
+
 TEST_F(DecoderTest, ranges_may_overlap_and_stop_on_another_thread) {
   Block().add(RecordKind::kProcess, process_record(42)).give(decoder);
   event::RangeStartRecord start{};

@@ -104,6 +104,10 @@ constexpr Row<Request> kOptions[] = {
      .group = kWhat,
      .help = "arguments of calls, kernels and copies, as text",
      .place = [](Request& r) -> bool& { return target(r).api_args; }},
+    {.names = "--torch-trace",
+     .group = kWhat,
+     .help = "PyTorch's operators and modules as ranges, of a Python program that stays as it is",
+     .place = [](Request& r) -> bool& { return r.launch.torch_trace; }},
     {.names = "--kernel-include",
      .group = kWhat,
      .help = "only kernels whose name matches this regular expression",
@@ -309,6 +313,8 @@ Status complete(TraceRequest& r) {
     sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker |
                source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
+  // Operators are ranges, and find their kernels by the calls that launched them.
+  if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;
   const bool stacks = out.target.sampler != event::Sampler::kOff;
   if (stacks) sources |= source::kSample;
   out.sources = sources;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "analysis/operators.h"
 #include "base/job_rank.h"
 #include "base/output_claim.h"
 #include "base/output_file.h"
@@ -128,6 +129,11 @@ int run_target(TraceRequest& request) {
   if (!request.launch.quiet) {
     const std::string text = summary_text(**trace, report::screen_of(STDERR_FILENO), options);
     std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  if (request.launch.torch_trace) {
+    const auto sentence = analysis::torch_sentence(**trace);
+    if (!sentence) return complain(kOwnError, sentence.error().message);
+    if (!sentence->empty()) complain(0, *sentence);
   }
   return outcome->exit_code;
 }

@@ -363,6 +363,8 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
     const std::string file = report::clean(trace.path());
     const bool sampled = trace.rows(Table::kSample) > 0;
     out += fmt::format("Next   tacho stats {0} --by {1}\n", file, sampled ? "line" : "api");
+    if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
+      out += fmt::format("       tacho stats {0} --by operator   (or --by module)\n", file);
     if (sampled) out += fmt::format("       tacho flame {0}\n", file);
     out += fmt::format("       tacho export {0} -f pftrace   (open in ui.perfetto.dev)\n", file);
   }

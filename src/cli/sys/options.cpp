@@ -290,6 +290,11 @@ constexpr Option kOptions[] = {
      .kind = Kind::kFlag,
      .group = kOptionsHeading,
      .help = "tacho: do not read Python's stack at every launch"},
+    {.name = "torch-trace",
+     .short_name = "",
+     .kind = Kind::kFlag,
+     .group = kOptionsHeading,
+     .help = "tacho sys: PyTorch's operators and modules as ranges"},
     {.name = "overwrite",
      .short_name = "",
      .kind = Kind::kFlag,
@@ -426,6 +431,7 @@ class Parser {
     if (option.name == "help") request_.help = true;
     if (option.name == "overwrite") request_.overwrite = on;
     if (option.name == "quiet") request_.quiet = on;
+    if (option.name == "torch-trace") request_.torch_trace = on;
     if (option.name == "no-launch-stacks") request_.launch_stacks = !on;
     if (option.name == "host") {
       if (on) TACHO_TRY(set("USE_PROCESS_SAMPLING", "true", name));

@@ -172,6 +172,8 @@ Result<Plan> make_plan(Request& request) {
       sources |= source::kAll & ~source::kSample;
   }
   if (plan.sampling) sources |= source::kSample;
+  plan.launch.torch_trace = request.torch_trace;
+  if (request.torch_trace) sources |= source::kMarker | source::kApi;
   recording.sources = sources;
   TACHO_TRY(choose_cpu_events(request, recording));
   choose_categories(settings, plan);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "analysis/operators.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/command_line.h"
@@ -62,6 +63,9 @@ int run(Request& request) {
   if (!outcome->written) return complain_of_recording(*outcome, plan.launch.recording.output, none);
   const auto trace = trace::Trace::open(plan.launch.recording.output);
   if (!trace) return complain(kOwnError, trace.error().message);
+  if (request.torch_trace)
+    if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())
+      complain(0, *sentence);
   return write_outputs(**trace, request, plan, *outcome) ? outcome->exit_code : static_cast<int>(kOwnError);
 }
 

@@ -26,7 +26,7 @@ struct Request {
   std::string output;                // tacho: -o FILE.tacho
   event::Sampler sampler = event::Sampler::kTimer;
   bool overwrite = false, quiet = false, help = false;
-  bool launch_stacks = true;
+  bool launch_stacks = true, torch_trace = false;
   uint32_t sample_stack = 16384;
 };
 

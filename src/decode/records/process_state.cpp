@@ -308,6 +308,26 @@ int64_t ProcessState::function(event::Domain domain, uint32_t number) {
   return rows[number];
 }
 
+// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call. The name alone, and the sequence number
+// (kUnknown = none); texts with more behind them stay as they are.
+static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequence) {
+  sequence = kUnknown;
+  std::string_view name = text;
+  const auto number = [&](std::string_view label) -> std::optional<int64_t> {
+    const size_t at = name.rfind(label);
+    if (at == std::string_view::npos || at == 0) return std::nullopt;
+    int64_t value = 0;
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + at + label.size(), end, value);
+    if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+    name = name.substr(0, at);
+    return value;
+  };
+  number(", op_id = ");
+  if (const auto value = number(", seq = ")) sequence = *value;
+  return name;
+}
+
 ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordHeader& header, size_t fixed,
                                               event::MarkerKind kind, uint64_t time) {
   Open open{0, host_time(time), 0, 0};
@@ -326,13 +346,17 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     open.domain = known_marker.domain;
     return open;
   }
-  int64_t name = 0;
+  int64_t name = 0, sequence = kUnknown;
   if ((header.flags & event::kMarkerInterned) != 0) {
     name = string(header.value);
   } else {
     const size_t room = static_cast<size_t>(end - field);
     const size_t length = header.value < room ? header.value : room;
-    name = writer_.string({reinterpret_cast<const char*>(field), length});
+    std::string_view text(reinterpret_cast<const char*>(field), length);
+    if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) == 0 &&
+        kind == event::MarkerKind::kPushPop)
+      text = cut_torch_numbers(text, sequence);
+    name = writer_.string(text);
     field += (length + 7) & ~size_t{7};
   }
   const auto next = [&]() -> uint64_t {
@@ -355,6 +379,9 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   } else if ((header.flags & event::kMarkerDouble) != 0) {
     payload = event::PayloadKind::kDouble;
     open.payload = static_cast<int64_t>(next());
+  } else if (sequence != kUnknown) {
+    payload = event::PayloadKind::kInteger;
+    open.payload = sequence;
   }
   open.label = writer_.dimension(row::Label{.name = name,
                                             .kind = kind,

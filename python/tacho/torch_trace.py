@@ -1,0 +1,588 @@
+"""PyTorch's operators as ranges: `--torch-trace` of tacho trace, profile and sys.
+
+inject/sitecustomize.py loads this file before the program's first line. It does nothing until the program imports torch;
+then these become ranges of the domain "torch", around what the program calls and without changing it:
+
+  modules            every nn.Module's call, with the module's place in the model ("Net.layers.0.conv")
+  functions          torch.nn.functional
+  backward passes    torch.autograd.backward and grad; operators of the passes by torch's own emitter
+  aten operators     by torch's emitter of NVTX or ROCTx ranges, where torch was built for a GPU
+  everything that torch names itself: optimizer steps, data loaders, record_function
+  compiled kernels   inductor's, with the operators that it fused and the lines of the model that they came from
+
+A range's text is a part of an operator's name; its category is "kind place @ file:line", for example
+"module Net.conv1 @ /home/u/train.py:31". A range with a payload is one end of a link: the forward and the backward call
+of an autograd function have the same number.
+
+How: the code of torch's own Python functions is replaced, not the functions. Who holds one, compares it, pickles it or
+compiles it (torch.jit, torch.compile) finds the object that was always there. Nothing here is compiled against torch;
+1.13 to 2.11 were tried.
+"""
+import ctypes
+import functools
+import itertools
+import os
+import sys
+import threading
+import types
+import weakref
+
+_DOMAIN = b"torch"
+_MOST_SITES = 200000  # of calls remembered; then all are forgotten and learnt again
+
+
+class _Payload(ctypes.Union):
+    _fields_ = [("integer", ctypes.c_int64), ("real", ctypes.c_double)]
+
+
+class _Attributes(ctypes.Structure):  # tacho_attributes of include/tacho/tacho.h
+    _fields_ = [("size", ctypes.c_uint32), ("payload_kind", ctypes.c_uint32), ("domain", ctypes.c_char_p),
+                ("category", ctypes.c_char_p), ("has_color", ctypes.c_uint32), ("color", ctypes.c_uint32),
+                ("payload", _Payload)]
+
+
+def _load_library():
+    """libtacho.so of this process, None when it is not traced."""
+    try:
+        library = ctypes.PyDLL(None)  # keeps the interpreter lock: the calls take nanoseconds
+        library.tacho_get_functions
+    except (AttributeError, OSError):
+        return None
+    library.tacho_get_functions.argtypes = [ctypes.c_uint32]
+    library.tacho_get_functions.restype = ctypes.c_void_p
+    if not library.tacho_get_functions(1):
+        return None
+    library.tacho_range_push_with.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    library.tacho_range_push_with.restype = None
+    library.tacho_mark_with.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    library.tacho_mark_with.restype = None
+    library.tacho_range_pop_from.argtypes = [ctypes.c_char_p]
+    library.tacho_range_pop_from.restype = None
+    return library
+
+
+def _attributes(category, payload=None):
+    made = _Attributes(size=ctypes.sizeof(_Attributes), domain=_DOMAIN, category=category)
+    if payload is not None:
+        made.payload_kind, made.payload.integer = 1, payload
+    return made
+
+
+def _bytes(text):
+    return text.encode("utf-8", "replace").replace(b"\0", b"")
+
+
+# ---- when torch comes
+
+class _Watcher:
+    """On sys.meta_path until torch is imported: installs the ranges right after torch's own import."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        import importlib.util
+        sys.meta_path.remove(self)
+        try:
+            spec = importlib.util.find_spec(name)
+        except BaseException:
+            sys.meta_path.insert(0, self)
+            raise
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            sys.meta_path.insert(0, self)
+            return spec
+        loader, execute = spec.loader, spec.loader.exec_module
+
+        def exec_module(module):
+            try:
+                del loader.exec_module
+            except AttributeError:
+                pass
+            try:
+                execute(module)
+            except BaseException:
+                sys.meta_path.insert(0, self)  # the program may try again
+                raise
+            install(module)
+
+        loader.exec_module = exec_module
+        return spec
+
+
+def when_imported():
+    """Installs the ranges when the program imports torch; does nothing in a process that is not traced."""
+    if _load_library() is not None:
+        sys.meta_path.insert(0, _Watcher())
+
+
+def install(torch):
+    """Makes ranges of what `torch` does from now on; a fault costs the ranges, never the program."""
+    try:
+        _Tracer(torch, _load_library()).install()
+    except Exception as error:
+        sys.stderr.write("tacho: --torch-trace does not know this PyTorch (%s): %s: %s; some of its operators are not "
+                         "recorded\n" % (getattr(torch, "__version__", "?"), type(error).__name__, error))
+
+
+# ---- replacing the code of a function
+
+# In front of the original: push(args) says whether a range was opened, which pop() closes.
+_SCOPE = """
+        if push(args):
+            try:
+                return original(*args, **kwargs)
+            finally:
+                pop()
+        return original(*args, **kwargs)
+"""
+# The range goes on after the call, and ends with another one's.
+_OPENS = """
+        push(args)
+        return original(*args, **kwargs)
+"""
+_CLOSES = """
+        try:
+            return original(*args, **kwargs)
+        finally:
+            pop()
+"""
+# What the call made is told.
+_TOLD = """
+        number = push(args)
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            pop()
+        push(args, result, number)
+        return result
+"""
+
+
+def _swap(function, push, pop, body=_SCOPE):
+    """Puts ranges around every call of a Python function by replacing its code. The function stays the same object, says that
+    it is in the same file and at the same line, and torch.compile goes on with the code it had."""
+    code = function.__code__
+    original = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    original.__kwdefaults__, original.__annotations__ = function.__kwdefaults__, function.__annotations__
+    original.__qualname__ = function.__qualname__
+    original.__module__ = function.__module__
+    original.__dict__.update(function.__dict__)
+    # The new code must have the variables of the same closure: it names them and does not use them.
+    free = ", ".join(code.co_freevars)
+    source = "def make(%s):\n    def call(*args, **kwargs):\n" % free
+    if free:
+        source += "        if 0:\n            %s\n" % free
+    source += "        push, pop, original = 'tacho push', 'tacho pop', 'tacho original'\n" + body
+    source += "    return call\n"
+    space = {}
+    exec(compile(source, code.co_filename, "exec"), space)
+    template = space["make"](*[None] * len(code.co_freevars)).__code__
+    constants = {"tacho push": push, "tacho pop": pop, "tacho original": original}
+
+    def resolved(value):
+        if isinstance(value, tuple):  # the three may be one constant
+            return tuple(resolved(each) for each in value)
+        return constants.get(value, value) if isinstance(value, str) else value
+
+    changes = {"co_consts": tuple(resolved(value) for value in template.co_consts), "co_name": code.co_name,
+               "co_firstlineno": code.co_firstlineno}
+    if hasattr(code, "co_qualname"):
+        changes["co_qualname"] = code.co_qualname
+    function.__wrapped__ = original  # for inspect: its signature and source
+    function._torchdynamo_inline = original
+    function.__code__ = template.replace(**changes)
+
+
+# ---- names and places
+
+class _Site:
+    """One place from which one thing is called: the text and attributes of its ranges."""
+    __slots__ = ("code", "module", "text", "attributes", "pointer")
+
+    def __init__(self, code, module, text, category):
+        self.code, self.module, self.text = code, module, _bytes(text)
+        self.attributes = _attributes(_bytes(category))
+        self.pointer = ctypes.byref(self.attributes)
+
+
+def _place(frame):
+    file = frame.f_code.co_filename
+    if not file.startswith(("/", "<")):
+        file = os.path.abspath(file)
+    return "%s:%d" % (file, frame.f_lineno)
+
+
+class _Thread(threading.local):
+    def __init__(self):
+        self.modules = []  # that are being called, outermost first
+        self.emitting = None  # None: not tried yet
+        self.theirs = 0  # profilers of the program's own that run
+
+
+class _Tracer:
+    def __init__(self, torch, library):
+        self.torch, self.library = torch, library
+        self.push_with, self.pop_from = library.tacho_range_push_with, library.tacho_range_pop_from
+        self.local = _Thread()
+        self.sites = {}
+        self.paths = {}  # id of a module -> (weak reference, its place in the model)
+        self.numbers = itertools.count(1)  # of calls of autograd functions
+        self.gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
+
+    def install(self):
+        torch = self.torch
+        self.library.tacho_mark_with(
+            _bytes("torch %s" % torch.__version__),
+            ctypes.byref(_attributes(_bytes("version %s" % ("gpu" if self.gpu else "cpu")))))
+        if self.gpu:
+            self.share_with_profilers()
+            self.emit()
+        module = torch.nn.Module.__call__
+        _swap(module, self.push_module, self.pop_module)
+        self.hook_functions()
+        for name in ("backward", "grad"):
+            function = getattr(torch.autograd, name, None)
+            if isinstance(function, types.FunctionType):
+                _swap(function, self.pusher("torch.autograd." + name, "call"), self.pop)
+        if not self.gpu:
+            self.hook_without_emitter()
+        self.when_inductor_comes()
+
+    # ---- ranges
+
+    def pop(self):
+        self.pop_from(_DOMAIN)
+
+    def site(self, key, frame, module, text, category):
+        if len(self.sites) > _MOST_SITES:
+            self.sites.clear()
+        made = self.sites[key] = _Site(frame.f_code, module, text, "%s @ %s" % (category, _place(frame)))
+        return made
+
+    def pusher(self, text, kind):
+        """The push() of a function whose ranges have this text."""
+        sites, push_with, local, frame_of = self.sites, self.push_with, self.local, sys._getframe
+
+        def push(args):
+            if local.emitting is None:
+                self.emit()
+            try:
+                frame = frame_of(2)
+            except ValueError:  # called by a thread of torch's own
+                push_with(_bytes(text), ctypes.byref(_attributes(_bytes(kind))))
+                return True
+            key = (text, id(frame.f_code), frame.f_lasti)
+            site = sites.get(key)
+            if site is None or site.code is not frame.f_code:
+                site = self.site(key, frame, None, text, kind)
+            push_with(site.text, site.pointer)
+            return True
+
+        return push
+
+    def push_module(self, args):
+        module, local = args[0], self.local
+        if local.emitting is None:
+            self.emit()
+        try:
+            frame = sys._getframe(2)
+        except ValueError:
+            return False
+        key = (id(module), id(frame.f_code), frame.f_lasti)
+        site = self.sites.get(key)
+        if site is None or site.code is not frame.f_code or site.module() is not module:
+            name = getattr(module, "original_name", None) if type(module).__name__ == "RecursiveScriptModule" else None
+            text = "nn.Module.%s.forward" % (name if isinstance(name, str) else type(module).__name__)
+            site = self.site(key, frame, weakref.ref(module), text, "module " + self.path_of(module))
+        self.push_with(site.text, site.pointer)
+        local.modules.append(module)
+        return True
+
+    def pop_module(self):
+        self.local.modules.pop()
+        self.pop_from(_DOMAIN)
+
+    def path_of(self, module):
+        """The module's place in the model: "Net.layers.0.conv"; the outermost module that is called begins it."""
+        known = self.paths.get(id(module))
+        if known is not None and known[0]() is module:
+            return known[1]
+        outer = self.local.modules
+        try:
+            if outer:
+                self.learn(outer[0], self.paths[id(outer[0])][1])
+            else:
+                self.learn(module, type(module).__name__)
+        except Exception:  # a model with named_modules() of its own
+            pass
+        known = self.paths.get(id(module))
+        if known is None or known[0]() is not module:  # made on the way, or hidden from its parent
+            above = self.paths.get(id(outer[-1])) if outer else None
+            self.remember(module, (above[1] + "." if above is not None else "") + type(module).__name__)
+            known = self.paths[id(module)]
+        return known[1]
+
+    def learn(self, root, path):
+        for name, module in root.named_modules():
+            self.remember(module, path + "." + name if name else path)
+
+    def remember(self, module, path):
+        number = id(module)
+        self.paths[number] = (weakref.ref(module, lambda _: self.paths.pop(number, None)), path)
+
+    # ---- torch's own emitter, one a thread: threads of the backward pass inherit theirs
+
+    def emit(self):
+        self.local.emitting = False
+        if not self.gpu or self.local.theirs:
+            return
+        from torch._C._profiler import _ExperimentalConfig
+        autograd = self.torch.autograd
+        config = autograd.ProfilerConfig(autograd.ProfilerState.NVTX, False, False, False, False, False,
+                                         _ExperimentalConfig())
+        self.enable_profiler(config, set())
+        self.local.emitting = True
+
+    def share_with_profilers(self):
+        """Torch serves one profiler a thread: while the program runs its own, ours is off."""
+        autograd, local = self.torch.autograd, self.local
+        profiler = autograd.profiler
+        self.enable_profiler, self.disable_profiler = autograd._enable_profiler, autograd._disable_profiler
+
+        def stop():
+            if local.emitting:
+                self.disable_profiler()
+            local.emitting = False
+
+        def before(original):
+            @functools.wraps(original)
+            def call(*args, **kwargs):
+                stop()
+                return original(*args, **kwargs)
+            return call
+
+        enable = profiler._enable_profiler
+        disable = profiler._disable_profiler
+
+        @functools.wraps(enable)
+        def begin(*args, **kwargs):
+            stop()
+            result = enable(*args, **kwargs)
+            local.theirs += 1
+            return result
+
+        @functools.wraps(disable)
+        def end(*args, **kwargs):
+            result = disable(*args, **kwargs)
+            local.theirs = max(0, local.theirs - 1)
+            local.emitting = None
+            return result
+
+        if hasattr(profiler, "_prepare_profiler"):
+            profiler._prepare_profiler = before(profiler._prepare_profiler)
+        profiler._enable_profiler, profiler._disable_profiler = begin, end
+
+    # ---- torch.nn.functional
+
+    def hook_functions(self):
+        functional = self.torch.nn.functional
+        seen = set()
+        for name, value in sorted(vars(functional).items()):
+            if (isinstance(value, types.FunctionType) and not name.startswith("_") and id(value) not in seen and
+                    value.__module__ in (functional.__name__, "torch._jit_internal") and
+                    name not in ("boolean_dispatch", "has_torch_function", "handle_torch_function", "assert_int_or_pair")):
+                seen.add(id(value))
+                _swap(value, self.pusher("torch.nn.functional." + name, "function"), self.pop)
+
+    def hook_without_emitter(self):
+        """What torch's emitter tells where it has one."""
+        torch = self.torch
+        record_function = torch.autograd.profiler.record_function
+        _swap(record_function.__enter__, self.push_named, None, _OPENS)
+        _swap(record_function.__exit__, None, self.pop, _CLOSES)
+        self.hook_built_in_functions()
+        function = torch.autograd.Function
+        own = function.__dict__.get("apply")
+        if isinstance(own, classmethod):
+            _swap(own.__func__, self.push_applied, self.pop, _TOLD)
+        else:
+            def apply(cls, *args, **kwargs):  # before 2.0 it is inherited from a class that is not Python's
+                return super(function, cls).apply(*args, **kwargs)
+
+            _swap(apply, self.push_applied, self.pop, _TOLD)
+            function.apply = classmethod(apply)
+        backward = torch.autograd.function.BackwardCFunction.apply
+        _swap(backward, self.push_backward, self.pop)
+
+    def push_named(self, args):
+        name = args[0].name
+        kind = "optimizer" if name.startswith("Optimizer.") else "data" if "DataLoader" in name else "user"
+        self.push_with(_bytes(name), ctypes.byref(_attributes(_bytes(kind))))
+        return True
+
+    def push_applied(self, args, result=None, number=None):
+        if number is None:
+            number = next(self.numbers)
+            self.push_numbered(args[0].__name__, "autograd", number, 3)
+            return number
+        backward = getattr(args[0], "_backward_cls", ())
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            node = getattr(tensor, "grad_fn", None)
+            if node is not None and isinstance(node, backward):
+                node.metadata["tacho"] = number
+                break
+        return number
+
+    def push_backward(self, args):
+        node = args[0]
+        self.push_numbered(type(node).__name__, "backward", node.metadata.get("tacho", 0), 3)
+        return True
+
+    def push_numbered(self, text, kind, number, depth):
+        try:
+            kind = "%s @ %s" % (kind, _place(sys._getframe(depth)))
+        except ValueError:
+            pass
+        self.push_with(_bytes(text), ctypes.byref(_attributes(_bytes(kind), number)))
+
+    def hook_built_in_functions(self):
+        """Functions of torch.nn.functional that are no Python functions: seen where torch's modules call them. The modules get
+        a namespace with functions that open ranges; torch.nn.functional itself stays as it is."""
+        torch = self.torch
+        functional = torch.nn.functional
+        compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+        originals = {}
+        namespace = types.ModuleType(functional.__name__, functional.__doc__)
+        for name, value in vars(functional).items():
+            if isinstance(value, types.BuiltinFunctionType) and not name.startswith(("_", "has_torch")):
+                value = self.wrapped(name, value, compiling, originals)
+            setattr(namespace, name, value)
+        for module in [each for name, each in list(sys.modules.items()) if name.startswith("torch.nn.modules.")]:
+            if getattr(module, "F", None) is functional:
+                module.F = namespace
+        # torch.jit asks by identity which function is an operator of its own.
+        for name in ("torch.jit._builtins", "torch.jit._recursive"):
+            module = sys.modules.get(name)
+            if module is not None and hasattr(module, "_find_builtin"):
+                module._find_builtin = self.unwrapping(module._find_builtin, originals)
+
+    def wrapped(self, name, original, compiling, originals):
+        push, pop = self.pusher("torch.nn.functional." + name, "function"), self.pop
+
+        @functools.wraps(original)
+        def call(*args, **kwargs):
+            if compiling is not None and compiling():
+                return original(*args, **kwargs)
+            push(args)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                pop()
+
+        originals[id(call)] = (call, original)
+        return call
+
+    @staticmethod
+    def unwrapping(find, originals):
+        @functools.wraps(find)
+        def found(function):
+            return find(originals.get(id(function), (None, function))[1])
+        return found
+
+    # ---- what inductor compiled
+
+    def when_inductor_comes(self):
+        """Inductor's kernels are launched by one method, of a module that is imported when something is compiled."""
+        for name in _Inductor.NAMES:
+            if name in sys.modules:
+                self.hook_inductor(sys.modules[name])
+                return
+        sys.meta_path.insert(0, _Inductor(self))
+
+    def hook_inductor(self, module):
+        tuner = getattr(module, "CachingAutotuner", None)
+        run = getattr(tuner, "run", None)
+        if isinstance(run, types.FunctionType):
+            _swap(run, self.push_compiled, self.pop)
+
+    def push_compiled(self, args):
+        try:
+            frame = sys._getframe(2)
+            key = (id(args[0]), id(frame.f_code), frame.f_lasti)
+            site = self.sites.get(key)
+            if site is None or site.code is not frame.f_code:
+                meta = getattr(args[0], "inductor_meta", None) or {}
+                name = meta.get("kernel_name") or getattr(getattr(args[0], "fn", None), "__name__", "triton kernel")
+                operators, lines = _fused(frame, name)
+                site = self.site(key, frame, None, name, "compiled %s" % " ".join(
+                    [",".join(operators) or "-", ",".join(lines) or "-"]))
+            self.push_with(site.text, site.pointer)
+            return True
+        except Exception:
+            return False
+
+
+class _Inductor:
+    """On sys.meta_path until inductor's module is imported."""
+    NAMES = ("torch._inductor.runtime.triton_heuristics", "torch._inductor.triton_heuristics",
+              "torch._inductor.triton_ops.autotune")
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.NAMES:
+            return None
+        import importlib.machinery
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            sys.meta_path.insert(0, self)
+            return None
+        loader, execute = spec.loader, spec.loader.exec_module
+
+        def exec_module(module):
+            try:
+                del loader.exec_module
+            except AttributeError:
+                pass
+            execute(module)
+            try:
+                self.tracer.hook_inductor(module)
+            except Exception:  # compiled kernels are without names of operators
+                pass
+            if not hasattr(module, "CachingAutotuner"):
+                sys.meta_path.insert(0, self)
+
+        loader.exec_module = exec_module
+        return spec
+
+
+def _fused(frame, kernel):
+    """What inductor wrote about a kernel into the file that launches it: the ATen operators it was made of, and the lines of
+    the model, as "file:line"."""
+    import re
+    operators, lines = [], []
+    try:
+        with open(frame.f_code.co_filename, encoding="utf-8", errors="replace") as file:
+            text = file.read().split("\n")
+    except OSError:
+        return operators, lines
+    definition = re.compile(r"^\s*%s\s*=" % re.escape(kernel))
+    at = next((i for i, line in enumerate(text) if definition.match(line)), None)
+    # Comments stand above the definition; above the call they are repeated.
+    for begin in [i for i in (at, frame.f_lineno - 1) if i is not None]:
+        if operators and lines:
+            break
+        i = begin - 1
+        while i >= 0 and begin - i < 200:
+            line = text[i].strip()
+            if line and not line.startswith("#"):
+                break
+            found = re.search(r"Original ATen: \[([^\]]*)\]", line)
+            if found:
+                operators = [each.strip() for each in found.group(1).split(",") if each.strip()]
+            found = re.search(r"# File: (\S+):(\d+) in ", line)
+            if found and "%s:%s" % found.groups() not in lines:
+                lines.insert(0, "%s:%s" % found.groups())
+            i -= 1
+    return operators, lines

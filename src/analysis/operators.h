@@ -1,0 +1,118 @@
+// Operators of PyTorch and what they did on the devices: modules, functions, ATen operators, backward passes. They come from
+// ranges of the domain "torch" (--torch-trace), ranges of torch's own NVTX or ROCTx emitter, and operators of torch.profiler's
+// files. `tacho stats --by operator|module` and the operators of a profile are made of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+enum class OperatorLevel : uint8_t {
+  kRoot,
+  kModule,     // nn.Module.Linear.forward
+  kFunction,   // torch.nn.functional.linear, an autograd function of the program's own
+  kAten,       // aten::addmm
+  kBackward,   // AddmmBackward0; below the forward operator that made it
+  kCall,       // torch.autograd.backward, the autograd engine
+  kOptimizer,  // Optimizer.step#SGD.step
+  kData,       // a data loader
+  kUser,       // torch.profiler.record_function
+  kCompiled,   // a kernel that inductor made
+};
+
+/// Which part of a training step an operator ran in.
+enum class OperatorPhase : uint8_t { kForward, kBackward, kOptimizer, kData };
+std::string_view to_string(OperatorPhase phase);
+
+/// Device work.
+struct DeviceWork {
+  int64_t ns = 0;  ///< summed over kernels, copies and fills
+  int64_t kernels = 0;
+  int64_t launches = 0;  ///< API calls that caused it
+  int64_t bytes = 0;     ///< of copies and fills
+  void add(const DeviceWork& other) {
+    ns += other.ns;
+    kernels += other.kernels;
+    launches += other.launches;
+    bytes += other.bytes;
+  }
+};
+
+struct OperatorNode {
+  uint32_t parent = 0;  ///< index into nodes; the root is its own parent
+  uint32_t name = 0;    ///< index into texts
+  uint32_t place = 0;   ///< index into texts: "/home/u/train.py:31"; 0 = unknown
+  uint32_t module =
+      0;  ///< index into texts: the module's place in the model, of the innermost module; 0 = none
+  uint32_t fused =
+      0;  ///< kCompiled: index into texts: the ATen operators and the lines, as inductor gave them
+  OperatorLevel level = OperatorLevel::kRoot;
+  OperatorPhase phase = OperatorPhase::kForward;
+  int64_t calls = 0;
+  int64_t unended = 0;   ///< calls whose end is not known; no time below has them
+  int64_t host_ns = 0;   ///< without what it called that is an operator itself
+  int64_t whole_ns = 0;  ///< with it
+  DeviceWork work;       ///< launched by the operator itself
+};
+
+struct OperatorTree {
+  std::vector<std::string> texts;  // 0 is empty
+  std::vector<OperatorNode>
+      nodes;         // parents before children; 0 is the root, which has the work outside of all operators
+  DeviceWork whole;  // of the trace
+  int64_t backward_alone = 0;  // calls of backward operators whose forward operator is not known
+  bool any() const { return nodes.size() > 1; }
+  /// True if the trace was recorded with --torch-trace in a process that imported torch.
+  bool torch_seen = false;
+  std::string torch_version;  // "torch 2.11.0"; empty = not told
+
+  /// The operator's name as rocprof-compute's files have it: modules and functions from the outermost on, and below them the
+  /// outermost ATen operator where no function stands for it, joined by '/': "nn.Module.Net.forward/nn.Module.Conv2d.forward/
+  /// torch.nn.functional.conv2d". Empty for the root.
+  std::string path(uint32_t node) const;
+};
+
+/// A launch that an operator made: one call of it.
+struct OperatorCall {
+  uint32_t node = 0;     ///< the innermost operator
+  uint32_t outer = 0;    ///< the node that path() ends with
+  int64_t process = 0;   ///< row
+  int64_t thread = 0;    ///< row
+  int64_t start = 0;     ///< of that operator's call, trace time
+  int64_t duration = 0;  ///< ns; kUnknown = its end is not known
+  int64_t number = 0;    ///< how many calls the place had made of it, this one included
+};
+
+struct OperatorVisitor {
+  /// Called for each kernel in order of (start): its row in time order, and the call that launched it; nullptr = none.
+  std::function<void(int64_t kernel, const OperatorCall* call)> kernel;
+};
+
+Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {});
+
+/// What a user who asked for operators should know when there are none, or none with device work: PyTorch was not imported, or
+/// ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
+Result<std::string> torch_sentence(const trace::Trace& trace);
+
+enum class OperatorBy : uint8_t { kOperator, kModule };
+
+struct OperatorRow {
+  std::string name;  // "torch.nn.functional.conv2d", "Net.conv1"
+  OperatorPhase phase = OperatorPhase::kForward;
+  std::string kind;  // kModule: its class, "Conv2d"
+  int64_t calls = 0;
+  int64_t host_self = 0, host_total = 0;  // ns
+  DeviceWork self, total;
+};
+/// A row for each name and phase; by device time, then by host time, longest first. Times of operators within operators of the
+/// same name count once. Work of a backward operator belongs, in the backward phase, to its forward operators and modules.
+std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by);
+
+}  // namespace tacho::analysis

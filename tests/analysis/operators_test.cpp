@@ -1,0 +1,172 @@
+// Operators of PyTorch: which kernels belong to them, backward passes, names of paths.
+#include "analysis/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "trace/rows.h"
+
+namespace tacho::analysis {
+namespace {
+
+using event::Table;
+namespace row = event::row;
+using trace::Folder;
+using trace::must;
+using trace::TraceWriter;
+
+class Recorded {
+ public:
+  Recorded() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
+    process_ = writer_->dimension(
+        row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer_->string("python3")});
+    main_ = thread(1);
+    queue_ =
+        writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
+    launch_ = writer_->dimension(row::Function{.name = writer_->string("cuLaunchKernel")});
+    kernel_ = writer_->dimension(row::Kernel{.name = writer_->string("k")});
+  }
+  int64_t thread(int64_t tid) {
+    const int64_t of = writer_->dimension(row::Thread{.process = process_, .tid = tid});
+    return writer_->dimension(
+        row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = of, .native = tid});
+  }
+  int64_t main() const { return main_; }
+  void range(int64_t track, int64_t start, int64_t duration, std::string_view name,
+             std::string_view domain = "", std::string_view category = "", int64_t sequence = -1) {
+    const int64_t label = writer_->dimension(
+        row::Label{.name = writer_->string(name),
+                   .kind = event::MarkerKind::kPushPop,
+                   .domain = domain.empty() ? 0 : writer_->string(domain),
+                   .category = category.empty() ? 0 : writer_->string(category),
+                   .payload = sequence >= 0 ? event::PayloadKind::kInteger : event::PayloadKind::kNone});
+    writer_->add(row::Marker{.track = track,
+                             .start = start,
+                             .duration = duration,
+                             .dim = label,
+                             .payload = sequence >= 0 ? sequence : 0});
+  }
+  void kernel(int64_t track, int64_t at, int64_t duration) {
+    writer_->add(row::Api{.track = track,
+                          .start = at,
+                          .duration = 2,
+                          .dim = launch_,
+                          .correlation = ++correlation_,
+                          .result = 0});
+    writer_->add(row::Dispatch{.track = queue_,
+                               .start = at + 5,
+                               .duration = duration,
+                               .dim = kernel_,
+                               .correlation = correlation_,
+                               .queued_ahead = 0,
+                               .submit_ahead = 0,
+                               .ordinal = correlation_});
+  }
+  std::shared_ptr<const trace::Trace> open() {
+    EXPECT_TRUE(writer_->finish());
+    return must(trace::Trace::open(folder_ / "t.tacho"));
+  }
+
+ private:
+  Folder folder_;
+  std::unique_ptr<TraceWriter> writer_;
+  int64_t process_ = 0, main_ = 0, queue_ = 0, launch_ = 0, kernel_ = 0, correlation_ = 0;
+};
+
+const OperatorRow* find(const std::vector<OperatorRow>& rows, std::string_view name, OperatorPhase phase) {
+  for (const OperatorRow& each : rows)
+    if (each.name == name && each.phase == phase) return &each;
+  return nullptr;
+}
+
+// What --torch-trace and torch's emitter write of a convolution: the backward pass runs on a thread of its own, and its operator
+// has the sequence number of the forward operator that made it.
+TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number) {
+  Recorded recorded;
+  const int64_t main = recorded.main(), engine = recorded.thread(2);
+  recorded.range(main, 100, 800, "nn.Module.Net.forward", "torch", "module Net @ /home/u/train.py:9");
+  recorded.range(main, 110, 300, "nn.Module.Conv2d.forward", "torch",
+                 "module Net.conv @ /home/u/train.py:12");
+  recorded.range(main, 120, 200, "aten::conv2d", "NVTX", "", 4);
+  recorded.range(main, 130, 100, "aten::convolution", "NVTX", "", 4);
+  recorded.kernel(main, 140, 30);
+  recorded.range(main, 500, 100, "aten::add", "NVTX", "", 5);
+  recorded.kernel(main, 510, 20);
+  recorded.range(engine, 1000, 500, "autograd::engine::evaluate_function: ConvolutionBackward0", "NVTX");
+  recorded.range(engine, 1010, 400, "ConvolutionBackward0", "NVTX", "", 4);
+  recorded.range(engine, 1020, 100, "aten::convolution_backward", "NVTX");
+  recorded.kernel(engine, 1030, 50);
+  recorded.range(engine, 2000, 100, "AddBackward0", "NVTX", "", 99);
+  recorded.kernel(main, 3000, 7);
+  const auto trace = recorded.open();
+  std::vector<std::string> paths;
+  OperatorTree tree;
+  OperatorVisitor visitor;
+  std::vector<OperatorCall> calls;
+  visitor.kernel = [&](int64_t, const OperatorCall* call) {
+    calls.push_back(call != nullptr ? *call : OperatorCall{});
+  };
+  tree = must(operator_tree(*trace, visitor));
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_EQ(tree.path(calls[0].node),
+            "nn.Module.Net.forward/nn.Module.Conv2d.forward/torch.nn.functional.conv2d");
+  EXPECT_EQ(tree.path(calls[0].outer), tree.path(calls[0].node));
+  EXPECT_EQ(calls[0].start, 120);
+  EXPECT_EQ(tree.path(calls[1].node), "nn.Module.Net.forward/aten::add");
+  EXPECT_EQ(tree.path(calls[2].node),
+            "nn.Module.Net.forward/nn.Module.Conv2d.forward/torch.nn.functional.conv2d/ConvolutionBackward0");
+  EXPECT_EQ(tree.path(calls[3].node), "");
+  EXPECT_EQ(tree.backward_alone, 1);
+
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  const auto* const conv = find(rows, "torch.nn.functional.conv2d", OperatorPhase::kForward);
+  ASSERT_NE(conv, nullptr);
+  EXPECT_EQ(conv->total.ns, 30);
+  EXPECT_EQ(conv->self.ns, 0);
+  EXPECT_EQ(conv->host_total, 200);
+  EXPECT_EQ(conv->host_self, 100);
+  const auto* const backward = find(rows, "torch.nn.functional.conv2d", OperatorPhase::kBackward);
+  ASSERT_NE(backward, nullptr);
+  EXPECT_EQ(backward->total.ns, 50);
+  EXPECT_EQ(find(rows, "aten::convolution_backward", OperatorPhase::kBackward)->self.kernels, 1);
+  const auto modules = operator_rows(tree, OperatorBy::kModule);
+  EXPECT_EQ(find(modules, "Net.conv", OperatorPhase::kForward)->self.ns, 30);
+  EXPECT_EQ(find(modules, "Net.conv", OperatorPhase::kBackward)->self.ns, 50);
+  EXPECT_EQ(find(modules, "Net", OperatorPhase::kForward)->self.ns, 20);
+  EXPECT_EQ(find(modules, "Net", OperatorPhase::kForward)->total.ns, 50);
+  EXPECT_EQ(find(modules, "(no module)", OperatorPhase::kForward)->self.ns, 7);
+}
+
+// Each thread counts its sequence numbers for itself.
+TEST(Operators, a_sequence_number_of_two_threads_is_nobodys) {
+  Recorded recorded;
+  const int64_t other = recorded.thread(3), engine = recorded.thread(2);
+  recorded.range(recorded.main(), 100, 50, "aten::mm", "NVTX", "", 1);
+  recorded.range(other, 120, 50, "aten::add", "NVTX", "", 1);
+  recorded.range(engine, 300, 50, "MmBackward0", "NVTX", "", 1);
+  recorded.kernel(engine, 310, 5);
+  const auto trace = recorded.open();
+  const OperatorTree tree = must(operator_tree(*trace));
+  EXPECT_EQ(tree.backward_alone, 1);
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  EXPECT_EQ(find(rows, "aten::mm", OperatorPhase::kBackward), nullptr);
+  EXPECT_EQ(find(rows, "MmBackward0", OperatorPhase::kBackward)->self.kernels, 1);
+}
+
+TEST(Operators, other_ranges_are_no_operators) {
+  Recorded recorded;
+  recorded.range(recorded.main(), 100, 50, "step 1", "NVTX");
+  recorded.range(recorded.main(), 110, 20, "epoch", "tacho");
+  recorded.kernel(recorded.main(), 120, 5);
+  const auto trace = recorded.open();
+  const OperatorTree tree = must(operator_tree(*trace));
+  EXPECT_FALSE(tree.any());
+  EXPECT_EQ(tree.nodes[0].work.ns, 5);
+}
+
+}  // namespace
+}  // namespace tacho::analysis

@@ -1,0 +1,180 @@
+"""--torch-trace: operators and modules of PyTorch with the kernels that they launched. Debian's PyTorch has no GPU: the model's layers
+run OpenCL kernels on PoCL. What programs do with PyTorch gives the same bits as without tacho."""
+import collections
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+import harness
+from harness import DATA, DEBIAN_PYTHON, SOURCE, TACHO, need_data
+
+MODEL = SOURCE / "tests" / "e2e" / "targets" / "torch_opencl.py"
+BEHAVIOUR = SOURCE / "tests" / "e2e" / "targets" / "torch_behaviour.py"
+
+
+def torch_missing():
+    return subprocess.run([DEBIAN_PYTHON, "-c", "import torch, pyopencl"], capture_output=True).returncode != 0
+
+
+class Base(harness.Case):
+    def operators(self, file="t.tacho", by="operator"):
+        """{(name, phase): row} of tacho stats."""
+        result = self.run_command(TACHO, "stats", file, "--by", by, "--output-format", "json")
+        table = json.loads(result.stdout)
+        titles = [column["title"] if isinstance(column, dict) else column for column in table["columns"]]
+        rows = [dict(zip(titles, row)) for row in table["rows"]]
+        return {(row["Name"], row["Phase"]): row for row in rows}
+
+
+@unittest.skipIf(torch_missing(), "needs python3-torch and python3-pyopencl")
+class Torch(Base):
+    def test_kernels_belong_to_operators_and_modules(self):
+        plain = self.run_command(DEBIAN_PYTHON, MODEL, "3")
+        traced = self.trace(DEBIAN_PYTHON, MODEL, "3", options=["--torch-trace"])
+        self.assertEqual(plain.stdout, traced.stdout)
+        batches = 6  # of two batches an epoch
+        rows = self.operators()
+        expected = {("ScaleFunction", "forward"): 2, ("ScaleFunctionBackward", "backward"): 2,
+                    ("nn.Module.Shift.forward", "forward"): 1}
+        for key, kernels in expected.items():
+            self.assertEqual(rows[key]["SelfKernels"], kernels * batches, key)
+            self.assertEqual(rows[key]["Calls"], kernels * batches, key)
+            self.assertGreater(rows[key]["SelfDeviceNs"], 0)
+        self.assertNotIn(("(no operator)", "forward"), rows)
+        self.assertEqual(sum(row["SelfKernels"] for row in rows.values()), 5 * batches)
+        # A backward operator belongs to the forward operator that made it, and to its modules.
+        self.assertEqual(rows["ScaleFunction", "backward"]["Kernels"], 2 * batches)
+        self.assertEqual(rows["nn.Module.Net.forward", "forward"]["Kernels"], 3 * batches)
+        for name, phase in (("torch.nn.functional.conv2d", "forward"), ("torch.nn.functional.linear", "forward"),
+                            ("torch.nn.functional.relu", "forward"), ("torch.nn.functional.cross_entropy", "forward"),
+                            ("Optimizer.step#SGD.step", "optimizer"), ("torch.autograd.backward", "backward")):
+            self.assertEqual(rows[name, phase]["Calls"], batches, name)
+            self.assertGreaterEqual(rows[name, phase]["TotalHostNs"], rows[name, phase]["SelfHostNs"])
+        self.assertEqual(sum(row["Calls"] for key, row in rows.items() if key[1] == "data"), 9)
+        modules = self.operators(by="module")
+        for name, phase, kernels in (("Net.first", "forward", 1), ("Net.first", "backward", 1),
+                                     ("Net.layers.0", "forward", 1), ("Net.layers.0", "backward", 1),
+                                     ("Net.layers.1", "forward", 1)):
+            self.assertEqual(modules[name, phase]["SelfKernels"], kernels * batches, (name, phase))
+        self.assertEqual(modules["Net.layers", "forward"]["Kernels"], 2 * batches)
+        self.assertEqual(modules["Net", "forward"]["Class"], "Net")
+        self.assertEqual(modules["Net.conv", "forward"]["Class"], "Conv2d")
+
+    def test_results_stay_bit_identical(self):
+        plain = self.run_command(DEBIAN_PYTHON, BEHAVIOUR, code=3)
+        traced = self.trace(DEBIAN_PYTHON, BEHAVIOUR, code=3, options=["--torch-trace"])
+        self.assertEqual(plain.stdout.decode(), traced.stdout.decode())
+        rows = self.operators()
+        self.assertGreater(rows["nn.Module.Recursive.forward", "forward"]["Calls"], 40)
+        self.assertEqual(rows["nn.Module.Fails.forward", "forward"]["Calls"], 1)
+
+    def test_every_way_to_start_python(self):
+        (self.folder / "small.py").write_text("import torch\nprint(torch.nn.Linear(2, 2)(torch.ones(1, 2)).shape)\n")
+        (self.folder / "run.sh").write_text(f"#!/bin/sh\nexec {DEBIAN_PYTHON} small.py\n")
+        (self.folder / "run.sh").chmod(0o755)
+        ways = {"script": [DEBIAN_PYTHON, "small.py"], "module": [DEBIAN_PYTHON, "-m", "small"],
+                "code": [DEBIAN_PYTHON, "-c", "import small"], "shell": ["./run.sh"],
+                "words": ["sh", "-c", f"{DEBIAN_PYTHON} small.py"], "wrapper": ["env", "A=1", DEBIAN_PYTHON, "small.py"],
+                # Debian's torchrun does not start under its own Python; this starts workers as it does.
+                "launcher": [DEBIAN_PYTHON, "launcher.py"]}
+        (self.folder / "launcher.py").write_text(
+            "import subprocess, sys\n"
+            "workers = [subprocess.Popen([sys.executable, '-u', 'small.py']) for _ in range(2)]\n"
+            "sys.exit(max(worker.wait() for worker in workers))\n")
+        for name, command in ways.items():
+            result = self.trace(*command, options=["--torch-trace"], output=f"{name}.tacho")
+            self.assertIn(b"torch.Size([1, 2])", result.stdout, name)
+            rows = self.operators(f"{name}.tacho")
+            self.assertEqual(rows["torch.nn.functional.linear", "forward"]["Calls"], 2 if name == "launcher" else 1, name)
+
+    def test_one_sentence_without_kernels(self):
+        result = self.trace(DEBIAN_PYTHON, "-c", "import torch; torch.nn.Linear(2, 2)(torch.ones(1, 2))",
+                            options=["--torch-trace"])
+        self.one_sentence(result, "launched no kernel on a GPU")
+
+    def test_fails_as_torch_does(self):
+        folder = self.folder / "site"
+        (folder / "torch").mkdir(parents=True)
+        (folder / "torch" / "__init__.py").write_text("import no_such_library\n")
+        code = "try:\n  import torch\nexcept ImportError as error:\n  print(error.name)\ntry:\n  import torch\nexcept ImportError as error:\n  print(error.name)"
+        result = self.trace(DEBIAN_PYTHON, "-c", code, options=["--torch-trace"], env={"PYTHONPATH": str(folder)})
+        self.assertEqual(result.stdout.split(), [b"no_such_library"] * 2)
+        # A package of that name which is something else.
+        (folder / "torch" / "__init__.py").write_text("answer = 42\n")
+        result = self.trace(DEBIAN_PYTHON, "-c", "import torch; print(torch.answer)", options=["--torch-trace"],
+                            env={"PYTHONPATH": str(folder)}, output="other.tacho")
+        self.assertEqual(result.stdout, b"42\n")
+        self.assertIn(b"--torch-trace does not know this PyTorch", result.stderr)
+
+
+class WithoutTorch(Base):
+    def test_refuses_what_is_no_python(self):
+        self.one_sentence(self.trace("ls", options=["--torch-trace"], code=125), "Python", "ls")
+
+    def test_nothing_imports_torch(self):
+        result = self.trace("sh", "-c", "true", options=["--torch-trace"])
+        self.one_sentence(result, "no process of the program imported PyTorch")
+
+    def test_nothing_happens_without_the_option(self):
+        code = "import os, sys; print(os.environ.get('PYTHONPATH'), len(sys.meta_path), 'sitecustomize' in sys.modules, sys.path)"
+        plain = self.run_command(DEBIAN_PYTHON, "-c", code)
+        self.assertEqual(self.trace(DEBIAN_PYTHON, "-c", code).stdout, plain.stdout)
+
+    def test_the_machines_own_start_stays(self):
+        (self.folder / "sitecustomize.py").write_text("print('own start')\n")
+        code = "import sys, sitecustomize; print(sitecustomize.__file__, sys.path)"
+        plain = self.run_command(DEBIAN_PYTHON, "-c", code, env={"PYTHONPATH": str(self.folder)})
+        traced = self.trace(DEBIAN_PYTHON, "-c", code, options=["--torch-trace"], env={"PYTHONPATH": str(self.folder)})
+        self.assertEqual(plain.stdout, traced.stdout)
+
+    def test_operators_of_torch_profiler(self):
+        """Every kernel under the innermost operator around its launch, as the file itself says."""
+        need_data()
+        for name in ("kineto_h100_qwen1.5-0.5b", "kineto_mi300x_resnet_checkpoint"):
+            path = DATA / "traces" / f"{name}.json.gz"
+            wanted = innermost_operators(path)
+            found = collections.Counter()
+            for (operator, _), row in self.operators(path).items():
+                found[operator] += row["SelfDeviceNs"]
+            for operator, microseconds in wanted.items():
+                self.assertAlmostEqual(found[operator] / 1000, microseconds, delta=0.002 * microseconds + 1, msg=operator)
+            self.assertAlmostEqual(sum(found.values()) / 1000, sum(wanted.values()), delta=0.001 * sum(wanted.values()))
+
+    def test_modules_and_backward_of_torch_profiler(self):
+        need_data()
+        rows = self.operators(DATA / "traces" / "kineto_mi300x_resnet_checkpoint.json.gz")
+        self.assertEqual(rows["aten::convolution_backward", "backward"]["Kernels"], 642)
+        self.assertGreater(rows["nn.Module.Conv2d.forward", "backward"]["Kernels"], 0)
+
+
+def innermost_operators(path):
+    """Device time in us by the innermost cpu_op around the call that launched the work; read from the file alone."""
+    with gzip.open(path) as file:
+        events = json.load(file)["traceEvents"]
+    operators, calls, times = collections.defaultdict(list), {}, collections.Counter()
+    for event in events:
+        if event.get("ph") != "X":
+            continue
+        if event.get("cat") == "cpu_op":
+            operators[event["pid"], event["tid"]].append(event)
+        if event.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in event.get("args", {}):
+            calls.setdefault(event["args"]["correlation"], event)
+    names = {}
+    for number, call in calls.items():
+        around = [op for op in operators[call["pid"], call["tid"]] if op["ts"] <= call["ts"] <= op["ts"] + op["dur"]]
+        # Of several that begin at once the shorter one is inside.
+        names[number] = max(around, key=lambda op: (op["ts"], -op["dur"]))["name"] if around else "(no operator)"
+    for event in events:
+        if event.get("ph") == "X" and event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+            name = names.get(event["args"].get("correlation"), "(no operator)")
+            if name.startswith("autograd::engine::"):
+                name = "autograd engine"
+            times[name] += event["dur"]
+    return times
+
+
+if __name__ == "__main__":
+    harness.main()

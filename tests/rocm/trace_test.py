@@ -169,6 +169,12 @@ class Trace(bed.Case):
         _, ledger = self.traced(self.program("mixed"), "2", env={"HSA_TOOLS_LIB": "/nowhere/libother.so"})
         self.equal(ledger)
 
+    def test_asked_for_a_library_that_cannot_be_had(self):
+        _, ledger = self.traced(self.program("mixed"), "1", options=("--amd-source", "sdk"))
+        self.equal(ledger)
+        (note,), = self.query("SELECT text FROM note")
+        self.assertRegex(note, "built without rocprofiler-register, which rocprofiler-sdk needs")
+
     def test_avail_says_how(self):
         result, _ = self.on_bed(TACHO, "avail")
         self.assertRegex(result.stdout.decode(), r"rocm +ready +kernels, copies and HIP calls")

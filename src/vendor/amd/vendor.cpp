@@ -10,14 +10,15 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "vendor/amd/runtime.h"
 #include "vendor/amd/smi.h"
 
 namespace tacho::vendor {
 namespace {
 
-constexpr const char* kAmdVariables[] = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                         "GPU_MAX_HW_QUEUES",   "HSA_XNACK",
-                                         "HSA_TOOLS_LIB",       "AMD_SERIALIZE_KERNEL"};
+constexpr const char* kAmdVariables[] = {
+    "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_MAX_HW_QUEUES",  "HSA_XNACK",
+    "HSA_TOOLS_LIB",       "AMD_SERIALIZE_KERNEL", "ROCP_TOOL_LIBRARIES"};
 
 // AMD's own ROCTx is where the loader would find it.
 bool rocm_roctx_installed(const std::string& library_path) {
@@ -64,13 +65,8 @@ class Amd : public Vendor {
 
   Inspection inspect() const override {
     Inspection found;
-    void* const runtime = dlopen("libhsa-runtime64.so.1", RTLD_LAZY | RTLD_LOCAL);
-    std::string file;
-    if (runtime != nullptr) {
-      Dl_info at{};
-      if (dladdr(dlsym(runtime, "hsa_init"), &at) != 0 && at.dli_fname != nullptr) file = at.dli_fname;
-    }
-    if (runtime == nullptr)
+    const AmdRuntime runtime = find_amd_runtime();
+    if (runtime.hsa.empty())
       found.sources.push_back({"rocm", "absent",
                                "no libhsa-runtime64.so.1 where the loader looks; a program may bring its own "
                                "(PyTorch's wheels do), and is traced then"});
@@ -81,9 +77,7 @@ class Amd : public Vendor {
                              "(--device /dev/kfd --device /dev/dri)"
                            : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
     else
-      found.sources.push_back(
-          {"rocm", "ready",
-           "kernels, copies and HIP calls through HSA's interface for tools (" + file + ")"});
+      found.sources.push_back({"rocm", "ready", describe_road(runtime)});
     return found;
   }
 
@@ -155,6 +149,18 @@ class Amd : public Vendor {
     else
       found.push_back({"ROCm", State::kNote, "not found in " + rocm + "; set ROCM_PATH when it is elsewhere",
                        install_command("rocm-hip-runtime")});
+    const AmdRuntime runtime = find_amd_runtime();
+    const std::string other = "tacho traces kernels, copies and HIP calls through HSA's interface for tools";
+    if (!runtime.hsa.empty() && !runtime.registers)
+      found.push_back({"rocprofiler-sdk", State::kNote,
+                       "of no use here: " + runtime.hsa + " is built without rocprofiler-register; " + other,
+                       ""});
+    else if (runtime.sdk.empty())
+      found.push_back(
+          {"rocprofiler-sdk", State::kNote, "not found; " + other, install_command("rocprofiler-sdk")});
+    else
+      found.push_back({"rocprofiler-sdk", State::kGood,
+                       (runtime.sdk_version.empty() ? "" : runtime.sdk_version + " in ") + runtime.sdk, ""});
     return found;
   }
 

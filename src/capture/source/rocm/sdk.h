@@ -3,11 +3,13 @@
 //   sdk_road.cpp     which road a process takes, this one or HSA's interface for tools (rocm.h), and where the library is
 //   sdk_session.cpp  rocprofiler_configure: what is recorded, its names, the thread that flushes, the end of a process
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
+//   sdk_calls.cpp    HIP's calls as they begin and end, for the sampler
 //
 // A process takes one road for good: the library and HSA's interface would both see every kernel.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "tape/layout.h"
 #include "vendor/amd/sdk.h"
@@ -28,6 +30,13 @@ void leave_sdk_road(const char* why);
 // sdk_session.cpp
 /// True while the library records for tacho in this process.
 bool sdk_active();
+
+// sdk_calls.cpp
+/// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
+bool only_asks_sdk(std::string_view function);
+/// Follows HIP's calls if the run samples call stacks. `buffer_kind` and `callback_kind`: the library's numbers for them.
+void watch_calls(sdk::Context context, const sdk::Functions& functions, uint32_t version, int32_t buffer_kind,
+                 int32_t callback_kind);
 
 // sdk_buffers.cpp
 inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;

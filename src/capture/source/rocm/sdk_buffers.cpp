@@ -147,10 +147,14 @@ void describe_kind(int32_t kind, const char* name, event::Table table) {
 
 void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t) {
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
-  tape::t_state.hidden = 1;   // the library's own thread: no samples of it
-  Appender pool;
-  for (size_t at = 0; at < count; ++at)
-    if (headers[at] != nullptr && headers[at]->payload != nullptr) copy_record(pool, *headers[at]);
+  const uint16_t before = tape::t_state.hidden;
+  tape::t_state.hidden = 1;  // no samples in here
+  {
+    Appender pool;
+    for (size_t at = 0; at < count; ++at)
+      if (headers[at] != nullptr && headers[at]->payload != nullptr) copy_record(pool, *headers[at]);
+  }
+  tape::t_state.hidden = before;
 }
 
 }  // namespace tacho::capture::rocm

@@ -9,6 +9,8 @@
 //                                       which is libtacho.so (session.cpp). Were it to go on, it would end the program: it aborts
 //                                       where it finds a tool and no SDK.
 //   nobody               -              a runtime built without registration: HSA_TOOLS_LIB
+//
+// A forked child of a process on the SDK's road goes on by the other one (sdk_session.cpp).
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

@@ -146,18 +146,6 @@ int stream_of_work(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t*
 
 // ---- services --------------------------------------------------------------------------------------------------------
 
-// Calls that only ask, as with HSA's road (hip.cpp).
-bool left_out(std::string_view function) {
-  for (const std::string_view question :
-       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError",
-        "hipDeviceGetAttribute", "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
-        "hipThreadExchangeStreamCaptureMode", "hipDriverGetVersion", "hipRuntimeGetVersion",
-        "hipStreamGetPriority", "hipStreamGetFlags", "hipStreamGetDevice", "hipGetErrorName",
-        "hipGetErrorString", "__hipPushCallConfiguration", "__hipPopCallConfiguration"})
-    if (function == question) return true;
-  return false;
-}
-
 struct Wanted {
   int32_t operations[1024];
   size_t count;
@@ -169,7 +157,7 @@ int see_wanted(int32_t kind, int32_t operation, void*) {
   const char* name = nullptr;
   uint64_t length = 0;
   if (g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess &&
-      name != nullptr && left_out(name))
+      name != nullptr && only_asks_sdk(name))
     g_wanted.left_out_some = true;
   else if (g_wanted.count < sizeof g_wanted.operations / sizeof *g_wanted.operations)
     g_wanted.operations[g_wanted.count++] = operation;
@@ -210,7 +198,7 @@ int32_t buffer_kind(std::string_view name) {
 }
 
 struct CallbackKinds {
-  int32_t code_object = -1, hip_stream = -1;
+  int32_t code_object = -1, hip_stream = -1, hip = -1;
 };
 int see_callback_kind(int32_t kind, void* data) {
   const char* name = nullptr;
@@ -219,6 +207,7 @@ int see_callback_kind(int32_t kind, void* data) {
   if (g_functions.callback_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) return 0;
   if (std::string_view(name) == sdk::kind::kCodeObject) kinds.code_object = kind;
   if (std::string_view(name) == sdk::kind::kHipStream) kinds.hip_stream = kind;
+  if (std::string_view(name) == sdk::kind::kHip) kinds.hip = kind;
   return 0;
 }
 
@@ -235,6 +224,22 @@ bool record_kind(const char* name, event::Table table) {
            text != nullptr ? text : "it gives no reason");
   tape::note(event::NoteSeverity::kWarning, line);
   return false;
+}
+
+int see_operation_at_all(int32_t kind, int32_t operation, void* data) {
+  const char* name = nullptr;
+  uint64_t length = 0;
+  *static_cast<bool*>(data) =
+      g_functions.buffer_operation_name(kind, operation, &name, &length) == sdk::kSuccess && name != nullptr;
+  return *static_cast<bool*>(data) ? 1 : 0;
+}
+// With results where the library has such records, and names their functions.
+bool record_hip_calls() {
+  bool named = false;
+  if (const int32_t kind = buffer_kind("HIP_RUNTIME_API_EXT"); kind >= 0)
+    g_functions.buffer_operations(kind, see_operation_at_all, &named);
+  return (named && record_kind("HIP_RUNTIME_API_EXT", event::Table::kApi)) ||
+         record_kind("HIP_RUNTIME_API", event::Table::kApi);
 }
 
 void record_streams(int32_t callback_kind) {
@@ -274,9 +279,8 @@ bool set_up_services() {
                                 nullptr, &g_buffer) != sdk::kSuccess)
     return false;
   if ((sources & tape::source_bit::kApi) != 0) {
-    if (record_kind("HIP_RUNTIME_API_EXT", event::Table::kApi) ||
-        record_kind("HIP_RUNTIME_API", event::Table::kApi))
-      tape::define_attached(event::Domain::kHipRuntime);
+    if (record_hip_calls()) tape::define_attached(event::Domain::kHipRuntime);
+    watch_calls(g_context, g_functions, g_sdk_version, buffer_kind(sdk::kind::kHip), callbacks.hip);
     if (record_kind("HIP_COMPILER_API", event::Table::kApi))
       tape::define_attached(event::Domain::kHipCompiler);
     if (record_kind("RCCL_API", event::Table::kApi)) tape::define_attached(event::Domain::kRccl);
@@ -347,6 +351,16 @@ void* follow_sdk(void*) {
   return nullptr;
 }
 
+// The library's threads did not come along into a forked child: what its wrappers would put into a buffer there nobody would take
+// out, and a full buffer would hold the program up for ever. So its contexts end, and what the child does with a GPU of its own
+// goes through HSA's interface.
+void in_forked_child() {
+  if (g_sdk_pid.load(std::memory_order_relaxed) == 0) return;
+  g_functions.stop_context(g_context);
+  g_functions.stop_context(g_names);
+  leave_sdk_road(nullptr);
+}
+
 int initialize_sdk(sdk::Finalize* finalize, void*) {
   g_finalize = finalize;
   set_up_sdk_buffers(g_functions, g_sdk_version);
@@ -357,6 +371,7 @@ int initialize_sdk(sdk::Finalize* finalize, void*) {
     return 0;
   }
   g_sdk_pid.store(getpid());
+  pthread_atfork(nullptr, nullptr, in_forked_child);
   define_sdk_clock();
   g_functions.query_agents(1, see_agents, sdk::agent::kNarrow, nullptr);
   if (!tape::configuration().kernel_include.empty())
@@ -445,8 +460,8 @@ sdk::ConfigureResult* configure_sdk(uint32_t version, sdk::ClientId* client, con
 }  // namespace
 
 bool sdk_active() {
-  const pid_t owner = g_sdk_pid.load(std::memory_order_relaxed);
-  return owner != 0 && g_sdk_finished.load(std::memory_order_relaxed) == 0 && owner == getpid();
+  return g_sdk_pid.load(std::memory_order_relaxed) != 0 &&
+         g_sdk_finished.load(std::memory_order_relaxed) == 0 && road() == Road::kSdk;
 }
 
 }  // namespace tacho::capture::rocm

@@ -197,6 +197,11 @@ bool start(hsa::Tables* tables) {
     tape::define_attached(event::Domain::kHsa);
   }
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "hsa");
+  if (tape::configuration().amd_source == event::AmdSource::kSdk && road() == Road::kUndecided)
+    tape::note(event::NoteSeverity::kWarning,
+               "this HSA runtime is built without rocprofiler-register, which rocprofiler-sdk needs: tacho "
+               "traces through "
+               "HSA's interface for tools instead of --amd-source sdk");
   atexit(finish);
   start_thread();
   return true;

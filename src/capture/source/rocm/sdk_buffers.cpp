@@ -56,6 +56,7 @@ void see_operation(int32_t kind, int32_t operation) {
 }
 
 constinit std::atomic<int64_t> g_waited{0};
+constinit std::atomic<uint64_t> g_dropped{0};
 
 // The library's threads wait in here, and the program's with them: not for long.
 tape::BlockHeader* open_block() {
@@ -145,10 +146,14 @@ void describe_kind(int32_t kind, const char* name, event::Table table) {
   facts.extended = text == "HIP_RUNTIME_API_EXT" || text == "HIP_COMPILER_API_EXT";
 }
 
-void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*, uint64_t) {
+void copy_records(sdk::Context, sdk::Buffer, sdk::RecordHeader** headers, size_t count, void*,
+                  uint64_t dropped) {
   if (!sdk_active()) return;  // a forked child gets what its parent had recorded
   const uint16_t before = tape::t_state.hidden;
   tape::t_state.hidden = 1;  // no samples in here
+  // Since the buffer was made.
+  const uint64_t told = g_dropped.exchange(dropped, std::memory_order_relaxed);
+  if (dropped > told) tape::loss(event::Table::kFactEnd, event::LossReason::kVendor, dropped - told);
   {
     Appender pool;
     for (size_t at = 0; at < count; ++at)

@@ -105,8 +105,9 @@ void* load_sdk(const char* runtime, const char* registration) {
             look_in(search, lib, static_cast<size_t>(length));
   }
   if (!found) found = look_in(search, "/opt/rocm/lib", strlen("/opt/rocm/lib"));
-  if (!found) snprintf(search.path, sizeof search.path, "%s", kNames[search.major != 0 && search.major < 7]);
-  void* const handle = dlopen(search.path, kHow);
+  const bool old = search.major != 0 && search.major < 7;
+  void* handle = dlopen(found ? search.path : kNames[old], kHow);
+  if (handle == nullptr && !found && search.major == 0) handle = dlopen(kNames[!old], kHow);
   if (handle == nullptr && found) {
     char line[PATH_MAX + 1024];
     const char* const why = dlerror();

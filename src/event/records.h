@@ -117,6 +117,9 @@ struct QueueRecord {
   uint64_t context;
   uint64_t properties;  // the runtime's property bits
 };
+inline constexpr uint8_t kQueueNumbered = 1;  // flags: `native` is a number to be shown
+inline constexpr uint8_t kQueueStream =
+    2;  // flags: a stream; `context` is the hardware queue's number, 0 = none
 enum class DeviceClock : uint32_t {
   kMonotonicRaw,  // CLOCK_MONOTONIC_RAW ns (PoCL)
   kMonotonic,
@@ -186,7 +189,8 @@ struct ApiRecord {
   uint64_t correlation;
 };
 
-/// value: kernel number. Device times; 0 = unknown.
+/// value: kernel number. Device times; 0 = unknown. With kFlagGraph the number of its node (uint64_t) follows, as it does
+/// DispatchWideRecord and, with kCopyGraph, CopyRecord.
 struct DispatchRecord {
   RecordHeader header;
   uint64_t correlation;
@@ -225,6 +229,7 @@ struct CopyRecord {
 };
 inline constexpr uint8_t kCopyAsynchronous = 1;
 inline constexpr uint8_t kTimesAreHost = 2;
+inline constexpr uint8_t kCopyGraph = 4;
 
 /// value: MemoryKind.
 struct FillRecord {

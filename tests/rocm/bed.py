@@ -1,6 +1,7 @@
 """What the tests on the AMD test bed share: compiling HIP programs, running commands there, the bed's ledger."""
 import collections
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -20,7 +21,7 @@ class Ledger:
     """What the bed did (tests/rocm/kfd/ledger.cpp). Times are CLOCK_MONOTONIC_RAW ns."""
 
     def __init__(self, path):
-        self.kernels, self.copies, self.fills, self.barriers, self.unknown = [], [], [], 0, []
+        self.kernels, self.copies, self.fills, self.barriers, self.faults, self.unknown = [], [], [], 0, 0, []
         for line in pathlib.Path(path).read_text().splitlines() if pathlib.Path(path).exists() else []:
             pid, what, *rest = line.split(" ")
             if what == "kernel":
@@ -31,6 +32,8 @@ class Ledger:
                 (self.copies if what == "copy" else self.fills).append(Transfer(int(pid), *map(int, rest)))
             elif what == "barrier":
                 self.barriers += 1
+            elif what == "fault":
+                self.faults += 1
             else:
                 self.unknown.append(line)
 
@@ -55,18 +58,18 @@ class Case(harness.Case):
         if made.returncode != 0:
             raise AssertionError(made.stdout.decode())
 
-    def program(self, name):
-        """The HIP program programs/NAME.hip, compiled once for each content."""
+    def program(self, name, *options, output=None):
+        """What AMD's compiler makes of programs/NAME.hip, once for each content and `options`."""
         source = PROGRAMS / f"{name}.hip"
-        content = source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes()
+        content = source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes() + "\0".join(options).encode()
         cache = pathlib.Path(os.environ.get("TACHO_TEST_CACHE", "/var/cache/tacho-tests")) / "rocm" / "programs"
         made = cache / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
         if not made.exists():
             cache.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache) as folder:
-                self.run_command(SCRIPT, "--compile", source, f"{folder}/{name}", timeout=300)
+                self.run_command(SCRIPT, "--compile", source, f"{folder}/{name}", *options, timeout=300)
                 os.replace(f"{folder}/{name}", made)
-        link = self.folder / name
+        link = self.folder / (output or name)
         shutil.copy(made, link)
         return link
 
@@ -77,6 +80,43 @@ class Case(harness.Case):
         result = self.run_command(SCRIPT, "--gpu", gpu, "--gpus", gpus, "--build", harness.BUILD, "--", *command,
                                   env={"TACHO_KFD_LEDGER": str(ledger), **(env or {})}, **more)
         return result, Ledger(ledger)
+
+
+class Traced(Case):
+    """Traces programs on the bed into t.tacho and asks about that."""
+
+    def traced(self, *command, options=(), code=0, **where):
+        (self.folder / "t.tacho").unlink(missing_ok=True)
+        return self.on_bed(harness.TACHO, "trace", "--quiet", "-o", "t.tacho", *options, "--", *command, code=code, **where)
+
+    def query(self, statement, file="t.tacho"):
+        result = self.run_command(harness.TACHO, "query", file, "--dialect", "tacho", "--output-format", "json", statement)
+        table = json.loads(result.stdout)
+        return [tuple(row) for row in table["rows"]]
+
+    def losses(self):
+        return self.query("SELECT reason, sum(count) FROM loss GROUP BY 1")
+
+    def notes(self):
+        return [row[0] for row in self.query("SELECT text FROM note WHERE severity <> 'info'")]
+
+    def dispatches(self):
+        return self.query("SELECT k.name, d.start, d.start + d.duration, k.grid_x, k.grid_y, k.grid_z, k.group_x, k.group_y, "
+                          "k.group_z, k.shared_static + k.shared_dynamic, k.private_bytes, d.correlation, d.track FROM "
+                          "dispatch d JOIN kernel k ON k.id = d.dim")
+
+    def equal(self, ledger):
+        """Asserts that the trace has the ledger's kernels, each with its shape and its times, and nothing else."""
+        rows = sorted(self.dispatches(), key=lambda row: row[1])
+        done = sorted(ledger.kernels, key=lambda kernel: kernel.start)
+        self.assertEqual(len(rows), len(done))
+        shapes = collections.Counter((row[0], row[3:6], row[6:9], row[9], row[10]) for row in rows)
+        self.assertEqual(shapes, collections.Counter((k.name, k.grid, k.group, k.lds, k.scratch) for k in done))
+        # The runtime converts the GPU's clock by its own fit, which is good to a few microseconds.
+        for row, kernel in zip(rows, done):
+            self.assertLess(abs(row[1] - kernel.start), 100_000)
+            self.assertLess(abs((row[2] - row[1]) - (kernel.end - kernel.start)), 1_000)
+        self.assertEqual(self.losses(), [])
 
 
 def printed(result):

@@ -493,15 +493,19 @@ void ProcessState::define(const std::byte* at, const RecordHeader& header, const
       queue.device = device_row(record.device);
       queue.device_number = record.device;
       queue.clock = static_cast<event::DeviceClock>(record.clock);
-      queue.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                                 .process = row(),
-                                                 .device = queue.device,
-                                                 .native = header.value,
-                                                 .context = static_cast<int64_t>(record.context),
-                                                 .name = string(record.name),
-                                                 .category = category});
+      const bool numbered = (header.flags & event::kQueueNumbered) != 0;
+      queue.track = writer_.dimension(
+          row::Track{.kind = event::TrackKind::kQueue,
+                     .process = row(),
+                     .device = queue.device,
+                     .native = numbered ? static_cast<int64_t>(record.native) : header.value,
+                     .context = static_cast<int64_t>(record.context),
+                     .name = string(record.name),
+                     .category = category});
       if (record.properties != 0)
         writer_.property(Table::kTrack, queue.track, "properties", fmt::format("{:#x}", record.properties));
+      if ((header.flags & event::kQueueStream) != 0 && record.context != 0)
+        writer_.property(Table::kTrack, queue.track, "queue", fmt::format("{}", record.context));
       break;
     }
     case RecordKind::kKernel: {
@@ -573,6 +577,17 @@ void ProcessState::define_for_blocks(const std::byte* at, const RecordHeader& he
     count_bad(Table::kEnd);
 }
 
+namespace {
+
+// The number of a graph's node behind a record, where `flag` says that there is one.
+template <typename Record>
+int64_t node_behind(const Record& record, uint8_t flag) {
+  if ((record.header.flags & flag) == 0 || record.header.size < sizeof record + sizeof(uint64_t)) return 0;
+  return static_cast<int64_t>(as<uint64_t>(reinterpret_cast<const std::byte*>(&record + 1)));
+}
+
+}  // namespace
+
 template <typename Record>
 void ProcessState::write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block) {
   ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
@@ -588,6 +603,7 @@ void ProcessState::write_dispatch(const Record& record, const Shape& shape, cons
                     .queued_ahead = times.queued_ahead,
                     .submit_ahead = times.submit_ahead,
                     .ordinal = record.ordinal,
+                    .graph_node = node_behind(record, event::kFlagGraph),
                     .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
 }
 
@@ -683,6 +699,7 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
                     .bytes = static_cast<int64_t>(record.bytes),
                     .queued_ahead = times.queued_ahead,
                     .submit_ahead = times.submit_ahead,
+                    .graph_node = node_behind(record, event::kCopyGraph),
                     .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
       break;
     }

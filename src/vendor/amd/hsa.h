@@ -78,6 +78,34 @@ struct KernelDescriptor {
 };
 static_assert(sizeof(KernelDescriptor) == 64);
 
+/// What hsa_amd_pointer_info tells of an address.
+struct PointerInfo {
+  uint32_t size, type;  // size: of this struct, by the caller; type: 0 = unknown
+  void *on_agent, *on_host;
+  size_t bytes;
+  void* user;
+  Agent owner;
+  uint32_t flags;
+  bool registered;
+};
+
+/// What a handler of system events gets (hsa_amd_event_t).
+struct Event {
+  uint32_t type;
+  union {
+    struct {
+      Agent agent;
+      uint64_t address;
+      uint32_t reasons;
+    } fault;
+    struct {
+      Agent agent;
+      uint32_t reset, cause;
+    } exception;
+  };
+};
+inline constexpr uint32_t kEventMemoryFault = 0, kEventException = 1;
+
 struct ProfilingTime {
   uint64_t start, end;
 };
@@ -137,6 +165,13 @@ using CopyEnable = Status(bool);
 using DispatchTime = Status(Agent, Signal, ProfilingTime*);
 using CopyTime = Status(Signal, ProfilingTime*);
 using AsyncHandler = Status(Signal, uint32_t, int64_t, bool (*)(int64_t, void*), void*);
+using PointerInfo = Status(const void*, hsa::PointerInfo*, void* (*)(size_t), uint32_t*, Agent**);
+using PoolAllocate = Status(uint64_t, size_t, uint32_t, void**);
+using MemoryAllocate = Status(uint64_t, size_t, void**);
+using MemoryFree = Status(void*);
+using EventHandler = Status(const Event*, void*);
+using RegisterEvents = Status(EventHandler*, void*);
+using StatusText = Status(Status, const char**);
 using InterceptRegister = Status(Queue*, PacketHandler, void*);
 using AsyncCopy = Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal);
 using AsyncCopyOn = Status(void*, Agent, const void*, Agent, size_t, uint32_t, const Signal*, Signal,

@@ -1,8 +1,11 @@
 // Programs that end in ways that a profiler must bear. ends HOW: fork (parent and child both use the GPU), exec (the child of a
 // fork starts this program again), late (does not wait for its kernels), _exit (the same, without exit handlers), reset
-// (hipDeviceReset, then the program goes on)
+// (hipDeviceReset, then the program goes on), waits (twelve kernels one by one; an alarm ends the program if one never does),
+// module (a code object is unloaded right behind its launches)
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <vector>
 
 #include "bed.h"
 
@@ -19,6 +22,43 @@ static int work(int launches, bool wait) {
   for (int i = 0; i < launches; ++i) fill<<<kSize / 64, 64>>>(out, static_cast<float>(i), kSize);
   if (!wait) return 0;
   HIP(hipDeviceSynchronize());
+  return 0;
+}
+
+// Twelve kernels, each waited for.
+static int one_by_one() {
+  float* out = nullptr;
+  HIP(hipMalloc(&out, 64 * sizeof(float)));
+  alarm(4);
+  for (int i = 0; i < 12; ++i) {
+    fill<<<1, 64>>>(out, static_cast<float>(i), 64);
+    HIP(hipDeviceSynchronize());
+  }
+  return 0;
+}
+
+// The program's own device code once more, as a module that goes away while its kernels may still run.
+static int unload() {
+  FILE* const file = fopen("ends.hsaco", "rb");
+  if (file == nullptr) return 1;
+  std::vector<char> image(1 << 20);
+  const size_t bytes = fread(image.data(), 1, image.size(), file);
+  fclose(file);
+  float* out = nullptr;
+  HIP(hipMalloc(&out, 64 * sizeof(float)));
+  for (int round = 0; round < 3; ++round) {
+    hipModule_t module;
+    hipFunction_t function;
+    if (bytes == 0) return 1;
+    HIP(hipModuleLoadData(&module, image.data()));
+    HIP(hipModuleGetFunction(&function, module, "fill"));
+    float value = 1;
+    uint32_t size = 64;
+    void* arguments[] = {&out, &value, &size};
+    for (int i = 0; i < 4; ++i)
+      HIP(hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
+    HIP(hipModuleUnload(module));
+  }
   return 0;
 }
 
@@ -45,6 +85,10 @@ int main(int argc, char** argv) {
     failed |= work(4, true);
     HIP(hipDeviceReset());
     failed |= work(3, true);
+  } else if (is("waits")) {
+    failed |= one_by_one();
+  } else if (is("module")) {
+    failed |= unload();
   } else {
     fprintf(stderr, "how?\n");
     return 2;

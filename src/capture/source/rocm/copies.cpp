@@ -1,5 +1,6 @@
 // Asynchronous copies of the AMD source (rocm.h). A copy completes into a signal of ours; a handler then writes the record, hands
 // the times on to the program's signal and completes that one.
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
@@ -15,7 +16,7 @@ struct Copy {
   Copy* next;
   hsa::Signal signal, theirs;
   uint64_t correlation, bytes;
-  uint32_t queue, peer;
+  uint32_t queue, peer, graph_node;
   event::CopyDirection direction;
 };
 constinit Copy* g_free = nullptr;
@@ -53,6 +54,12 @@ void give_back(Copy* copy) {
   g_free = copy;
 }
 
+// How many copies were begun that become rows, for tacho to count should the process be killed.
+void issued(int64_t change) {
+  progress().issued[static_cast<size_t>(event::Table::kCopy)].fetch_add(static_cast<uint64_t>(change),
+                                                                        std::memory_order_relaxed);
+}
+
 // On the runtime's thread of signal handlers.
 bool completed(int64_t, void* data) {
   auto* const copy = static_cast<Copy*>(data);
@@ -61,10 +68,13 @@ bool completed(int64_t, void* data) {
                                          &time) == hsa::kSuccess;
   if (!timed) {
     tape::loss(event::Table::kCopy, event::LossReason::kVendor, 1);
+    issued(-1);
   } else if (auto* const record = tape::begin<event::CopyRecord>(
                  event::RecordKind::kCopy, event::Table::kCopy,
                  static_cast<uint32_t>(copy->direction) | static_cast<uint32_t>(event::CopyKind::kPlain) << 8,
-                 event::kCopyAsynchronous)) {
+                 static_cast<uint8_t>(event::kCopyAsynchronous |
+                                      (copy->graph_node != 0 ? event::kCopyGraph : 0)),
+                 copy->graph_node != 0 ? sizeof(uint64_t) : 0)) {
     record->correlation = copy->correlation;
     record->queued = record->submit = 0;
     record->start = time.start;
@@ -72,6 +82,7 @@ bool completed(int64_t, void* data) {
     record->bytes = copy->bytes;
     record->queue = copy->queue;
     record->peer_queue = copy->peer;
+    if (const uint64_t node = copy->graph_node; node != 0) memcpy(record + 1, &node, sizeof node);
     tape::commit();
   }
   if (copy->theirs != 0) {
@@ -89,6 +100,7 @@ bool completed(int64_t, void* data) {
 
 // Prepares the record of a copy; nullptr when it is not to be recorded.
 Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completion) {
+  const uint32_t graph_node = next_graph_node();
   if (!active() || !tape::enabled(tape::source_bit::kCopy)) return nullptr;
   const Device* const target = device_of(to);
   const Device* const source = device_of(from);
@@ -103,12 +115,15 @@ Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completi
                     : target == nullptr ? Direction::kDeviceToHost
                     : target == source  ? Direction::kDeviceToDevice
                                         : Direction::kPeerToPeer;
-  copy->queue = source != nullptr ? source->copies : target->copies;
+  const Device& where = source != nullptr ? *source : *target;
+  copy->queue = queue_of_stream(where.copies, where.number, 0, open_stream());
+  copy->graph_node = graph_node;
   copy->peer = source != nullptr && target != nullptr && source != target ? target->copies : 0;
   copy->theirs = completion;
   copy->correlation = tape::t_state.open_correlation;
   copy->bytes = bytes;
   g_open.fetch_add(1, std::memory_order_relaxed);
+  issued(1);
   return copy;
 }
 
@@ -125,6 +140,7 @@ hsa::Status follow(Copy* copy, hsa::Status status) {
   }
   give_back(copy);
   g_open.fetch_sub(1, std::memory_order_relaxed);
+  issued(-1);
   return status;
 }
 

@@ -4,18 +4,23 @@
 // All functions are called alike: arguments that are integers, pointers or structs lie in six registers and then on the stack,
 // in words. Six registers and eight words of stack (hipExtModuleLaunchKernel's, and a hipIpcMemHandle_t's) are enough for every
 // one of them, and words that a function does not have are handed on unread. Functions with floating-point arguments are left
-// out (TACHO_HIP_OPAQUE).
+// out (TACHO_HIP_OPAQUE). hip_calls.h says what is to be done around each of them.
 #include <dlfcn.h>
-
-#include <string_view>
+#include <string.h>
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/source/rocm/hip_calls.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
+#include "capture/source/sampler/counts.h"
+#include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
+
+thread_local constinit OpenCall t_call __attribute__((tls_model("initial-exec"))) = {};
+
 namespace {
 
 using Word = uint64_t;
@@ -57,24 +62,6 @@ inline Function* next_function(std::atomic<void*>& slot, const char* name, const
                                                : find_next(slot, name, caller);
 }
 
-// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as with CUDA.
-consteval bool only_asks(std::string_view name) {
-  for (const std::string_view question :
-       {"hipGetDevice", "hipGetLastError", "hipExtGetLastError", "hipPeekAtLastError",
-        "hipDeviceGetAttribute", "hipGetDeviceFlags", "hipStreamIsCapturing", "hipStreamGetCaptureInfo",
-        "hipThreadExchangeStreamCaptureMode", "hipDriverGetVersion", "hipRuntimeGetVersion",
-        "hipStreamGetPriority", "hipStreamGetFlags", "hipStreamGetDevice", "hipGetErrorName",
-        "hipGetErrorString"})
-    if (name == question) return true;
-  return false;
-}
-// Calls that return when device work has ended: its records are to be in the pool by then.
-consteval bool waits(std::string_view name) {
-  return name.find("Synchronize") != std::string_view::npos ||
-         (name.starts_with("hipMemcpy") && name.find("Async") == std::string_view::npos) ||
-         name == "hipFree" || name == "hipDeviceReset";
-}
-
 constinit std::atomic<uint32_t> g_attached{0};
 
 void attach() {
@@ -85,42 +72,122 @@ void attach() {
 // One call: open from begin() to end().
 struct Call {
   uint64_t start = 0, correlation = 0, outer = 0;
-  bool recorded = false;
+  Allocation freed{};
+  bool recorded = false, outermost = false, taken = false;
 };
 
-__attribute__((noinline)) void begin(Call& call, bool question) {
+// Recording that begins with a launch begins with its call: until then calls are open, but recorded only if they were the one.
+bool may_start() {
+  return tape::attached() && tape::pool()->start_launch != 0 &&
+         tape::pool()->trigger_start.load(std::memory_order_relaxed) == 0;
+}
+
+__attribute__((noinline)) void begin(Call& call, const HipCall& does, const Word* words) {
   if (__builtin_expect(g_attached.load(std::memory_order_relaxed) == 0, 0)) attach();
   tape::ThreadState& state = tape::t_state;
-  if (road() == Road::kSdk || !tape::enabled(tape::source_bit::kApi) || state.inner != 0 ||
-      state.hidden != 0 || (question && !tape::configuration().all_api_calls))
+  OpenCall& open = t_call;
+  call.outermost = open.depth++ == 0 && state.hidden == 0 && road() != Road::kSdk;
+  if (!call.outermost) return;
+  open.stream_known = does.stream != -2;
+  open.stream = does.stream >= 0 ? words[does.stream] : 0;
+  open.per_thread = does.per_thread;
+  open.graph = does.graph;
+  open.graph_node = 0;
+  open.starts = open.stops = false;
+  call.start = host_ticks();
+  if (does.memory == HipMemory::kFrees && active()) {
+    call.taken = take_allocation(words[0], call.freed);
+    open.own_memory = true;
+  } else {
+    open.own_memory = does.memory != HipMemory::kNone && tape::enabled(tape::source_bit::kAllocation);
+  }
+  const bool now = tape::enabled(tape::source_bit::kApi);
+  if ((!now && !may_start()) || state.inner != 0 || (does.asks && !tape::configuration().all_api_calls))
     return;
-  call.recorded = true;
   call.correlation = tape::next_correlation();
   call.outer = state.open_correlation;
   state.open_correlation = call.correlation;
   state.inner = 1;
-  call.start = host_ticks();
+  call.recorded = now;
+  if (!now) return;
+  if (does.works) {
+    sampler::launch_stack(call.correlation);
+    if (sampler::counts_calls()) sampler::begin_call_counts();
+  }
 }
 
-__attribute__((noinline)) void end(const Call& call, uint16_t number, Word result, bool waited) {
-  if (call.recorded) {
+// The memory that a call has got.
+void got_memory(const HipCall& does, const Call& call, const Word* words, uint64_t now) {
+  const auto* const out = reinterpret_cast<const uint64_t*>(words[0]);
+  if (out == nullptr || *out == 0) return;
+  uint64_t bytes = words[1];
+  if (does.memory == HipMemory::kPitched)
+    bytes = (words[1] != 0 ? *reinterpret_cast<const uint64_t*>(words[1]) : words[2]) * words[3];
+  if (does.memory == HipMemory::kCubic)
+    bytes = out[1] * words[7] * words[8];  // pitch; the extent lies on the stack
+  const event::MemoryKind kind = does.managed  ? event::MemoryKind::kManaged
+                                 : does.pinned ? event::MemoryKind::kPinned
+                                               : event::MemoryKind::kDevice;
+  allocated(*out, bytes, kind, call.correlation, call.start, now);
+}
+
+// HIP hands out its own functions: the program gets ours instead, where ours passes on to the one that it was given.
+void replace_found(const Word* words) {
+  auto* const name = reinterpret_cast<const char*>(words[0]);
+  auto** const found = reinterpret_cast<void**>(words[1]);
+  if (name == nullptr || found == nullptr || *found == nullptr) return;
+  Dl_info self{}, theirs{};
+  if (dladdr(reinterpret_cast<void*>(&replace_found), &self) == 0 || dladdr(*found, &theirs) == 0 ||
+      self.dli_fname == nullptr || theirs.dli_fname == nullptr ||
+      strstr(theirs.dli_fname, "libamdhip64") == nullptr)
+    return;
+  void* const library = dlopen(theirs.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  void* const same = library != nullptr ? dlsym(library, name) : nullptr;
+  if (library != nullptr) dlclose(library);
+  void* const own = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  void* const ours = own != nullptr ? dlsym(own, name) : nullptr;
+  if (own != nullptr) dlclose(own);
+  if (same == *found && ours != nullptr) *found = ours;
+}
+
+__attribute__((noinline)) void end(Call& call, const HipCall& does, const Word* words, uint16_t number,
+                                   Word result) {
+  OpenCall& open = t_call;
+  --open.depth;
+  if (!call.outermost) return;
+  const bool worked = static_cast<uint32_t>(result) == 0;
+  tape::ThreadState& state = tape::t_state;
+  if (call.correlation != 0) {
     const uint64_t now = host_ticks();
-    tape::ThreadState& state = tape::t_state;
     state.inner = 0;
     state.open_correlation = call.outer;
+    if (does.works && call.recorded && sampler::counts_calls())
+      sampler::end_call_counts(call.correlation, now);
     // The call in which HIP registered with rocprofiler-sdk is that library's from its beginning.
-    if (road() == Road::kSdk) return;
-    if (auto* const record =
-            tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
-                                          event::api_value(number, static_cast<int16_t>(result)),
-                                          static_cast<uint8_t>(event::Domain::kHipRuntime))) {
-      record->start = call.start;
-      record->end = now;
-      record->correlation = call.correlation;
-      tape::commit();
-    }
+    if (((call.recorded && !open.stops) || open.starts) && road() != Road::kSdk)
+      if (auto* const record =
+              tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi,
+                                            event::api_value(number, static_cast<int16_t>(result)),
+                                            static_cast<uint8_t>(event::Domain::kHipRuntime))) {
+        record->start = call.start;
+        record->end = now;
+        record->correlation = call.correlation;
+        tape::commit();
+      }
   }
-  if (waited && active()) collect(true);
+  if (does.memory == HipMemory::kFrees) {
+    if (call.taken && worked)
+      freed(words[0], call.freed, call.correlation, call.start, host_ticks());
+    else if (call.taken)
+      keep_allocation(words[0], call.freed);
+  } else if (open.own_memory && worked && active()) {
+    got_memory(does, call, words, host_ticks());
+  }
+  open.own_memory = open.graph = false;
+  if (worked && does.creates && words[0] != 0) stream_created(*reinterpret_cast<const uint64_t*>(words[0]));
+  if (worked && does.destroys) stream_destroyed(words[0]);
+  if (worked && does.finds) replace_found(words);
+  if (does.waits && active()) collect(true);
 }
 
 }  // namespace
@@ -130,12 +197,14 @@ __attribute__((noinline)) void end(const Call& call, uint16_t number, Word resul
   extern "C" __attribute__((visibility("default"))) uint64_t name(TACHO_WORDS) {      \
     using namespace tacho::capture::rocm;                                             \
     static constinit std::atomic<void*> slot{nullptr};                                \
+    static constexpr HipCall kDoes = hip_call(#name);                                 \
     Function* const next = next_function(slot, #name, __builtin_return_address(0));   \
     if (next == nullptr) return kNotFound;                                            \
+    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};    \
     Call call;                                                                        \
-    begin(call, only_asks(#name));                                                    \
+    begin(call, kDoes, words);                                                        \
     const Word result = next(r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7); \
-    end(call, number, result, waits(#name));                                          \
+    end(call, kDoes, words, number, result);                                          \
     return result;                                                                    \
   }
 #include "event/functions_hip.def"

@@ -18,6 +18,7 @@ namespace sig = hsa::signature;
 struct Entry {
   std::atomic<uint64_t> object;  // 0 = free
   std::atomic<uint32_t> number;
+  hsa::Symbol symbol;
   uint32_t shared_static;
   bool wanted;
 };
@@ -92,6 +93,7 @@ void define(const Device& device, hsa::Symbol symbol) {
     read_registers(device, object, record);
     tape::define(&record.header);
     if (Entry* const entry = find(object)) {
+      entry->symbol = symbol;
       entry->shared_static = group;
       entry->wanted = kernel_included(name);
       entry->number.store(record.header.value, std::memory_order_release);
@@ -112,6 +114,21 @@ Kernel kernel_at(uint64_t object) {
   const Entry* const entry = find(object);
   if (entry == nullptr || entry->object.load(std::memory_order_acquire) != object) return {0, 0, true};
   return {entry->number.load(std::memory_order_acquire), entry->shared_static, entry->wanted};
+}
+
+void kernel_name(uint64_t object, char* out, size_t room) {
+  const Entry* const entry = find(object);
+  uint32_t length = 0;
+  out[0] = '\0';
+  if (entry == nullptr || entry->object.load(std::memory_order_acquire) != object ||
+      call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, entry->symbol,
+                            hsa::kSymbolNameLength, static_cast<void*>(&length)) != hsa::kSuccess ||
+      length >= room ||
+      call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, entry->symbol, hsa::kSymbolName,
+                            static_cast<void*>(out)) != hsa::kSuccess)
+    return;
+  out[length] = '\0';
+  if (length > 3 && strcmp(out + length - 3, ".kd") == 0) out[length - 3] = '\0';
 }
 
 hsa::Status freeze(hsa::Executable executable, const char* options) {

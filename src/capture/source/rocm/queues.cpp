@@ -19,20 +19,25 @@ namespace sig = hsa::signature;
 struct Slot {
   Slot* next;
   hsa::Signal signal;
-  uint64_t correlation;
+  uint64_t correlation, object;  // of the call; of the kernel, as packets name it
   uint32_t kernel, ordinal;
+  uint32_t queue;       // of the pool: the stream's
+  uint32_t graph_node;  // 0 = of no graph
   uint32_t grid[3];
   uint16_t group[3];
   uint32_t shared_dynamic;
 };
 
 struct Tracked {
-  std::atomic<hsa::Queue*> queue;  // nullptr = free
+  bool used;                       // under g_queues_lock
+  std::atomic<hsa::Queue*> queue;  // nullptr = not ready
   std::atomic<uint32_t> lock;      // of the list
   Slot *first, *last;
   uint64_t in_flight;
-  uint32_t number;
-  hsa::Agent agent;
+  uint32_t number, hardware;  // in the pool; as HSA's queue, from 1
+  const Device* device;
+  void (*on_error)(hsa::Status, hsa::Queue*, void*);  // the program's
+  void* on_error_data;
   hsa::Dispatch* packets;  // room for what is written in place of the program's packets
   uint32_t capacity;
 };
@@ -45,6 +50,7 @@ constinit std::atomic<uint32_t> g_queues_lock{0};
 constinit Slot* g_free = nullptr;
 constinit std::atomic<uint32_t> g_free_lock{0};
 constinit std::atomic<uint32_t> g_ordinal{0};
+constinit std::atomic<uint32_t> g_last_hardware{0};
 
 constexpr uint32_t kSlotsAtOnce = 256;
 
@@ -84,34 +90,46 @@ void give_back(Slot* first, Slot* last) {
 
 // What both kinds of records have.
 template <typename Record>
-void fill(Record& record, const Tracked& queue, const Slot& slot, const hsa::ProfilingTime& time) {
+void fill(Record& record, const Slot& slot, const hsa::ProfilingTime& time) {
   record.correlation = slot.correlation;
   record.queued = record.submit = 0;
   record.start = time.start;
   record.end = time.end;
-  record.queue = queue.number;
+  record.queue = slot.queue;
   record.ordinal = slot.ordinal;
   for (int at = 0; at < 3; ++at) {
     record.grid[at] = slot.grid[at];
     record.group[at] = slot.group[at];
   }
+  if (slot.graph_node != 0) {
+    const uint64_t node = slot.graph_node;
+    memcpy(&record + 1, &node, sizeof node);
+  }
 }
 
-void write_record(const Tracked& queue, const Slot& slot, const hsa::ProfilingTime& time) {
+void write_record(const Slot& slot, const hsa::ProfilingTime& time) {
+  const uint8_t graph = slot.graph_node != 0 ? event::kFlagGraph : 0;
+  const uint32_t behind = slot.graph_node != 0 ? sizeof(uint64_t) : 0;
   if (slot.shared_dynamic == 0) {
-    if (auto* const record =
-            tape::begin<event::DispatchRecord>(event::RecordKind::kDispatch, event::Table::kDispatch,
-                                               slot.kernel, event::kFlagNoDynamicShared)) {
-      fill(*record, queue, slot, time);
+    if (auto* const record = tape::begin<event::DispatchRecord>(
+            event::RecordKind::kDispatch, event::Table::kDispatch, slot.kernel,
+            static_cast<uint8_t>(event::kFlagNoDynamicShared | graph), behind)) {
+      fill(*record, slot, time);
       tape::commit();
     }
   } else if (auto* const record = tape::begin<event::DispatchWideRecord>(
-                 event::RecordKind::kDispatchWide, event::Table::kDispatch, slot.kernel)) {
-    fill(*record, queue, slot, time);
+                 event::RecordKind::kDispatchWide, event::Table::kDispatch, slot.kernel, graph, behind)) {
+    fill(*record, slot, time);
     for (int at = 0; at < 3; ++at) record->offset[at] = record->cluster[at] = 0;
     record->shared_dynamic = slot.shared_dynamic;
     tape::commit();
   }
+}
+
+// Counts dispatches that never become rows.
+void lose(event::LossReason reason, uint64_t count) {
+  tape::loss(event::Table::kDispatch, reason, count);
+  progress().issued[static_cast<size_t>(event::Table::kDispatch)].fetch_sub(count, std::memory_order_relaxed);
 }
 
 // Writes records of what has completed in `queue`, whose lock the caller holds.
@@ -129,11 +147,11 @@ void collect_queue(Tracked& queue) {
       continue;
     }
     hsa::ProfilingTime time{};
-    if (call<sig::DispatchTime>(g_runtime.amd.hsa_amd_profiling_get_dispatch_time, queue.agent, slot->signal,
-                                &time) == hsa::kSuccess)
-      write_record(queue, *slot, time);
+    if (call<sig::DispatchTime>(g_runtime.amd.hsa_amd_profiling_get_dispatch_time, queue.device->agent,
+                                slot->signal, &time) == hsa::kSuccess)
+      write_record(*slot, time);
     else
-      tape::loss(event::Table::kDispatch, event::LossReason::kVendor, 1);
+      lose(event::LossReason::kVendor, 1);
     call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, slot->signal, int64_t{1});
     *link = slot->next;
     if (queue.last == slot) queue.last = previous;
@@ -154,19 +172,35 @@ hsa::Barrier behind(hsa::Signal ours, hsa::Signal theirs) {
   return barrier;
 }
 
+// A launch's ordinal. Recording starts with, or stops before, the launch that a trigger counts.
+uint32_t count_launch() {
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (__builtin_expect(launch == pool->start_launch, 0)) {
+    t_call.starts = true;
+    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(pool->sources, std::memory_order_relaxed);
+  }
+  if (__builtin_expect(launch == pool->stop_launch, 0)) {
+    t_call.stops = true;
+    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
+    pool->enabled.store(0, std::memory_order_relaxed);
+  }
+  return g_ordinal.fetch_add(1, std::memory_order_relaxed);
+}
+
 void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::PacketWriter writer) {
   auto& queue = *static_cast<Tracked*>(data);
-  if (!active() || !tape::enabled(tape::source_bit::kDispatch) || queue.capacity < 2 * count)
-    return writer(given, count);
+  if (!active() || queue.capacity < 2 * count) return writer(given, count);
   const auto* const packets = static_cast<const hsa::Dispatch*>(given);
   uint64_t out = 0;
   for (uint64_t at = 0; at < count; ++at) {
     hsa::Dispatch& packet = queue.packets[out++];
     packet = packets[at];
     if ((packet.header & 0xff) != hsa::kTypeDispatch) continue;
+    const uint32_t ordinal = count_launch(), graph_node = next_graph_node();
+    if (!tape::enabled(tape::source_bit::kDispatch)) continue;
     const Kernel kernel = kernel_at(packet.kernel_object);
-    tape::pool()->launches.fetch_add(1, std::memory_order_relaxed);
-    const uint32_t ordinal = g_ordinal.fetch_add(1, std::memory_order_relaxed);
     if (!kernel.wanted) {
       tape::loss(event::Table::kDispatch, event::LossReason::kFiltered, 1);
       continue;
@@ -179,13 +213,17 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
     slot->next = nullptr;
     slot->correlation = tape::t_state.open_correlation;
     slot->kernel = kernel.number;
+    slot->object = packet.kernel_object;
     slot->ordinal = ordinal;
+    slot->graph_node = graph_node;
+    slot->queue = queue_of_stream(queue.number, queue.device->number, queue.hardware, open_stream());
     slot->shared_dynamic =
         packet.group_bytes > kernel.shared_static ? packet.group_bytes - kernel.shared_static : 0;
     for (int axis = 0; axis < 3; ++axis) {
       slot->grid[axis] = packet.grid[axis];
       slot->group[axis] = packet.group[axis];
     }
+    progress().issued[static_cast<size_t>(event::Table::kDispatch)].fetch_add(1, std::memory_order_relaxed);
     const hsa::Signal theirs = packet.completion;
     packet.completion = slot->signal;
     if (theirs != 0) {
@@ -200,29 +238,55 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
   writer(queue.packets, out);
 }
 
-Tracked* track(hsa::Queue* queue, const Device& device) {
+// A place for a queue that is about to be made; nullptr when all are taken.
+Tracked* claim() {
   const Lock lock(g_queues_lock);
   uint32_t at = 0;
-  while (at < kMostQueues && g_queues[at].queue.load(std::memory_order_relaxed) != nullptr) ++at;
+  while (at < kMostQueues && g_queues[at].used) ++at;
   if (at == kMostQueues) return nullptr;
-  Tracked& fresh = g_queues[at];
+  g_queues[at].used = true;
+  if (at >= g_queue_end.load(std::memory_order_relaxed)) g_queue_end.store(at + 1, std::memory_order_release);
+  return &g_queues[at];
+}
+
+void unclaim(Tracked& tracked) {
+  const Lock lock(g_queues_lock);
+  tracked.queue.store(nullptr, std::memory_order_release);
+  tracked.used = false;
+}
+
+void track(Tracked& fresh, hsa::Queue* queue, const Device& device) {
   const uint32_t capacity = 2 * queue->size;
   if (fresh.capacity < capacity) {
     if (fresh.packets != nullptr) munmap(fresh.packets, fresh.capacity * sizeof(hsa::Dispatch));
     fresh.packets = static_cast<hsa::Dispatch*>(map(capacity * sizeof(hsa::Dispatch)));
     fresh.capacity = fresh.packets == nullptr ? 0 : capacity;
   }
-  fresh.agent = device.agent;
+  fresh.device = &device;
   fresh.number = tape::next_queue();
+  fresh.hardware = g_last_hardware.fetch_add(1, std::memory_order_relaxed) + 1;
   fresh.queue.store(queue, std::memory_order_release);
-  if (at >= g_queue_end.load(std::memory_order_relaxed)) g_queue_end.store(at + 1, std::memory_order_release);
   event::QueueRecord record{};
-  record.header = {event::RecordKind::kQueue, 0, sizeof record, fresh.number};
+  record.header = {event::RecordKind::kQueue, event::kQueueNumbered, sizeof record, fresh.number};
   record.device = device.number;
   record.clock = static_cast<uint32_t>(event::DeviceClock::kPaired);
-  record.native = queue->id;
+  record.native = fresh.hardware;
   tape::define(&record.header);
-  return &fresh;
+}
+
+// On the runtime's thread: the queue processes nothing any more. HIP's handler ends the program.
+void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
+  auto& tracked = *static_cast<Tracked*>(data);
+  if (active()) {
+    uint64_t object = 0;
+    {
+      const Lock lock(tracked.lock);
+      collect_queue(tracked);
+      if (tracked.first != nullptr) object = tracked.first->object;
+    }
+    note_queue_error(tracked.device, status, object);
+  }
+  if (tracked.on_error != nullptr) tracked.on_error(status, queue, tracked.on_error_data);
 }
 
 }  // namespace
@@ -231,24 +295,34 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
                          void (*callback)(hsa::Status, hsa::Queue*, void*), void* data,
                          uint32_t private_bytes, uint32_t group_bytes, hsa::Queue** queue) {
   const Device* const device = active() ? device_of(agent) : nullptr;
-  if (device != nullptr && queue != nullptr) {
-    if (call<sig::QueueCreate>(g_runtime.amd.hsa_amd_queue_intercept_create, agent, size, type, callback,
-                               data, private_bytes, group_bytes, queue) == hsa::kSuccess) {
+  Tracked* const tracked = device != nullptr && queue != nullptr ? claim() : nullptr;
+  if (tracked != nullptr) {
+    watch_events();
+    tracked->on_error = callback;
+    tracked->on_error_data = data;
+    const hsa::Status status = call<sig::QueueCreate>(
+        g_runtime.amd.hsa_amd_queue_intercept_create, agent, size, type,
+        callback != nullptr ? on_error : nullptr, callback != nullptr ? static_cast<void*>(tracked) : data,
+        private_bytes, group_bytes, queue);
+    if (status == hsa::kSuccess) {
       call<sig::ProfilerEnabled>(g_runtime.amd.hsa_amd_profiling_set_profiler_enabled, *queue, 1);
-      if (Tracked* const tracked = track(*queue, *device))
-        call<sig::InterceptRegister>(g_runtime.amd.hsa_amd_queue_intercept_register, *queue, on_packets,
-                                     static_cast<void*>(tracked));
-      else
-        tape::note(event::NoteSeverity::kWarning,
-                   "the program has more than 1024 HSA queues at once: kernels of further ones are not in "
-                   "the trace");
-      return hsa::kSuccess;
+      track(*tracked, *queue, *device);
+      call<sig::InterceptRegister>(g_runtime.amd.hsa_amd_queue_intercept_register, *queue, on_packets,
+                                   static_cast<void*>(tracked));
+      return status;
     }
+    unclaim(*tracked);
+  } else if (device != nullptr && queue != nullptr) {
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "the program has more than 1024 HSA queues at once: kernels of further ones are not in the trace");
+  }
+  const hsa::Status status = call<sig::QueueCreate>(g_runtime.core.hsa_queue_create, agent, size, type,
+                                                    callback, data, private_bytes, group_bytes, queue);
+  if (tracked != nullptr && status == hsa::kSuccess)
     tape::note(event::NoteSeverity::kWarning,
                "the HSA runtime refused an intercept queue: kernels of one queue are not in the trace");
-  }
-  return call<sig::QueueCreate>(g_runtime.core.hsa_queue_create, agent, size, type, callback, data,
-                                private_bytes, group_bytes, queue);
+  return status;
 }
 
 hsa::Status destroy_queue(hsa::Queue* queue) {
@@ -259,11 +333,10 @@ hsa::Status destroy_queue(hsa::Queue* queue) {
     const Lock lock(tracked.lock);
     if (active()) collect_queue(tracked);
     // What a destroyed queue has not executed it never will. The slots stay out of use: the GPU may know their signals.
-    if (tracked.in_flight != 0)
-      tape::loss(event::Table::kDispatch, event::LossReason::kUnmatched, tracked.in_flight);
+    if (tracked.in_flight != 0 && active()) lose(event::LossReason::kUnmatched, tracked.in_flight);
     tracked.first = tracked.last = nullptr;
     tracked.in_flight = 0;
-    tracked.queue.store(nullptr, std::memory_order_release);
+    unclaim(tracked);
     return status;
   }
   return call<sig::QueueDestroy>(g_runtime.core.hsa_queue_destroy, queue);

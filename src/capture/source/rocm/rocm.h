@@ -5,8 +5,11 @@
 //   kernels.cpp   names and resources of kernels, from the loader as executables are frozen
 //   queues.cpp    queues become intercept queues; each dispatch gets a signal of ours, whose times become a record
 //   copies.cpp    asynchronous copies
+//   streams.cpp   HIP's streams: their numbers, and the pool's queue for what a stream does on a hardware queue
+//   allocations.cpp  memory: HIP's as the program asks for it, else HSA's pools
+//   faults.cpp    what the GPU and its queues report when they die
 //   hsa_calls.cpp HSA's calls, by wrapping what the tables hold
-//   hip.cpp       HIP's calls, by interposing its exported functions
+//   hip.cpp       HIP's calls, by interposing its exported functions; hip_calls.h says what each of them does
 //
 // What a call launches carries the call's correlation: HIP and HSA hand packets over on the calling thread.
 #pragma once
@@ -17,6 +20,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "event/schema.h"
+#include "tape/layout.h"
 #include "vendor/amd/hsa.h"
 
 namespace tacho::capture::rocm {
@@ -70,7 +75,66 @@ struct Kernel {
   bool wanted;  // by the user's filter
 };
 Kernel kernel_at(uint64_t object);
+/// Name of the loaded kernel, "" when it is unknown or does not fit.
+void kernel_name(uint64_t object, char* out, size_t room);
 hsa::Status freeze(hsa::Executable executable, const char* options);
+
+// hip.cpp
+/// The outermost HIP call that is open on a thread, for what it launches and allocates.
+struct OpenCall {
+  uint64_t stream;      // the handle that the call names; 0 = the default stream
+  uint32_t depth;       // calls of HIP's functions open; 0 = the thread is in none
+  uint32_t graph_node;  // commands so far of the graph that the call launches
+  bool stream_known;    // false: the call works on several streams
+  bool per_thread;      // its default stream is the thread's own
+  bool graph;           // it launches a graph
+  bool own_memory;      // it allocates or frees memory and is recorded as such: HSA's part of it is not
+  bool starts, stops;   // recording has been switched on or off by a launch of this call
+};
+extern thread_local constinit OpenCall t_call __attribute__((tls_model("initial-exec")));
+/// Number of the next command in the graph that this thread launches, from 1; 0 = it launches none.
+inline uint32_t next_graph_node() {
+  return t_call.graph ? ++t_call.graph_node : 0;
+}
+
+// streams.cpp
+inline constexpr uint32_t kNoStream = 0xffffffff;
+/// Number of the stream on which the calling thread's open HIP call works: 0 = the default stream, others from 1 in the order
+/// in which they were created; kNoStream outside HIP's calls.
+uint32_t open_stream();
+void stream_created(uint64_t handle);
+void stream_destroyed(uint64_t handle);
+/// The pool's queue for what `stream` does on `base`, a queue of `device`; `base` itself for kNoStream. `hardware`: the
+/// number of the HSA queue, 0 = a copy engine.
+uint32_t queue_of_stream(uint32_t base, uint32_t device, uint32_t hardware, uint32_t stream);
+
+// allocations.cpp
+struct Allocation {
+  uint64_t bytes;
+  event::MemoryKind kind;
+  uint32_t device;  // in the pool; 0 = the processor
+};
+/// Remembers and records memory that the program has got between two times of the host's clock.
+void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_t correlation, uint64_t start,
+               uint64_t end);
+/// Takes what is known of `address`, before it is freed. False when it was not recorded.
+bool take_allocation(uint64_t address, Allocation& out);
+/// The freeing failed: it is there still.
+void keep_allocation(uint64_t address, const Allocation& allocation);
+void freed(uint64_t address, const Allocation& allocation, uint64_t correlation, uint64_t start,
+           uint64_t end);
+hsa::Status pool_allocate(uint64_t pool, size_t bytes, uint32_t flags, void** out);
+hsa::Status pool_free(void* at);
+hsa::Status memory_allocate(uint64_t region, size_t bytes, void** out);
+hsa::Status memory_free(void* at);
+
+// faults.cpp
+/// Says in the trace that a queue has died. `object`: the first kernel that it did not complete, 0 = none.
+void note_queue_error(const Device* device, hsa::Status status, uint64_t object);
+/// Sees page faults and resets from here on; once the runtime is up.
+void watch_events();
+/// In place of hsa_amd_register_system_event_handler.
+hsa::Status register_events(hsa::Status (*handler)(const hsa::Event*, void*), void* data);
 
 // queues.cpp
 hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
@@ -99,6 +163,8 @@ void end_copies();
 void trace_calls(hsa::CoreTable& core, hsa::AmdTable& amd);
 
 // session.cpp
+/// Commands issued and not yet recorded, for tacho to count should this process be killed.
+tape::CommandCounts& progress();
 /// True while records are taken: in the process that loaded the source, until its end.
 bool active();
 

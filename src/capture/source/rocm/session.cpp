@@ -33,6 +33,8 @@ constexpr uint32_t kMostDevices = 64;
 constinit Device g_devices[kMostDevices] = {};
 constinit std::atomic<uint32_t> g_device_count{0};
 constinit std::atomic<bool> g_devices_found{false};
+constinit tape::CommandCounts g_unseen{};  // where the pool has no room for them
+constinit std::atomic<tape::CommandCounts*> g_progress{&g_unseen};
 
 // ---- devices ---------------------------------------------------------------------------------------------------------
 
@@ -144,6 +146,7 @@ void finish() {
   if (g_finished.exchange(1) != 0) return;
   end_queues();
   end_copies();
+  progress().ended.store(1, std::memory_order_release);
 }
 
 template <typename Function>
@@ -188,6 +191,12 @@ bool start(hsa::Tables* tables) {
   replace(core.hsa_queue_create, create_queue);
   replace(core.hsa_queue_destroy, destroy_queue);
   replace(core.hsa_executable_freeze, freeze);
+  replace(core.hsa_memory_allocate, memory_allocate);
+  replace(core.hsa_memory_free, memory_free);
+  replace(amd.hsa_amd_memory_pool_allocate, pool_allocate);
+  replace(amd.hsa_amd_memory_pool_free, pool_free);
+  if (TACHO_HSA_HAS(amd, hsa_amd_register_system_event_handler))
+    replace(amd.hsa_amd_register_system_event_handler, register_events);
   replace(amd.hsa_amd_memory_async_copy, async_copy);
   if (TACHO_HSA_HAS(amd, hsa_amd_memory_async_copy_on_engine))
     replace(amd.hsa_amd_memory_async_copy_on_engine, async_copy_on);
@@ -196,6 +205,8 @@ bool start(hsa::Tables* tables) {
     trace_calls(core, amd);
     tape::define_attached(event::Domain::kHsa);
   }
+  if (tape::CommandCounts* const counts = tape::open_progress())
+    g_progress.store(counts, std::memory_order_release);
   tape::define_property(event::Table::kProcess, 0, "rocm.source", "hsa");
   if (tape::configuration().amd_source == event::AmdSource::kSdk && road() == Road::kUndecided)
     tape::note(event::NoteSeverity::kWarning,
@@ -208,6 +219,10 @@ bool start(hsa::Tables* tables) {
 }
 
 }  // namespace
+
+tape::CommandCounts& progress() {
+  return *g_progress.load(std::memory_order_acquire);
+}
 
 bool active() {
   return g_pid != 0 && getpid() == g_pid && g_finished.load(std::memory_order_relaxed) == 0;

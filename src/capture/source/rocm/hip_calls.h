@@ -1,0 +1,136 @@
+// What each of HIP's functions does as far as tacho must know, told from its name at compile time: where its stream is among its
+// arguments, whether it waits, launches a graph, makes a stream, allocates or frees. Arguments are counted in words as hip.cpp
+// hands them on: 0 to 5 are registers, 6 to 13 lie on the stack. From HIP's headers (hip_runtime_api.h, version 7.2).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tacho::capture::rocm {
+
+enum class HipMemory : uint8_t {
+  kNone,
+  kSized,    // (void** out, size_t bytes, ...)
+  kPitched,  // (void** out, size_t* pitch, size_t width, size_t height, ...)
+  kCubic,    // (hipPitchedPtr* out, hipExtent)
+  kFrees,    // (void* or handle)
+};
+
+struct HipCall {
+  int8_t stream = -1;       // word of the stream; -1 = the default stream, -2 = several
+  bool asks = false;        // only asks, is over in nanoseconds and comes by the thousand
+  bool waits = false;       // returns when device work has ended
+  bool works = false;       // causes device work
+  bool graph = false;       // launches a graph
+  bool per_thread = false;  // the default stream is the thread's own
+  bool creates = false;     // a stream, into *word 0
+  bool destroys = false;    // the stream in word 0
+  bool finds = false;       // a function of HIP's by its name (word 0), into *word 1
+  HipMemory memory = HipMemory::kNone;
+  bool pinned = false, managed = false;  // what it allocates
+};
+
+namespace hip_internal {
+
+struct StreamAt {
+  std::string_view name;
+  int8_t word;
+};
+inline constexpr StreamAt kStreams[] = {
+    {"hipLaunchKernel", 7},
+    {"hipExtLaunchKernel", 7},
+    {"hipLaunchCooperativeKernel", 7},
+    {"hipModuleLaunchKernel", 8},
+    {"hipExtModuleLaunchKernel", 8},
+    {"hipHccModuleLaunchKernel", 8},
+    {"hipModuleLaunchCooperativeKernel", 8},
+    {"hipLaunchCooperativeKernelMultiDevice", -2},
+    {"hipModuleLaunchCooperativeKernelMultiDevice", -2},
+    {"hipExtLaunchMultiKernelMultiDevice", -2},
+    {"hipLaunchHostFunc", 0},
+    {"hipGraphLaunch", 1},
+    {"hipGraphUpload", 1},
+    {"hipMemcpyAsync", 4},
+    {"hipMemcpyWithStream", 4},
+    {"hipMemcpyHtoDAsync", 3},
+    {"hipMemcpyDtoHAsync", 3},
+    {"hipMemcpyDtoDAsync", 3},
+    {"hipMemcpyHtoAAsync", 4},
+    {"hipMemcpyAtoHAsync", 4},
+    {"hipMemcpyPeerAsync", 5},
+    {"hipMemcpyToSymbolAsync", 5},
+    {"hipMemcpyFromSymbolAsync", 5},
+    {"hipMemcpy2DAsync", 7},
+    {"hipMemcpy2DToArrayAsync", 8},
+    {"hipMemcpy2DFromArrayAsync", 8},
+    {"hipMemcpyParam2DAsync", 1},
+    {"hipMemcpy3DAsync", 1},
+    {"hipMemcpy3DPeerAsync", 1},
+    {"hipDrvMemcpy3DAsync", 1},
+    {"hipMemcpyBatchAsync", 8},
+    {"hipMemcpy3DBatchAsync", 4},
+    {"hipMemsetAsync", 3},
+    {"hipMemsetD8Async", 3},
+    {"hipMemsetD16Async", 3},
+    {"hipMemsetD32Async", 3},
+    {"hipMemset2DAsync", 5},
+    {"hipMemset3DAsync", 1},  // the two structs before it lie on the stack
+    {"hipMemsetD2D8Async", 5},
+    {"hipMemsetD2D16Async", 5},
+    {"hipMemsetD2D32Async", 5},
+    {"hipMallocAsync", 2},
+    {"hipMallocFromPoolAsync", 3},
+    {"hipFreeAsync", 1},
+    {"hipMemPrefetchAsync", 3},
+    {"hipEventRecord", 1},
+    {"hipEventRecordWithFlags", 1},
+};
+
+// Calls that only ask: not recorded by default, as with CUDA.
+inline constexpr std::string_view kQuestions[] = {
+    "hipGetDevice",         "hipGetLastError",         "hipExtGetLastError",
+    "hipPeekAtLastError",   "hipDeviceGetAttribute",   "hipGetDeviceFlags",
+    "hipStreamIsCapturing", "hipStreamGetCaptureInfo", "hipDriverGetVersion",
+    "hipRuntimeGetVersion", "hipStreamGetPriority",    "hipThreadExchangeStreamCaptureMode",
+    "hipStreamGetFlags",    "hipStreamGetDevice",      "hipGetErrorName",
+    "hipGetErrorString"};
+
+constexpr bool has(std::string_view name, std::string_view part) {
+  return name.find(part) != std::string_view::npos;
+}
+
+}  // namespace hip_internal
+
+consteval HipCall hip_call(std::string_view name) {
+  using namespace hip_internal;
+  HipCall call;
+  for (const std::string_view question : kQuestions)
+    if (name == question) call.asks = true;
+  const bool asynchronous = has(name, "Async");
+  call.waits = has(name, "Synchronize") || (name.starts_with("hipMemcpy") && !asynchronous) ||
+               name == "hipFree" || name == "hipDeviceReset";
+  call.per_thread = name.ends_with("_spt");
+  const std::string_view plain = call.per_thread ? name.substr(0, name.size() - 4) : name;
+  for (const StreamAt& at : kStreams)
+    if (plain == at.name) call.stream = at.word;
+  call.creates = name.starts_with("hipStreamCreate") || name == "hipExtStreamCreateWithCUMask";
+  call.destroys = name == "hipStreamDestroy";
+  if (plain.starts_with("hipStream") && !call.creates) call.stream = 0;
+  call.graph = plain == "hipGraphLaunch";
+  call.works = call.graph || (has(name, "Launch") && !has(name, "HostFunc")) ||
+               name.starts_with("hipMemcpy") || name.starts_with("hipMemset");
+  call.finds = name == "hipGetProcAddress" || name == "hipGetDriverEntryPoint";
+  const auto is = [&](auto... names) { return ((name == names) || ...); };
+  call.pinned = is("hipHostMalloc", "hipHostAlloc", "hipMallocHost", "hipMemAllocHost");
+  call.managed = is("hipMallocManaged");
+  if (call.pinned || call.managed ||
+      is("hipMalloc", "hipExtMallocWithFlags", "hipMallocAsync", "hipMallocFromPoolAsync", "hipMemCreate"))
+    call.memory = HipMemory::kSized;
+  if (is("hipMallocPitch", "hipMemAllocPitch")) call.memory = HipMemory::kPitched;
+  if (is("hipMalloc3D")) call.memory = HipMemory::kCubic;
+  if (is("hipFree", "hipFreeHost", "hipHostFree", "hipFreeAsync", "hipMemRelease"))
+    call.memory = HipMemory::kFrees;
+  return call;
+}
+
+}  // namespace tacho::capture::rocm

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
@@ -38,7 +39,11 @@ uint8_t device_of(const char* path) {
 
 using Open = int (*)(const char*, int, ...);
 int open_as(const char* name, const char* path, int flags, unsigned mode) {
-  if (const uint8_t device = device_of(path); device != 0) return open_ours(device);
+  if (const uint8_t device = device_of(path); device != 0) {
+    if (!kfd::fault::refuses_open()) return open_ours(device);
+    errno = EACCES;
+    return -1;
+  }
   return next<Open>(name)(path, flags, mode);
 }
 
@@ -69,6 +74,13 @@ TACHO_EXPORT int open64(const char* path, int flags, ...) {
   const unsigned mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(values, unsigned) : 0;
   va_end(values);
   return open_as("open64", path, flags, mode);
+}
+TACHO_EXPORT int access(const char* path, int mode) noexcept {
+  if (device_of(path) != 0 && kfd::fault::refuses_open() && mode != F_OK) {
+    errno = EACCES;
+    return -1;
+  }
+  return next<int (*)(const char*, int)>("access")(path, mode);
 }
 TACHO_EXPORT int close(int descriptor) {
   if (descriptor >= 0 && descriptor < kMostDescriptors) g_ours[descriptor] = 0;

@@ -33,6 +33,7 @@ struct Event {
   bool resets_itself;
   bool set = false;
   uint64_t age = 1;
+  Exception exception{};
 };
 struct Buffer {
   uint64_t address, size, offset;
@@ -124,6 +125,21 @@ uint64_t& age_of(kfd_event_data& event) {
   return *reinterpret_cast<uint64_t*>(&event);
 }
 
+// What a thread that waited for an exception gets.
+void tell(const Event& event, kfd_event_data& data) {
+  if (event.type == KFD_IOC_EVENT_MEMORY) {
+    data.memory_exception_data = {};
+    data.memory_exception_data.failure.NotPresent = 1;
+    data.memory_exception_data.va = event.exception.address;
+    data.memory_exception_data.gpu_id = event.exception.gpu_id;
+  } else if (event.type == KFD_IOC_EVENT_HW_EXCEPTION) {
+    data.hw_exception_data = {};
+    data.hw_exception_data.reset_type = 1;  // the whole GPU
+    data.hw_exception_data.memory_lost = 1;
+    data.hw_exception_data.gpu_id = event.exception.gpu_id;
+  }
+}
+
 int wait_events(kfd_ioctl_wait_events_args& args) {
   State& all = state();
   auto* const wanted = reinterpret_cast<kfd_event_data*>(args.events_ptr);
@@ -154,6 +170,7 @@ int wait_events(kfd_ioctl_wait_events_args& args) {
   }
   for (uint32_t at = 0; at < count; ++at) {
     const auto event = all.events.find(wanted[at].event_id);
+    if (active[at] != 0 && event != all.events.end()) tell(event->second, wanted[at]);
     if (active[at] != 0 && event != all.events.end() && event->second.type == KFD_IOC_EVENT_SIGNAL &&
         age_of(wanted[at]) != 0)
       age_of(wanted[at]) = event->second.age;
@@ -195,6 +212,7 @@ int allocate(kfd_ioctl_alloc_memory_of_gpu_args& args) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   Buffer buffer{args.va_addr, args.size, 0, args.flags};
+  if ((args.flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) != 0 && !fault::has_memory(args.size)) return fail(ENOMEM);
   if (is_pinned(args.flags)) {
     memory().pin(args.va_addr, args.size, args.mmap_offset);
   } else {
@@ -323,6 +341,18 @@ void set_event(uint32_t id) {
   if (found == all.events.end()) return;
   found->second.set = true;
   ++found->second.age;
+  all.changed.notify_all();
+}
+
+void raise(uint32_t type, const Exception& exception) {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  for (auto& [id, event] : all.events)
+    if (event.type == type) {
+      event.exception = exception;
+      event.set = true;
+      ++event.age;
+    }
   all.changed.notify_all();
 }
 

@@ -4,6 +4,7 @@
 //   driver.cpp   the driver's calls (ioctl): memory, events, queues, clocks
 //   packets.cpp  packet processors: compute queues (AQL) and copy engines (SDMA), each queue on a thread of its own
 //   kernels.cpp  which kernel a dispatch runs (from the loader's list of code objects) and the program's host version of it
+//   faults.cpp   what goes wrong on demand (TACHO_KFD_FAULT)
 //   ledger.cpp   what the bed did, one line a packet, for tests to compare with
 //
 // One memory file stands for all memory of the GPUs. A buffer's address on the GPU is its address in the process, except
@@ -74,6 +75,7 @@ struct Queue {
   std::byte* ring = nullptr;
   uint64_t bytes = 0;
   uint64_t *read = nullptr, *write = nullptr;  // AQL: packets, SDMA: bytes
+  std::byte* saved = nullptr;  // where its waves are saved (struct kfd_context_save_area_header)
   std::atomic<bool> stop{false};
   pthread_t thread{};
 };
@@ -93,6 +95,26 @@ static_assert(sizeof(Dispatch) == 64);
 std::string kernel_name(uint64_t object);
 /// Runs the program's host version of the kernel, if it has one.
 bool run_on_host(const std::string& name, const Dispatch& dispatch, void* arguments);
+
+/// Faults on demand: TACHO_KFD_FAULT is a list of words separated by commas.
+namespace fault {
+/// permission: /dev/kfd and the render nodes may not be opened.
+bool refuses_open();
+/// out-of-memory@N: allocations of GPU memory beyond N MiB fail. Counts `bytes` and tells whether they are still there.
+bool has_memory(uint64_t bytes);
+/// KIND@N strikes the process's N-th dispatch, from 1: queue-error (a packet that cannot be read), memory-fault (a page that is not
+/// there), reset (the GPU is reset), hang (the kernel never ends). True when the queue processes nothing from here on.
+bool strikes(const Queue& queue);
+/// True once the GPU has been reset: no queue processes anything.
+bool dead();
+}  // namespace fault
+
+/// Sets the process's events of `type` (KFD_IOC_EVENT_MEMORY, KFD_IOC_EVENT_HW_EXCEPTION), with what a waiting thread is told.
+struct Exception {
+  uint32_t gpu_id;
+  uint64_t address;
+};
+void raise(uint32_t type, const Exception& exception);
 
 /// Adds a line to the ledger (TACHO_KFD_LEDGER), if there is one.
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));

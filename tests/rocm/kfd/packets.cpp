@@ -108,6 +108,10 @@ void process_aql(Queue& queue) {
     }
     const Dispatch packet = *slot;
     const uint64_t start = gpu_clock();
+    if (fault::dead() || (type == packet::kDispatch && fault::strikes(queue))) {
+      while (!queue.stop) pause_ns(100'000);
+      return;
+    }
     if (type == packet::kDispatch) {
       run_dispatch(queue, packet);
     } else if (type == packet::kBarrierAnd || type == packet::kBarrierOr) {
@@ -221,6 +225,10 @@ void process_sdma(Queue& queue) {
   while (!queue.stop) {
     if (at >= __atomic_load_n(queue.write, __ATOMIC_ACQUIRE)) {
       pause_ns(20'000);
+      continue;
+    }
+    if (fault::dead()) {
+      pause_ns(100'000);
       continue;
     }
     uint32_t words[16];

@@ -1,7 +1,7 @@
 // Programs that end in ways that a profiler must bear. ends HOW: fork (parent and child both use the GPU), exec (the child of a
 // fork starts this program again), late (does not wait for its kernels), _exit (the same, without exit handlers), reset
 // (hipDeviceReset, then the program goes on), waits (twelve kernels one by one; an alarm ends the program if one never does),
-// module (a code object is unloaded right behind its launches)
+// module (a code object is unloaded as soon as its kernels have ended)
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ static int one_by_one() {
   return 0;
 }
 
-// The program's own device code once more, as a module that goes away while its kernels may still run.
+// The program's own device code once more, as a module that goes away as soon as its kernels have ended.
 static int unload() {
   FILE* const file = fopen("ends.hsaco", "rb");
   if (file == nullptr) return 1;
@@ -57,6 +57,7 @@ static int unload() {
     void* arguments[] = {&out, &value, &size};
     for (int i = 0; i < 4; ++i)
       HIP(hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr));
+    HIP(hipDeviceSynchronize());
     HIP(hipModuleUnload(module));
   }
   return 0;

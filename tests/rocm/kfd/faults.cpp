@@ -1,0 +1,84 @@
+// What goes wrong on demand (driver.h).
+#include <linux/kfd_ioctl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "driver.h"
+
+namespace kfd::fault {
+namespace {
+
+// The number behind "KIND@"; ~0 when the list has no such word. A word alone counts as 1.
+uint64_t wanted(std::string_view kind) {
+  static const std::string* const list = [] {
+    const char* const given = getenv("TACHO_KFD_FAULT");
+    return new std::string(given != nullptr ? given : "");
+  }();
+  std::string_view rest = *list;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const size_t at = word.find('@');
+    if (word.substr(0, at) == kind)
+      return at == std::string_view::npos ? 1
+                                          : strtoull(std::string(word.substr(at + 1)).c_str(), nullptr, 10);
+  }
+  return ~0ull;
+}
+
+std::atomic<bool> g_dead{false};
+
+// As the packet processor does: the reason goes into the queue's inactive signal, which lies 64 bytes behind its read index
+// (amd_hsa_queue.h).
+void report_queue_error(const Queue& queue) {
+  constexpr uint64_t kMalformedPacket = 0x20;
+  uint64_t inactive = 0;
+  memcpy(&inactive, reinterpret_cast<const std::byte*>(queue.read) + 64, sizeof inactive);
+  if (inactive == 0) return;
+  auto* const words = memory().host<uint64_t>(inactive);  // amd_hsa_signal.h: kind, value, mailbox, event
+  __atomic_store_n(words + 1, kMalformedPacket, __ATOMIC_RELEASE);
+  const auto event = static_cast<uint32_t>(words[3]);
+  if (words[2] != 0) __atomic_store_n(memory().host<uint64_t>(words[2]), event, __ATOMIC_RELEASE);
+  set_event(event);
+}
+
+}  // namespace
+
+bool refuses_open() {
+  return wanted("permission") != ~0ull;
+}
+
+bool has_memory(uint64_t bytes) {
+  static const uint64_t most = wanted("out-of-memory");
+  static std::atomic<uint64_t> used{0};
+  return most == ~0ull || used.fetch_add(bytes) + bytes <= most << 20;
+}
+
+bool strikes(const Queue& queue) {
+  static std::atomic<uint64_t> dispatches{0};
+  const uint64_t number = ++dispatches;
+  const uint32_t gpu = gpus()[queue.gpu].id;
+  constexpr uint64_t kNowhere = 0xdead000;
+  if (number == wanted("queue-error")) {
+    report_queue_error(queue);
+  } else if (number == wanted("memory-fault")) {
+    raise(KFD_IOC_EVENT_MEMORY, {gpu, kNowhere});
+  } else if (number == wanted("reset")) {
+    g_dead = true;
+    raise(KFD_IOC_EVENT_HW_EXCEPTION, {gpu, 0});
+  } else if (number != wanted("hang")) {
+    return false;
+  }
+  log("fault %u %u", queue.gpu, queue.id);
+  return true;
+}
+
+bool dead() {
+  return g_dead;
+}
+
+}  // namespace kfd::fault

@@ -187,6 +187,8 @@ class FirstContact(harness.Case):
         result = self.run_command(TACHO, VCOPY, "-n", "4096", "-b", "64", "-i", "3")
         self.assertIn(b"Kernels (3 dispatches", result.stderr)
         self.assertEqual(self.calls("kernel", "vecCopy", "vcopy.tacho"), 3)
+        result = self.run_command(TACHO, VCOPY, "-n", "4096", "-b", "64", "-i", "1")
+        self.assertIn(b"Kernels (1 dispatch, ", result.stderr)
         result = self.run_command(TACHO, "--", "sh", "-c", "exit 7", code=7)
         self.assertTrue((self.folder / "sh.tacho").exists())
         # A command's own name wins over a program of that name, and options behind the program are the program's.
@@ -226,6 +228,7 @@ class FirstContact(harness.Case):
                 self.assertIn(" ".join(["Usage: tacho", *words]), text)
                 self.assertNotIn("[OPTIONS]", text)
                 self.assertNotIn("Option Group", text)
+                self.assertNotIn("{false}", text)
                 # In a pipe the lines are whole: completions read them.
                 piped = self.run_command(TACHO, *words, "--help").stdout.decode()
                 self.assertEqual(sorted(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", piped)),

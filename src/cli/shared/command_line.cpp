@@ -68,6 +68,12 @@ class HelpFormatter : public CLI::Formatter {
       if (option != group->get_help_ptr()) out += make_option(option, false);
     return "\n" + group->get_group() + ":\n" + out;
   }
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, positional);
+    // CLI11 says of a flag such as --no-lines what it assigns.
+    if (const size_t at = name.find("{false}"); at != std::string::npos) name.erase(at, 7);
+    return name;
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string text = CLI::Formatter::make_option_opts(option);
     // What is left out of brackets in the usage line says the same.

@@ -52,7 +52,8 @@ void add_stats(std::string& out, const trace::Trace& trace, const report::Screen
   }
   if (rows->size() == 0) return;
   out += heading(fmt::format("{} ({} {}, {})", title, rows->calls(),
-                             by == analysis::By::kKernel ? "dispatches" : "calls",
+                             by == analysis::By::kKernel ? (rows->calls() == 1 ? "dispatch" : "dispatches")
+                                                         : (rows->calls() == 1 ? "call" : "calls"),
                              report::format_duration(static_cast<double>(rows->total()))),
                  screen);
   report::Table table;

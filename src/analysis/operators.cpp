@@ -11,6 +11,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/pair_hash.h"
 #include "base/format.h"
 #include "event/schema.h"
 
@@ -171,15 +172,6 @@ std::optional<Kind> of_python(std::string_view name) {
   return kind;
 }
 
-struct PairHash {
-  size_t operator()(const std::pair<int64_t, int64_t>& pair) const {
-    return static_cast<size_t>(
-        (static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^ static_cast<uint64_t>(pair.second)) *
-            0xff51afd7ed558ccdull >>
-        7);
-  }
-};
-
 // Calls of device APIs whose work may still come, and forward operators whose backward may: the newest of them.
 constexpr size_t kMostRemembered = 2'000'000;
 
@@ -214,9 +206,10 @@ std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
   return chain;
 }
 
-class Sweep {
+class OperatorSweep {
  public:
-  Sweep(const trace::Trace& trace, const OperatorVisitor& visitor) : trace_(trace), visitor_(visitor) {
+  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor)
+      : trace_(trace), visitor_(visitor) {
     tree_.texts.emplace_back();
     tree_.nodes.emplace_back();
   }
@@ -599,7 +592,7 @@ std::string OperatorTree::path(uint32_t node) const {
 }
 
 Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor) {
-  return Sweep(trace, visitor).run();
+  return OperatorSweep(trace, visitor).run();
 }
 
 Result<std::string> torch_sentence(const trace::Trace& trace) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/pair_hash.h"
 #include "base/demangle.h"
 #include "base/format.h"
 #include "base/json_writer.h"
@@ -26,15 +27,6 @@ std::string_view to_string(StackPart part) {
 }
 
 namespace {
-
-struct PairHash {
-  size_t operator()(const std::pair<int64_t, int64_t>& pair) const {
-    return static_cast<size_t>(
-        (static_cast<uint64_t>(pair.first) * 0x9e3779b97f4a7c15ull ^ static_cast<uint64_t>(pair.second)) *
-            0xff51afd7ed558ccdull >>
-        7);
-  }
-};
 
 // PyTorch's emit_nvtx appends numbers to an operator's name, another in every call: "aten::mm, seq = 7, op_id
 // = 31".

@@ -2,9 +2,12 @@
 #include "base/output_claim.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -64,6 +67,28 @@ Status may_write(const std::string& path, bool overwrite) {
           path, target);
   }
   return {};
+}
+
+int move_into_place(const std::string& temporary, const std::string& target, bool overwrite) {
+  const char* const from = temporary.c_str();
+  const char* const to = target.c_str();
+  if (overwrite) return rename(from, to) == 0 ? 0 : errno;
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // A file system that does not know this: a link never replaces a file, and where there are no links an empty file takes the
+  // name first.
+  if (link(from, to) == 0) {
+    unlink(from);
+    return 0;
+  }
+  if (errno == EEXIST) return errno;
+  const int claim = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (claim < 0) return errno;
+  close(claim);
+  if (rename(from, to) == 0) return 0;
+  const int error = errno;
+  unlink(to);
+  return error;
 }
 
 Result<OutputClaim> OutputClaim::exactly(const std::string& name, bool overwrite) {

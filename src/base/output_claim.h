@@ -13,6 +13,10 @@ namespace tacho {
 /// a folder part that is none.
 Status may_write(const std::string& path, bool overwrite);
 
+/// Gives the finished file `temporary` the name `target`, in one step for whoever looks. Without `overwrite` a file that is
+/// there by now stays, on file systems without hard links too, and `temporary` as well. Returns 0, or errno (EEXIST).
+int move_into_place(const std::string& temporary, const std::string& target, bool overwrite);
+
 /// A name for an output that belongs to this process until the claim's end.
 class OutputClaim {
  public:

@@ -340,19 +340,9 @@ Status OutputFile::give_name() {
     }
     temporary_ = name;
   }
-  int result;
-  if (overwrite_) {
-    result = rename(temporary_.c_str(), target_.c_str());
-  } else {
-    result = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
-    if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
-      result = access(target_.c_str(), F_OK) == 0 ? (errno = EEXIST, -1)
-                                                  : rename(temporary_.c_str(), target_.c_str());
-    }
-  }
-  if (result != 0) {
-    if (errno == EEXIST) return fail("{} has appeared meanwhile; left as it is", path_);
-    error_ = errno;
+  if (const int error = move_into_place(temporary_, target_, overwrite_); error != 0) {
+    if (error == EEXIST) return fail("{} has appeared meanwhile; left as it is", path_);
+    error_ = error;
     return failure();
   }
   temporary_.clear();

@@ -42,7 +42,7 @@ void install() {
 
 }  // namespace
 
-RemovedOnSignal::RemovedOnSignal(const std::string& path) {
+RemovedOnSignal::RemovedOnSignal(const std::string& path) : path_(path) {
   install();
   for (int i = 0; i < static_cast<int>(std::size(g_slots)); ++i) {
     Slot& slot = g_slots[i];
@@ -54,19 +54,22 @@ RemovedOnSignal::RemovedOnSignal(const std::string& path) {
   }
 }
 
-RemovedOnSignal::RemovedOnSignal(RemovedOnSignal&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+RemovedOnSignal::RemovedOnSignal(RemovedOnSignal&& other) noexcept
+    : path_(std::exchange(other.path_, {})), slot_(std::exchange(other.slot_, -1)) {}
 RemovedOnSignal& RemovedOnSignal::operator=(RemovedOnSignal&& other) noexcept {
+  std::swap(path_, other.path_);
   std::swap(slot_, other.slot_);
   return *this;
 }
 RemovedOnSignal::~RemovedOnSignal() {
-  if (slot_ < 0) return;
-  unlink(g_slots[slot_].path);
+  if (path_.empty()) return;
+  unlink(path_.c_str());
   release();
 }
 void RemovedOnSignal::release() {
   if (slot_ >= 0) g_slots[slot_].used.store(false);
   slot_ = -1;
+  path_.clear();
 }
 
 }  // namespace tacho

@@ -19,7 +19,8 @@ class RemovedOnSignal {
   void release();
 
  private:
-  int slot_ = -1;
+  std::string path_;  // "" = nothing to remove
+  int slot_ = -1;     // of those that a signal finds; -1: none was free, or the path is too long
 };
 
 }  // namespace tacho

@@ -171,15 +171,7 @@ Status RandomAccessFile::publish(bool sync) {
   if (sync && fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) {
     return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));
   }
-  const std::string& target = target_;
-  const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
-  int failed = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target.c_str(), flags);
-  if (failed != 0 && errno == EINVAL && !overwrite_) {  // a file system without RENAME_NOREPLACE
-    failed = link(temporary_.c_str(), target.c_str());
-    if (failed == 0) unlink(temporary_.c_str());
-  }
-  if (failed != 0) {
-    const int error = errno;
+  if (const int error = move_into_place(temporary_, target_, overwrite_); error != 0) {
     std::string where;
     where.swap(temporary_);  // keep what was recorded
     if (error == EEXIST)

@@ -185,12 +185,32 @@ class Names(attack.Attack):
         (self.folder / "out.json").symlink_to("nowhere.json")
         self.sentence(self.tacho("export", "t.tacho", "-f", "json", "-o", "out.json", code=1), "link")
 
+    @variants(rpd="rpd", rocpd="rocpd")
+    def test_databases_and_links(self, form):
+        self.trace_of(WORKLOAD, "5")
+        export = ["export", "t.tacho", "-f", form, "-o", "out.db"]
+        link = self.folder / "out.db"
+        link.symlink_to("nowhere.db")
+        self.sentence(self.tacho(*export, code=1), "link")
+        link.unlink()
+        (self.folder / "outside").mkdir()
+        (self.folder / "outside/precious").write_text("precious")
+        link.symlink_to("outside/precious")
+        self.sentence(self.tacho(*export, "--overwrite", code=1), "precious")
+        self.assertEqual((self.folder / "outside/precious").read_text(), "precious")
+        link.unlink()
+        (self.folder / "real.db").write_text("old")
+        link.symlink_to("real.db")
+        self.tacho(*export, "--overwrite")
+        self.assertTrue(link.is_symlink())
+        self.assertTrue((self.folder / "real.db").read_bytes().startswith(b"SQLite format 3"))
+
     @variants(private=0o600, group=0o640, all=0o666)
     def test_overwrite_keeps_the_mode(self, mode):
-        for form, file in (("tacho", "t.tacho"), ("json", "t.json")):
-            self.trace_of(WORKLOAD, "5", options=["--overwrite", "-f", "tacho,json"])
+        for form, file in (("tacho", "t.tacho"), ("json", "t.json"), ("rpd", "t.rpd")):
+            self.trace_of(WORKLOAD, "5", options=["--overwrite", "-f", "tacho,json,rpd"])
             (self.folder / file).chmod(mode)
-            self.trace_of(WORKLOAD, "5", options=["--overwrite", "-f", "tacho,json"])
+            self.trace_of(WORKLOAD, "5", options=["--overwrite", "-f", "tacho,json,rpd"])
             self.assertEqual(stat.S_IMODE((self.folder / file).stat().st_mode), mode, form)
 
     def test_overwrite_stays_in_its_folder(self):

@@ -9,10 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "base/output_claim.h"
 
 namespace tacho {
 namespace {
@@ -127,6 +130,19 @@ TEST_F(OutputFileTest, AFileThatAppearsMeanwhileIsLeft) {
   ASSERT_FALSE(done);
   EXPECT_NE(done.error().message.find("has appeared meanwhile"), std::string::npos);
   EXPECT_EQ(read(file("a")), "somebody's");
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OutputFileTest, MovedIntoPlaceOrLeft) {
+  std::ofstream(file("made")) << "new";
+  std::ofstream(file("a")) << "somebody's";
+  EXPECT_EQ(move_into_place(file("made"), file("a"), false), EEXIST);
+  EXPECT_EQ(read(file("a")), "somebody's");
+  EXPECT_EQ(read(file("made")), "new");
+  EXPECT_EQ(move_into_place(file("made"), file("b"), false), 0);
+  EXPECT_EQ(move_into_place(file("b"), file("a"), true), 0);
+  EXPECT_EQ(read(file("a")), "new");
+  EXPECT_EQ(move_into_place(file("made"), file("a"), true), ENOENT);
   EXPECT_EQ(entries(), 1u);
 }
 

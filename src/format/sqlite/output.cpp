@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "base/output_claim.h"
 #include "base/output_file.h"
 
 namespace tacho::sqlite {
@@ -18,31 +18,39 @@ namespace tacho::sqlite {
 Result<DatabaseOutput> DatabaseOutput::create(const std::string& path, bool overwrite) {
   DatabaseOutput output;
   output.path_ = path;
+  output.target_ = path;
   output.overwrite_ = overwrite;
   if (is_standard_output(path))
     return fail("{}: a database cannot be written to standard output; give it a name", path);
+  TACHO_TRY(may_write(path, overwrite));
+  mode_t mode = 0;  // of the file that is replaced
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return fail("{}: is a folder", path);
-    if (!overwrite) return fail("{}: exists already; choose another name or add --overwrite", path);
+    if (!S_ISREG(status.st_mode))
+      return fail("{}: is not a regular file; give the database another name", path);
+    mode = status.st_mode & 07777;
+    if (char* const real = ::realpath(path.c_str(), nullptr); real != nullptr) {
+      output.target_ = real;
+      ::free(real);
+    }
   }
-  std::string name = path + ".partial-XXXXXX";
+  std::string name = output.target_ + ".partial-XXXXXX";
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) return fail("{}: cannot be created: {}", path, std::strerror(errno));
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(descriptor, 0666 & ~mask);
   ::close(descriptor);
   // SQLite makes its files itself and wants none there; an empty one it would take too, but BulkFile insists
   // on its own.
   ::unlink(name.c_str());
   output.temporary_ = std::move(name);
+  output.mode_ = mode;
   return output;
 }
 
 DatabaseOutput::DatabaseOutput(DatabaseOutput&& other) noexcept
     : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
+      mode_(other.mode_),
       overwrite_(other.overwrite_) {}
 
 DatabaseOutput::~DatabaseOutput() {
@@ -52,16 +60,11 @@ DatabaseOutput::~DatabaseOutput() {
 }
 
 Status DatabaseOutput::commit() {
-  // link() refuses to replace a file that appeared meanwhile; not every file system has it.
-  if (!overwrite_) {
-    if (::link(temporary_.c_str(), path_.c_str()) == 0) {
-      ::unlink(temporary_.c_str());
-      temporary_.clear();
-      return {};
-    }
-    if (errno == EEXIST) return fail("{}: exists already; choose another name or add --overwrite", path_);
-  }
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return fail("{}: {}", path_, std::strerror(errno));
+  if (mode_ != 0) ::chmod(temporary_.c_str(), mode_);
+  if (const int error = move_into_place(temporary_, target_, overwrite_); error == EEXIST)
+    return fail("{} has appeared meanwhile; left as it is", path_);
+  else if (error != 0)
+    return fail("{}: {}", path_, std::strerror(error));
   temporary_.clear();
   return {};
 }

@@ -10,7 +10,7 @@ namespace tacho::sqlite {
 /// Name for building a database beside its place; gives it its own name at the end, removes it otherwise.
 class DatabaseOutput {
  public:
-  /// Refuses an existing `path` unless `overwrite`.
+  /// Refuses what may_write() refuses, standard output and whatever is no regular file. A file that is replaced keeps its mode.
   static Result<DatabaseOutput> create(const std::string& path, bool overwrite);
   DatabaseOutput(DatabaseOutput&& other) noexcept;
   DatabaseOutput& operator=(DatabaseOutput&&) = delete;
@@ -22,7 +22,8 @@ class DatabaseOutput {
 
  private:
   DatabaseOutput() = default;
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;  // as given, without links, what is written
+  unsigned mode_ = 0;                      // of the file that is replaced
   bool overwrite_ = false;
 };
 

@@ -229,7 +229,7 @@ class OperatorSweep {
     Kind kind;
     uint32_t name = 0, module = 0, place = 0, fused = 0;  // texts
     bool torch = false;
-    std::unordered_map<int64_t, int64_t> calls;  // of it from its place, by thread
+    enum : uint8_t { kNone, kNode, kCopy, kOrigin } graph = kNone;  // a mark about a node of a CUDA graph
   };
   struct Open {
     int64_t end = 0, start = 0, duration = 0;
@@ -277,7 +277,12 @@ class OperatorSweep {
                            category = trace_.text(Table::kLabel, row, column::Label::category);
     if (domain == "torch") {
       known.torch = true;
-      if (category.starts_with("version ")) {
+      if (name == "graph node" || name == "graph node copy" || name == "graph node origin") {
+        known.graph = name.ends_with("node")   ? Known::kNode
+                      : name.ends_with("copy") ? Known::kCopy
+                                               : Known::kOrigin;
+        known.read = true;
+      } else if (category.starts_with("version ")) {
         tree_.torch_seen = true;
         tree_.torch_version = name;
         known.read = true;
@@ -427,6 +432,7 @@ class OperatorSweep {
 
   void read_marker(std::span<const int64_t> row) {
     const Known& known = label(row[3]);
+    if (known.graph != Known::kNone) return graph_mark(known, row[0], row[1], row[5]);
     if (!known.kind.is ||
         cell(Table::kLabel, row[3], column::Label::kind) != static_cast<int64_t>(event::MarkerKind::kPushPop))
       return;
@@ -437,25 +443,34 @@ class OperatorSweep {
     begin(row[0], row[1], row[2], known, number, !known.torch, 0);
   }
 
-  void read_call(std::span<const int64_t> row) {
-    const int64_t track = row[0], start = row[1], correlation = row[4];
-    const Known& known = function(row[3]);
-    if (known.kind.is) return begin(track, start, row[2], known, 0, false, correlation);
-    if (!known.launches || correlation == 0) return;
+  // A node of a CUDA graph belongs to the operator that was open when it was made. Instantiating copies nodes: the copy's mark is
+  // followed by one about the node that it was made of.
+  void graph_mark(const Known& known, int64_t track, int64_t time, int64_t node) {
+    const int64_t process = process_of(track);
+    if (known.graph == Known::kCopy) {
+      copied_[track] = node;
+    } else if (known.graph == Known::kOrigin) {
+      const auto copy = copied_.find(track);
+      const auto original = graph_nodes_.find({process, node});
+      if (copy != copied_.end() && original != graph_nodes_.end())
+        graph_nodes_.insert_or_assign({process, copy->second}, OperatorCall(original->second));
+    } else {
+      OperatorCall call;
+      if (launched_by(track, time, call)) graph_nodes_.insert_or_assign({process, node}, call);
+    }
+  }
+
+  // Fills in the operator that is open on a thread; false when there is none.
+  bool launched_by(int64_t track, int64_t start, OperatorCall& call) {
     const auto found = open_.find(track);
-    if (found == open_.end()) return;
+    if (found == open_.end()) return false;
     std::vector<Open>& stack = found->second;
     while (!stack.empty() && stack.back().end <= start) stack.pop_back();
-    if (stack.empty()) return;
-    const int64_t process = process_of(track);
-    const auto [at, fresh] = calls_.try_emplace({process, correlation});
-    if (!fresh) return;  // the driver's call within the runtime's
-    OperatorCall& call = at->second.operation;
+    if (stack.empty()) return false;
     call.node = stack.back().node;
-    call.process = process;
+    call.process = process_of(track);
     call.thread = cell(Table::kTrack, track, column::Track::thread);
     call.outer = outer_of(call.node);
-    // The call whose name the files give is the outermost one below which no further part of the name comes.
     const Open* named = &stack.back();
     for (size_t i = stack.size(); i-- > 0;)
       if (stack[i].node == call.outer) {
@@ -465,6 +480,19 @@ class OperatorSweep {
     call.start = named->start;
     call.duration = named->duration;
     call.number = named->number;
+    return true;
+  }
+
+  void read_call(std::span<const int64_t> row) {
+    const int64_t track = row[0], start = row[1], correlation = row[4];
+    const Known& known = function(row[3]);
+    if (known.kind.is) return begin(track, start, row[2], known, 0, false, correlation);
+    if (!known.launches || correlation == 0) return;
+    OperatorCall call;
+    if (!launched_by(track, start, call)) return;
+    const int64_t process = call.process;
+    if (!calls_.try_emplace({process, correlation}, Call{call, false}).second)
+      return;  // the driver's within the runtime's
     order_.push_back({process, correlation});
     if (order_.size() > kMostRemembered) {
       calls_.erase(order_.front());
@@ -487,12 +515,12 @@ class OperatorSweep {
     static constexpr int kDispatchColumns[] = {column::Fact::track, column::Fact::start,
                                                column::Fact::duration, column::Fact::dim,
                                                column::Fact::correlation};
-    static constexpr int kCopyColumns[] = {column::Copy::track,       column::Copy::start,
-                                           column::Copy::duration,    column::Copy::dim,
-                                           column::Copy::correlation, column::Copy::bytes};
-    static constexpr int kFillColumns[] = {column::Fill::track,       column::Fill::start,
-                                           column::Fill::duration,    column::Fill::dim,
-                                           column::Fill::correlation, column::Fill::bytes};
+    static constexpr int kCopyColumns[] = {
+        column::Copy::track,       column::Copy::start,      column::Copy::duration, column::Copy::dim,
+        column::Copy::correlation, column::Copy::graph_node, column::Copy::bytes};
+    static constexpr int kFillColumns[] = {
+        column::Fill::track,       column::Fill::start,      column::Fill::duration, column::Fill::dim,
+        column::Fill::correlation, column::Fill::graph_node, column::Fill::bytes};
     trace::TimeCursor calls(trace_, Table::kApi, kCallColumns),
         markers(trace_, Table::kMarker, kMarkerColumns);
     bool more_calls = calls.next(), more_markers = markers.next();
@@ -525,7 +553,6 @@ class OperatorSweep {
       }
     };
     constexpr int64_t kClocksDisagree = 100'000'000;
-    int64_t kernel = 0;
     for (;;) {
       Source* earliest = nullptr;
       for (Source& each : sources)
@@ -540,14 +567,21 @@ class OperatorSweep {
       DeviceWork work;
       work.ns = duration != kUnknown && duration > 0 ? duration : 0;
       work.kernels = earliest->table == Table::kDispatch ? 1 : 0;
-      work.bytes = earliest->table != Table::kDispatch && row[5] != kUnknown ? row[5] : 0;
+      work.bytes = earliest->table != Table::kDispatch && row[6] != kUnknown ? row[6] : 0;
       work.launches = known && !call->second.counted ? 1 : 0;
       if (known) call->second.counted = true;
-      tree_.nodes[known ? call->second.operation.node : 0].work.add(work);
+      const OperatorCall* operation = known ? &call->second.operation : nullptr;
+      if (row[5] != 0) {
+        const auto node = graph_nodes_.find({process_of(row[0]), row[5]});
+        if (node != graph_nodes_.end())
+          operation = &node->second;
+        else
+          ++tree_.graph_unnamed;
+      }
+      tree_.nodes[operation != nullptr ? operation->node : 0].work.add(work);
       tree_.whole.add(work);
       if (earliest->table == Table::kDispatch) {
-        if (visitor_.kernel) visitor_.kernel(kernel, known ? &call->second.operation : nullptr);
-        ++kernel;
+        if (visitor_.kernel) visitor_.kernel({row[0], start, duration, row[3]}, operation);
       }
       earliest->more = earliest->cursor->next();
     }
@@ -578,6 +612,8 @@ class OperatorSweep {
   std::unordered_map<std::pair<int64_t, int64_t>, Forward, PairHash> forwards_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
       forward_of_;  // torch.profiler: backward -> forward
+  std::unordered_map<std::pair<int64_t, int64_t>, OperatorCall, PairHash> graph_nodes_;  // by (process, node)
+  std::unordered_map<int64_t, int64_t> copied_;  // the newest copy of a node, by track
   std::set<std::pair<int64_t, int64_t>> linked_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> profiler_forward_;
 };
@@ -637,6 +673,7 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
     if (own) self.calls += node.calls;
     self.host_self += node.host_ns;
     self.self.add(node.work);
+    if (!modules && node.fused != 0) self.kind = tree.texts[node.fused];
     if (modules && node.level == OperatorLevel::kModule) {
       std::string kind = tree.texts[node.name];
       if (kind.starts_with("nn.Module.")) kind.erase(0, 10);

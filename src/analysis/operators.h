@@ -67,6 +67,8 @@ struct OperatorTree {
   std::vector<OperatorNode>
       nodes;         // parents before children; 0 is the root, which has the work outside of all operators
   DeviceWork whole;  // of the trace
+  int64_t graph_unnamed =
+      0;  // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
   int64_t backward_alone = 0;  // calls of backward operators whose forward operator is not known
   bool any() const { return nodes.size() > 1; }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
@@ -90,9 +92,14 @@ struct OperatorCall {
   int64_t number = 0;    ///< how many calls the place had made of it, this one included
 };
 
+/// A row of the trace's kernels.
+struct OperatorKernel {
+  int64_t track = 0, start = 0, duration = 0, dim = 0;
+};
+
 struct OperatorVisitor {
-  /// Called for each kernel in order of (start): its row in time order, and the call that launched it; nullptr = none.
-  std::function<void(int64_t kernel, const OperatorCall* call)> kernel;
+  /// Called for each kernel in the order of their starts, with the operator's call that launched it; nullptr = none.
+  std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel;
 };
 
 Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {});
@@ -106,7 +113,8 @@ enum class OperatorBy : uint8_t { kOperator, kModule };
 struct OperatorRow {
   std::string name;  // "torch.nn.functional.conv2d", "Net.conv1"
   OperatorPhase phase = OperatorPhase::kForward;
-  std::string kind;  // kModule: its class, "Conv2d"
+  std::string
+      kind;  // kModule: its class, "Conv2d"; a compiled kernel: what was fused, "aten.add,aten.relu train.py:31"
   int64_t calls = 0;
   int64_t host_self = 0, host_total = 0;  // ns
   DeviceWork self, total;

@@ -359,12 +359,12 @@ report::Table exact_operators(const std::vector<analysis::OperatorRow>& rows, bo
   table.columns = {{"Name"},        {"Phase"},        {"Calls"},         {"SelfHostNs"},
                    {"TotalHostNs"}, {"SelfDeviceNs"}, {"TotalDeviceNs"}, {"SelfKernels"},
                    {"Kernels"},     {"Launches"},     {"BytesCopied"}};
-  if (modules) table.columns.insert(table.columns.begin() + 1, {"Class"});
+  table.columns.insert(table.columns.begin() + 1, {modules ? "Class" : "MadeOf"});
   for (const analysis::OperatorRow& row : rows) {
     table.rows.push_back({row.name, std::string(analysis::to_string(row.phase)), row.calls, row.host_self,
                           row.host_total, row.self.ns, row.total.ns, row.self.kernels, row.total.kernels,
                           row.total.launches, row.total.bytes});
-    if (modules) table.rows.back().insert(table.rows.back().begin() + 1, row.kind);
+    table.rows.back().insert(table.rows.back().begin() + 1, row.kind);
   }
   return table;
 }
@@ -395,8 +395,10 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
   column("Calls", 1);
   table.columns.push_back({"Phase", report::Align::kLeft});
   table.columns.push_back({modules ? "Module" : "Operator", report::Align::kLeft, -1, true});
-  if (modules) {
-    table.columns.push_back({"Class", report::Align::kLeft, -1, true});
+  const bool kinds =
+      modules || std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.kind.empty(); });
+  if (kinds) {
+    table.columns.push_back({modules ? "Class" : "Made of", report::Align::kLeft, -1, true});
     table.columns.back().leave_out = 4;
   }
   const auto time = [](int64_t ns) {
@@ -423,7 +425,7 @@ report::Table readable_operators(const std::vector<analysis::OperatorRow>& rows,
     cells.push_back(number(row.calls));
     cells.emplace_back(std::string(analysis::to_string(row.phase)));
     cells.emplace_back(row.name);
-    if (modules) cells.emplace_back(row.kind);
+    if (kinds) cells.emplace_back(row.kind);
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -472,6 +474,12 @@ int operator_stats(const std::string& file, bool modules, const std::string& for
                       report::format_duration(static_cast<double>(tree->whole.ns)),
                       100.0 * static_cast<double>(tree->whole.ns - tree->nodes[0].work.ns) /
                           static_cast<double>(tree->whole.ns)));
+    if (tree->graph_unnamed > 0)
+      say(
+          fmt::format("{} pieces of work come from nodes of CUDA graphs that no operator is known of: they "
+                      "count for what "
+                      "launched the graph.",
+                      tree->graph_unnamed));
     if (tree->backward_alone > 0)
       say(fmt::format(
           "{} calls of backward operators belong to forward operators that are not known; they stand by "

@@ -155,6 +155,8 @@ struct CollectRequest {
   Replay replay = Replay::kDefault;
   Multiplex multiplex = Multiplex::kNone;
   Caches caches = Caches::kDefault;
+  bool operators =
+      false;  ///< records PyTorch's operators, in a run of their own where needed (Outcome::operators)
   bool pc_samples = false;  ///< adds a run that samples the program counter (Provider::can_sample_pc)
   double max_time_s = 0;  ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
   std::string folder;     ///< the workload's; temporary files go here under names that begin with a dot
@@ -174,10 +176,12 @@ struct Outcome {
   int exit_code = 0;  ///< the target's, from the first execution that failed; 0 when none did
   int signal = 0;     ///< that ended the target
   size_t runs = 0;
-  uint64_t seen = 0;              ///< dispatches of the first execution, before the filter
-  uint64_t measured = 0;          ///< dispatches that passed the filter and have values
-  uint64_t left_out = 0;          ///< dispatches that passed it but have no values (multiplexing, a crash)
-  bool estimated = false;         ///< values were extrapolated from some of the work-groups
+  uint64_t seen = 0;       ///< dispatches of the first execution, before the filter
+  uint64_t measured = 0;   ///< dispatches that passed the filter and have values
+  uint64_t left_out = 0;   ///< dispatches that passed it but have no values (multiplexing, a crash)
+  bool estimated = false;  ///< values were extrapolated from some of the work-groups
+  std::string
+      operators;  ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
   std::vector<PcSample> samples;  ///< empty unless CollectRequest::pc_samples
   static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <thread>
@@ -225,6 +226,10 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   launch.recording.output = fmt::format("{}/.tacho-{}-run.tacho", options.folder, getpid());
   launch.recording.writer.overwrite = true;
   launch.recording.sources = options.sources;
+  launch.torch_trace = options.torch_trace;
+  if (options.torch_trace)
+    launch.recording.sources |=
+        tape::source_bit::kDispatch | tape::source_bit::kMarker | tape::source_bit::kApi;
   launch.quiet = true;
   launch.environment = options.environment;
   launch.recording.target = options.target;
@@ -254,8 +259,35 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
     else
       observer.warn(dispatches.error().message);
   }
-  unlink(launch.recording.output.c_str());
+  if (options.keep.empty() || !run.result.written ||
+      std::rename(launch.recording.output.c_str(), options.keep.c_str()) != 0)
+    unlink(launch.recording.output.c_str());
   return run;
+}
+
+std::string operators_file(const std::string& folder) {
+  return fmt::format("{}/.tacho-{}-operators-run.tacho", folder, getpid());
+}
+
+tl::expected<void, launch::LaunchError> record_operators(
+    const CollectRequest& request, std::vector<std::pair<std::string, std::string>> environment,
+    Observer& observer, Outcome& outcome) {
+  observer.note("Recording which operators of PyTorch launch the kernels, in a run of its own");
+  TargetRunOptions options;
+  options.command = request.command;
+  options.environment = std::move(environment);
+  options.torch_trace = true;
+  options.folder = request.folder;
+  options.keep = operators_file(request.folder);
+  observer.run_begins({}, 1, 1);
+  auto run = run_target(options, observer);
+  if (!run) return tl::unexpected<launch::LaunchError>(run.error());
+  ++outcome.runs;
+  if (run->result.exit_code != 0)
+    observer.warn(fmt::format("the program ended with code {} in the run that records its operators",
+                              run->result.exit_code));
+  if (access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
+  return {};
 }
 
 size_t join_times(std::vector<Dispatch>& dispatches, const std::vector<Dispatch>& timed) {

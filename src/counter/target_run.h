@@ -14,9 +14,11 @@ struct TargetRunOptions {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables
   event::Configuration target;  ///< for sources in the target (launch::Recording)
-  uint64_t sources = 0;  ///< tape::source_bit of each traced source; 0 with inject = false traces nothing
-  bool inject = true;    ///< load our libraries into the target
-  std::string folder;    ///< for the temporary trace
+  uint64_t sources = 0;      ///< tape::source_bit of each traced source; 0 with inject = false traces nothing
+  bool inject = true;        ///< load our libraries into the target
+  bool torch_trace = false;  ///< record PyTorch's operators, with the sources that they need
+  std::string keep;          ///< the trace stays under this name; "" = it is removed
+  std::string folder;        ///< for the temporary trace
   std::function<void()> tick;  ///< called a few times a second
 };
 
@@ -27,6 +29,14 @@ struct TargetRun {
 
 /// Runs the target to its end. Reads dispatches when kDispatch is among the sources.
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer);
+
+/// Runs the program once to record which operators of PyTorch launch its kernels; Outcome::operators gets the trace. `environment`
+/// is what the counting runs need to find the same devices.
+tl::expected<void, launch::LaunchError> record_operators(
+    const CollectRequest& request, std::vector<std::pair<std::string, std::string>> environment,
+    Observer& observer, Outcome& outcome);
+/// Name of the trace with operators in the workload's folder.
+std::string operators_file(const std::string& folder);
 
 /// Copies start and end from `timed` to the matching `dispatches`: equal kernel, grid, workgroup and running
 /// number among these. Returns the number of dispatches without a match.

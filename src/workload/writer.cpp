@@ -17,6 +17,7 @@
 
 #include "base/output_file.h"
 #include "base/temporary.h"
+#include "workload/torch_trace.h"
 #include "workload/workload.h"
 
 namespace tacho::workload {
@@ -53,7 +54,8 @@ bool is_ours(const fs::path& path) {
          name == "roofline.csv" ||
          ((name.starts_with("SQ") || name.starts_with("results_SQ") || name.starts_with("ps_file_")) &&
           name.ends_with(".csv")) ||
-         (name.starts_with("results_SQ") && name.ends_with(".db"));
+         (name.starts_with("results_SQ") && name.ends_with(".db")) ||
+         (name.starts_with(kTorchPrefix) && name.ends_with(".csv"));
 }
 
 // Files of ours in a folder and its perfmon/, as paths below the folder.
@@ -65,6 +67,8 @@ std::vector<fs::path> files_of_runs(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder / "perfmon", error))
     if (entry.path().extension() == ".txt" || entry.path().extension() == ".yaml")
       names.push_back("perfmon" / entry.path().filename());
+  const fs::path consolidated = fs::path(kTorchPrefix) / "consolidated.csv";
+  if (fs::exists(folder / consolidated, error)) names.push_back(consolidated);
   return names;
 }
 
@@ -118,6 +122,7 @@ class FolderWriter::Aside {
     TACHO_ASSIGN(TemporaryFolder folder, TemporaryFolder::create((folder_ / kHidden).string()));
     hidden_ = folder.release();
     fs::create_directory(hidden_ / "perfmon", error);
+    fs::create_directory(hidden_ / kTorchPrefix, error);
     for (const fs::path& name : names) {
       if (!error) fs::rename(folder_ / name, hidden_ / name, error);
       if (!error) {
@@ -160,6 +165,7 @@ class FolderWriter::Aside {
   void remove_hidden() const {
     std::error_code error;
     fs::remove(hidden_ / "perfmon", error);
+    fs::remove(hidden_ / kTorchPrefix, error);
     fs::remove(hidden_, error);
   }
 

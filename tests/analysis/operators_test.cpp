@@ -107,7 +107,7 @@ TEST(Operators, backward_belongs_to_the_forward_operator_of_its_sequence_number)
   OperatorTree tree;
   OperatorVisitor visitor;
   std::vector<OperatorCall> calls;
-  visitor.kernel = [&](int64_t, const OperatorCall* call) {
+  visitor.kernel = [&](const OperatorKernel&, const OperatorCall* call) {
     calls.push_back(call != nullptr ? *call : OperatorCall{});
   };
   tree = must(operator_tree(*trace, visitor));

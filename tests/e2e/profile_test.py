@@ -156,7 +156,7 @@ class Refusals(Profile):
 
     def test_what_is_not_here(self):
         self.refused("-n", "x", "--attach-pid", "1", "--", "./vcopy", needles=("--attach-pid", "start it with"))
-        self.refused("--experimental", "-n", "x", "--torch-trace", "--", "python", "train.py", needles=("--torch-trace",))
+        self.refused("-n", "x", "--torch-trace", "--", "./vcopy", needles=("--torch-trace", "Python"))
         for launcher in ("mpirun", "mpiexec", "srun", "orterun", "/usr/bin/mpirun"):
             self.refused("-n", "my_app", "--", launcher, "-n", "4", "./my_application",
                          needles=("must wrap the profiler", f"instead: {launcher} -n 4 tacho profile -n my_app -- ./my_application"))
@@ -555,15 +555,11 @@ class Seed(Profile):
         self.assertTrue((self.folder / "mpi" / "5" / "pmc_perf_0.csv").exists())
         wrong = self.shell("rocprof-compute profile --name my_app -- mpirun -n 4 ./my_application", code=125).stderr.decode()
         self.assertIn("must wrap the profiler", wrong)
-        for line in ("rocprof-compute --experimental profile --name mnist_torch --torch-trace -- python train.py",
-                     "rocprof-compute --experimental profile --name mnist --torch-trace -b 11 12 -- python train.py",
-                     "rocprof-compute --experimental profile --name mnist --torch-trace --iteration-multiplexing kernel -- python train.py",
-                     "rocprof-compute --experimental profile --name mnist --torch-trace -k elementwise -- python train.py"):
-            self.assertIn("--torch-trace", self.shell(line, code=125).stderr.decode())
+        # torch_test.py types the lines with --torch-trace; a folder without operators says so.
         for words in ("--list-torch-operators", "--torch-operator", "--torch-operator '*conv2d' all"):
-            said = self.shell(f"rocprof-compute --experimental analyze -p workloads/vcopy/virtual {words}", code=125)
+            said = self.shell(f"rocprof-compute --experimental analyze -p workloads/vcopy/virtual {words}", code=1)
             self.assertEqual((said.stdout, said.stderr.count(b"\n")), (b"", 1))
-            self.assertIn(b"is not part of this tacho", said.stderr)
+            self.assertIn(b"profile the program with --torch-trace", said.stderr)
 
     def test_under_mpirun(self):
         if subprocess.run(["/bin/bash", "-c", "command -v mpirun"], stdout=subprocess.DEVNULL).returncode != 0:

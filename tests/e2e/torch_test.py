@@ -110,6 +110,124 @@ class Torch(Base):
         self.assertIn(b"--torch-trace does not know this PyTorch", result.stderr)
 
 
+@unittest.skipIf(torch_missing(), "needs python3-torch and python3-pyopencl")
+class Profile(Base):
+    """The command lines of the users' documents, as they are printed."""
+
+    def setUp(self):
+        super().setUp()
+        names = self.folder / "bin"
+        names.mkdir()
+        (names / "rocprof-compute").symlink_to(TACHO)
+        (names / "python").write_text(f'#!/bin/sh\nexec {DEBIAN_PYTHON} "$@"\n')
+        (names / "python").chmod(0o755)
+        self.path = f"{names}:{os.environ['PATH']}"
+        # The documents' program trains on its own; two steps are enough here, its kernels are called as there.
+        text = MODEL.read_text().replace("shift", "elementwise_shift").replace("else 2", "else 1")
+        (self.folder / "train.py").write_text(text)
+
+    def shell(self, line, code=0):
+        return self.run_command("/bin/bash", "-c", line, code=code, env={"PATH": self.path, "HOME": str(self.folder)})
+
+    def folder_of(self, name):
+        return self.folder / "workloads" / name / "virtual"
+
+    def table(self, path):
+        import csv
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_operators_with_counters(self):
+        said = self.shell("rocprof-compute --experimental profile --name mnist_torch --torch-trace --no-roof -- python train.py").stderr.decode()
+        self.assertIn("Command: python train.py\nTorch Trace: Enabled\nKernel Selection: None\n", said)
+        folder = self.folder_of("mnist_torch")
+        self.assertNotIn("Operator", (folder / "pmc_perf_0.csv").read_text())
+        markers = self.table(folder / "torch_trace_pmc_perf_0_marker_api_trace.csv")
+        self.assertEqual(len({row["Correlation_Id"] for row in markers}), 10)  # five a step that launch
+        self.assertFalse((folder / "torch_trace").exists())
+        analyze = f"rocprof-compute --experimental analyze -p {folder}"
+        listed = self.shell(f"{analyze} --list-torch-operators").stdout.decode()
+        names = ["nn.Module.Net.forward/nn.Module.Scale.forward/ScaleFunction",
+                 "nn.Module.Net.forward/nn.Module.Scale.forward/ScaleFunction/ScaleFunctionBackward",
+                 "nn.Module.Net.forward/nn.Module.Sequential.forward/nn.Module.Scale.forward/ScaleFunction",
+                 "nn.Module.Net.forward/nn.Module.Sequential.forward/nn.Module.Scale.forward/ScaleFunction/ScaleFunctionBackward",
+                 "nn.Module.Net.forward/nn.Module.Sequential.forward/nn.Module.Shift.forward"]
+        for name in names:
+            self.assertIn(f"│ {name} ", listed)
+
+        consolidated = folder / "torch_trace" / "consolidated.csv"
+        rows = self.table(consolidated)
+        self.assertEqual(list(rows[0]), ["Operator_Name", "Context_Id", "Kernel_Name", "Counter_Name", "Counter_Value",
+                                         "Start_Timestamp_function", "End_Timestamp_function", "Start_Timestamp_kernel",
+                                         "End_Timestamp_kernel"])
+        self.assertEqual({row["Operator_Name"] for row in rows}, set(names))
+        # Every counter of every dispatch is there once, with the value of pmc_perf.
+        wide = self.table(folder / "pmc_perf_0.csv")
+        for counter in ("WAVES", "V_LOADS_GLOBAL"):
+            if counter in wide[0]:
+                self.assertEqual(sum(float(row["Counter_Value"]) for row in rows if row["Counter_Name"] == counter),
+                                 sum(float(row[counter]) for row in wide))
+        self.assertEqual(len(rows), len(wide) * len({row["Counter_Name"] for row in rows}))
+        for row in rows:
+            begin, start, end = (int(row[key]) for key in ("Start_Timestamp_function", "Start_Timestamp_kernel",
+                                                           "End_Timestamp_kernel"))
+            self.assertLessEqual(begin, start)
+            self.assertLess(start, end)
+            self.assertRegex(row["Context_Id"], r"^\d+@\w+\.py:\d+$")
+        kernel_of = {"ScaleFunction": "scale", "ScaleFunctionBackward": "scale_backward", "nn.Module.Shift.forward": "elementwise_shift"}
+        for row in rows:
+            self.assertEqual(row["Kernel_Name"], kernel_of[row["Operator_Name"].rsplit("/", 1)[1]])
+
+        # Kept as it is until its sources change.
+        before = consolidated.stat().st_mtime_ns
+        self.shell(f"{analyze} --list-torch-operators")
+        self.assertEqual(consolidated.stat().st_mtime_ns, before)
+        os.utime(folder / "torch_trace_pmc_perf_0_marker_api_trace.csv")
+        self.shell(f"{analyze} --list-torch-operators")
+        self.assertNotEqual(consolidated.stat().st_mtime_ns, before)
+
+        def shown(words):
+            text = self.shell(f"{analyze} -b 2 {words}").stdout.decode()
+            return [line.split()[1].rstrip(":") for line in text.splitlines() if line.startswith("Operator ")]
+
+        for everything in ("--torch-operator", "--torch-operator all", "--torch-operator '*'", "--torch-operator '**'"):
+            self.assertEqual(shown(everything), sorted(names), everything)
+        self.assertEqual(shown("--torch-operator '*Backward'"), [names[1], names[3]])
+        self.assertEqual(shown("--torch-operator '*/*Shift.forward'"), [names[4]])
+        self.assertEqual(shown("--torch-operator ScaleFunction nn.Module.Shift.forward"), [names[0], names[2], names[4]])
+        self.assertEqual(shown("--torch-operator '*' -k elementwise"), [names[4]])
+        self.one_sentence(self.shell(f"{analyze} --torch-operator '*conv2d'", code=1), "no operator matches")
+        self.one_sentence(self.shell(f"rocprof-compute analyze -p {folder} --list-torch-operators", code=1), "--experimental")
+        self.run_command(TACHO, "analyze", "-p", folder, "--list-torch-operators")
+
+    def test_with_other_options(self):
+        start = "rocprof-compute --experimental profile --name mnist --torch-trace --no-roof --overwrite"
+        self.shell(f"{start} -b 11 12 -- python train.py")
+        self.assertTrue((self.folder_of("mnist") / "torch_trace_pmc_perf_0_counter_collection.csv").exists())
+        said = self.shell(f"{start} --iteration-multiplexing kernel -- python train.py").stderr.decode()
+        self.assertIn("Iteration multiplexing: kernel", said)
+        self.shell(f"{start} -k elementwise -- python train.py")
+        rows = self.table(self.folder_of("mnist") / "torch_trace_pmc_perf_0_counter_collection.csv")
+        self.assertEqual({row["Kernel_Name"] for row in rows}, {"elementwise_shift"})
+        listed = self.shell(f"rocprof-compute --experimental analyze -p {self.folder_of('mnist')} --list-torch-operators").stdout.decode()
+        self.assertIn("nn.Module.Shift.forward", listed)
+        self.assertNotIn("ScaleFunction", listed)
+        self.shell(f"{start} -d 3:4 -- python train.py")
+        rows = self.table(self.folder_of("mnist") / "torch_trace_pmc_perf_0_counter_collection.csv")
+        self.assertEqual({(row["Dispatch_Id"], row["Kernel_Name"]) for row in rows}, {("3", "scale_backward"), ("4", "scale_backward")})
+        refused = self.shell(start.replace("--experimental ", "") + " -- python train.py", code=125)
+        self.one_sentence(refused, "--experimental")
+        self.run_command(TACHO, "profile", "-n", "own", "--torch-trace", "--no-roof", "-q", "--", DEBIAN_PYTHON, "train.py")
+
+    def test_a_folder_that_cannot_be_written_to(self):
+        self.shell("rocprof-compute --experimental profile --name mnist --torch-trace --no-roof -b 2 -- python train.py")
+        folder = self.folder_of("mnist")
+        (folder / "torch_trace").write_text("")  # no folder can be made here, whoever asks
+        result = self.shell(f"rocprof-compute --experimental analyze -p {folder} --list-torch-operators")
+        self.assertIn(b"nn.Module.Shift.forward", result.stdout)
+        self.one_sentence(result, "the operators are not kept")
+
+
 class WithoutTorch(Base):
     def test_refuses_what_is_no_python(self):
         self.one_sentence(self.trace("ls", options=["--torch-trace"], code=125), "Python", "ls")

@@ -28,6 +28,9 @@
 #include "metric/render/text.h"
 #include "report/html.h"
 #include "report/page_server.h"
+#include "workload/runs.h"
+#include "workload/torch_trace.h"
+#include "workload/writer.h"
 
 namespace tacho::cli {
 
@@ -48,7 +51,9 @@ struct Arguments {
   std::string fail_above_text;
   std::optional<std::string> gui;
   bool random_port = false;
-  bool overwrite = false, no_advice = false, ignored = false, torch = false;
+  bool overwrite = false, no_advice = false, ignored = false, experimental = false;
+  bool list_operators = false;
+  std::optional<std::vector<std::string>> operators;  // patterns; none given = all
   int ignored_level = 5;
 };
 
@@ -213,16 +218,23 @@ void add_options(CLI::App& app, Arguments& a, AnalyzeFace face) {
       ->type_name("PORT");
   app.add_flag("--random-port", a.random_port, "--gui takes any free port");
   app.add_flag("--overwrite", a.overwrite, "outputs may replace files");
+  app.add_flag("--list-torch-operators", a.list_operators,
+               "operators of PyTorch in the folder (profile --torch-trace): calls, kernels, device time");
+  app.add_option_function<std::vector<std::string>>(
+         "--torch-operator",
+         [&a](const std::vector<std::string>& patterns) {
+           a.operators.emplace();
+           for (const std::string& each : patterns)
+             if (!each.empty()) a.operators->push_back(each);
+         },
+         "tables for each operator that matches: '*conv2d', '*/*conv2d', torch.nn.functional.relu; all "
+         "without one")
+      ->expected(0, -1)
+      ->type_name("GLOB");
   if (face == AnalyzeFace::kRocprofCompute) {
-    app.add_flag("--list-torch-operators", a.torch, "refused: operators are not mapped");
-    app.add_option_function<std::vector<std::string>>(
-           "--torch-operator", [&a](const std::vector<std::string>&) { a.torch = true; },
-           "refused: operators are not mapped")
-        ->expected(0, -1)
-        ->type_name("PATTERN");
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");
-    app.add_flag("--experimental", a.ignored, "accepted, changes nothing");
+    app.add_flag("--experimental", a.experimental, "allows --list-torch-operators and --torch-operator");
     app.add_option("--kernel-verbose", a.ignored_level,
                    "accepted, changes nothing: names are shown as recorded")
         ->check(CLI::Range(1, 5));
@@ -300,6 +312,123 @@ Status write_roofline_page(const Arguments& a, std::span<const metric::Analysis>
   return {};
 }
 
+// ---- operators of PyTorch
+
+// The operators of the folder's run that --run chooses.
+Result<workload::TorchTrace> torch_operators(const Arguments& a, const std::string& path) {
+  TACHO_ASSIGN(const std::string folder, workload::find_workload(path));
+  TACHO_ASSIGN(const std::vector<workload::RunEntry> runs, workload::read_runs(folder));
+  std::vector<std::string> files;
+  if (!runs.empty()) {
+    TACHO_ASSIGN(const std::vector<size_t> chosen, workload::choose_runs(runs, a.analysis.run, folder));
+    for (const size_t each : chosen)
+      files.insert(files.end(), runs[each].files.begin(), runs[each].files.end());
+  }
+  TACHO_ASSIGN(workload::TorchTrace trace, workload::read_torch_trace(folder, files));
+  for (const std::string& note : trace.notes) complain(kOk, note);
+  return trace;
+}
+
+Status list_operators(const Arguments& a, AnalyzeFace face) {
+  for (const std::string& path : a.paths) {
+    TACHO_ASSIGN(const workload::TorchTrace trace, torch_operators(a, path));
+    std::vector<const workload::TorchOperator*> sorted;
+    double whole = 0;
+    for (const workload::TorchOperator& each : trace.operators) {
+      sorted.push_back(&each);
+      whole += each.kernel_ns;
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto* one, const auto* other) { return one->kernel_ns > other->kernel_ns; });
+    report::Table table;
+    const bool exact = a.format == "csv" || a.format == "json";
+    if (exact) {
+      table.columns = {{"Operator_Name"}, {"Calls"}, {"Dispatches"}, {"Kernels"}, {"Kernel_Ns"}, {"Context"}};
+    } else {
+      table.columns = {{"Kernel time", report::Align::kRight},
+                       {"%", report::Align::kRight, 1},
+                       {"Calls", report::Align::kRight},
+                       {"Kernels", report::Align::kRight},
+                       {"Operator", report::Align::kLeft, -1, true}};
+      table.columns.back().cut = report::Cut::kPath;
+    }
+    for (const workload::TorchOperator* const each : sorted) {
+      const auto dispatches = static_cast<int64_t>(each->dispatches.size());
+      if (exact) {
+        std::string contexts;
+        for (const std::string& context : each->contexts) contexts += (contexts.empty() ? "" : " ") + context;
+        table.rows.push_back({each->name, static_cast<int64_t>(each->calls), dispatches,
+                              static_cast<int64_t>(each->kernels.size()), each->kernel_ns, contexts});
+      } else {
+        table.rows.push_back({report::format_duration(each->kernel_ns),
+                              whole > 0 ? report::Cell(100 * each->kernel_ns / whole) : report::Cell(),
+                              static_cast<int64_t>(each->calls), dispatches, each->name});
+      }
+    }
+    std::string out;
+    if (a.format == "csv") {
+      out = report::to_csv(table);
+    } else if (a.format == "json") {
+      JsonWriter writer(out);
+      report::to_json(table, writer);
+      out += "\n";
+    } else {
+      const report::Screen screen = report::screen_of(STDOUT_FILENO);
+      report::TextStyle style;
+      style.border = face == AnalyzeFace::kRocprofCompute ? report::Border::kBox : report::Border::kPlain;
+      style.width = screen.terminal ? screen.width : 0;
+      style.colour = screen.colour;
+      if (a.paths.size() > 1) out += path + "\n";
+      out += report::to_text(table, style);
+    }
+    TACHO_TRY(print(out));
+  }
+  return {};
+}
+
+// The tables once for each operator that matches, over its dispatches alone.
+Status analyze_operators(Arguments& a, AnalyzeFace face) {
+  if (a.paths.size() > 1) return fail("--torch-operator shows one run; give one folder");
+  if (a.format != "text" || !a.output_name.empty() || !a.save_folder.empty() || a.gui || a.random_port)
+    return fail(
+        "--torch-operator prints text; --list-torch-operators --output-format csv gives the operators to "
+        "programs, and "
+        "torch_trace/consolidated.csv their counters");
+  TACHO_ASSIGN(const workload::TorchTrace trace, torch_operators(a, a.paths.front()));
+  std::vector<const workload::TorchOperator*> chosen;
+  for (const workload::TorchOperator& each : trace.operators)
+    if (a.operators->empty() ||
+        std::any_of(a.operators->begin(), a.operators->end(), [&](const std::string& pattern) {
+          return workload::torch_operator_matches(pattern, each.name);
+        }))
+      chosen.push_back(&each);
+  if (chosen.empty())
+    return fail("--torch-operator{}: no operator matches; --list-torch-operators shows all {}",
+                a.operators->empty() ? "" : " " + a.operators->front(), trace.operators.size());
+  a.text.boxed = face == AnalyzeFace::kRocprofCompute;
+  a.text.screen = report::screen_of(STDOUT_FILENO);
+  size_t shown = 0;
+  for (const workload::TorchOperator* const each : chosen) {
+    a.analysis.within = each->dispatches;
+    auto run = metric::Analysis::run(a.paths.front(), a.analysis);
+    if (!run && chosen.size() > 1) continue;  // -k or -d leave nothing of this one
+    if (!run) return fail("{}: {}", each->name, run.error().message);
+    if (shown == 0)
+      for (const std::string& warning : run->warnings()) complain(kOk, warning);
+    std::string head =
+        fmt::format("{}Operator {}: {} call{}, {} dispatch{}, {}\n", shown++ > 0 ? "\n" : "", each->name,
+                    each->calls, each->calls == 1 ? "" : "s", each->dispatches.size(),
+                    each->dispatches.size() == 1 ? "" : "es", report::format_duration(each->kernel_ns));
+    std::vector<metric::Analysis> one;
+    one.push_back(std::move(*run));
+    TACHO_TRY(metric::check_columns(one.front().catalog(), a.text.columns));
+    TACHO_TRY(print(head + "\n" + metric::to_text(one, a.text)));
+  }
+  if (shown == 0)
+    return fail("--torch-operator: -k, -d and --gpu-id leave nothing of the operators that match");
+  return {};
+}
+
 Status serve(std::string page, std::optional<uint16_t> port, bool anywhere) {
   TACHO_ASSIGN(report::PageServer server, anywhere ? report::PageServer::listen_anywhere(std::move(page))
                                                    : report::PageServer::listen(std::move(page), port));
@@ -370,6 +499,15 @@ Result<int> run(Arguments& a, AnalyzeFace face) {
       a.text.memory_levels.push_back(name == "vl1d" ? "l1" : name);
   }
   TACHO_ASSIGN(a.analysis.specs_correction, parse_corrections(a.specs));
+  if (a.list_operators) {
+    TACHO_TRY(list_operators(a, face));
+    return kOk;
+  }
+  if (a.operators) {
+    if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
+    TACHO_TRY(analyze_operators(a, face));
+    return kOk;
+  }
   const bool csv_folder = a.format == "csv" && !a.output_name.empty() && !a.output_name.ends_with(".csv") &&
                           !is_standard_output(a.output_name);
   const std::string file =
@@ -509,11 +647,11 @@ int analyze(int argc, char** argv, AnalyzeFace face) {
   } catch (const CLI::ParseError& error) {
     return complain(kBadInput, option_error(app, error));
   }
-  if (arguments.torch)
-    return complain(kOwnError,
-                    "--list-torch-operators and --torch-operator: mapping PyTorch operators to counters is "
-                    "not part of this tacho, "
-                    "so profiles hold no operators; -k takes names of kernels");
+  if ((arguments.list_operators || arguments.operators) && face == AnalyzeFace::kRocprofCompute &&
+      !arguments.experimental)
+    return complain(kBadInput,
+                    fmt::format("{} is experimental: add --experimental in front of analyze",
+                                arguments.list_operators ? "--list-torch-operators" : "--torch-operator"));
   const Result<int> code = run(arguments, face);
   return code ? *code : complain(kBadInput, code.error().message);
 }

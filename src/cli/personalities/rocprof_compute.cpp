@@ -35,6 +35,8 @@ int personality_rocprof_compute(int argc, char** argv) {
     // "--list-metrics gfx90a" without a mode is analyze's list as well.
     std::string name = program + " analyze";
     std::vector<char*> rest = {name.data()};
+    for (int i = 1; i < mode; ++i)
+      if (std::string_view(argv[i]) == "--experimental") rest.push_back(argv[i]);
     for (int i = word == "analyze" ? mode + 1 : mode; i < argc; ++i) rest.push_back(argv[i]);
     rest.push_back(nullptr);
     return analyze(static_cast<int>(rest.size()) - 1, rest.data(), AnalyzeFace::kRocprofCompute);

@@ -23,10 +23,12 @@
 #include "cli/profile/options.h"
 #include "cli/profile/session.h"
 #include "cli/profile/specs.h"
+#include "cli/profile/torch_files.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/suggest.h"
 #include "counter/wanted.h"
+#include "launch/torch_hooks.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "roofline/ceilings_file.h"
@@ -104,10 +106,6 @@ Status check_conflicts(const Arguments& a) {
   if (a.cache_control == "all" && (a.multiplexing || a.replay == "application"))
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
-  if (a.torch_trace)
-    return fail(
-        "--torch-trace: mapping PyTorch operators to counters is not part of this tacho; without it the same "
-        "command collects counters per kernel");
   if (a.attach_pid != 0)
     return fail(
         "--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
@@ -329,6 +327,7 @@ void print_header(const Arguments& a, ProfileFace face, const counter::Chosen& c
   session.header(fmt::format("Path: {}", folder));
   session.header(fmt::format("Target: {}", chosen.device.model));
   session.header(fmt::format("Command: {}", joined(a.command, " ")));
+  if (a.torch_trace) session.header("Torch Trace: Enabled");
   session.header(fmt::format("Kernel Selection: {}", python_list(a.kernels)));
   session.header(fmt::format("Dispatch Selection: {}", python_list(a.dispatches)));
   if (!a.set.empty()) {
@@ -515,6 +514,11 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
         a.max_time, chosen.device.name);
   const auto executable = launch::find_executable(a.command.front());
   if (!executable) return complain(executable.error().exit_code, executable.error().message);
+  if (a.torch_trace) {
+    if (face == ProfileFace::kRocprofCompute && !a.experimental)
+      return fail("--torch-trace is experimental: add --experimental in front of profile");
+    TACHO_TRY(launch::torch_hooks(a.command));
+  }
 
   std::vector<std::string> warnings;
   TACHO_ASSIGN(const std::string folder, choose_folder(a, chosen.device, warnings));
@@ -545,6 +549,7 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
                    : a.cache_control == "none" ? counter::Caches::kNone
                                                : counter::Caches::kDefault;
   request.pc_samples = pc_samples;
+  request.operators = a.torch_trace;
   request.max_time_s = a.max_time;
   request.folder = writer.folder();
 
@@ -592,6 +597,17 @@ Result<int> run(Arguments& a, ProfileFace face, const std::string& program) {
   const auto outcome = chosen.provider->collect(chosen.device, plan, request, session);
   session.finish();
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+  if (!outcome->operators.empty()) {
+    std::vector<std::string> notes;
+    const Status written = write_torch_files(writer, outcome->operators, session.files(), notes);
+    unlink(outcome->operators.c_str());
+    TACHO_TRY(written);
+    for (const std::string& note : notes) session.warn(note);
+  } else if (a.torch_trace) {
+    session.warn(
+        "--torch-trace: the run that records PyTorch's operators left no trace, so kernels have no "
+        "operators");
+  }
 
   workload::RunEntry entry;
   entry.number = writer.earlier().empty() ? 1 : writer.earlier().back().number + 1;

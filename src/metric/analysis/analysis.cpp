@@ -320,8 +320,11 @@ struct Analysis::Impl {
       const workload::Dispatch& dispatch = workload.dispatches[r];
       if (!filter.ranges.empty() && !filter.contains(dispatch.id)) continue;
       if (!gpus.empty() && std::find(gpus.begin(), gpus.end(), dispatch.gpu) == gpus.end()) continue;
+      if (options.within && !options.within->contains(dispatch.id)) continue;
       listed.push_back(r);
     }
+    if (listed.empty() && options.within)
+      return fail("-d, --gpu-id and the operator together leave no dispatch");
     if (listed.empty()) return fail("-d and --gpu-id together leave no dispatch");
     return {};
   }

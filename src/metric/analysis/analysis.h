@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +22,11 @@
 namespace tacho::metric {
 
 struct AnalysisOptions {
-  std::vector<std::string> blocks;      ///< -b: ids, slugs, aliases; empty = everything that was recorded
-  std::vector<std::string> kernels;     ///< -k: ids (rows of table 0.1), names or regular expressions
-  std::vector<std::string> dispatches;  ///< -d: "3", "1:4", "> 5"
-  std::vector<std::string> gpus;        ///< --gpu-id
+  std::vector<std::string> blocks;          ///< -b: ids, slugs, aliases; empty = everything that was recorded
+  std::vector<std::string> kernels;         ///< -k: ids (rows of table 0.1), names or regular expressions
+  std::vector<std::string> dispatches;      ///< -d: "3", "1:4", "> 5"
+  std::vector<std::string> gpus;            ///< --gpu-id
+  std::optional<std::set<int64_t>> within;  ///< only these Dispatch_IDs, of those that -d and --gpu-id leave
   std::string normalisation = "per_kernel";
   bool every_normalisation = false;  ///< page_program() will be called: read what it needs
   std::string time_unit = "ns";

@@ -35,7 +35,15 @@ inline constexpr int kDriver = 1, kRuntime = 2, kResource = 3;
 namespace callback {
 inline constexpr uint32_t kDeviceReset = 164, kProfilerStart = 171, kProfilerStop = 172;  // runtime
 inline constexpr uint32_t kInitFinished = 5;                                              // resource
+inline constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;                  // resource
 }  // namespace callback
+
+/// CUpti_GraphData.
+struct GraphData {
+  void *graph, *original_graph, *node, *original_node;
+  int node_type;
+  void *dependency, *executable;
+};
 
 /// CUpti_CallbackData, for the domains runtime and driver.
 struct CallbackData {

@@ -40,7 +40,8 @@ inline constexpr auto kBlocks = tape::BlockKind::kCupti;
   F(enable_hw_trace, cuptiActivityEnableHWTrace, false, (uint8_t))                                          \
   F(enable_latency, cuptiActivityEnableLatencyTimestamps, false, (uint8_t))                                 \
   F(get_graph_id, cuptiGetGraphId, false, (void*, uint32_t*))                                               \
-  F(get_graph_exec_id, cuptiGetGraphExecId, false, (void*, uint32_t*))
+  F(get_graph_exec_id, cuptiGetGraphExecId, false, (void*, uint32_t*))                                      \
+  F(get_graph_node_id, cuptiGetGraphNodeId, false, (void*, uint64_t*))
 
 struct Cupti {
 #define TACHO_CUPTI_MEMBER(member, symbol, required, parameters) abi::Result(*member) parameters = nullptr;

@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "capture/source/marker/marker.h"
 #include "event/records.h"
 #include "tape/writer.h"
 
@@ -56,6 +57,27 @@ constexpr size_t kGroups = 64;
 constexpr size_t kMostNodes = 1 << 17;
 
 }  // namespace
+
+void mark_graph_node(const Cupti& cupti, void* node, void* original) {
+  uint64_t id = 0, original_id = 0;
+  if (cupti.get_graph_node_id == nullptr || !marker::active() ||
+      cupti.get_graph_node_id(node, &id) != abi::kSuccess)
+    return;
+  if (original != nullptr && cupti.get_graph_node_id(original, &original_id) != abi::kSuccess) return;
+  const auto mark = [](std::string_view text, uint64_t number) {
+    marker::mark({.text = {},
+                  .interned = tape::intern(text),
+                  .domain = tape::intern("torch"),
+                  .payload_flag = event::kMarkerInteger,
+                  .payload = number});
+  };
+  if (original == nullptr) {
+    mark("graph node", id);
+  } else {
+    mark("graph node copy", id);
+    mark("graph node origin", original_id);
+  }
+}
 
 void describe_graph(const Cupti& cupti, void* graph, void* executable) {
   Driver driver{};

@@ -10,4 +10,8 @@ namespace tacho::capture::cuda {
 /// the instantiating thread, outside of the driver.
 void describe_graph(const Cupti& cupti, void* graph, void* executable);
 
+/// Leaves a mark in the trace of a node that is made (`original` nullptr) or copied from another one, as instantiating does. The
+/// ranges that are open on the calling thread say what made it. Call in CUPTI's callback.
+void mark_graph_node(const Cupti& cupti, void* node, void* original);
+
 }  // namespace tacho::capture::cuda

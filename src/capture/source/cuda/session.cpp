@@ -391,6 +391,12 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (!session_active()) return;
   if (domain == abi::domain::kResource) {
     if (id == abi::callback::kInitFinished) on_driver_ready();
+    if (id == abi::callback::kGraphNodeCreated || id == abi::callback::kGraphNodeCloned)
+      if (const auto* const graph =
+              static_cast<const abi::GraphData*>(static_cast<const abi::ResourceData*>(data)->descriptor);
+          graph != nullptr)
+        mark_graph_node(g_cupti, graph->node,
+                        id == abi::callback::kGraphNodeCloned ? graph->original_node : nullptr);
     return;
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
@@ -428,6 +434,10 @@ void enable_callbacks() {
        {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
     g_cupti.enable_callback(1, g_subscriber, abi::domain::kRuntime, id);
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
+  // Nodes of graphs belong to what made them. Nothing happens at launches.
+  if (g_graph_nodes)
+    for (const uint32_t id : {abi::callback::kGraphNodeCreated, abi::callback::kGraphNodeCloned})
+      g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, id);
   const bool count = g_start_launch != 0 || g_stop_launch != 0;
   for (const int domain : {abi::domain::kRuntime, abi::domain::kDriver})
     for (uint32_t id = 1; id < kCallbacks; ++id) {

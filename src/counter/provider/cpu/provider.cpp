@@ -164,6 +164,17 @@ class CpuProvider : public Provider {
     const bool multiplexed = request.multiplex != Multiplex::kNone && plan.passes.size() > 1;
     const size_t runs = multiplexed ? 1 : plan.passes.size();
     std::vector<std::string> kernels_before;
+    if (request.operators) {
+      auto spool = Spool::create(request.folder, {}, {});
+      auto vendors = spool ? vendor_folder(spool->folder(), "pocl", find_pocl()) : Result<std::string>();
+      if (!spool || !vendors)
+        return tl::unexpected<launch::LaunchError>(
+            launch::LaunchError{125, spool ? vendors.error().message : spool.error().message});
+      if (const auto status = record_operators(
+              request, {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}}, observer, outcome);
+          !status)
+        return tl::unexpected<launch::LaunchError>(status.error());
+    }
     for (size_t run = 0; run < runs; ++run) {
       std::vector<size_t> passes;
       if (multiplexed)

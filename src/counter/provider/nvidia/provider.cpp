@@ -314,6 +314,9 @@ class NvidiaProvider : public Provider {
     auto host = Host::open(chip_of(device));
     if (!host) return own_error(host.error().message);
     Outcome outcome;
+    if (request.operators)
+      if (const auto status = record_operators(request, {}, observer, outcome); !status)
+        return tl::unexpected<launch::LaunchError>(status.error());
     for (size_t group = 0; group < plan.passes.size(); ++group) {
       const auto status = collect_group(**host, plan, group, request, observer, outcome);
       if (!status) return tl::unexpected<launch::LaunchError>(status.error());

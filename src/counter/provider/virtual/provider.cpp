@@ -163,10 +163,15 @@ class VirtualProvider : public Provider {
         options.environment = {{"OCL_ICD_VENDORS", *vendors}, {"OCL_ICD_FILENAMES", ""}};
         options.sources = tape::source_bit::kDispatch;
         options.folder = request.folder;
+        if (request.operators) {
+          options.torch_trace = true;
+          options.keep = operators_file(request.folder);
+        }
         auto run = run_target(options, observer);
         if (!run) return tl::unexpected<launch::LaunchError>(run.error());
         ++outcome.runs;
         timed = std::move(run->dispatches);
+        if (request.operators && access(options.keep.c_str(), R_OK) == 0) outcome.operators = options.keep;
         outcome.exit_code = timed_code = run->result.exit_code;
         outcome.signal = run->result.signal;
         if (interrupted(run->result.signal)) {

@@ -1,0 +1,44 @@
+// PyTorch's operators in a profile folder (profile --torch-trace): pairs of files torch_trace_*_marker_api_trace.csv (calls of
+// operators) and torch_trace_*_counter_collection.csv (counters of kernels, under the call that launched them), and
+// torch_trace/consolidated.csv, which joins them. Folders of rocprof-compute have the same files.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tacho::workload {
+
+inline constexpr std::string_view kTorchPrefix = "torch_trace";
+inline constexpr std::string_view kMarkerSuffix = "marker_api_trace.csv";
+inline constexpr std::string_view kCollectionSuffix = "counter_collection.csv";
+
+/// An operator by its whole name, and what it launched.
+struct TorchOperator {
+  std::string name;                ///< "nn.Module.Net.forward/torch.nn.functional.relu"
+  size_t calls = 0;                ///< that launched something
+  std::set<int64_t> dispatches;    ///< Dispatch_ID, as in pmc_perf.csv
+  std::set<std::string> kernels;   ///< names
+  std::set<std::string> contexts;  ///< "train.py:31"
+  double kernel_ns = 0;            ///< of all its dispatches
+};
+
+struct TorchTrace {
+  std::vector<TorchOperator> operators;  ///< by name
+  std::vector<std::string> notes;        ///< for the user: consolidated.csv could not be written ...
+};
+
+/// Reads the pairs of a folder, those of the given pass files ("pmc_perf_0.csv") alone if there are any. Writes
+/// torch_trace/consolidated.csv where it is missing or older than a pair; a folder that cannot be written to gets a note. Fails
+/// in a folder without pairs.
+Result<TorchTrace> read_torch_trace(const std::string& folder, const std::vector<std::string>& pass_files);
+
+/// As Python's PurePosixPath(name).match(pattern): parts are compared from the right, * and ? match within a part, [a-z] and
+/// [!a-z] a character. "all", "*" and "**" match every name.
+bool torch_operator_matches(std::string_view pattern, std::string_view name);
+
+}  // namespace tacho::workload

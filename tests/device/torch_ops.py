@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Operators of PyTorch against torch.profiler on a real GPU. Run by torch_ops.sh; prints a table of verdicts.
+
+usage: torch_ops.py [--build DIR] [--out DIR] [--pairs N] [SECTION...]
+Sections: bits (results with and without tacho), counts (kernels and times by operator), modules, graph, compiled, profile (counters by
+operator, with the seed's command lines), cost.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+MODELS = HERE / "torch_models.py"
+TABLE = []
+LIMITS = {"bits": 110, "counts": 150, "modules": 40, "graph": 90, "compiled": 150, "profile": 120, "cost": 200}
+DEADLINE = 0.0
+
+
+def record(what, measured, goal="", verdict=""):
+    TABLE.append((what, str(measured), goal, verdict))
+    print(f"  {what}: {measured}{'  goal ' + goal if goal else ''}{'  ' + verdict if verdict else ''}", flush=True)
+
+
+def check(what, ok, measured="", goal=""):
+    record(what, measured, goal, "ok" if ok else "FAILED")
+
+
+def run(*command, code=0, **more):
+    result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            timeout=max(DEADLINE - time.monotonic(), 1), **more)
+    if code is not None and result.returncode != code:
+        raise RuntimeError(f"{' '.join(map(str, command))} exited with {result.returncode}: {result.stderr[-900:]}")
+    return result
+
+
+def missing(model):
+    needed = {"gpt2": "transformers", "resnet50": "torchvision"}.get(model)
+    return needed if needed and subprocess.run([sys.executable, "-c", f"import {needed}"], capture_output=True).returncode else ""
+
+
+class Session:
+    def __init__(self, options):
+        self.options = options
+        self.tacho = pathlib.Path(options.build).resolve() / "bin" / "tacho"
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="torch-ops-"))
+
+    def model(self, name, *options):
+        return [sys.executable, MODELS, name, *options]
+
+    def trace(self, file, command, *options):
+        return run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / file, "--torch-trace", *options, "--", *command)
+
+    def rows(self, file, by):
+        answer = json.loads(run(self.tacho, "stats", self.work / file, "--by", by, "--output-format", "json").stdout)
+        titles = [c["title"] if isinstance(c, dict) else c for c in answer["columns"]]
+        return [dict(zip(titles, row)) for row in answer["rows"]]
+
+    def sql(self, file, text):
+        return json.loads(run(self.tacho, "query", self.work / file, text, "--output-format", "json").stdout)
+
+    def models(self):
+        for name in ("mlp", "cnn", "transformer", "gpt2", "resnet50"):
+            if lacking := missing(name):
+                record(f"{name}", f"not measured: this Python has no {lacking}", "", "SKIPPED")
+            else:
+                yield name
+
+    # ---- sections
+
+    def bits(self):
+        for name in [*self.models(), "graph", "compiled"]:
+            plain = run(*self.model(name, "--steps", "4")).stdout
+            traced = self.trace(f"bits-{name}.tacho", self.model(name, "--steps", "4"))
+            check(f"{name}: results of 4 steps are bit-identical", plain == traced.stdout and plain != "",
+                  "" if plain == traced.stdout else f"{plain.split()} / {traced.stdout.split()}")
+            lines = [line for line in traced.stderr.splitlines() if "--torch-trace" in line]
+            check(f"{name}: no complaint", not lines, " ".join(lines)[:200])
+
+    def counts(self):
+        for name in self.models():
+            file = self.work / f"{name}.json"
+            run(*self.model(name, "--steps", "3", "--profile", file))
+            wanted = innermost_operators(file)
+            self.trace(f"{name}.tacho", self.model(name, "--steps", "3"))
+            found = collections.defaultdict(lambda: [0, 0.0])
+            for row in self.rows(f"{name}.tacho", "operator"):
+                if row["SelfKernels"]:
+                    found[row["Name"]][0] += row["SelfKernels"]
+                    found[row["Name"]][1] += row["SelfDeviceNs"] / 1000
+            # Initialisation differs from run to run by nothing: both see the whole program.
+            different = [f"{key}: {found[key][0]} / {wanted[key][0]}" for key in {*wanted, *found}
+                         if found[key][0] != wanted[key][0]]
+            check(f"{name}: kernels by operator equal torch.profiler's", not different and len(wanted) > 5,
+                  f"{sum(v[0] for v in wanted.values())} kernels, {len(wanted)} operators" if not different
+                  else "; ".join(sorted(different))[:300])
+            whole, ours = (sum(v[1] for v in table.values()) for table in (wanted, found))
+            check(f"{name}: GPU time in all", abs(ours / whole - 1) < 0.03, f"{ours / whole:.3f} x", "within 3 %")
+            # Operators with a share that is more than noise; the worst.
+            large = [key for key in wanted if wanted[key][1] > 0.03 * whole]
+            worst = max(large, key=lambda key: abs(found[key][1] / wanted[key][1] - 1))
+            ratio = found[worst][1] / wanted[worst][1]
+            check(f"{name}: GPU time by operator, the worst of {len(large)}", abs(ratio - 1) < 0.03, f"{worst} {ratio:.3f} x",
+                  "within 3 %")
+
+    def modules(self):
+        self.trace("modules.tacho", self.model("transformer", "--steps", "3"))
+        rows = self.rows("modules.tacho", "module")
+        names = {row["Name"] for row in rows}
+        check("modules by their place in the model", "Encoder.encoder.layers.3.self_attn" in names, sorted(names)[:4])
+        backward = [row for row in rows if row["Phase"] == "backward"]
+        whole = sum(row["SelfDeviceNs"] for row in backward)
+        placed = sum(row["SelfDeviceNs"] for row in backward if not row["Name"].startswith("("))
+        check("backward time that belongs to a module", placed > 0.9 * whole, f"{100 * placed / max(whole, 1):.1f} %", "> 90 %")
+        operators = self.rows("modules.tacho", "operator")
+        everything = sum(row["SelfDeviceNs"] for row in operators)
+        nothing = sum(row["SelfDeviceNs"] for row in operators if row["Name"] == "(no operator)")
+        check("GPU time within an operator", nothing < 0.01 * everything, f"{100 - 100 * nothing / everything:.2f} %", "> 99 %")
+        print(run(self.tacho, "stats", self.work / "modules.tacho", "--by", "module", "--top", "12").stdout)
+
+    def graph(self):
+        self.trace("graph.tacho", self.model("graph", "--steps", "50"), "--graph-trace", "node")
+        nodes = self.sql("graph.tacho", "SELECT count(*), count(DISTINCT graph_node) FROM tacho.dispatch WHERE graph_node != 0")
+        record("kernels of graph nodes, nodes", nodes["rows"][0] if isinstance(nodes, dict) else nodes)
+        marks = self.sql("graph.tacho", "SELECT name, count(*) FROM tacho.marker WHERE name LIKE 'graph node%' GROUP BY name")
+        record("marks of nodes", marks["rows"] if isinstance(marks, dict) else marks)
+        text = run(self.tacho, "stats", self.work / "graph.tacho", "--by", "operator").stdout
+        unnamed = [line for line in text.splitlines() if "nodes of CUDA graphs" in line]
+        check("nodes of the graph have operators", not unnamed, " ".join(unnamed))
+        rows = self.rows("graph.tacho", "operator")
+        whole = sum(row["SelfDeviceNs"] for row in rows)
+        named = sum(row["SelfDeviceNs"] for row in rows if row["Name"].startswith("aten::") or row["Name"].startswith("torch."))
+        check("GPU time named by operator", named > 0.99 * whole, f"{100 * named / max(whole, 1):.2f} %", ">= 99 %")
+        modules = self.rows("graph.tacho", "module")
+        layers = sum(row["SelfDeviceNs"] for row in modules if ".layers." in row["Name"])
+        check("GPU time of the encoder's layers", layers > 0.8 * whole, f"{100 * layers / max(whole, 1):.1f} %", "> 80 %")
+        print(text)
+
+    def compiled(self):
+        for name in ("compiled", "compiled-graphs"):
+            options = ["--graph-trace", "node"] if name == "compiled-graphs" else []
+            self.trace(f"{name}.tacho", self.model(name, "--steps", "6"), *options)
+            rows = self.rows(f"{name}.tacho", "operator")
+            fused = [row for row in rows if row["Name"].startswith("triton_") and row["SelfKernels"]]
+            check(f"{name}: inductor's kernels are operators", len(fused) > 2, f"{len(fused)} kinds")
+            told = [row for row in fused if "aten" in row["MadeOf"]]
+            check(f"{name}: they say which ATen operators they fuse", fused and len(told) == len(fused),
+                  told[0]["MadeOf"][:160] if told else (fused[0]["MadeOf"] if fused else ""))
+            lines = [row for row in fused if "torch_models.py:" in row["MadeOf"]]
+            check(f"{name}: and which lines of the model", len(lines) > 0, f"{len(lines)} of {len(fused)}")
+            whole = sum(row["SelfDeviceNs"] for row in rows)
+            nothing = sum(row["SelfDeviceNs"] for row in rows if row["Name"] == "(no operator)")
+            check(f"{name}: GPU time within an operator", nothing < 0.01 * whole, f"{100 - 100 * nothing / max(whole, 1):.2f} %",
+                  "> 99 %")
+            print(run(self.tacho, "stats", self.work / f"{name}.tacho", "--by", "operator", "--top", "12").stdout)
+
+    def profile(self):
+        link = self.work / "rocprof-compute"
+        link.symlink_to(self.tacho)
+        command = [sys.executable, MODELS, "mlp", "--steps", "1"]
+        run(link, "--experimental", "profile", "--name", "mlp", "--torch-trace", "-b", "2", "--no-roof", "--", *command, cwd=self.work)
+        folder = next((self.work / "workloads" / "mlp").iterdir())
+        names = sorted(path.name for path in folder.iterdir() if path.name.startswith("torch_trace"))
+        check("profile: files of operators", any("marker_api_trace" in name for name in names) and
+              any("counter_collection" in name for name in names), names)
+        listed = run(link, "--experimental", "analyze", "-p", folder, "--list-torch-operators").stdout
+        check("profile: operators are listed", "nn.Module.Mlp.forward/nn.Module.Linear.forward/torch.nn.functional.linear" in listed)
+        print("\n".join(listed.splitlines()[:14]))
+        check("profile: consolidated.csv", (folder / "torch_trace" / "consolidated.csv").exists())
+        text = run(link, "--experimental", "analyze", "-p", folder, "--torch-operator", "*/*linear", "-b", "2").stdout
+        check("profile: tables by operator", "torch.nn.functional.linear" in text and len(text) > 500, f"{len(text)} characters")
+        for extra in (["-k", "elementwise"], ["--iteration-multiplexing", "kernel"]):
+            run(link, "--experimental", "profile", "--name", "m" + extra[0].strip("-"), "--torch-trace", "-b", "2", "--no-roof", *extra,
+                "--", *command, cwd=self.work)
+            check(f"profile: with {' '.join(extra)}", True)
+
+    def cost(self):
+        for name, steps in (("transformer", 60), ("resnet50", 40), ("graph", 3000)):
+            if missing(name):
+                record(f"{name}: cost", "not measured", "", "SKIPPED")
+                continue
+            command = self.model(name, "--steps", str(steps), "--warmup", "10", "--time")
+            nodes = ["--graph-trace", "node"] if name == "graph" else []
+            # Alone, tacho without the option, with it, torch.profiler.
+            ways = {"alone": command,
+                    "trace": [self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", *nodes, "--", *command],
+                    "operators": [self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", "--torch-trace", *nodes, "--",
+                                  *command],
+                    "profiler": [*command, "--profile-time"]}
+            seconds = collections.defaultdict(list)
+            for _ in range(self.options.pairs):
+                for way in random.sample(list(ways), len(ways)):
+                    seconds[way].append(float(run(*ways[way]).stdout.split()[-1]))
+            middle = {way: statistics.median(values) for way, values in seconds.items()}
+            for way in ("trace", "operators", "profiler"):
+                record(f"{name}: {way} against alone", f"{middle[way] / middle['alone']:.3f} x")
+            if name == "graph":
+                ratio = middle["operators"] / middle["trace"]
+                check(f"{name}: naming at capture adds to replays", ratio < 1.005, f"{100 * (ratio - 1):+.2f} %", "<= 0.5 %")
+            else:
+                ratio = middle["operators"] / middle["profiler"]
+                check(f"{name}: --torch-trace against torch.profiler", ratio <= 0.9, f"{ratio:.3f} x", "<= 0.9 x")
+
+
+def innermost_operators(path):
+    """[kernels, us] by the innermost cpu_op around the call that launched the kernel, from torch.profiler's file alone."""
+    events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
+    threads, kernels, calls = collections.defaultdict(list), [], {}
+    for event in events:
+        if event.get("ph") != "X":
+            continue
+        category = event.get("cat")
+        if category == "cpu_op":
+            threads[event["pid"], event["tid"]].append((event["ts"], 0, -event["dur"], event))
+        elif category in ("cuda_runtime", "cuda_driver") and "correlation" in event.get("args", {}):
+            if event["args"]["correlation"] not in calls:
+                calls[event["args"]["correlation"]] = "(no operator)"
+                threads[event["pid"], event["tid"]].append((event["ts"], 1, 0, event))
+        elif category == "kernel":
+            kernels.append(event)
+    for rows in threads.values():
+        rows.sort(key=lambda row: row[:3])
+        stack = []
+        for begin, call, _, event in rows:
+            while stack and stack[-1]["ts"] + stack[-1]["dur"] < begin:
+                stack.pop()
+            if call:
+                calls[event["args"]["correlation"]] = stack[-1]["name"] if stack else "(no operator)"
+            else:
+                stack.append(event)
+    found = collections.defaultdict(lambda: [0, 0.0])
+    for kernel in kernels:
+        name = calls.get(kernel["args"].get("correlation"), "(no operator)")
+        if name.startswith("autograd::engine::"):
+            name = "autograd engine"
+        found[name][0] += 1
+        found[name][1] += kernel["dur"]
+    return found
+
+
+def main():
+    global DEADLINE
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=HERE.parent.parent / "build")
+    parser.add_argument("--out", default=".")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("sections", nargs="*", default=[])
+    options = parser.parse_args()
+    session = Session(options)
+    for section in options.sections or LIMITS:
+        print(f"{section}:", flush=True)
+        DEADLINE = time.monotonic() + LIMITS[section]
+        try:
+            getattr(session, section)()
+        except Exception as error:  # the next section goes on
+            record(section, f"{type(error).__name__}: {error}"[:1200], "", "FAILED")
+    print("\nverdicts")
+    width = max(len(row[0]) for row in TABLE)
+    for what, measured, goal, verdict in TABLE:
+        print(f"{what:{width}}  {verdict:8} {measured[:110]}  {goal}")
+    failed = sum(row[3] == "FAILED" for row in TABLE)
+    print(f"{len(TABLE)} lines, {failed} failed")
+    pathlib.Path(options.out, "torch_ops.json").write_text(json.dumps(TABLE, indent=1))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

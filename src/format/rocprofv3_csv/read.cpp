@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/csv.h"
+#include "base/format.h"
 #include "base/sorted_file.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/view/names.h"
@@ -94,6 +95,48 @@ bool whole(std::string_view text, int64_t& value) {
   return true;
 }
 
+// What rocprof v1 and v2 call rocprofv3's columns, in their results.csv: one row a kernel.
+constexpr std::pair<std::string_view, std::string_view> kOlderColumns[] = {
+    {"KernelName", "Kernel_Name"},
+    {"BeginNs", "Start_Timestamp"},
+    {"EndNs", "End_Timestamp"},
+    {"gpu-id", "Gpu_Id"},
+    {"GPU_ID", "Gpu_Id"},
+    {"queue-id", "Queue_Id"},
+    {"Queue_ID", "Queue_Id"},
+    {"pid", "Process_Id"},
+    {"PID", "Process_Id"},
+    {"Index", "Dispatch_Id"},
+    {"Dispatch_ID", "Dispatch_Id"},
+    {"grd", "Grid_Size"},
+    {"wgr", "Workgroup_Size"},
+    {"lds", "LDS_Block_Size"},
+    {"LDS_Per_Workgroup", "LDS_Block_Size"},
+    {"scr", "Scratch_Size"},
+    {"Scratch_Per_Workitem", "Scratch_Size"},
+    {"vgpr", "VGPR_Count"},
+    {"arch_vgpr", "VGPR_Count"},
+    {"Arch_VGPR", "VGPR_Count"},
+    {"accum_vgpr", "Accum_VGPR_Count"},
+    {"Accum_VGPR", "Accum_VGPR_Count"},
+    {"sgpr", "SGPR_Count"},
+    {"SGPR", "SGPR_Count"},
+    {"Correlation_ID", "Correlation_Id"},
+};
+
+std::string_view column_name(std::string_view name) {
+  for (const auto& [older, ours] : kOlderColumns)
+    if (older == name) return ours;
+  return name;
+}
+
+// Without the suffixes of code objects' symbols, which rocprof v1 leaves in place.
+std::string_view kernel_name(std::string_view name) {
+  for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
+    if (name.size() > suffix.size() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  return name;
+}
+
 // One file's rows with their columns by name.
 class Rows {
  public:
@@ -102,7 +145,7 @@ class Rows {
     Rows rows(std::move(reader));
     TACHO_ASSIGN(const bool any, rows.reader_.next(rows.fields_));
     if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
-    for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(name);
+    for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(column_name(name));
     return rows;
   }
   const std::vector<std::string>& columns() const { return columns_; }
@@ -408,7 +451,7 @@ class Reader {
     const auto side = [&](const int(&at)[3], int i) {
       return cell(at[i], i > 0 && at[0] >= 0 && rows.number(at[0]) != kUnknown ? 1 : kUnknown);
     };
-    return writer_.dimension(row::Kernel{.name = writer_.string(rows.text(shape.kernel)),
+    return writer_.dimension(row::Kernel{.name = writer_.string(kernel_name(rows.text(shape.kernel))),
                                          .kind = event::DispatchKind::kKernel,
                                          .grid_x = side(shape.grid, 0),
                                          .grid_y = side(shape.grid, 1),
@@ -430,12 +473,15 @@ class Reader {
     const Shape shape = shape_of(rows);
     const int agent = rows.column("Agent_Id"), queue = rows.column("Queue_Id"),
               stream = rows.column("Stream_Id"), id = rows.column("Dispatch_Id"),
-              correlation = rows.column("Correlation_Id");
+              correlation = rows.column("Correlation_Id"), pid = rows.column("Process_Id"),
+              gpu = rows.column("Gpu_Id");
     TACHO_TRY(each(rows, [&] {
       int64_t start, duration;
       if (!span(rows, times, Table::kDispatch, start, duration)) return;
+      const int64_t on =
+          agent < 0 && gpu >= 0 ? device(fmt::format("Agent {}", rows.text(gpu))) : device(rows.text(agent));
       const int64_t track =
-          queue_track(process(kUnknown), device(rows.text(agent)), rows.number(queue), rows.number(stream));
+          queue_track(process(rows.number(pid)), on, rows.number(queue), rows.number(stream));
       const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
       writer_.add(row::Dispatch{.track = track,
                                 .start = start,
@@ -643,11 +689,16 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return !sets_in(std::string(path)).empty();
   const std::string_view line = head.substr(0, head.find('\n'));
-  if (line.find("Start_Timestamp") == std::string_view::npos) return false;
+  if (line.find("Start_Timestamp") == std::string_view::npos &&
+      line.find("BeginNs") == std::string_view::npos)
+    return false;
   CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
   std::vector<std::string_view> fields;
   const auto row = reader.next(fields);
-  return row && *row && kind_of_header({fields.begin(), fields.end()}) != Kind::kNone;
+  if (!row || !*row) return false;
+  std::vector<std::string> columns;
+  for (const std::string_view field : fields) columns.emplace_back(column_name(field));
+  return kind_of_header(columns) != Kind::kNone;
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

@@ -1,4 +1,4 @@
-// Reads rocprofv3's CSV files: a folder of `rocprofv3 -d DIR`, or one trace file.
+// Reads rocprofv3's CSV files: a folder of `rocprofv3 -d DIR`, or one trace file; rocprof v1's and v2's results.csv, too.
 #pragma once
 
 #include <memory>

@@ -1,0 +1,140 @@
+"""tacho import: folders that AMD's tools left become traces and profile folders."""
+import csv
+import json
+import shutil
+
+import harness
+from harness import DATA, TACHO, need_data
+
+KERNELS = ('"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name","Correlation_Id",'
+           '"Start_Timestamp","End_Timestamp","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count",'
+           '"Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"\n')
+V1 = ("Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,wave_size,sig,obj,"
+      "DispatchNs,BeginNs,EndNs,CompleteNs,DurationNs\n")
+
+
+class Import(harness.Case):
+    def done(self, *arguments, code=0):
+        return self.run_command(TACHO, "import", *arguments, code=code)
+
+    def write(self, path, text):
+        path = self.folder / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def kernels(self, trace):
+        result = self.run_command(TACHO, "query", trace, "--dialect", "tacho", "--output-format", "json",
+                                  "SELECT k.name, count(*), sum(d.duration) FROM dispatch d JOIN kernel k ON k.id = d.dim GROUP BY 1 ORDER BY 1")
+        return [tuple(row) for row in json.loads(result.stdout)["rows"]]
+
+    def row(self, number, name, start, end):
+        return (f'"KERNEL_DISPATCH","Agent 1",1,0,7,{number},1,"{name}",{number},{start},{end},0,0,8,0,16,64,1,1,1024,1,1\n')
+
+    def test_traces_of_rocprofv3(self):
+        for pid in (11, 12):
+            self.write(f"out/host/{pid}_kernel_trace.csv", KERNELS + self.row(1, "add", 1000, 1500) + self.row(2, "mul", 2000, 2300))
+        result = self.done("out")
+        self.assertEqual(result.stdout.decode().strip(), "out.tacho")
+        self.assertEqual(self.kernels("out.tacho"), [("add", 2, 1000), ("mul", 2, 600)])
+        self.assertFalse((self.folder / "out-profile").exists())
+
+    def test_rocprof_v1(self):
+        row = ('{0},"vecCopy(double*, int) [clone .kd]",0,0,{0},99,99,65536,256,0,0,8,0,16,64,0x0,0x7f,{1},{1},{2},{2},{3}\n')
+        self.write("rp/results.csv", V1 + "".join(row.format(i, 1000 * i, 1000 * i + 300, 300) for i in range(3)))
+        self.done("rp")
+        self.assertEqual(self.kernels("rp.tacho"), [("vecCopy(double*, int)", 3, 900)])
+        # The file itself is read as well.
+        self.assertEqual(self.kernels("rp/results.csv"), [("vecCopy(double*, int)", 3, 900)])
+
+    def test_outputs_are_not_overwritten(self):
+        self.write("out/1_kernel_trace.csv", KERNELS + self.row(1, "add", 1000, 1500))
+        self.write("out.tacho", "mine")
+        self.one_sentence(self.done("out", code=1), "out.tacho", "-o", "--overwrite")
+        self.assertEqual((self.folder / "out.tacho").read_text(), "mine")
+        self.done("out", "--overwrite")
+        self.assertEqual(self.kernels("out.tacho"), [("add", 1, 500)])
+        self.done("out", "-o", "other.tacho")
+        self.assertEqual(self.kernels("other.tacho"), [("add", 1, 500)])
+
+    def test_nothing_there(self):
+        (self.folder / "empty").mkdir()
+        self.one_sentence(self.done("empty", code=1), "empty")
+        self.one_sentence(self.done("nowhere", code=1), "nowhere", "no such folder")
+        self.write("file", "x")
+        self.one_sentence(self.done("file", code=1), "file", "tacho stats")
+
+    # ---- counters
+
+    def table(self, folder, metric):
+        result = self.run_command(TACHO, "analyze", "-p", folder, "-b", metric, "--output-format", "json")
+        tables = {table["id"]: table for table in json.loads(result.stdout)["tables"]}
+        return tables[metric]["rows"]
+
+    def recorded(self):
+        """A recording of rocprof-compute: its counters as (rows, names of counters)."""
+        need_data()
+        folder = DATA / "workloads" / "vcopy" / "MI200"
+        rows = list(csv.DictReader((folder / "pmc_perf.csv").read_text().splitlines()))
+        known = {"Dispatch_ID", "GPU_ID", "Grid_Size", "Workgroup_Size", "LDS_Per_Workgroup", "Scratch_Per_Workitem", "Arch_VGPR",
+                 "Accum_VGPR", "SGPR", "Kernel_Name", "Start_Timestamp", "End_Timestamp"}
+        names = [name for name in rows[0] if name.isupper() or name.startswith(("SQ", "TC", "GRBM", "TA_", "TD_", "SPI", "CP"))]
+        return folder, rows, [name for name in names if name not in known and not name.endswith(tuple("._"))]
+
+    def same(self, folder, imported, metric):
+        """Cells that do not need the rest of the machine's description are equal."""
+        before, after = self.table(folder, metric), self.table(imported, metric)
+        self.assertTrue(any(isinstance(cell, (int, float)) and cell > 0 for row in before for cell in row["cells"]), before)
+        self.assertEqual([row["cells"] for row in before], [row["cells"] for row in after])
+
+    def test_counters_of_rocprofv3(self):
+        folder, rows, names = self.recorded()
+        header = ('"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id","Kernel_Name",'
+                  '"Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name",'
+                  '"Counter_Value","Start_Timestamp","End_Timestamp"\n')
+        for part in range(3):  # three passes
+            lines = [header]
+            for number, row in enumerate(rows, 1):
+                for name in names[part::3]:
+                    lines.append(f'{number},{number},"Agent 4",1,9,9,{row["Grid_Size"]},1,"{row["Kernel_Name"]}",{row["Workgroup_Size"]},'
+                                 f'0,0,8,0,16,"{name}",{row[name] or 0},{row["Start_Timestamp"]},{row["End_Timestamp"]}\n')
+            self.write(f"out/pass_{part + 1}/9_counter_collection.csv", "".join(lines))
+        self.write("out/pass_1/9_agent_info.csv",
+                   '"Node_Id","Agent_Type","Name","Product_Name","Cu_Count","Simd_Per_Cu","Num_Shader_Banks","Wave_Front_Size",'
+                   '"Max_Waves_Per_Cu","Workgroup_Max_Size","Num_Xcc"\n0,"CPU","EPYC","",0,0,0,0,0,0,0\n'
+                   '4,"GPU","gfx90a","AMD Instinct MI250X",104,4,8,64,32,1024,1\n')
+        result = self.done("out")
+        self.assertEqual(result.stdout.decode().strip(), "out-profile")
+        self.assertFalse((self.folder / "out.tacho").exists())
+        self.same(folder, self.folder / "out-profile", "10.1")  # instruction mix
+        self.same(folder, self.folder / "out-profile", "7.1")  # waves launched
+
+    def test_counters_of_rocprof_v1(self):
+        folder, rows, names = self.recorded()
+        older = {"Dispatch_ID": "Index", "Kernel_Name": "KernelName", "GPU_ID": "gpu-id", "Grid_Size": "grd", "Workgroup_Size": "wgr",
+                 "LDS_Per_Workgroup": "lds", "Scratch_Per_Workitem": "scr", "Arch_VGPR": "arch_vgpr", "Accum_VGPR": "accum_vgpr",
+                 "SGPR": "sgpr", "Start_Timestamp": "BeginNs", "End_Timestamp": "EndNs"}
+        path = self.folder / "rp" / "results.csv"
+        path.parent.mkdir()
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([older[name] for name in older] + names)
+            for row in rows:
+                writer.writerow([row[name] for name in older] + [row[name] for name in names])
+        self.one_sentence(self.done("rp", code=1), "--arch")
+        self.write("rp/results.sysinfo.txt", "ROCk module is loaded\n  Name:                    gfx90a\n")
+        self.done("rp")
+        self.same(folder, self.folder / "rp-profile", "10.1")
+        self.done("rp", "-o", "named", "--arch", "gfx90a")
+        self.same(folder, self.folder / "named", "10.1")
+
+    def test_folders_of_rocprof_compute(self):
+        need_data()
+        folder = DATA / "workloads" / "vcopy" / "MI200"
+        shutil.copytree(folder, self.folder / "work" / "vcopy" / "MI200")
+        self.done("work")
+        self.same(folder, self.folder / "work-profile", "2.1")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -130,11 +130,18 @@ mkdir -p "$root"/sys/{kernel,devices/system,devices/virtual/kfd/kfd,class/kfd,mo
 mount --rbind /sys/kernel "$root/sys/kernel"
 mount --rbind /sys/devices/system "$root/sys/devices/system"
 if [ "$topology" != none ]; then
-  cp -r "$topology" "$root/sys/devices/virtual/kfd/kfd/topology"
+  cp -r "$topology/topology" "$root/sys/devices/virtual/kfd/kfd/topology"
+  mkdir -p "$root"/sys/{class/{drm,net,scsi_host,hwmon},bus/pci/devices}
+  cp -a "$topology/pci" "$root/sys/devices/pci0000:00"
+  for device in "$root"/sys/devices/pci0000:00/*; do
+    name=${device##*/}
+    ln -s "../../../devices/pci0000:00/$name" "$root/sys/bus/pci/devices/$name"
+    for node in "$device"/drm/*; do ln -s "../../devices/pci0000:00/$name/drm/${node##*/}" "$root/sys/class/drm/"; done
+  done
   ln -s ../../devices/virtual/kfd/kfd "$root/sys/class/kfd/kfd"
   echo live >"$root/sys/module/amdgpu/initstate"
   : >"$root/dev/kfd"
-  for minor in $(cat "$topology"/nodes/*/properties | awk '$1 == "drm_render_minor" && $2 > 0 {print $2}'); do
+  for minor in $(cat "$topology"/topology/nodes/*/properties | awk '$1 == "drm_render_minor" && $2 > 0 {print $2}'); do
     : >"$root/dev/dri/renderD$minor"
   done
 fi

@@ -58,26 +58,36 @@ class Case(harness.Case):
         if made.returncode != 0:
             raise AssertionError(made.stdout.decode())
 
-    def program(self, name, *options, output=None):
-        """What AMD's compiler makes of programs/NAME.hip, once for each content and `options`."""
+    def versions(self):
+        """The versions of ROCm that can be had here. The second one is missed with a line, not with a failure."""
+        found = ["7.2"]
+        made = self.run_command(SCRIPT, "--rocm", "6.4", "--build", harness.BUILD, "--", "/bin/true", code=None, timeout=600)
+        if made.returncode == 0:
+            found.append("6.4")
+        else:
+            print(f"without ROCm 6.4: {made.stderr.decode().strip()}", flush=True)
+        return found
+
+    def program(self, name, *options, output=None, rocm="7.2"):
+        """What AMD's compiler makes of programs/NAME.hip, once for each content, version and `options`."""
         source = PROGRAMS / f"{name}.hip"
-        content = source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes() + "\0".join(options).encode()
+        content = rocm.encode() + source.read_bytes() + (PROGRAMS / "bed.h").read_bytes() + SCRIPT.read_bytes() + "\0".join(options).encode()
         cache = pathlib.Path(os.environ.get("TACHO_TEST_CACHE", "/var/cache/tacho-tests")) / "rocm" / "programs"
         made = cache / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
         if not made.exists():
             cache.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache) as folder:
-                self.run_command(SCRIPT, "--compile", source, f"{folder}/{name}", *options, timeout=300)
+                self.run_command(SCRIPT, "--rocm", rocm, "--compile", source, f"{folder}/{name}", *options, timeout=300)
                 os.replace(f"{folder}/{name}", made)
         link = self.folder / (output or name)
         shutil.copy(made, link)
         return link
 
-    def on_bed(self, *command, gpu="gfx942", gpus=1, env=None, **more):
+    def on_bed(self, *command, gpu="gfx942", gpus=1, rocm="7.2", env=None, **more):
         """Runs a command on the bed; returns the completed process and the ledger."""
         ledger = self.folder / "ledger"
         ledger.unlink(missing_ok=True)
-        result = self.run_command(SCRIPT, "--gpu", gpu, "--gpus", gpus, "--build", harness.BUILD, "--", *command,
+        result = self.run_command(SCRIPT, "--rocm", rocm, "--gpu", gpu, "--gpus", gpus, "--build", harness.BUILD, "--", *command,
                                   env={"TACHO_KFD_LEDGER": str(ledger), **(env or {})}, **more)
         return result, Ledger(ledger)
 

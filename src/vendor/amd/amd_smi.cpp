@@ -18,8 +18,10 @@ class AmdSmi : public GpuMonitor {
  public:
   static std::unique_ptr<GpuMonitor> make(std::vector<std::string>& problems) {
     auto self = std::unique_ptr<AmdSmi>(new AmdSmi);
-    self->library_ =
-        Library::open("TACHO_AMD_SMI", {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so"}, problems);
+    self->library_ = Library::open("TACHO_AMD_SMI",
+                                   {"libamd_smi.so", "/opt/rocm/lib/libamd_smi.so", "libamd_smi.so.27",
+                                    "libamd_smi.so.26", "libamd_smi.so.25"},
+                                   problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;

@@ -20,9 +20,10 @@ class RocmSmi : public GpuMonitor {
  public:
   static std::unique_ptr<GpuMonitor> make(std::vector<std::string>& problems) {
     auto self = std::unique_ptr<RocmSmi>(new RocmSmi);
-    self->library_ =
-        Library::open("TACHO_ROCM_SMI",
-                      {"librocm_smi64.so", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"}, problems);
+    self->library_ = Library::open(
+        "TACHO_ROCM_SMI",
+        {"librocm_smi64.so", "librocm_smi64.so.7", "librocm_smi64.so.1", "/opt/rocm/lib/librocm_smi64.so"},
+        problems);
     if (self->library_ == nullptr) return nullptr;
     const Library& library = *self->library_;
     int (*init)(uint64_t) = nullptr;

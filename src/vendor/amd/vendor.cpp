@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/format.h"
 #include "vendor/amd/runtime.h"
@@ -39,6 +40,87 @@ bool rocm_roctx_installed(const std::string& library_path) {
 }
 
 constexpr std::string_view kAmdPrefixes[] = {"AMD ", "Instinct "};
+
+// "gfx942" of the topology's 90402.
+std::string architecture_of(uint64_t target) {
+  return target == 0 ? std::string()
+                     : fmt::format("gfx{}{:x}{:x}", target / 10'000, target / 100 % 100, target % 100);
+}
+
+// A GPU, or a partition of one, as the kernel driver shows it.
+struct Node {
+  std::string name;  // "gfx942"; with the driver's own word for the chip where it has one
+  uint64_t card = 0, dies = 0;
+  uint64_t units = 0;   // compute units
+  uint64_t memory = 0;  // bytes
+};
+
+std::vector<Node> gpu_nodes() {
+  std::vector<Node> nodes;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
+    std::ifstream properties(entry.path() / "properties"), name(entry.path() / "name");
+    std::string key, model;
+    uint64_t value = 0, simds = 0, simds_per_unit = 0, target = 0;
+    Node node;
+    while (properties >> key >> value) {
+      if (key == "simd_count") simds = value;
+      if (key == "simd_per_cu") simds_per_unit = value;
+      if (key == "gfx_target_version") target = value;
+      if (key == "unique_id") node.card = value;
+      if (key == "num_xcc") node.dies = value;
+    }
+    if (simds == 0) continue;
+    node.units = simds_per_unit == 0 ? 0 : simds / simds_per_unit;
+    for (const auto& bank : std::filesystem::directory_iterator(entry.path() / "mem_banks", ignored)) {
+      std::ifstream facts(bank.path() / "properties");
+      while (facts >> key >> value)
+        if (key == "size_in_bytes") node.memory += value;
+    }
+    std::getline(name, model);
+    node.name = architecture_of(target);
+    if (!model.empty() && model != "ip discovery")  // what newer drivers call every chip
+      node.name = node.name.empty() ? model : model + " (" + node.name + ")";
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+// "8 x gfx942 (8 XCDs each)"; partitions of a card share its id.
+std::string summary_of(const std::vector<Node>& nodes) {
+  std::string text;
+  for (size_t at = 0; at < nodes.size();) {
+    const Node& first = nodes[at];
+    size_t end = at;
+    std::set<uint64_t> cards;
+    for (; end < nodes.size() && nodes[end].name == first.name && nodes[end].dies == first.dies; ++end)
+      cards.insert(nodes[end].card);
+    const size_t count = end - at;
+    text += (text.empty() ? "" : ", ") + (count > 1 ? fmt::format("{} x ", count) : "") + "AMD " + first.name;
+    std::string more;
+    if (first.dies > 1) more = fmt::format("{} XCDs{}", first.dies, count > 1 ? " each" : "");
+    if (first.card != 0 && cards.size() < count)
+      more += fmt::format("{}partitions of {} card{}", more.empty() ? "" : ", ", cards.size(),
+                          cards.size() == 1 ? "" : "s");
+    if (!more.empty()) text += " (" + more + ")";
+    at = end;
+  }
+  return text;
+}
+
+// The HIP runtime where the loader looks by default: its file with the version in the name; "" = none.
+std::string installed_hip() {
+  std::error_code ignored;
+  for (const char* const folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64"})
+    for (const char* const name : {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"}) {
+      const std::filesystem::path path = std::filesystem::path(folder) / name;
+      if (!std::filesystem::exists(path, ignored)) continue;
+      const std::filesystem::path real = std::filesystem::canonical(path, ignored);
+      return ignored ? path.string() : real.string();
+    }
+  return {};
+}
 
 class Amd : public Vendor {
  public:
@@ -78,33 +160,31 @@ class Amd : public Vendor {
                            : "/dev/kfd cannot be opened: add yourself to the groups render and video"});
     else
       found.sources.push_back({"rocm", "ready", describe_road(runtime)});
+    if (!runtime.hsa.empty() && access("/dev/kfd", R_OK | W_OK) == 0) {
+      std::ifstream file("/sys/module/amdgpu/version");
+      std::string driver;
+      if (std::getline(file, driver)) driver = "amdgpu " + driver;
+      for (const Node& node : gpu_nodes())
+        found.devices.push_back({"HIP", node.name, "GPU", static_cast<int64_t>(node.units), node.memory,
+                                 driver, "AMD " + node.name});
+    }
     return found;
   }
 
   std::vector<std::string> installed_gpus() const override {
     std::vector<std::string> gpus;
-    std::error_code ignored;
-    for (const auto& entry :
-         std::filesystem::directory_iterator("/sys/class/kfd/kfd/topology/nodes", ignored)) {
-      std::ifstream properties(entry.path() / "properties"), name(entry.path() / "name");
-      std::string key, model;
-      uint64_t value = 0, units = 0;
-      while (properties >> key >> value)
-        if (key == "simd_count") units = value;
-      if (units > 0 && std::getline(name, model)) gpus.push_back("AMD " + model);
-    }
+    for (const Node& node : gpu_nodes()) gpus.push_back("AMD " + node.name);
     return gpus;
   }
 
   std::vector<Check> checks() const override {
     using State = Check::State;
     const bool module = access("/sys/module/amdgpu", F_OK) == 0, kfd = access("/dev/kfd", F_OK) == 0;
-    const std::vector<std::string> gpus = installed_gpus();
+    const std::vector<Node> gpus = gpu_nodes();
     if (!pci_device_of(0x1002) && !kfd && gpus.empty())
       return {{"AMD", State::kNote, "no AMD GPU in this machine", ""}};
     std::vector<Check> found;
-    std::string names;
-    for (const std::string& gpu : gpus) names += (names.empty() ? "" : ", ") + gpu;
+    const std::string names = summary_of(gpus);
     if (!module && !kfd)
       found.push_back({"AMD kernel module", State::kBad,
                        "there is an AMD GPU, but the kernel module amdgpu is not loaded",
@@ -146,6 +226,8 @@ class Amd : public Vendor {
     std::string version;
     if (std::getline(file, version))
       found.push_back({"ROCm", State::kGood, version + " in " + rocm, ""});
+    else if (const std::string hip = installed_hip(); !hip.empty())
+      found.push_back({"ROCm", State::kGood, "the distribution's: " + hip, ""});
     else
       found.push_back({"ROCm", State::kNote, "not found in " + rocm + "; set ROCM_PATH when it is elsewhere",
                        install_command("rocm-hip-runtime")});

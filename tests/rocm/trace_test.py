@@ -17,6 +17,27 @@ class Trace(bed.Traced):
                 self.assertEqual(self.query("SELECT architecture, vendor, kind FROM device"),
                                  [(gpu, "Advanced Micro Devices, Inc.", "GPU")])
 
+    def test_each_version_of_rocm(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                result, ledger = self.traced(self.program("mixed", rocm=rocm), "10", rocm=rocm)
+                self.assertEqual(bed.printed(result)["wrong"], "0")
+                self.equal(ledger)
+                _, ledger = self.traced(self.program("streams", rocm=rocm), rocm=rocm)
+                self.equal(ledger)
+                self.assertEqual(self.query("SELECT count(DISTINCT t.native) FROM dispatch d JOIN track t ON t.id = d.track "
+                                            "WHERE t.category = 'stream'"), [(9,)])
+                self.traced(self.program("memory", rocm=rocm), rocm=rocm)
+                self.assertEqual(self.query("SELECT count(*) FROM allocation a JOIN api c ON c.correlation = a.correlation JOIN "
+                                            "function f ON f.id = c.dim WHERE f.name LIKE '%alloc%'"), [(6,)])
+
+    def test_partitions(self):
+        """A card in CPX mode: each of its eight dies is a GPU."""
+        result, ledger = self.traced(self.program("mixed"), "2", gpu="gfx942-cpx")
+        self.assertEqual(bed.printed(result)["devices"], "8")
+        self.equal(ledger)
+        self.assertEqual(self.query("SELECT count(*), count(DISTINCT \"index\") FROM device WHERE kind = 'GPU'"), [(8, 8)])
+
     def test_again_and_again(self):
         program = self.program("mixed")
         for _ in range(10):

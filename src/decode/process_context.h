@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "event/schema.h"
+
 namespace tacho::decode {
 
 class ProcessContext {
@@ -17,6 +19,8 @@ class ProcessContext {
   virtual int64_t host_time(uint64_t ticks) const = 0;
   /// Track of a thread by its kernel id; made at the first call.
   virtual int64_t thread_track(uint32_t tid) = 0;
+  /// Call for every record of a command that the source counts as issued (tape::CommandCounts), whatever becomes of it.
+  virtual void received(event::Table table) { static_cast<void>(table); }
 };
 
 }  // namespace tacho::decode

@@ -34,7 +34,9 @@ class SdkProcess : public ProcessContext {
     return writer_.dimension(
         event::row::Track{.kind = event::TrackKind::kThread, .process = 7, .native = tid});
   }
+  void received(Table table) override { ++received_rows[table]; }
   std::vector<std::string> texts{""};
+  std::map<Table, int64_t> received_rows;
 
  private:
   trace::TraceWriter& writer_;
@@ -387,6 +389,7 @@ TEST_F(RocprofilerTest, FilterByName) {
   decoder.finish();
   EXPECT_EQ(kernels(), (std::map<std::string, int64_t>{{"wanted", 1}}));
   EXPECT_EQ(writer.losses[LossReason::kFiltered], 1);
+  EXPECT_EQ(process.received_rows[Table::kDispatch], 2);  // neither is missing from what was launched
 }
 
 TEST_F(RocprofilerTest, AgentsBecomeDevices) {

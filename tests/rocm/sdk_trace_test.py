@@ -90,6 +90,14 @@ class SdkTrace(trace_test.Trace):
         for _, vector, accumulation, scalar, _ in rows:
             self.assertTrue(0 < vector <= 512 and 0 <= accumulation <= 512 and 0 < scalar <= 128, rows)
 
+    def test_killed(self):
+        """What the library had not handed over is counted as lost."""
+        program = self.program("storm")
+        _, ledger = self.traced("bash", "-c", f"'{program}' 500000 & sleep 2; kill -9 $!; wait")
+        rows, lost = len(self.dispatches()), dict(self.losses())
+        self.assertGreater(rows, 0)
+        self.assertGreaterEqual(rows + lost["in flight when the process ended"], len(ledger.kernels))
+
     def test_kernels_alone(self):
         _, ledger = self.traced(self.program("mixed"), "2", options=("--kernel-trace",))
         self.assertEqual(len(self.dispatches()), len(ledger.kernels))

@@ -67,6 +67,7 @@ class ProcessState : public ProcessContext {
   int64_t host_time(uint64_t ticks) const override;
   /// Track of a thread by its kernel id.
   int64_t thread_track(uint32_t tid) override;
+  void received(event::Table table) override { ++commands_.rows[static_cast<size_t>(table)]; }
 
  private:
   ProcessSamples& samples();

@@ -396,6 +396,7 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
 
 void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
   namespace f = sdk::dispatch;
+  process_.received(Table::kDispatch);
   const KernelFacts& facts = kernel_of(f::kernel.read(at, size));
   if (!facts.wanted) {
     ++filtered_;
@@ -419,6 +420,7 @@ void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
 
 void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
   namespace f = sdk::copy;
+  process_.received(Table::kCopy);
   Times times;
   if (!device_times(Table::kCopy, f::start.read(at, size), f::end.read(at, size), times)) return;
   using Direction = event::CopyDirection;

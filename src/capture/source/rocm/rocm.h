@@ -167,5 +167,7 @@ void trace_calls(hsa::CoreTable& core, hsa::AmdTable& amd);
 tape::CommandCounts& progress();
 /// True while records are taken: in the process that loaded the source, until its end.
 bool active();
+/// True if the program uses AMD's OpenCL and no HIP: the OpenCL layer traces it.
+bool only_opencl();
 
 }  // namespace tacho::capture::rocm

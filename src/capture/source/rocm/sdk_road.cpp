@@ -159,7 +159,7 @@ Road choose_road(const char* runtime, const char* registration) {
   if (taken != Road::kUndecided) return taken;
   Road chosen = Road::kHsa;
   g_traced = capture::start() && tape::configuration().counter_folder.empty();
-  if (g_traced && tape::configuration().amd_source != event::AmdSource::kHsa) {
+  if (g_traced && tape::configuration().amd_source != event::AmdSource::kHsa && !only_opencl()) {
     // Where somebody named a library to registration, that one is loaded.
     if (is_set("ROCPROFILER_REGISTER_LIBRARY") || load_sdk(runtime, registration) != nullptr)
       chosen = Road::kSdk;

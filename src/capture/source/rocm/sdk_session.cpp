@@ -118,6 +118,8 @@ struct StreamStack {
   uint32_t streams[15];
 };
 constinit PerThread<StreamStack> g_streams;
+constinit std::atomic<tape::CommandCounts*> g_counts{nullptr};
+constinit int32_t g_dispatch_requests = 0;  // the number of the request for dispatches
 
 template <typename Record>
 void see_stream(Record record, uint64_t*, void*) {
@@ -135,7 +137,13 @@ void see_stream(Record record, uint64_t*, void*) {
   }
 }
 
-int stream_of_work(uint64_t, sdk::Context, int32_t, int32_t, uint64_t, uint64_t* external, void*) {
+// Called once for everything that is handed to the GPU. What was handed over and never came back is known from its count, also
+// where the process is killed.
+int stream_of_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t, uint64_t* external, void*) {
+  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire)) {
+    const auto table = kind == g_dispatch_requests ? event::Table::kDispatch : event::Table::kCopy;
+    counts->issued[static_cast<size_t>(table)].fetch_add(1, std::memory_order_relaxed);
+  }
   const StreamStack* const stack = g_streams.get();
   constexpr uint32_t kDeepest = sizeof stack->streams / sizeof *stack->streams;
   *external = stack != nullptr && stack->depth != 0 && stack->depth <= kDeepest
@@ -242,23 +250,24 @@ bool record_hip_calls() {
          record_kind("HIP_RUNTIME_API", event::Table::kApi);
 }
 
-void record_streams(int32_t callback_kind) {
-  if (callback_kind < 0 || g_functions.external_request == nullptr ||
-      g_functions.external_kind_name == nullptr)
-    return;
+void follow_work(int32_t stream_kind, bool dispatches, bool copies) {
+  if (g_functions.external_request == nullptr || g_functions.external_kind_name == nullptr) return;
   int32_t kinds[2];
   size_t count = 0;
   for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {
     const char* name = nullptr;
     uint64_t length = 0;
     if (g_functions.external_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) continue;
-    if (name == sdk::kind::kDispatch || name == sdk::kind::kCopy) kinds[count++] = kind;
+    if (dispatches && name == sdk::kind::kDispatch) g_dispatch_requests = kinds[count++] = kind;
+    if (copies && name == sdk::kind::kCopy) kinds[count++] = kind;
   }
-  if (count == 0) return;
+  if (count == 0 ||
+      g_functions.external_request(g_context, kinds, count, stream_of_work, nullptr) != sdk::kSuccess)
+    return;
+  g_counts.store(tape::open_progress(), std::memory_order_release);
   // Streams came with 1.0.
   auto* const callback = reinterpret_cast<sdk::signature::AnyCallback*>(&see_stream<sdk::CallbackRecordWide>);
-  if (g_functions.trace_callback(g_context, callback_kind, nullptr, 0, callback, nullptr) == sdk::kSuccess)
-    g_functions.external_request(g_context, kinds, count, stream_of_work, nullptr);
+  if (stream_kind >= 0) g_functions.trace_callback(g_context, stream_kind, nullptr, 0, callback, nullptr);
 }
 
 bool set_up_services() {
@@ -299,7 +308,7 @@ bool set_up_services() {
     record_kind("MEMORY_ALLOCATION", event::Table::kAllocation);
     record_kind("SCRATCH_MEMORY", event::Table::kAllocation);
   }
-  if (kernels || copies) record_streams(callbacks.hip_stream);
+  if (kernels || copies) follow_work(callbacks.hip_stream, kernels, copies);
   return g_functions.start_context(g_names) == sdk::kSuccess;
 }
 
@@ -358,6 +367,7 @@ void in_forked_child() {
   if (g_sdk_pid.load(std::memory_order_relaxed) == 0) return;
   g_functions.stop_context(g_context);
   g_functions.stop_context(g_names);
+  g_counts.store(nullptr, std::memory_order_relaxed);
   leave_sdk_road(nullptr);
 }
 
@@ -398,6 +408,8 @@ void finalize_sdk(void*) {
   g_functions.flush_buffer(g_buffer);
   define_sdk_clock();
   g_sdk_finished.store(1);
+  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
+    counts->ended.store(1, std::memory_order_release);
   constexpr int64_t kPatience = 1'000'000'000;
   while (g_sdk_inside.load() != 0 && raw_now() - begin < kPatience) {
     const timespec moment{0, 50'000};

@@ -154,18 +154,6 @@ void replace(void*& entry, Function* function) {
   entry = reinterpret_cast<void*>(function);
 }
 
-// OpenCL programs are traced by the OpenCL layer, which sees what HSA does not: calls, buffers, kernels' arguments.
-bool only_opencl() {
-  const auto loaded = [](const char* name) {
-    void* const found = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
-    if (found != nullptr) dlclose(found);
-    return found != nullptr;
-  };
-  const bool opencl = loaded("libamdocl64.so") || loaded("libamdocl64.so.2") || loaded("libamdocl64.so.1");
-  return opencl && !loaded("libamdhip64.so.7") && !loaded("libamdhip64.so.6") &&
-         !loaded("libamdhip64.so.5") && !loaded("libamdhip64.so");
-}
-
 bool start(hsa::Tables* tables) {
   if (tables == nullptr || tables->core == nullptr || tables->amd == nullptr || only_opencl()) return true;
   if (road() == Road::kSdk)
@@ -222,6 +210,18 @@ bool start(hsa::Tables* tables) {
 
 tape::CommandCounts& progress() {
   return *g_progress.load(std::memory_order_acquire);
+}
+
+// OpenCL programs are traced by the OpenCL layer, which sees what HSA does not: calls, buffers, kernels' arguments.
+bool only_opencl() {
+  const auto loaded = [](const char* name) {
+    void* const found = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+    if (found != nullptr) dlclose(found);
+    return found != nullptr;
+  };
+  const bool opencl = loaded("libamdocl64.so") || loaded("libamdocl64.so.2") || loaded("libamdocl64.so.1");
+  return opencl && !loaded("libamdhip64.so.7") && !loaded("libamdhip64.so.6") &&
+         !loaded("libamdhip64.so.5") && !loaded("libamdhip64.so");
 }
 
 bool active() {

@@ -368,8 +368,35 @@ TEST_F(RocprofilerTest, StreamsHaveLinesOfTheirOwn) {
   EXPECT_EQ(rows[0][column::Dispatch::track], rows[2][column::Dispatch::track]);
   EXPECT_NE(rows[0][column::Dispatch::track], rows[1][column::Dispatch::track]);
   const auto& track = dim(Table::kTrack, rows[1][column::Dispatch::track]);
-  EXPECT_EQ(writer.text(track[column::Track::name]), "Stream 2 (queue 9)");
-  EXPECT_EQ(track[column::Track::native], 9);
+  EXPECT_EQ(writer.text(track[column::Track::category]), "stream");
+  EXPECT_EQ(track[column::Track::native], 2);
+  EXPECT_EQ(track[column::Track::context], 9);
+}
+
+TEST_F(RocprofilerTest, NodesOfGraphs) {
+  decoder.operation(op(11, 2), "KERNEL_DISPATCH/KERNEL_DISPATCH_COMPLETE");
+  SdkBlock block(10000);
+  dispatched(block, 11, 1, 2000, 4, uint64_t{3} << 32 | 2);
+  block.give(decoder);
+  EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::graph_node], 3);
+  EXPECT_EQ(
+      dim(Table::kTrack, writer.facts[Table::kDispatch][0][column::Dispatch::track])[column::Track::native],
+      1);
+}
+
+TEST_F(RocprofilerTest, RecordingFromCallToCall) {
+  decoder.operation(op(11, 2), "KERNEL_DISPATCH/KERNEL_DISPATCH_COMPLETE");
+  decoder.fact(event::BlockFact::kRecordingStops, 0, {});
+  decoder.fact(event::BlockFact::kRecordingStops, 5, {});
+  decoder.fact(event::BlockFact::kRecordingStarts, 3, {});
+  SdkBlock block(10000);
+  for (uint64_t correlation = 1; correlation < 8; ++correlation)
+    dispatched(block, 11, correlation, 2000 + correlation, 4);
+  block.give(decoder);
+  ASSERT_EQ(writer.facts[Table::kDispatch].size(), 2u);
+  EXPECT_EQ(writer.facts[Table::kDispatch][0][column::Dispatch::correlation], 3);
+  EXPECT_EQ(writer.facts[Table::kDispatch][1][column::Dispatch::correlation], 4);
+  EXPECT_EQ(process.received_rows[Table::kDispatch], 7);
 }
 
 TEST_F(RocprofilerTest, FilterByName) {

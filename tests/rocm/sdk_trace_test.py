@@ -65,21 +65,17 @@ class SdkTrace(trace_test.Trace):
         self.equal(ledger)
 
     def test_allocations(self):
+        """What HSA gives out: HIP's arena chunks and its own memory among it. Each free has its allocation's size."""
         self.traced(self.program("mixed"), "1")
-        rows = self.query("SELECT s.operation, s.memory, a.bytes FROM allocation a JOIN allocation_shape s ON s.id = a.dim")
-        self.assertEqual(rows.count(("allocate", "device", 1 << 20)), 3)
-        self.assertIn(("allocate", "pinned", 1 << 20), rows)
+        rows = self.query("SELECT s.operation, s.memory, a.bytes, a.address FROM allocation a JOIN allocation_shape s "
+                          "ON s.id = a.dim")
+        self.assertEqual([row[:3] for row in rows].count(("allocate", "device", 1 << 20)), 3)
+        self.assertIn(("allocate", "pinned", 1 << 20), [row[:3] for row in rows])
+        sizes = {address: size for operation, _, size, address in rows if operation == "allocate"}
+        for operation, _, size, address in rows:
+            if operation == "free" and address in sizes:
+                self.assertEqual(size, sizes[address])
         self.assertEqual(self.losses(), [])
-
-    def test_streams(self):
-        self.traced(self.program("mixed"), "4")
-        rows = dict(self.query("SELECT t.name, count(*) FROM dispatch d JOIN track t ON t.id = d.track GROUP BY 1"))
-        by_stream = {}
-        for name, count in rows.items():
-            stream = re.match(r"Stream (\d+) \(queue \d+\)", name).group(1)
-            by_stream[stream] = by_stream.get(stream, 0) + count
-        # The threads' launches on the default stream; stream 1: scale and add; the other two share reverse, 12 of a graph.
-        self.assertEqual(by_stream, {"0": 16, "1": 5, "2": 14, "3": 2})
 
     def test_registers(self):
         """As the library computes them from the kernel's descriptor."""
@@ -105,6 +101,7 @@ class SdkTrace(trace_test.Trace):
             self.assertEqual(self.query(f"SELECT count(*) FROM {table}"), [(0,)])
 
     test_asked_for_a_library_that_cannot_be_had = None  # here it can
+    test_what_a_reset_frees = None  # HSA's road makes frees of what a reset drops; the library sees HSA free it
 
     def test_avail_says_how(self):
         result, _ = self.on_bed(TACHO, "avail")

@@ -15,6 +15,10 @@ namespace row = event::row;
 
 namespace {
 
+// An external correlation (capture/source/rocm/sdk_work.cpp).
+constexpr uint64_t kStreamBits = 0xffffffff;
+constexpr int kNodeShift = 32;
+
 constexpr std::string_view kExtended = "_EXT";  // kinds of calls with arguments and result
 
 // What HIP's calls return is an error code, but for a few that only name things.
@@ -183,13 +187,25 @@ void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_vie
   property("lds_per_compute_unit_bytes", uint64_t{f::lds_kib.read(at, size)} * 1024);
 }
 
-void RocprofilerDecoder::fact(event::BlockFact which, uint64_t, std::string_view text) {
+void RocprofilerDecoder::fact(event::BlockFact which, uint64_t number, std::string_view text) {
+  if (which == event::BlockFact::kRecordingStarts || which == event::BlockFact::kRecordingStops) {
+    windows_.emplace_back(number, which == event::BlockFact::kRecordingStarts);
+    std::stable_sort(windows_.begin(), windows_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    return;
+  }
   if (which != event::BlockFact::kKernelInclude && which != event::BlockFact::kKernelExclude) return;
   auto pattern = std::make_unique<Pattern>();
   if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
     return;  // the command line was checked
   pattern->usable = true;
   (which == event::BlockFact::kKernelInclude ? include_ : exclude_) = std::move(pattern);
+}
+
+bool RocprofilerDecoder::paused(uint64_t correlation) const {
+  const auto after = std::upper_bound(windows_.begin(), windows_.end(), correlation,
+                                      [](uint64_t x, const auto& window) { return x < window.first; });
+  return after != windows_.begin() && !(after - 1)->second;
 }
 
 bool RocprofilerDecoder::wanted(std::string_view name) const {
@@ -256,14 +272,18 @@ int64_t RocprofilerDecoder::queue_track(uint64_t agent, uint64_t queue, uint64_t
   for (size_t at = queues_.size(); at-- > 0;)
     if (queues_[at].first == key) return queues_[at].second;
   copies_track(agent);  // makes its device known
-  const int64_t track = writer_.dimension(row::Track{
-      .kind = event::TrackKind::kQueue,
-      .process = process_.row(),
-      .device = agent_of(agent).row,
-      .native = static_cast<int64_t>(queue),
-      .context = static_cast<int64_t>(stream),
-      .name = stream != 0 ? writer_.string(fmt::format("Stream {} (queue {})", stream - 1, queue)) : 0,
-      .category = writer_.string("queue")});
+  row::Track values{
+      .kind = event::TrackKind::kQueue, .process = process_.row(), .device = agent_of(agent).row};
+  if (stream != 0) {
+    values.native = static_cast<int64_t>(stream - 1);
+    values.context = static_cast<int64_t>(queue);
+    values.category = writer_.string("stream");
+  } else {
+    values.native = static_cast<int64_t>(queue);
+    values.category = writer_.string("queue");
+  }
+  const int64_t track = writer_.dimension(values);
+  if (stream != 0 && queue != 0) writer_.property(Table::kTrack, track, "queue", fmt::format("{}", queue));
   queues_.emplace_back(key, track);
   return track;
 }
@@ -369,6 +389,7 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
   const sdk::Api& f = wide ? sdk::kApiWide : sdk::kApiNarrow;
   const uint64_t start = f.start.read(at, size), end = f.end.read(at, size);
   const uint64_t correlation = sdk::any::correlation.read(at, size);
+  if (paused(correlation)) return;
   if (start == 0 || end < start)
     return writer_.lose(process_.row(), Table::kApi, event::LossReason::kVendor, 1);
   const Operation& operation =
@@ -397,6 +418,7 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
 void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
   namespace f = sdk::dispatch;
   process_.received(Table::kDispatch);
+  if (paused(sdk::any::correlation.read(at, size))) return;
   const KernelFacts& facts = kernel_of(f::kernel.read(at, size));
   if (!facts.wanted) {
     ++filtered_;
@@ -410,17 +432,19 @@ void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
                      f::group_bytes.read(at, size), f::private_bytes.read(at, size)}};
   const uint64_t number = f::number.read(at, size);
   add_work(row::Dispatch{.track = queue_track(f::agent.read(at, size), f::queue.read(at, size),
-                                              f::external.read(at, size)),
+                                              f::external.read(at, size) & kStreamBits),
                          .start = times.start,
                          .duration = times.duration,
                          .dim = kernel_row(shape, facts),
-                         .ordinal = number != 0 ? static_cast<int64_t>(number - 1) : event::kUnknown},
+                         .ordinal = number != 0 ? static_cast<int64_t>(number - 1) : event::kUnknown,
+                         .graph_node = static_cast<int64_t>(f::external.read(at, size) >> kNodeShift)},
            sdk::any::correlation.read(at, size));
 }
 
 void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
   namespace f = sdk::copy;
   process_.received(Table::kCopy);
+  if (paused(sdk::any::correlation.read(at, size))) return;
   Times times;
   if (!device_times(Table::kCopy, f::start.read(at, size), f::end.read(at, size), times)) return;
   using Direction = event::CopyDirection;
@@ -430,8 +454,11 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
   if (direction == Direction::kDeviceToDevice && source != target) direction = Direction::kPeerToPeer;
   const bool from_device = direction != Direction::kHostToDevice && direction != Direction::kHostToHost;
   const bool to_device = direction != Direction::kDeviceToHost && direction != Direction::kHostToHost;
+  const uint64_t external = f::external.read(at, size), stream = external & kStreamBits;
+  const uint64_t on = from_device ? source : target;
   const int64_t track = direction == Direction::kHostToHost ? thread(f::thread.read(at, size))
-                                                            : copies_track(from_device ? source : target);
+                        : stream != 0                       ? queue_track(on, 0, stream)
+                                                            : copies_track(on);
   if (to_device) copies_track(target);
   const int64_t shape =
       writer_.dimension(row::CopyShape{.direction = direction,
@@ -443,11 +470,13 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
                      .start = times.start,
                      .duration = times.duration,
                      .dim = shape,
-                     .bytes = static_cast<int64_t>(f::bytes.read(at, size))},
+                     .bytes = static_cast<int64_t>(f::bytes.read(at, size)),
+                     .graph_node = static_cast<int64_t>(external >> kNodeShift)},
            sdk::any::correlation.read(at, size));
 }
 
 void RocprofilerDecoder::allocation(const std::byte* at, size_t size) {
+  if (paused(sdk::any::correlation.read(at, size))) return;
   const sdk::Allocation& f = size >= sdk::Allocation::kWide ? sdk::kAllocationWide : sdk::kAllocationNarrow;
   const uint64_t start = f.start.read(at, size), end = f.end.read(at, size),
                  address = f.address.read(at, size);

@@ -126,6 +126,8 @@ class RocprofilerDecoder : public BlockDecoder {
   void allocation(const std::byte* at, size_t size);
   void scratch(uint32_t version, const std::byte* at, size_t size);
   void unknown(uint32_t category, uint32_t kind);
+  /// Recording was off when that call was made.
+  bool paused(uint64_t correlation) const;
 
   static constexpr uint32_t kMostKinds = 256;
   static constexpr size_t kShapeSlots = 4096;
@@ -148,6 +150,8 @@ class RocprofilerDecoder : public BlockDecoder {
   tsl::robin_map<uint64_t, uint64_t> around_;
   std::vector<Held<event::row::Dispatch>> held_dispatches_;
   std::vector<Held<event::row::Copy>> held_copies_;
+  std::vector<std::pair<uint64_t, bool>>
+      windows_;  // recording begins (true) or ends with this call; ascending
   uint64_t last_tid_ = ~0ull;
   int64_t last_thread_ = 0;
   int64_t filtered_ = 0, counter_records_ = 0;

@@ -3,7 +3,8 @@
 //   sdk_road.cpp     which road a process takes, this one or HSA's interface for tools (rocm.h), and where the library is
 //   sdk_session.cpp  rocprofiler_configure: what is recorded, its names, the thread that flushes, the end of a process
 //   sdk_buffers.cpp  the library's buffers, copied to the pool as they are
-//   sdk_calls.cpp    HIP's calls as they begin and end, for the sampler
+//   sdk_calls.cpp    HIP's calls as they begin and end: for the sampler, and to know a graph's nodes
+//   sdk_work.cpp     what is handed to the GPU: its stream, its node of a graph, launches that switch recording
 //
 // A process takes one road for good: the library and HSA's interface would both see every kernel.
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "capture/per_thread.h"
 #include "tape/layout.h"
 #include "vendor/amd/sdk.h"
 
@@ -34,9 +36,34 @@ bool sdk_active();
 // sdk_calls.cpp
 /// Calls that only ask, are over in nanoseconds and come by the thousand: not recorded by default, as on HSA's road.
 bool only_asks_sdk(std::string_view function);
-/// Follows HIP's calls if the run samples call stacks. `buffer_kind` and `callback_kind`: the library's numbers for them.
-void watch_calls(sdk::Context context, const sdk::Functions& functions, uint32_t version, int32_t buffer_kind,
-                 int32_t callback_kind);
+/// What the functions below need to set up their services; -1 = the library has no such kind.
+struct Services {
+  const sdk::Functions& functions;
+  uint32_t version;
+  sdk::Context context;
+  int32_t hip_records, hip_callback, stream_callback;
+};
+/// Follows launches of graphs, and all of HIP's calls if the run samples call stacks.
+void watch_calls(const Services& services);
+
+// sdk_work.cpp
+/// What a thread is about to hand to the GPU.
+struct OpenWork {
+  uint64_t generation;
+  uint32_t depth;        // of calls on a stream
+  uint32_t graph, node;  // depth of launches of graphs; the newest node's number, from 1
+  uint32_t streams[13];  // of those calls, from 1
+};
+extern constinit PerThread<OpenWork> g_open_work;
+void follow_work(const Services& services, bool dispatches, bool copies);
+/// True while launches have to be counted because recording begins with one of them.
+bool waits_for_launch();
+/// Says where recording begins or ends, in runs that count launches. From the thread that switches it.
+void recording_switched(bool on);
+/// The library's end: no work is in flight.
+void end_work();
+/// In a forked child.
+void forget_work();
 
 // sdk_buffers.cpp
 inline constexpr tape::BlockKind kSdkBlocks = tape::BlockKind::kRocprofiler;

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "capture/capture.h"
 #include "capture/own_thread.h"
-#include "capture/per_thread.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk.h"
 #include "tape/writer.h"
@@ -106,50 +105,6 @@ void see_code_object(Record record, uint64_t*, void*) {
   define_object<sdk::kernel_symbol::kMost>(
       sdk::Object::kKernel, record.payload,
       reinterpret_cast<const char*>(read_member(record.payload, sdk::kernel_symbol::name)), nullptr);
-}
-
-// ---- streams ---------------------------------------------------------------------------------------------------------
-// Around every HIP call on a stream the library says which stream it is; what the call hands to the GPU gets the stream's number
-// (from 1) as its external correlation.
-
-struct StreamStack {
-  uint64_t generation;
-  uint32_t depth;
-  uint32_t streams[15];
-};
-constinit PerThread<StreamStack> g_streams;
-constinit std::atomic<tape::CommandCounts*> g_counts{nullptr};
-constinit int32_t g_dispatch_requests = 0;  // the number of the request for dispatches
-
-template <typename Record>
-void see_stream(Record record, uint64_t*, void*) {
-  if (record.operation != sdk::hip_stream::kSet || record.payload == nullptr) return;
-  StreamStack* const stack = g_streams.get();
-  if (stack == nullptr) return;
-  constexpr uint32_t kDeepest = sizeof stack->streams / sizeof *stack->streams;
-  if (record.phase == sdk::kPhaseEnter) {
-    if (stack->depth < kDeepest)
-      stack->streams[stack->depth] =
-          static_cast<uint32_t>(read_member(record.payload, sdk::hip_stream::number)) + 1;
-    ++stack->depth;
-  } else if (record.phase == sdk::kPhaseExit && stack->depth != 0) {
-    --stack->depth;
-  }
-}
-
-// Called once for everything that is handed to the GPU. What was handed over and never came back is known from its count, also
-// where the process is killed.
-int stream_of_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t, uint64_t* external, void*) {
-  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire)) {
-    const auto table = kind == g_dispatch_requests ? event::Table::kDispatch : event::Table::kCopy;
-    counts->issued[static_cast<size_t>(table)].fetch_add(1, std::memory_order_relaxed);
-  }
-  const StreamStack* const stack = g_streams.get();
-  constexpr uint32_t kDeepest = sizeof stack->streams / sizeof *stack->streams;
-  *external = stack != nullptr && stack->depth != 0 && stack->depth <= kDeepest
-                  ? stack->streams[stack->depth - 1]
-                  : 0;
-  return 0;
 }
 
 // ---- services --------------------------------------------------------------------------------------------------------
@@ -250,26 +205,6 @@ bool record_hip_calls() {
          record_kind("HIP_RUNTIME_API", event::Table::kApi);
 }
 
-void follow_work(int32_t stream_kind, bool dispatches, bool copies) {
-  if (g_functions.external_request == nullptr || g_functions.external_kind_name == nullptr) return;
-  int32_t kinds[2];
-  size_t count = 0;
-  for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {
-    const char* name = nullptr;
-    uint64_t length = 0;
-    if (g_functions.external_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) continue;
-    if (dispatches && name == sdk::kind::kDispatch) g_dispatch_requests = kinds[count++] = kind;
-    if (copies && name == sdk::kind::kCopy) kinds[count++] = kind;
-  }
-  if (count == 0 ||
-      g_functions.external_request(g_context, kinds, count, stream_of_work, nullptr) != sdk::kSuccess)
-    return;
-  g_counts.store(tape::open_progress(), std::memory_order_release);
-  // Streams came with 1.0.
-  auto* const callback = reinterpret_cast<sdk::signature::AnyCallback*>(&see_stream<sdk::CallbackRecordWide>);
-  if (stream_kind >= 0) g_functions.trace_callback(g_context, stream_kind, nullptr, 0, callback, nullptr);
-}
-
 bool set_up_services() {
   const uint64_t sources = tape::pool()->sources;
   CallbackKinds callbacks;
@@ -289,7 +224,6 @@ bool set_up_services() {
     return false;
   if ((sources & tape::source_bit::kApi) != 0) {
     if (record_hip_calls()) tape::define_attached(event::Domain::kHipRuntime);
-    watch_calls(g_context, g_functions, g_sdk_version, buffer_kind(sdk::kind::kHip), callbacks.hip);
     if (record_kind("HIP_COMPILER_API", event::Table::kApi))
       tape::define_attached(event::Domain::kHipCompiler);
     if (record_kind("RCCL_API", event::Table::kApi)) tape::define_attached(event::Domain::kRccl);
@@ -308,15 +242,24 @@ bool set_up_services() {
     record_kind("MEMORY_ALLOCATION", event::Table::kAllocation);
     record_kind("SCRATCH_MEMORY", event::Table::kAllocation);
   }
-  if (kernels || copies) follow_work(callbacks.hip_stream, kernels, copies);
+  const Services services{g_functions,   g_sdk_version,       g_context, buffer_kind(sdk::kind::kHip),
+                          callbacks.hip, callbacks.hip_stream};
+  watch_calls(services);
+  if (kernels || copies) follow_work(services, kernels, copies);
   return g_functions.start_context(g_names) == sdk::kSuccess;
 }
 
 // ---- recording on and off, flushing, the end -------------------------------------------------------------------------
 
+constinit bool g_context_started = false;
+
 void apply_sources(uint64_t wanted) {
-  const bool was = g_sdk_enabled.load(std::memory_order_relaxed) != 0;
-  if ((wanted != 0) != was) (wanted != 0 ? g_functions.start_context : g_functions.stop_context)(g_context);
+  // Until the launch that recording begins with, launches have to be seen; the decoder drops them.
+  const bool started = wanted != 0 || waits_for_launch();
+  if (started != g_context_started)
+    (started ? g_functions.start_context : g_functions.stop_context)(g_context);
+  g_context_started = started;
+  recording_switched(wanted != 0);
   g_sdk_enabled.store(wanted, std::memory_order_relaxed);
 }
 
@@ -367,7 +310,7 @@ void in_forked_child() {
   if (g_sdk_pid.load(std::memory_order_relaxed) == 0) return;
   g_functions.stop_context(g_context);
   g_functions.stop_context(g_names);
-  g_counts.store(nullptr, std::memory_order_relaxed);
+  forget_work();
   leave_sdk_road(nullptr);
 }
 
@@ -408,8 +351,7 @@ void finalize_sdk(void*) {
   g_functions.flush_buffer(g_buffer);
   define_sdk_clock();
   g_sdk_finished.store(1);
-  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
-    counts->ended.store(1, std::memory_order_release);
+  end_work();
   constexpr int64_t kPatience = 1'000'000'000;
   while (g_sdk_inside.load() != 0 && raw_now() - begin < kPatience) {
     const timespec moment{0, 50'000};

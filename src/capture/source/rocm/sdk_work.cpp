@@ -1,0 +1,138 @@
+// What HIP hands to the GPU, on the SDK's road (sdk.h). The library asks for each dispatch and each copy what its external
+// correlation is to be: that is where work gets its stream and its node, where it is counted, and where the launch is met with
+// which recording begins or ends.
+//
+//   external correlation    bits 0..31                       32..63
+//                           stream, from 1 (0 = not known)   node of a graph's launch, from 1 (0 = of no graph)
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string_view>
+
+#include "capture/source/rocm/sdk.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::rocm {
+
+constinit PerThread<OpenWork> g_open_work;
+
+namespace {
+
+constinit std::atomic<tape::CommandCounts*> g_counts{nullptr};
+constinit int32_t g_dispatch_requests = 0;  // the number of the request for dispatches
+constinit std::atomic<uint64_t> g_last_correlation{0};
+constinit std::atomic<bool> g_window_open{true};
+
+template <typename T>
+T read_field(const void* payload, sdk::Member<T> member) {
+  T value;
+  memcpy(&value, static_cast<const char*>(payload) + member.offset, sizeof value);
+  return value;
+}
+
+// Around every HIP call on a stream the library says which stream it is.
+template <typename Record>
+void see_stream(Record record, uint64_t*, void*) {
+  if (record.operation != sdk::hip_stream::kSet || record.payload == nullptr) return;
+  OpenWork* const open = g_open_work.get();
+  if (open == nullptr) return;
+  constexpr uint32_t kDeepest = sizeof open->streams / sizeof *open->streams;
+  if (record.phase == sdk::kPhaseEnter) {
+    if (open->depth < kDeepest)
+      open->streams[open->depth] =
+          static_cast<uint32_t>(read_field(record.payload, sdk::hip_stream::number)) + 1;
+    ++open->depth;
+  } else if (record.phase == sdk::kPhaseExit && open->depth != 0) {
+    --open->depth;
+  }
+}
+
+bool counts_launches() {
+  return tape::pool()->start_launch != 0 || tape::pool()->stop_launch != 0;
+}
+
+void open_window(bool open, uint64_t correlation) {
+  if (g_window_open.exchange(open) != open)
+    tape::define_fact(kSdkBlocks,
+                      open ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
+                      correlation);
+}
+
+void count_sdk_launch(uint64_t correlation) {
+  tape::PoolHeader* const pool = tape::pool();
+  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (launch != pool->start_launch && launch != pool->stop_launch) return;
+  const bool starts = launch == pool->start_launch;
+  (starts ? pool->trigger_start : pool->trigger_stop).fetch_add(1, std::memory_order_relaxed);
+  open_window(starts, correlation);
+  pool->enabled.store(starts ? pool->sources : 0, std::memory_order_relaxed);
+  syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+}
+
+int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation, uint64_t* external, void*) {
+  const bool dispatch = kind == g_dispatch_requests;
+  // What was handed over and never came back is known from its count, also where the process is killed.
+  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
+    counts->issued[static_cast<size_t>(dispatch ? event::Table::kDispatch : event::Table::kCopy)].fetch_add(
+        1, std::memory_order_relaxed);
+  if (counts_launches()) {
+    g_last_correlation.store(correlation, std::memory_order_relaxed);
+    if (dispatch) count_sdk_launch(correlation);
+  }
+  *external = 0;
+  OpenWork* const open = g_open_work.get();
+  if (open == nullptr) return 0;
+  constexpr uint32_t kDeepest = sizeof open->streams / sizeof *open->streams;
+  const uint64_t node = open->graph != 0 ? ++open->node : 0;
+  const uint64_t stream = open->depth != 0 && open->depth <= kDeepest ? open->streams[open->depth - 1] : 0;
+  *external = node << 32 | stream;
+  return 0;
+}
+
+}  // namespace
+
+void follow_work(const Services& services, bool dispatches, bool copies) {
+  const sdk::Functions& functions = services.functions;
+  if (functions.external_request == nullptr || functions.external_kind_name == nullptr) return;
+  int32_t kinds[2];
+  size_t count = 0;
+  for (int32_t kind = 1; kind < 64 && count < 2; ++kind) {
+    const char* name = nullptr;
+    uint64_t length = 0;
+    if (functions.external_kind_name(kind, &name, &length) != sdk::kSuccess || name == nullptr) continue;
+    if (dispatches && name == sdk::kind::kDispatch) g_dispatch_requests = kinds[count++] = kind;
+    if (copies && name == sdk::kind::kCopy) kinds[count++] = kind;
+  }
+  if (count == 0 ||
+      functions.external_request(services.context, kinds, count, on_work, nullptr) != sdk::kSuccess)
+    return;
+  g_counts.store(tape::open_progress(), std::memory_order_release);
+  // Streams came with 1.0.
+  auto* const callback = reinterpret_cast<sdk::signature::AnyCallback*>(&see_stream<sdk::CallbackRecordWide>);
+  if (services.stream_callback >= 0)
+    functions.trace_callback(services.context, services.stream_callback, nullptr, 0, callback, nullptr);
+}
+
+bool waits_for_launch() {
+  const tape::PoolHeader* const pool = tape::pool();
+  return g_dispatch_requests != 0 && pool->start_launch != 0 &&
+         pool->trigger_start.load(std::memory_order_relaxed) == 0;
+}
+
+void recording_switched(bool on) {
+  if (counts_launches()) open_window(on, on ? g_last_correlation.load(std::memory_order_relaxed) + 1 : 0);
+}
+
+void end_work() {
+  if (tape::CommandCounts* const counts = g_counts.load(std::memory_order_acquire))
+    counts->ended.store(1, std::memory_order_release);
+}
+
+void forget_work() {
+  g_counts.store(nullptr, std::memory_order_relaxed);
+}
+
+}  // namespace tacho::capture::rocm

@@ -65,7 +65,11 @@ Result<std::vector<int64_t>> parse_bins(const std::string& text) {
 
 }  // namespace
 
+int run_ranks(int argc, char** argv);  // ranks.cpp
+
 int run_report(int argc, char** argv) {
+  // Many files and options of its own: a command of its own by another name.
+  if (argc > 1 && std::string_view(argv[1]) == "ranks") return run_ranks(argc - 1, argv + 1);
   CLI::App app("Answers to common questions about a trace.", "tacho report");
   std::string what, file, format = "text", bins;
   size_t top = 0;
@@ -84,7 +88,8 @@ int run_report(int argc, char** argv) {
       "queue-depth   how long how many operations were asked for and not done\n"
       "overlap       operations at the same time; copies beside kernels\n"
       "topex         API calls and GPU operations by the time that is theirs alone\n"
-      "binop         operations by duration");
+      "binop         operations by duration\n"
+      "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);

@@ -81,6 +81,7 @@ JsonOutcome argument(Json& json, Event& event, std::string_view key, bool number
       if (key == "desc") return text_value(json, event, event.description);
       break;
     case 5:
+      if (key == "dtype") return text_value(json, event, event.collective.type);
       if (key == "block") return triple(json, event.block);
       if (key == "bytes" || key == "Bytes") return number_value(json, integer, event.bytes);
       break;
@@ -95,6 +96,9 @@ JsonOutcome argument(Json& json, Event& event, std::string_view key, bool number
     case 9:
       if (key == "Device Id") return number_value(json, integer, event.device_id);
       break;
+    case 10:
+      if (key == "Group size") return number_value(json, integer, event.collective.group_size);
+      break;
     case 11:
       if (key == "correlation") return number_value(json, integer, event.correlation);
       if (key == "External id" || key == "external id") return number_value(json, integer, event.external);
@@ -102,13 +106,28 @@ JsonOutcome argument(Json& json, Event& event, std::string_view key, bool number
       break;
     case 13:
       if (key == "shared memory") return number_value(json, integer, event.shared);
+      if (key == "In msg nelems") return number_value(json, integer, event.collective.in_elements);
       if (key == "graph node id") return number_value(json, integer, event.graph_node);
       break;
+    case 14:
+      if (key == "Out msg nelems") return number_value(json, integer, event.collective.out_elements);
+      break;
     case 15:
+      if (key == "Collective name") return text_value(json, event, event.collective.name);
       if (key == "Sequence number") return number_value(json, integer, event.sequence);
+      break;
+    case 18:
+      if (key == "Process Group Name") return text_value(json, event, event.collective.group);
+      break;
+    case 19:
+      if (key == "Process Group Ranks") return text_value(json, event, event.collective.members);
       break;
     case 20:
       if (key == "registers per thread") return number_value(json, integer, event.registers);
+      break;
+    case 25:
+      if (key == "Process Group Description")
+        return text_value(json, event, event.collective.group_description);
       break;
     default:
       break;
@@ -145,6 +164,7 @@ JsonOutcome object(Json& json, Member member) {
 void clear(Event& event) {
   event.phase = 0;
   event.name = event.category = event.label = event.kind = event.description = {};
+  event.collective = {};
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes =

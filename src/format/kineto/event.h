@@ -33,6 +33,11 @@ struct Event {
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
   std::string_view label, kind, description;  // args.name or args.labels of metadata, args.kind, args.desc
+  // What torch.distributed tells about the collective that a kernel carries out.
+  struct Collective {
+    std::string_view name, type, group, group_description, members;
+    int64_t in_elements = event::kUnknown, out_elements = event::kUnknown, group_size = event::kUnknown;
+  } collective;
   // Numbers among the args of counters and profiler ranges.
   struct Value {
     std::string_view name;

@@ -49,7 +49,7 @@ class Reader {
 
  private:
   struct Deferred {  // a kernel whose launch shape stands in its API call
-    int64_t correlation, track, start, duration, name, registers, shared, graph_node;
+    int64_t correlation, track, start, duration, name, registers, shared, graph_node, arguments;
     bool operator<(const Deferred& other) const { return correlation < other.correlation; }
   };
   struct Flow {
@@ -88,6 +88,7 @@ class Reader {
   int64_t device(int64_t index, bool nvidia);
   int64_t gpu_track(const Event& event);
   int64_t kernel(int64_t name, const int64_t* grid, const int64_t* block, int64_t registers, int64_t shared);
+  int64_t collective(const Event& event);
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
   int64_t function(std::string_view name, Domain domain);
   void bad(Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
@@ -127,6 +128,7 @@ class Reader {
   SortedFile<Operator> operators_;
   bool any_flow_ = false;
   uint64_t unknown_phases_ = 0;
+  std::string text_;  // of the collective at hand
   int64_t ordinal_ = 0;
 };
 
@@ -252,6 +254,30 @@ int64_t Reader::kernel(int64_t name, const int64_t* grid, const int64_t* block, 
   return found->second;
 }
 
+// What torch.distributed says about a collective, as the arguments of its kernel: src/ranks reads them back (told_by()).
+int64_t Reader::collective(const Event& event) {
+  const Event::Collective& told = event.collective;
+  if (told.name.empty()) return 0;
+  text_.clear();
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    if (!text_.empty()) text_ += ", ";
+    text_.append(name).append("=").append(value);
+  };
+  const auto add_number = [&](std::string_view name, int64_t value) {
+    if (value != kUnknown) add(name, std::to_string(value));
+  };
+  add("Collective name", told.name);
+  add_number("In msg nelems", told.in_elements);
+  add_number("Out msg nelems", told.out_elements);
+  add_number("Group size", told.group_size);
+  add("dtype", told.type);
+  add("Process Group Name", told.group);
+  add("Process Group Description", told.group_description);
+  add("Process Group Ranks", told.members);
+  return writer_.string(text_);
+}
+
 event::MemoryKind memory_kind(std::string_view word) {
   if (word == "Pageable") return event::MemoryKind::kPageable;
   if (word == "Pinned") return event::MemoryKind::kPinned;
@@ -288,7 +314,7 @@ void Reader::complete(Event& event) {
     const int64_t node = event.graph_node != kUnknown ? event.graph_node : 0;
     if (event.block[0] == kUnknown && correlation != 0) {
       deferred_.add({correlation, gpu_track(event), event.time, event.duration, name, event.registers,
-                     event.shared, node});
+                     event.shared, node, collective(event)});
       any_deferred_ = true;
       return;
     }
@@ -298,7 +324,8 @@ void Reader::complete(Event& event) {
                               .duration = event.duration,
                               .dim = row,
                               .correlation = correlation,
-                              .graph_node = node});
+                              .graph_node = node,
+                              .arguments = collective(event)});
     return;
   }
   if (category == "gpu_memcpy" || category == "Memcpy") {
@@ -696,15 +723,21 @@ Status Reader::member(const std::string& key) {
   TACHO_TRY(whole_value(text));
   if (key == "deviceProperties") device_properties(text);
   if (key == "distributedInfo") {
-    const size_t at = text.find("\"rank\"");
-    const size_t colon = at != std::string::npos ? text.find(':', at) : std::string::npos;
-    int64_t rank = kUnknown;
-    if (colon != std::string::npos) {
+    const auto number = [&](std::string_view name) {
+      const size_t at = text.find(name);
+      const size_t colon = at != std::string::npos ? text.find(':', at) : std::string::npos;
+      int64_t value = kUnknown;
+      if (colon == std::string::npos) return value;
       const char* digits = text.data() + colon + 1;
       while (*digits == ' ') ++digits;
-      if (std::from_chars(digits, text.data() + text.size(), rank).ec == std::errc() && rank >= 0)
-        writer_.update(Table::kProcess, cpu_process(), column::Process::rank, rank);
-    }
+      if (std::from_chars(digits, text.data() + text.size(), value).ec != std::errc() || value < 0)
+        value = kUnknown;
+      return value;
+    };
+    if (const int64_t rank = number("\"rank\""); rank != kUnknown)
+      writer_.update(Table::kProcess, cpu_process(), column::Process::rank, rank);
+    if (const int64_t size = number("\"world_size\""); size != kUnknown)
+      writer_.property(Table::kEnd, 0, "kineto.world_size", std::to_string(size));
   }
   if (text.size() <= 200 && !text.empty() && text[0] != '{' && text[0] != '[') {
     if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
@@ -781,7 +814,8 @@ Status Reader::finish() {
                               .duration = waiting.duration,
                               .dim = row,
                               .correlation = waiting.correlation,
-                              .graph_node = waiting.graph_node});
+                              .graph_node = waiting.graph_node,
+                              .arguments = waiting.arguments});
   }
   if (any_flow_) {
     // An arrow's ends stand at the starts of the operators they tie; both lists come in order of (thread, time).

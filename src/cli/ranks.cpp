@@ -1,0 +1,51 @@
+// `tacho ranks FILE|DIR ...`: who made whom wait in a run of many processes; also `tacho report ranks`.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/shared/command_line.h"
+#include "ranks/render.h"
+#include "report/text.h"
+
+namespace tacho::cli {
+
+int run_ranks(int argc, char** argv) {
+  CLI::App app("Who made whom wait: collectives of all ranks of a run, put side by side.", "tacho ranks");
+  std::vector<std::string> inputs;
+  std::string format = "text";
+  size_t top = 16;
+  int64_t step = event::kUnknown;
+  app.add_option("inputs", inputs,
+                 "traces of the ranks, or folders that hold them; any format that tacho reads")
+      ->required();
+  app.add_option("--step", step, "show the critical path of this step (default: of the longest)");
+  app.add_option("--top", top, "rows of each table; 0 = all")->capture_default_str();
+  app.add_option("--output-format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.footer("docs/ranks.md defines every number.");
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  ranks::Job job;
+  if (const Status loaded = ranks::load_job(inputs, job); !loaded)
+    return complain(kBadInput, loaded.error().message);
+  const auto report = ranks::answer(job);
+  if (!report) return complain(kBadInput, report.error().message);
+  std::string text;
+  if (format == "json") {
+    text = ranks::to_json(job, *report);
+  } else {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    auto made = ranks::to_text(
+        job, *report,
+        {.width = screen.terminal ? screen.width : 80, .colour = screen.colour, .top = top, .step = step});
+    if (!made) return complain(kBadInput, made.error().message);
+    text = std::move(*made);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,126 @@
+// What `tacho ranks` answers: who came last to each collective and why, how long the others waited, how evenly steps are
+// spread, the critical path of a step, bytes between ranks. docs/ranks.md has the definitions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "ranks/load.h"
+#include "ranks/matching.h"
+
+namespace tacho::ranks {
+
+/// Why a rank came late, compared with the median of the others over the same stretch.
+struct Cause {
+  enum class Kind : uint8_t {
+    kNone,
+    kMoreKernels,   ///< it ran `kernels` more than the others
+    kLongerKernel,  ///< as many kernels, and they took longer; `name` the most
+    kCopies,        ///< copies and fills, beside no kernel
+    kHost,          ///< its GPU idled because the host had not launched
+    kIdle,          ///< its GPU idled; the trace has no launching call to tell whether the host was late
+    kEarlier,       ///< it left an earlier collective of another group later than the others
+    kBegan,         ///< its first GPU operation came later; what was before is not in the trace
+    kUnknown,       ///< nothing of the above makes up half of the delay
+  } kind = Kind::kNone;
+  int64_t kernels = 0;    // kMoreKernels
+  int64_t time = 0;       // ns of the delay that this explains
+  uint64_t name = 0;      // of a kernel, an API call or a range; 0 = none stands out
+  int64_t name_time = 0;  // ns more than the others in it
+  bool range = false;     // `name` is a range of the program that the host was in, no call
+  bool carried =
+      false;  // it is the cause of an earlier collective of the step, from which the rank is still behind
+};
+
+struct Collective {
+  uint32_t communicator = 0, sequence = 0;
+  Operation operation = Operation::kUnknown;
+  int64_t bytes = 0;  // S of nccl-tests; 0 = unknown
+  int32_t step = -1;
+  uint32_t ranks = 0;     // that took part
+  int64_t last_rank = 0;  // that came last
+  uint32_t last_run = 0;
+  bool complete = true;                               // all known ranks of the communicator are there
+  int64_t first_start = 0, last_start = 0, end = 0;   // ns on the common clock; end of the last
+  int64_t spread = 0;                                 // last_start - first_start
+  int64_t late = 0;                                   // of the last behind the median of the others
+  int64_t waited = 0;                                 // sum over the ranks: last_start - start
+  int64_t transfer = 0;                               // end - last_start
+  double algorithm_bandwidth = 0, bus_bandwidth = 0;  // bytes/ns = GB/s; 0 = unknown
+  Cause cause;
+  // The last rank's stretch before it, for the critical path.
+  int64_t from = 0, compute = 0, copy = 0, idle = 0, host = 0;
+  uint32_t previous_communicator = 0, previous_sequence = 0;
+};
+
+struct PathPiece {
+  int64_t rank;
+  enum class Kind : uint8_t { kStretch, kTransfer, kTail } kind;
+  int64_t duration;                   // ns
+  int64_t compute, copy, idle, host;  // of a stretch
+  size_t collective;                  // that it leads to, or that transfers; index in Report::collectives
+};
+
+struct StepReport {
+  int64_t number = 0;          // what the program calls it
+  int64_t begin = 0, end = 0;  // common clock, over all ranks
+  size_t collectives = 0;
+  int64_t last_rank = kUnknown;  // that caused most of the waiting
+  size_t last_in = 0;            // collectives to which it came last
+  int64_t late = 0;              // ns, its latest arrival behind the first rank
+  int64_t waited = 0;            // ns, of all ranks in all collectives
+  double imbalance = 0;          // percent: the longest own time (without waiting) above the mean
+  Cause cause;
+  std::vector<PathPiece> path;  // in order of time
+};
+
+struct Straggler {
+  int64_t rank;
+  size_t collectives = 0;
+  int64_t waited = 0;  // ns, of the others for it
+  std::vector<int64_t> steps;
+  Cause cause;  // that explains most of the waiting
+};
+
+struct Group {  // collectives of one kind
+  Operation operation;
+  uint32_t communicator;
+  int64_t bytes;
+  size_t count = 0;
+  int64_t median_spread = 0, most_spread = 0, median_transfer = 0, waited = 0;
+  double algorithm_bandwidth = 0, bus_bandwidth = 0;  // GB/s, by the median transfer
+};
+
+struct RankAnswer {
+  int64_t waited = 0, caused = 0;  // ns
+  size_t last_in = 0;
+  int64_t clock_offset = 0;  // ns, taken off its times
+  double clock_residual = 0;
+  bool corrected = false, related = false;
+};
+
+struct Report {
+  std::vector<RankAnswer> ranks;  // by run
+  std::vector<Collective> collectives;
+  std::vector<StepReport> steps;
+  std::vector<Straggler> stragglers;  // the one for whom the others waited most comes first
+  std::vector<Group> groups;
+  std::map<std::pair<int64_t, int64_t>, int64_t> bytes;  // (from, to): a model, docs/ranks.md
+  std::vector<int64_t> missing;                          // ranks of communicators that no file is of
+  size_t mismatched = 0, incomplete = 0, point_to_point = 0;
+  bool aligned = false;       // ranks' clocks are related by collectives
+  double clock_residual = 0;  // ns, the largest of a rank
+  std::vector<std::string> remarks;
+};
+
+/// An error where the job has no collective at all.
+Result<Report> answer(const Job& job);
+
+/// "30 more kernels (sm90_gemm)", "the host launched late", in words for a cell; `names`: of the job.
+std::string cause_text(const Cause& cause, const Names& names);
+
+}  // namespace tacho::ranks

@@ -1,0 +1,63 @@
+// What tacho knows about collective operations: their names in NCCL, RCCL and torch.distributed, sizes of data types, and
+// the definitions of bandwidth (docs/ranks.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacho::ranks {
+
+enum class Operation : uint8_t {
+  kUnknown,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kAllToAll,
+  kGather,
+  kScatter,
+  kBarrier,
+  kSendReceive,
+};
+
+/// "all_reduce", "all_gather" ...: how tacho writes it; "collective" for kUnknown.
+std::string_view operation_name(Operation operation);
+/// From torch.distributed's names ("allreduce", "_allgather_base", "reduce_scatter_tensor_coalesced", "all_to_allv"). Case,
+/// underscores and spaces do not matter.
+Operation operation_of(std::string_view name);
+
+/// A kernel of a library of collectives: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_
+/// float(...)", "rccl_main_kernel", "mscclKernel_...".
+bool is_collective_kernel(std::string_view kernel);
+/// What its name says; kUnknown for kernels that carry out whatever they are told ("ncclDevKernel_Generic").
+Operation operation_of_kernel(std::string_view kernel);
+
+/// Bytes of an element: "Float", "BFloat16", "f32", "Half", "Long" ...; 0 = unknown.
+int64_t bytes_of_type(std::string_view type);
+
+/// Everything told about one collective. Unknown numbers are -1.
+struct Told {
+  Operation operation = Operation::kUnknown;
+  int64_t in_elements = -1, out_elements = -1;  // of this rank
+  int64_t element_bytes = -1;
+  int64_t group_size = -1;
+  std::string_view group;    // name of the communicator (torch: of the process group)
+  std::string_view members;  // "[0, 1, 2, 3]"
+  std::string_view description;
+};
+/// From the arguments of a dispatch: "Collective name=allreduce, In msg nelems=4197376, ..." as the reader of Kineto files
+/// keeps them. Views into `text`.
+Told told_by(std::string_view text);
+/// The numbers in "[0, 1, 2, 3]"; empty when the list is cut short ("...") or is none.
+std::vector<int64_t> members_of(std::string_view text);
+
+/// S of nccl-tests: the bytes by which they compute algorithm bandwidth. All-gather: what one rank has in the end;
+/// reduce-scatter and all-to-all: what one rank gives; else the message. 0 = unknown.
+int64_t message_bytes(const Told& told, int64_t ranks);
+/// Bus bandwidth divided by algorithm bandwidth, by nccl-tests' PERFORMANCE.md; 0 where that defines none.
+double bus_factor(Operation operation, int64_t ranks);
+
+}  // namespace tacho::ranks

@@ -1,0 +1,26 @@
+// From files and folders to runs: which files are traces, whose rank each is, and a pass over each of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ranks/rank_pass.h"
+
+namespace tacho::ranks {
+
+struct Job {
+  std::vector<RankRun> runs;  // ascending by rank, each rank once
+  Names names;
+  Spool spool;
+  std::vector<std::string> remarks;  // what was left out and why: sentences
+};
+
+/// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot be
+/// read, ranks that come twice and files of other programs become remarks. An error where no trace is left.
+Status load_job(const std::vector<std::string>& inputs, Job& job);
+
+/// The rank that a path tells: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown where it tells none.
+int64_t rank_in_path(const std::string& path);
+
+}  // namespace tacho::ranks

@@ -1,0 +1,140 @@
+// One rank's trace in one pass: how its GPU spent the time, and every collective with what came before it. Memory is bounded
+// by the number of collectives and steps of one rank; what is kept for later goes to a file without a name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/temporary.h"
+#include "event/schema.h"
+#include "ranks/communication.h"
+#include "trace/trace.h"
+
+namespace tacho::ranks {
+
+using event::kUnknown;
+
+/// How much time went into one thing under a name.
+struct NamedTime {
+  uint64_t name = 0;  // Names::text(); 0 = none
+  int64_t count = 0;
+  int64_t time = 0;  // ns
+};
+
+/// A collective on one rank, and the stretch of time before it: from the end of the collectives before it (`from`) to its
+/// start. All times in ns of the rank's own clock.
+struct Arrival {
+  int64_t start, end;
+  int64_t launch;  // start of the call that launched it; kUnknown = not in the trace
+  int64_t from;
+  int64_t bytes;       // message_bytes(); 0 = unknown
+  int64_t compute;     // of the stretch: some kernel ran
+  int64_t copy;        // copies and fills ran, and no kernel
+  int64_t idle;        // nothing ran
+  int64_t host;        // of idle: the call that launched what ran next had not returned
+  int64_t unlaunched;  // of idle: what ran next has no launching call in the trace
+  int64_t
+      kernels;  // launched in this step before the collective, no collectives among them; without launching
+                // calls, that began
+  int64_t copies;  // likewise
+  int32_t step;    // number of the step, from 0; -1 = before the first, or no steps
+  uint32_t communicator;
+  uint32_t sequence;  // this is the communicator's so-manieth collective on this rank, from 0
+  uint32_t previous_communicator,
+      previous_sequence;  // of the collective that ended at `from`; kNobody = none
+  Operation operation;
+  NamedTime kernel[3];  // that took the most time in the stretch
+  NamedTime call[2];    // API calls of the host that took the most time in the stretch
+  NamedTime range[2];   // ranges of the program, likewise
+  static constexpr uint32_t kNobody = UINT32_MAX;
+};
+
+/// Unions of intervals, ns. What follows from them is defined in docs/ranks.md.
+struct Times {
+  int64_t first = kUnknown, last = kUnknown;  // start of the first and end of the last GPU operation
+  int64_t compute = 0;                        // some kernel that is no collective ran
+  int64_t communication = 0;                  // some collective ran
+  int64_t copies = 0;                         // some copy or fill ran
+  int64_t compute_or_communication = 0;
+  int64_t busy = 0;          // anything ran
+  int64_t launch_bound = 0;  // idle, and the call that launched what ran next had not returned
+  int64_t span() const { return first == kUnknown ? 0 : last - first; }
+  int64_t idle() const { return span() - busy; }
+  int64_t exposed_communication() const { return compute_or_communication - compute; }
+  int64_t exposed_copies() const { return busy - compute_or_communication; }
+  int64_t overlap() const { return communication - exposed_communication(); }
+};
+
+struct RankRun {
+  std::string file;
+  int64_t rank = kUnknown;
+  std::string host, program;
+  int64_t process = 0;  // row of table process, 0 = all of the file
+  int64_t clock_shift =
+      0;  // ns, added to the trace's times to get CLOCK_REALTIME; 0 where the file does not tell
+  bool has_realtime = false;
+  int64_t world = -1;  // ranks of the job, as the file says
+  Times total;
+  std::vector<Times> steps;  // by number of the step
+  std::string steps_from;    // "ProfilerStep", "Optimizer.step", ...; empty = no steps
+  int64_t first_step = 0;    // what the program calls step 0
+  int64_t kernels = 0, operations = 0, unlaunched = 0;
+  size_t spool_at = 0, arrivals = 0;    // in the Spool
+  std::vector<uint32_t> communicators;  // of its collectives, ascending
+  std::vector<std::string> remarks;
+};
+
+/// Names and communicators of all ranks. Safe to use from several threads.
+class Names {
+ public:
+  uint64_t number(std::string_view text);
+  std::string text(uint64_t number) const;
+  struct Communicator {
+    std::string name, description, members;  // as the files say; empty = not told
+    int64_t size = -1;                       // as told
+  };
+  uint32_t communicator(const Told& told);
+  Communicator communicator(uint32_t number) const;
+  uint32_t communicators() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, std::string> texts_;
+  std::unordered_map<std::string, uint32_t> keys_;
+  std::vector<Communicator> communicators_;
+};
+
+/// Arrivals of all ranks in one temporary file.
+class Spool {
+ public:
+  static Result<Spool> create();
+  /// Where they begin; safe to call from several threads.
+  Result<size_t> append(const std::vector<Arrival>& arrivals);
+  Status read(size_t at, size_t count, Arrival* to) const;
+
+ private:
+  TemporaryFile file_;
+  size_t size_ = 0;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+};
+
+/// Where steps begin when nothing in the files says so: after so many collectives each.
+struct Period {
+  size_t collectives = 0;  // 0 = unknown
+  size_t first = 0;        // collectives before the first whole step
+};
+
+/// The rank's pass. `run` comes with file, rank and process.
+Status pass_over(const trace::Trace& trace, const Period& period, Names& names, Spool& spool, RankRun& run);
+
+/// The period of a sequence of collectives: the shortest that repeats at least three times; nothing found gives 0.
+/// `signatures`: what each is (communicator, operation, size); `before`: ns from the collective before it.
+Period period_of(const std::vector<uint64_t>& signatures, const std::vector<int64_t>& before);
+
+}  // namespace tacho::ranks

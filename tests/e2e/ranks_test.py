@@ -1,0 +1,290 @@
+"""tacho ranks: who made whom wait, on four recorded ranks and on small ones made here with known faults."""
+import gzip
+import json
+import pathlib
+
+import harness
+import rank_sums
+from harness import DATA, TACHO
+
+GEMM = "void gemm<float>(float*)"
+
+
+def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, markers="Optimizer.step#SGD.step", groups=1, per_step=3,
+              metadata=True, first=0, kernel_name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"):
+    """torch.profiler's JSON of a rank that computes 1 ms before each of three all-reduces of 100 us a step, in the same rhythm
+    as all others. `delay`: {(step, collective): (kind, us)} of this rank; the others wait for it: every rank knows `late`.
+    `shift`, `drift`: of this rank's clock, us and a part of one."""
+    events, correlation = [], 1
+    mine = (delay or {}).get(rank, {})
+
+    def stamp(t):
+        return 5e9 + t + shift + drift * t
+
+    def add(cat, name, t, dur, tid, **args):
+        events.append({"ph": "X", "cat": cat, "name": name, "pid": 0 if cat in ("kernel", "gpu_memcpy") else 4000 + rank, "tid": tid,
+                       "ts": round(stamp(t), 3), "dur": round(dur, 3), "args": args})
+
+    def launch(t, cat, name, start, dur, stream, **args):
+        nonlocal correlation
+        add("cuda_runtime", "cudaLaunchKernel", t, 5, 77, correlation=correlation)
+        add(cat, name, start, dur, stream, correlation=correlation, device=0, context=1, stream=stream, **args)
+        correlation += 1
+
+    at = 1000.0
+    for step in range(steps):
+        for number in range(per_step):
+            kind, late = mine.get((step, number), (None, 0))
+            ready = at + 1000
+            arrived = ready + late
+            # The slowest rank decides when the collective ends.
+            last = ready + max([0] + [us for of in (delay or {}).values() for where, (_, us) in of.items() if where == (step, number)])
+            if kind == "kernels":
+                for extra in range(10):
+                    launch(at - 50, "kernel", GEMM, at + extra * late / 10, late / 10, 7)
+                launch(at - 45, "kernel", GEMM, at + late, 1000, 7)
+            elif kind == "kernel":
+                launch(at - 50, "kernel", GEMM, at, 1000 + late, 7)
+            elif kind == "copy":
+                launch(at - 50, "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at, late, 7, bytes=1 << 20)
+                launch(at - 45, "kernel", GEMM, at + late, 1000, 7)
+            elif kind == "host":
+                add("cuda_runtime", "cudaEventSynchronize", at, late - 10, 77, correlation=0)
+                launch(at + late - 6, "kernel", GEMM, at + late, 1000, 7)
+            elif kind == "loader":
+                add("user_annotation", "enumerate(DataLoader)#next", at, late - 10, 77)
+                launch(at + late - 6, "kernel", GEMM, at + late, 1000, 7)
+            else:
+                launch(at - 50, "kernel", GEMM, at, 1000, 7)
+            group = number % groups
+            told = {"Collective name": "allreduce", "In msg nelems": 250_000 * (1 + number), "Out msg nelems": 250_000 * (1 + number),
+                    "Group size": ranks, "dtype": "Float", "Process Group Name": str(group), "Process Group Description": "default_pg",
+                    "Process Group Ranks": str(list(range(ranks)))} if metadata else {}
+            if step * per_step + number >= first:
+                launch(arrived - 20, "kernel", kernel_name, arrived, last + 100 - arrived, 9, **told)
+            at = last + 100
+        if markers:
+            add("user_annotation", markers, at - 90, 30, 77)
+    return {"baseTimeNanoseconds": 1790857026000000000, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks},
+            "traceEvents": events}
+
+
+class Ranks(harness.Case):
+    def make(self, ranks=4, **options):
+        each = options.pop("each", {})
+        folder = self.folder / "ranks"
+        folder.mkdir(exist_ok=True)
+        for rank in range(ranks):
+            trace = make_rank(rank, ranks, **{**options, **each.get(rank, {})})
+            (folder / f"rank{rank}.json").write_text(json.dumps(trace))
+        return folder
+
+    def ranks(self, *inputs):
+        return json.loads(self.run_command(TACHO, "ranks", *inputs, "--output-format", "json").stdout)
+
+    def text(self, *words):
+        return " ".join(self.run_command(TACHO, "ranks", *words).stdout.decode().split())
+
+    # The recording of four H200s.
+
+    def test_recorded_ranks_have_the_known_stragglers(self):
+        harness.need_data()
+        report = self.ranks(DATA / "ranks4")
+        self.assertEqual(report["steps_from"], "Optimizer.step")
+        self.assertEqual([step["collectives"] for step in report["steps"]], [13] * 10)
+        for step in report["steps"]:
+            late = [c for c in report["collectives"] if c["step"] == step["step"]]
+            self.assertEqual([c["operation"] for c in late], ["all_reduce"] * 12 + ["all_gather"])
+            self.assertEqual(late[12]["last_rank"], 3)
+            reduces = late[:12]
+            if step["step"] in (5, 6):
+                self.assertEqual({c["last_rank"] for c in reduces}, {2})
+                self.assertEqual({c["cause"]["kind"] for c in reduces}, {"more kernels"})
+                self.assertEqual({c["cause"]["kernels"] for c in reduces}, {30})
+                self.assertEqual([c["cause"]["carried"] for c in reduces], [False] + [True] * 11)
+                self.assertAlmostEqual(reduces[0]["spread_ns"] / 1e6, {5: 10.2, 6: 9.9}[step["step"]], delta=0.05)
+                self.assertEqual((step["last_rank"], step["cause"]["kernels"]), (2, 30))
+            else:
+                self.assertEqual({c["last_rank"] for c in reduces}, {3})
+                self.assertTrue(2.5e6 <= reduces[0]["spread_ns"] <= 5.1e6)
+                self.assertEqual({c["cause"]["kind"] for c in reduces} - {"host", "began later"}, set())
+                self.assertEqual((step["last_rank"], step["cause"]["kind"]), (3, "host"))
+        self.assertFalse(any(rank["clock_corrected"] for rank in report["ranks"]))
+        self.assertLess(report["clocks"]["residual_ns"], 10_000)
+        for kind in report["kinds"]:
+            self.assertAlmostEqual(kind["bus_gb_s"] / kind["algorithm_gb_s"], {"all_reduce": 1.5, "all_gather": 0.75}[kind["operation"]])
+
+    def test_recorded_sums_are_those_of_a_script(self):
+        harness.need_data()
+        report = self.ranks(DATA / "ranks4")
+        script = [rank_sums.sums(DATA / "ranks4" / f"kineto_rank{rank}.json.gz") for rank in range(4)]
+        for rank, sums in zip(report["ranks"], script):
+            for name, value in sums.items():
+                if name != "arrivals":
+                    self.assertEqual(rank[name], value, name)
+        self.assertEqual([(c["last_rank"], c["spread_ns"], c["waited_ns"], c["transfer_ns"]) for c in report["collectives"]],
+                         rank_sums.waiting(script))
+        sent = {(pair["from"], pair["to"]): pair["bytes"] for pair in report["bytes"]}
+        expected = sum(c["message_bytes"] * (1.5 if c["operation"] == "all_reduce" else 0.75) for c in report["collectives"])
+        self.assertEqual(sent, {(rank, (rank + 1) % 4): expected for rank in range(4)})
+
+    def test_recorded_ranks_without_markers_have_the_same_steps(self):
+        harness.need_data()
+        for rank in range(4):
+            trace = json.load(gzip.open(DATA / "ranks4" / f"kineto_rank{rank}.json.gz"))
+            trace["traceEvents"] = [e for e in trace["traceEvents"]
+                                    if e.get("cat") in ("kernel", "cuda_runtime", "cuda_driver", "gpu_memcpy", "gpu_memset")]
+            (self.folder / f"rank{rank}.json").write_text(json.dumps(trace))
+        report = self.ranks(self.folder)
+        self.assertEqual(report["steps_from"], "periodicity")
+        self.assertEqual([(s["collectives"], s["last_rank"]) for s in report["steps"]],
+                         [(13, 2 if step in (5, 6) else 3) for step in range(10)])
+        self.assertEqual({s["cause"]["kernels"] for s in report["steps"] if s["step"] in (5, 6)}, {30})
+
+    def test_text_fits_80_columns_and_answers_first(self):
+        harness.need_data()
+        lines = self.run_command(TACHO, "ranks", DATA / "ranks4").stdout.decode().splitlines()
+        self.assertLessEqual(max(map(len, lines)), 80)
+        head = " ".join(lines[:8])
+        self.assertIn("Rank 3 made them wait 292.85 ms", head)
+        self.assertIn("Cause: 30 more kernels", head)
+        same = self.run_command(TACHO, "report", "ranks", DATA / "ranks4").stdout.decode().splitlines()
+        self.assertEqual(lines, same)
+
+    # Planted faults.
+
+    def test_planted_causes(self):
+        planted = {"kernels": "more kernels", "kernel": "longer kernel", "copy": "copies", "host": "host", "loader": "host"}
+        for kind, expected in planted.items():
+            report = self.ranks(self.make(delay={2: {(3, 1): (kind, 800)}}))
+            worst = max(report["collectives"], key=lambda c: c["waited_ns"])
+            self.assertEqual((worst["step"], worst["number"], worst["last_rank"], worst["late_ns"]), (3, 10, 2, 800_000), kind)
+            self.assertEqual(worst["cause"]["kind"], expected)
+            self.assertEqual(worst["waited_ns"], 3 * 800_000)
+            self.assertEqual(report["stragglers"][0]["rank"], 2)
+            self.assertEqual(report["steps"][3]["last_rank"], 2)
+            name = worst["cause"].get("name")
+            self.assertEqual(name, {"kernels": GEMM, "kernel": GEMM, "copy": None, "host": "cudaEventSynchronize",
+                                    "loader": "enumerate(DataLoader)#next"}[kind])
+            if kind == "kernels":
+                self.assertEqual(worst["cause"]["kernels"], 10)
+
+    def test_critical_path_leads_through_the_late_rank(self):
+        report = self.ranks(self.make(delay={1: {(2, 0): ("kernel", 500)}, 3: {(2, 2): ("copy", 900)}}))
+        path = [(piece["rank"], piece["kind"], round(piece["duration_ns"] / 1000)) for piece in report["steps"][2]["path"]]
+        stretches = [piece for piece in path if piece[1] == "stretch"]
+        self.assertEqual((stretches[0], stretches[2]), ((1, "stretch", 1500), (3, "stretch", 1900)))
+        self.assertEqual(sum(us for _, _, us in path), 1500 + 1000 + 1900 + 3 * 100)
+
+    def test_steps_of_other_marks(self):
+        for marker, origin in (("step", "ranges of the program"), ("iteration", "ranges of the program")):
+            folder = self.make(markers=marker)
+            self.assertEqual(self.ranks(folder)["steps_from"], origin)
+        folder = self.make(markers=None)
+        report = self.ranks(folder)
+        self.assertEqual((report["steps_from"], len(report["steps"])), ("periodicity", 6))
+
+    def test_older_names_and_no_metadata(self):
+        report = self.ranks(self.make(metadata=False, kernel_name="ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+                                      delay={0: {(1, 1): ("kernel", 300)}}))
+        self.assertEqual({(c["operation"], c["message_bytes"], c["bus_gb_s"]) for c in report["collectives"]}, {("all_reduce", None, None)})
+        self.assertEqual(max(report["collectives"], key=lambda c: c["late_ns"])["last_rank"], 0)
+
+    # Clocks.
+
+    def test_other_clocks_are_corrected(self):
+        delay = {2: {(30, 1): ("kernel", 800)}}
+        straight = self.ranks(self.make(steps=60, delay=delay))
+        folder = self.make(steps=60, delay=delay, each={1: {"shift": 2_000_000.0, "drift": 50e-6}, 3: {"shift": -700.0}})
+        report = self.ranks(folder)
+        self.assertEqual([rank["clock_corrected"] for rank in report["ranks"]], [False, True, False, True])
+        for a, b in zip(straight["collectives"], report["collectives"]):
+            self.assertAlmostEqual(a["spread_ns"], b["spread_ns"], delta=report["clocks"]["residual_ns"] + 10)
+        worst = max(report["collectives"], key=lambda c: c["waited_ns"])
+        self.assertEqual((worst["last_rank"], worst["number"]), (2, 91))
+        self.assertTrue(any("the clock of rank 1 is taken to be" in remark for remark in report["remarks"]))
+        self.assertIn("Clocks: 2 of 4 ranks corrected", self.text(folder))
+
+    # Bad input.
+
+    def bad(self, *inputs):
+        return self.run_command(TACHO, "ranks", *inputs, code=1)
+
+    def test_no_collective_is_an_error_that_says_what_was_looked_for(self):
+        result = self.bad(self.make(kernel_name="my_all_reduce", metadata=False))
+        self.one_sentence(result, "no collective among the 144 kernels of 4 ranks", "ncclDevKernel_*", "ncclKernel_*", "Collective name")
+
+    def test_a_folder_without_traces(self):
+        (self.folder / "notes.txt").write_text("x")
+        self.one_sentence(self.bad(self.folder), "no trace lies in this folder (1 other file)")
+        self.one_sentence(self.bad(self.folder / "missing"), "missing")
+
+    def test_a_missing_rank(self):
+        folder = self.make()
+        (folder / "rank2.json").unlink()
+        report = self.ranks(folder)
+        self.assertEqual(report["missing_ranks"], [2])
+        self.assertEqual({c["ranks"] for c in report["collectives"]}, {3})
+        self.assertIn("no file is of rank 2", self.text(folder))
+
+    def test_a_rank_twice(self):
+        folder = self.make()
+        (folder / "rank2_copy.json").write_bytes((folder / "rank2.json").read_bytes())
+        report = self.ranks(folder)
+        self.assertEqual(len(report["ranks"]), 4)
+        self.assertTrue(any("of rank 2, as is" in remark for remark in report["remarks"]), report["remarks"])
+
+    def test_a_half_written_rank(self):
+        folder = self.make()
+        path = folder / "rank1.json"
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        report = self.ranks(folder)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 2, 3])
+        self.assertTrue(any(remark.startswith("left out: ") and "rank1.json" in remark for remark in report["remarks"]))
+
+    def test_a_rank_that_died(self):
+        folder = self.make()
+        (folder / "rank3.json").write_text(json.dumps(make_rank(3, 4, steps=4)))
+        report = self.ranks(folder)
+        self.assertEqual(sum(not c["complete"] for c in report["collectives"]), 6)
+        self.assertTrue(any("6 collectives are on some ranks only" in remark for remark in report["remarks"]), report["remarks"])
+
+    def test_ranks_that_disagree(self):
+        folder = self.make(each={1: {"first": 1}})
+        report = self.ranks(folder)
+        self.assertEqual(report["collectives"], [c for c in report["collectives"] if not c["complete"]])
+        self.assertTrue(any("the ranks disagree" in remark for remark in report["remarks"]), report["remarks"])
+
+    def test_several_groups_and_one_that_ends(self):
+        folder = self.make(groups=3, per_step=3)
+        report = self.ranks(folder)
+        self.assertEqual(sorted((k["group"], k["count"]) for k in report["kinds"]), [("0", 6), ("1", 6), ("2", 6)])
+        self.assertEqual({c["complete"] for c in report["collectives"]}, {True})
+
+    def test_one_rank_and_a_step_that_is_not_there(self):
+        folder = self.make()
+        self.assertIn("holds one rank only", self.text(folder / "rank0.json"))
+        self.one_sentence(self.bad(folder, "--step", "6"), "--step 6: there is no such step; steps go from 0 to 5")
+
+    def test_ten_thousand_other_files(self):
+        folder = self.make()
+        for i in range(10_000):
+            (folder / f"worker-{i}.log").touch()
+        report = self.ranks(folder)
+        self.assertEqual(len(report["ranks"]), 4)
+        self.assertTrue(any("10000 files whose name is no trace's were left out" in remark for remark in report["remarks"]))
+
+    def test_ranks_of_tacho_files_and_of_names(self):
+        folder = self.make(delay={1: {(2, 0): ("kernel", 500)}})
+        for rank in range(4):
+            (self.folder / str(rank)).mkdir()
+            self.run_command(TACHO, "convert", folder / f"rank{rank}.json", self.folder / str(rank) / "trace.tacho")
+            (folder / f"rank{rank}.json").unlink()
+        report = self.ranks(self.folder)
+        self.assertEqual([rank["rank"] for rank in report["ranks"]], [0, 1, 2, 3])
+        worst = max(report["collectives"], key=lambda c: c["waited_ns"])
+        self.assertEqual((worst["last_rank"], worst["message_bytes"]), (1, 1_000_000))
+
+
+if __name__ == "__main__":
+    harness.main()

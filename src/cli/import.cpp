@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "analysis/trim.h"
+#include "base/temporary.h"
 #include "cli/command.h"
 #include "cli/export.h"
 #include "cli/shared/command_line.h"
@@ -64,6 +65,27 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
   return found;
 }
 
+// Databases and JSON of rocprofv3 hold counters, too: as rocprofv3's CSV files in `place` they join the other passes.
+Status add_counters_of(const std::vector<std::string>& traces, const std::string& place,
+                       workload::ForeignCounters& counters) {
+  TACHO_ASSIGN(const format::Writer* const csv, writer_of("csv"));
+  for (size_t i = 0; i < traces.size(); ++i) {
+    std::error_code error;
+    if (fs::is_directory(traces[i], error)) continue;
+    TACHO_ASSIGN(const auto trace, format::open_any(traces[i]));
+    if (trace->rows(event::Table::kCounterValue) == 0) continue;
+    format::ExportOptions options;
+    options.tables = uint64_t{1} << static_cast<unsigned>(event::Table::kCounterValue);
+    std::vector<std::string> written;
+    TACHO_TRY(export_trace(*trace, *csv, {traces[i], "", fmt::format("{}/{}", place, i)}, options, written));
+  }
+  const workload::ForeignCounters more = workload::find_foreign_counters(place);
+  counters.passes.insert(counters.passes.end(), more.passes.begin(), more.passes.end());
+  if (counters.agents.empty()) counters.agents = more.agents;
+  if (counters.architecture.empty()) counters.architecture = more.architecture;
+  return {};
+}
+
 Status write_trace(const std::vector<std::string>& inputs, const std::string& output, bool overwrite,
                    std::vector<std::string>& notes) {
   return write_converted(output, "tacho", overwrite, [&](trace::TraceWriter& writer) -> Status {
@@ -104,8 +126,12 @@ int run_import(int argc, char** argv) {
                                              ? ": is a file; tacho reads it as it is: tacho stats " + folder
                                              : ": there is no such folder"));
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  const workload::ForeignCounters counters = workload::find_foreign_counters(folder);
+  workload::ForeignCounters counters = workload::find_foreign_counters(folder);
   const std::vector<std::string> traces = find_traces(folder, counters);
+  const auto place = TemporaryFolder::create(temporary_folder() + "/tacho-import-");
+  if (!place) return complain(kBadInput, place.error().message);
+  if (const Status done = add_counters_of(traces, place->path(), counters); !done)
+    return complain(kBadInput, done.error().message);
   const bool profile = !counters.passes.empty() || !counters.folders.empty();
   if (!profile && traces.empty())
     return complain(kBadInput,

@@ -109,6 +109,16 @@ class Import(harness.Case):
         self.same(folder, self.folder / "out-profile", "10.1")  # instruction mix
         self.same(folder, self.folder / "out-profile", "7.1")  # waves launched
 
+        # ROCm 7's rocprofv3 writes databases instead.
+        for part in (1, 2, 3):
+            self.run_command(TACHO, "export", f"out/pass_{part}", "-f", "rocpd", "-o", f"pass_{part}.db")
+            (self.folder / "databases").mkdir(exist_ok=True)
+            shutil.move(self.folder / f"pass_{part}.db", self.folder / "databases" / f"pass_{part}_results.db")
+        result = self.done("databases", "--arch", "gfx90a")
+        self.assertEqual(result.stdout.decode().split(), ["databases.tacho", "databases-profile"])
+        self.same(folder, self.folder / "databases-profile", "10.1")
+        self.same(folder, self.folder / "databases-profile", "7.1")
+
     def test_counters_of_rocprof_v1(self):
         folder, rows, names = self.recorded()
         older = {"Dispatch_ID": "Index", "Kernel_Name": "KernelName", "GPU_ID": "gpu-id", "Grid_Size": "grd", "Workgroup_Size": "wgr",

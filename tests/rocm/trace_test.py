@@ -233,6 +233,15 @@ class Trace(bed.Traced):
         self.assertEqual(devices["pinned"], 0)
         self.assertGreater(devices["device"], 0)
 
+    def test_a_program_without_hip(self):
+        """Memory of HSA's pools, and frees, in a program that knows no HIP."""
+        self.traced(self.program("pools", "-lhsa-runtime64"))
+        rows = self.query("SELECT s.operation, s.memory, a.bytes, a.address FROM allocation a JOIN allocation_shape s ON s.id = a.dim "
+                          "WHERE a.bytes IN (1048576, 2097152) ORDER BY a.start")
+        self.assertEqual([row[:3] for row in rows], [("allocate", "device", 1 << 20), ("allocate", "host", 2 << 20),
+                                                     ("free", "device", 1 << 20), ("free", "host", 2 << 20)])
+        self.assertEqual([row[3] for row in rows[:2]], [row[3] for row in rows[2:]])
+
     def test_what_a_reset_frees(self):
         self.traced(self.program("memory"), "reset")
         size = self.query("SELECT sum(CASE WHEN s.operation = 'free' THEN -a.bytes ELSE a.bytes END) FROM allocation a JOIN "
